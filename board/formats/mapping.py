@@ -16,8 +16,9 @@ import difflib
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 from board.core import schema
 from board.core.records import Record, Remark
@@ -27,7 +28,7 @@ from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
 from board.formats.io.parquet_files import PARQUET
 from board.formats.messages import is_messages
-from board.formats.parse import kind_of
+from board.formats.parse import is_list, is_object, kind_of
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
 
 MOST_CHARACTERS: Final = 200
@@ -57,10 +58,15 @@ def path_pattern(text: str) -> re.Pattern[str]:
         raise BoardError(f"has {len(text)} characters; expected at most {MOST_CHARACTERS}")
     parts: list[str] = []
     ways = 1
-    for match in _tokens(text):
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise BoardError(f"can't be read at {text[position:][:20]!r}; {_EXPECTED}")
         part, more = _rewritten(match)
         parts.append(part)
         ways *= more
+        position = match.end()
     if ways > _MOST_WAYS:
         raise BoardError(
             "can be matched in too many ways; expected at most two of + and * that could take each "
@@ -72,34 +78,18 @@ def path_pattern(text: str) -> re.Pattern[str]:
         raise BoardError(f"is not a pattern: {error}; {_EXPECTED}") from None
 
 
-def _tokens(text: str) -> Iterator[re.Match[str]]:
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise BoardError(f"can't be read at {text[position:][:20]!r}; {_EXPECTED}")
-        yield match
-        position = match.end()
-
-
 def _rewritten(match: re.Match[str]) -> tuple[str, int]:
     """A token with repetition bounded, and in how many ways it can be matched."""
-    if match["bar"]:
-        return "|", 2
     if not match["atom"]:
-        return match[0], 1
+        return match[0], 2 if match["bar"] else 1
     atom = {".": "[^/]"}.get(match["atom"], match["atom"])
-    times = match["times"]
-    if times is None:
-        return atom, 1
-    if times == "?":
-        return f"{atom}?", 2
+    times = match["times"] or "{1}"
     if times in "+*":
         least = int(times == "+")
         if atom in (r"\d", "[0-9]") and _ENDS_DIGITS.match(match.string, match.end()):
             return f"{atom}{{{least},19}}", 1
         return f"{atom}{{{least},{_MOST_REPEATS}}}", _MOST_REPEATS
-    low, _, high = times[1:-1].partition(",")
+    low, _, high = "0,1".partition(",") if times == "?" else times[1:-1].partition(",")
     return atom + times, max(int(high or low) - int(low), 0) + 1
 
 
@@ -108,6 +98,7 @@ MOST_BYTES: Final = 16_384
 WHOLE_LINE: Final = "."
 """A value of `rows`: the line itself is a table, each of its lists a column."""
 _MOST_PATH: Final = 200
+_ABSENT: Final = object()
 _TABLES: Final = ("title", "files", "rows", "keys")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
@@ -129,7 +120,7 @@ class MappingReader(Reader):
         """The mapping file as it was read: what other processes make this reader of again."""
         self.title = _title(table)
         self.layout = _layout(table)
-        self.row_path = _rows(table)
+        self.row_path = _path("rows", table["rows"]) if "rows" in table else ""
         self.keys = _keys(table)
         """From names of the record to dotted paths; parts of the reward as `rewards.NAME`."""
         self._used = frozenset(self.keys.values())
@@ -163,13 +154,9 @@ class MappingReader(Reader):
     def _rows_of_head(self, head: Head) -> list[Mapping[str, Any]]:
         rows: list[Mapping[str, Any]] = []
         for record in head.records:
-            if _is_only_names(record):
-                rows.append(record)
-                continue
-            try:
-                rows.extend(self.rows(record, Place(head.path)))
-            except RecordError:  # a summary beside the tables
-                continue
+            with suppress(RecordError):  # a summary beside the tables
+                is_names = _is_only_names(record)
+                rows += (record,) if is_names else self.rows(record, Place(head.path))
         return rows
 
     def _has(self, row: Mapping[str, Any], key: str) -> bool:
@@ -185,8 +172,10 @@ class MappingReader(Reader):
         builder = RecordBuilder(at.options)
         values = {key: value_at(line, path) for key, path in self.keys.items()}
         for key, path in self.keys.items():
-            if values[key] is None and not _stands(line, path):
-                builder.remarks.append(_missing(key, path))
+            if value_at(line, path, _ABSENT) is _ABSENT:
+                reason = f"{path} is not there, which the mapping file gives for {key}"
+                hint = "not recorded here; is the key spelled the same way in all lines?"
+                builder.remarks.append(Remark(key, reason, hint, "note"))
         for key, value in line.items():
             if key in self._used:
                 continue
@@ -213,39 +202,21 @@ class MappedRowsReader(MappingReader):
         nested = value_at(line, self.row_path)
         root = self.row_path if self.row_path in line else _root(self.row_path)
         shared = {key: value for key, value in line.items() if key != root}
-        entries = cast("list[object]", nested if isinstance(nested, list) else [None])
-        if isinstance(nested, Mapping):
-            entries = list(rows_of_table(cast("Mapping[str, Any]", nested)))
-        if not all(isinstance(entry, Mapping) for entry in entries):
-            reason = f"{self.row_path} is {kind_of(cast('object', nested))}, which holds no rows"
+        entries = rows_of_table(nested) if is_object(nested) else nested
+        if not is_list(entries) or not all(map(is_object, entries)):
+            reason = f"{self.row_path} is {kind_of(nested)}, which holds no rows"
             hint = "a list of objects, or an object of lists of equal length"
             raise RecordError(reason, field=self.row_path, hint=hint)
-        return [{**shared, **cast("Mapping[str, Any]", entry)} for entry in entries]
+        return [{**shared, **entry} for entry in entries]
 
 
-def value_at(line: Mapping[str, Any], path: str) -> Any:
-    """What stands at a dotted path; a key that has the dots in its name comes first. None: nothing."""
+def value_at(line: Mapping[str, Any], path: str, otherwise: Any = None) -> Any:
+    """What is at a dotted path; a key that has the dots in its name comes first."""
     if path in line:
         return line[path]
     head, dot, below = path.partition(".")
     inner = line.get(head) if dot else None
-    return value_at(cast("Mapping[str, Any]", inner), below) if isinstance(inner, Mapping) else None
-
-
-def _stands(line: Mapping[str, Any], path: str) -> bool:
-    """Whether the line has that key, if only with null."""
-    head, dot, below = path.partition(".")
-    inner = line.get(head) if dot else None
-    return path in line or (
-        isinstance(inner, Mapping) and _stands(cast("Mapping[str, Any]", inner), below)
-    )
-
-
-def _missing(key: str, path: str) -> Remark:
-    reason = f"{path} is not there, which the mapping file gives for {key}"
-    return Remark(
-        key, reason, "not recorded here; is the key spelled the same way in all lines?", "note"
-    )
+    return value_at(inner, below, otherwise) if is_object(inner) else otherwise
 
 
 def _root(path: str) -> str:
@@ -278,8 +249,8 @@ def _take(builder: RecordBuilder, values: dict[str, Any]) -> None:
     """Gives the builder what the mapping found, by the record's names."""
     parts = {key.removeprefix(_PARTS): values[key] for key in values if key.startswith(_PARTS)}
     whole = values.pop("rewards", None)
-    if isinstance(whole, Mapping):
-        parts = {**cast("Mapping[str, Any]", whole), **parts}
+    if is_object(whole):
+        parts = {**whole, **parts}
     else:
         builder.take("rewards", whole)
     builder.take_rewards(parts, values.pop("reward", None))
@@ -316,21 +287,15 @@ def _layout(table: Mapping[str, Any]) -> re.Pattern[str] | None:
         raise BoardError(f"files: {error}") from None
 
 
-def _rows(table: Mapping[str, Any]) -> str:
-    return _path("rows", table["rows"]) if "rows" in table else ""
-
-
 def _keys(table: Mapping[str, Any]) -> dict[str, str]:
     named = table.get("keys")
-    if not isinstance(named, dict):
+    if not is_object(named):
         raise BoardError('[keys]: is missing; expected a table such as: response = "output.text"')
     keys: dict[str, str] = {}
-    for key, value in cast("dict[str, Any]", named).items():
-        if key == "rewards" and isinstance(value, dict):
-            parts = cast("dict[str, Any]", value)
-            keys |= {
-                f"{_PARTS}{part}": _path(f"keys.rewards.{part}", v) for part, v in parts.items()
-            }
+    for key, value in named.items():
+        if key == "rewards" and is_object(value):
+            for part, path in value.items():
+                keys[f"{_PARTS}{part}"] = _path(f"keys.rewards.{part}", path)
         else:
             keys[_known(key)] = _path(f"keys.{key}", value)
     if not any(_root(key) in _CONTENT_FIELDS for key in keys):
@@ -351,9 +316,8 @@ def _known(key: str) -> str:
 def _path(key: str, value: object) -> str:
     """A dotted path; its length is bounded, and with it the depth to which a line is looked into."""
     if not isinstance(value, str) or not value.strip() or len(value) > _MOST_PATH:
-        kind = (
-            kind_of(value) if not isinstance(value, str) else f"a text of {len(value)} characters"
-        )
+        is_text = isinstance(value, str)
+        kind = f"a text of {len(value)} characters" if is_text else kind_of(value)
         raise BoardError(
             f"{key[:60]}: is {kind}; expected a key of the log in quotes, such as 'scores.total'"
         )

@@ -59,9 +59,9 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
         mended = False
     except orjson.JSONDecodeError as error:
         parsed, mended = _parse_tolerantly(line, str(error))
-    if not isinstance(parsed, dict):
+    if not is_object(parsed):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
-    return cast("dict[str, Any]", parsed), mended
+    return parsed, mended
 
 
 def parse_plain_lines(lines: Sequence[bytes | memoryview | None]) -> list[dict[str, Any] | None]:
@@ -83,21 +83,10 @@ def _parse_plain_line(line: bytes) -> dict[str, Any] | None:
     if len(line) > LARGE_LINE:
         return None
     try:
-        record: object = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return _parse_line_with_nan(line)
-    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
-
-
-def _parse_line_with_nan(line: bytes) -> dict[str, Any] | None:
-    """A line that orjson refuses; None for lists, whose numbers may be too large."""
-    if b"NaN" not in line and b"Infinity" not in line:
-        return None
-    try:
         record, mended = parse_whole(line)
     except RecordError:
         return None
-    return None if mended or any(isinstance(v, list) for v in record.values()) else record
+    return None if mended else record
 
 
 def refuse_crowd(line: bytes) -> None:
@@ -110,20 +99,24 @@ def refuse_crowd(line: bytes) -> None:
 
 
 def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
-    text, mended = _decoded(line.removeprefix(b"\xef\xbb\xbf"))
+    line = line.removeprefix(b"\xef\xbb\xbf")
+    text = line.decode("utf-8", "replace")
     # The parser's words carry a position, so they stay out of the reason: problems are folded by it.
     hint = f"one JSON object per line; the parser says: {strict_reason}"
     try:
         parsed = loads_tolerantly(text)
     except (ValueError, RecursionError):
         raise RecordError("the line is not JSON", hint=hint) from None
+    mended = text.encode() != line
     if "\\ud" not in text.lower():
         return parsed, mended
     try:
-        parsed, replaced = _without_surrogates(parsed)
-    except RecursionError:
+        # Lone surrogates become U+FFFD: nothing that follows could encode them.
+        written = json.dumps(parsed, ensure_ascii=False)
+        without = _SURROGATE.sub("\ufffd", written)
+        return (parsed, mended) if without == written else (json.loads(without), True)
+    except (ValueError, RecursionError):
         raise RecordError("the line is nested too deep", hint=hint) from None
-    return parsed, mended or replaced
 
 
 def loads_tolerantly(text: str) -> object:
@@ -136,34 +129,24 @@ def loads_tolerantly(text: str) -> object:
     return json.loads(text)
 
 
-def _decoded(line: bytes) -> tuple[str, bool]:
-    try:
-        return line.decode(), False
-    except UnicodeDecodeError:
-        return line.decode("utf-8", "replace"), True
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a parsed value is an object."""
+    return isinstance(value, dict)
 
 
-def _without_surrogates(value: object) -> tuple[object, bool]:
-    """The value with lone surrogates as U+FFFD: nothing that follows could encode them."""
-    if isinstance(value, str):
-        mended = _SURROGATE.sub("\ufffd", value)
-        return mended, mended != value
-    if isinstance(value, list):
-        pairs = [_without_surrogates(entry) for entry in cast("list[object]", value)]
-        return [entry for entry, _ in pairs], any(changed for _, changed in pairs)
-    if isinstance(value, dict):
-        entries = {
-            _without_surrogates(key)[0]: _without_surrogates(entry)
-            for key, entry in cast("dict[str, object]", value).items()
-        }
-        changed = any(entry[1] for entry in entries.values())
-        return {key: entry[0] for key, entry in entries.items()}, changed
-    return value, False
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether a parsed value is a list."""
+    return isinstance(value, list)
 
 
 def as_object(value: object) -> dict[str, Any]:
     """The value, if it is an object; else an empty one."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value, if it is a list; else an empty one."""
+    return value if is_list(value) else []
 
 
 def object_at(line: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -173,5 +156,4 @@ def object_at(line: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def objects_in(value: object) -> list[dict[str, Any]]:
     """The objects in a list; of anything else none."""
-    entries = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+    return [entry for entry in as_list(value) if is_object(entry)]

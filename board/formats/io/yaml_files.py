@@ -11,12 +11,12 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.formats.io.lines import Line, read_bytes
 from board.formats.io.locations import Location
+from board.formats.parse import is_object
 from board.formats.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
 
 MOST_WRITTEN_OUT: Final = 256 << 20
@@ -71,105 +71,76 @@ def _entries(content: bytes) -> Iterator[Mapping[str, Any]]:
         yaml: Any = importlib.import_module("yaml")
     except ImportError:
         raise DamagedError("PyYAML is not installed (pip install 'rollout-board[yaml]')") from None
-    builder = _Builder(yaml)
     try:
-        for event in yaml.parse(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            entry = builder.take(event)
-            if entry is not None:
-                yield entry
+        for entry in _Document(yaml, content).entries():
+            yield entry if is_object(entry) else {"entry": entry}
     except (yaml.YAMLError, UnicodeError) as error:
         first = " ".join(str(error).split())[:120]
         raise DamagedError(f"it is not valid YAML, or half-written: {first}") from error
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping that has not ended. size: of what is in it. key: of the value to come."""
+class _Document:
+    """Makes plain values of a document's events."""
 
-    value: Any
-    anchor: str | None
-    size: int = 1
-    key: str | None = None
+    def __init__(self, yaml: Any, content: bytes) -> None:
+        self._yaml = yaml
+        self._loader = yaml.SafeLoader("")
+        self._events = yaml.parse(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._written = 0
 
+    def entries(self) -> Iterator[Any]:
+        """The entries of its list."""
+        for event in self._events:
+            if type(event).__name__ == "SequenceStartEvent":
+                yield from self._items(1)
+            elif type(event).__name__ in ("MappingStartEvent", "ScalarEvent"):
+                raise DamagedError("its document is not a list")
 
-@dataclass(slots=True)
-class _Builder:
-    """Makes plain values of events, one after the other, without recursion."""
-
-    yaml: Any
-    stack: list[_Open] = field(default_factory=list[_Open])
-    anchors: dict[str, tuple[Any, int]] = field(default_factory=dict[str, tuple[Any, int]])
-
-    def take(self, event: Any) -> Mapping[str, Any] | None:
-        """Takes one event; the entry of the document's list that it ends, if it ends one."""
-        kind = type(event).__name__
-        if kind in ("SequenceStartEvent", "MappingStartEvent"):
-            self._open(_Open([] if kind.startswith("Sequence") else {}, event.anchor))
-        elif kind in ("SequenceEndEvent", "MappingEndEvent"):
-            closed = self.stack.pop()
-            return self._put(closed.value, closed.size, closed.anchor)
-        elif kind == "ScalarEvent":
-            return self._put(_scalar(self.yaml, event), 1 + len(event.value), event.anchor)
-        elif kind == "AliasEvent":
-            if event.anchor not in self.anchors:
-                raise DamagedError("an alias refers to its own container, or to nothing")
-            return self._put(*self.anchors[event.anchor], None)
-        return None
-
-    def _open(self, opened: _Open) -> None:
-        if len(self.stack) >= MOST_DEPTH:
+    def _items(self, depth: int) -> Iterator[Any]:
+        """The values of the list or mapping that has begun."""
+        if depth > MOST_DEPTH:
             raise DamagedError(f"it is nested deeper than {MOST_DEPTH} levels")
-        if not self.stack and isinstance(opened.value, dict):
-            raise DamagedError("its document is not a list")
-        self.stack.append(opened)
+        for event in self._events:
+            if type(event).__name__ in ("SequenceEndEvent", "MappingEndEvent"):
+                return
+            yield self._value(event, depth)
 
-    def _put(self, value: Any, size: int, anchor: str | None) -> Mapping[str, Any] | None:
-        """Puts a whole value where it belongs."""
-        if anchor is not None:
-            self.anchors[anchor] = (value, size)
-        if not self.stack:
-            return None
-        into = self.stack[-1]
-        into.size += size
-        if into.size > MOST_WRITTEN_OUT:
+    def _value(self, event: Any, depth: int) -> Any:
+        before, kind = self._written, type(event).__name__
+        if kind == "AliasEvent":
+            if event.anchor not in self._anchors:
+                raise DamagedError("an alias refers to its own container, or to nothing")
+            value, size = self._anchors[event.anchor]
+            self._written += size
+        elif kind == "ScalarEvent":
+            value = self._scalar(event)
+            self._written += 1 + len(event.value)
+        else:
+            self._written += 1
+            value = list(self._items(depth + 1))
+            if kind == "MappingStartEvent":
+                if any(isinstance(key, list | dict) for key in value[::2]):
+                    raise DamagedError("a key in it is a list or a mapping")
+                value = dict(zip(map(str, value[::2]), value[1::2], strict=True))
+        if self._written > MOST_WRITTEN_OUT:
             most = f"{MOST_WRITTEN_OUT >> 20} MB"
             raise DamagedError(f"with its aliases written out it is larger than {most}")
-        if len(self.stack) == 1:
-            is_mapping = isinstance(value, dict)
-            return cast("dict[str, Any]", value) if is_mapping else {"entry": value}
-        container = into.value
-        if isinstance(container, list):
-            cast("list[Any]", container).append(value)
-        elif into.key is not None:
-            into.value[into.key] = value
-            into.key = None
-        elif isinstance(value, list | dict):
-            raise DamagedError("a key in it is a list or a mapping")
-        else:
-            into.key = str(value)
-        return None
+        if event.anchor is not None and kind != "AliasEvent":
+            self._anchors[event.anchor] = (value, self._written - before)
+        return value
 
-
-def _scalar(yaml: Any, event: Any) -> Any:
-    """Text, or what a plain value stands for: number, true, false, null."""
-    loader = _loader()
-    tag = event.tag or loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-    read = {
-        "int": loader.construct_yaml_int,
-        "float": loader.construct_yaml_float,
-        "bool": loader.construct_yaml_bool,
-        "null": loader.construct_yaml_null,
-    }.get(tag.removeprefix("tag:yaml.org,2002:"))
-    try:
-        return event.value if read is None else read(yaml.ScalarNode(tag, event.value))
-    except (ValueError, KeyError, IndexError):  # e.g. an integer of ten thousand digits
-        return event.value
-
-
-@lru_cache(maxsize=1)
-def _loader() -> Any:
-    """What tells numbers from texts, and reads them, as YAML's safe loader does."""
-    return importlib.import_module("yaml").SafeLoader("")
+    def _scalar(self, event: Any) -> Any:
+        """Text, or what a plain value stands for: number, true, false, null."""
+        node = self._yaml.ScalarNode
+        tag = event.tag or self._loader.resolve(node, event.value, event.implicit)
+        kind = tag.removeprefix("tag:yaml.org,2002:")
+        if kind not in ("int", "float", "bool", "null"):
+            return event.value
+        try:
+            return getattr(self._loader, f"construct_yaml_{kind}")(node(tag, event.value))
+        except (ValueError, KeyError, IndexError):  # e.g. an integer of ten thousand digits
+            return event.value
 
 
 YAML: Final = YamlFiles()

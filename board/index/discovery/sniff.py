@@ -20,9 +20,8 @@ from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
-from board.formats.recognition import NO_FORMAT, head_of
+from board.formats.recognition import NO_FORMAT, head_of, suggested_mapping
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, TEXT, Source
-from board.formats.suggestion import suggested_mapping
 from board.index.discovery.candidates import (
     PICKLES,
     IgnoredFileCounter,

@@ -17,8 +17,8 @@ from board import cli
 from board.errors import NotFoundError
 from board.formats import READERS
 from board.formats.base import Head
+from board.formats.recognition import suggested_mapping
 from board.formats.sources import JSON_LINES
-from board.formats.suggestion import suggested_mapping
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sniff import sniff
 
@@ -224,7 +224,7 @@ def suggested(line: dict) -> dict | None:
 
 
 @pytest.mark.parametrize(
-    "key", ["ask", "question", "inputs", "query", "instruction", "problem", "user", "userInput"]
+    "key", ["ask", "question", "inputs", "query", "instruction", "problem", "user"]
 )
 def test_what_is_below_a_prompt_is_no_response(key):
     asked = {key: {"text": "2 + 2 =", "output_ids": [1]}}
@@ -245,10 +245,6 @@ def test_what_is_below_a_prompt_is_no_response(key):
         (  # several lists: none can be told to be the one
             {"samples": [{"out": "4", "score": 1}], "references": [{"text": "4", "score": 1}]},
             None,
-        ),
-        (
-            {"samples": [{"out": "4", "score": 1}], "references": [{"text": "4"}]},
-            {"rows": "samples", "keys": {"response": "out", "reward": "score"}},
         ),
         (
             {"output": "4", "graders": [{"name": "a", "score": 1}]},
