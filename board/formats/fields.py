@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 from board.core import schema
 from board.core.options import ReadOptions
@@ -31,7 +31,7 @@ from board.formats.messages import (
     without_nulls,
 )
 from board.formats.number_arrays import RawNumbers, as_numbers
-from board.formats.parse import kind_of
+from board.formats.parse import is_list, is_object, kind_of
 
 TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 SEVERAL_REWARDS: Final = Remark(
@@ -50,9 +50,9 @@ def is_flat_numbers(value: object) -> bool:
     """Whether it is a list of numbers and nulls, parsed or not."""
     if isinstance(value, RawNumbers):
         return True
-    if not isinstance(value, list) or not value:
+    if not is_list(value) or not value:
         return False
-    return all(isinstance(v, int | float | None) for v in cast("list[object]", value))
+    return all(isinstance(v, int | float | None) for v in value)
 
 
 class RecordBuilder:
@@ -84,7 +84,19 @@ class RecordBuilder:
         try:
             self._takers.get(key, RecordBuilder._take_unknown)(self, key, value)
         except RecordError as error:
-            self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+            self.refuse(key, error)
+
+    def refuse(self, key: str, error: RecordError) -> None:
+        """Names a key whose value can't be used."""
+        self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+
+    def remark(self, key: str, reason: str, hint: str) -> None:
+        """Says that values of a key are left out, and why."""
+        self.remarks.append(Remark(key, reason, hint))
+
+    def note(self, key: str, reason: str, hint: str) -> None:
+        """Says how a key was read, of which nothing is lost."""
+        self.remarks.append(Remark(key, reason, hint, "note"))
 
     def take_keys(
         self, line: Mapping[str, Any], names: Mapping[str, str], skip: Set[str] = frozenset()
@@ -102,8 +114,10 @@ class RecordBuilder:
     def _take_token_ids(self, key: str, value: Any) -> None:
         setattr(self, key, as_numbers(value))
 
-    def _take_top_k(self, key: str, value: Any) -> None:
-        self.extras[key] = value
+    def take_extra(self, key: str, value: Any) -> None:
+        """Takes a key as it is, whatever the record's name for it means."""
+        if value is not None:
+            self.extras[key] = value
 
     def _take_unknown(self, key: str, value: Any) -> None:
         if is_flat_numbers(value) and (array := as_numbers(value)) is not None:
@@ -117,10 +131,10 @@ class RecordBuilder:
             self.scores[key] = number
 
     def _take_reward(self, key: str, value: Any) -> None:
-        if not isinstance(value, dict):
+        if not is_object(value):
             self.take_score(key, value)
             return
-        parts, total, others = _named_rewards(cast("dict[str, Any]", value))
+        parts, total, others = _named_rewards(value)
         self.take_rewards(parts, total)
         self.take("reward_payload", others or None)
 
@@ -183,35 +197,27 @@ class RecordBuilder:
             self.ids[key] = id_
 
     def _take_reward_parts(self, key: str, value: Any) -> None:
-        if not isinstance(value, dict):
+        if not is_object(value):
             raise RecordError(f"is {kind_of(value)}", hint="an object {name: number}")
-        for name, part in cast("dict[str, Any]", value).items():
-            column = f"rewards.{name}"
+        for name, part in value.items():
             try:
-                self.take_score(column, part)
+                self.take_score(f"rewards.{name}", part)
             except RecordError as error:
-                self.remarks.append(
-                    Remark(column, f"{column} {error.reason}", f"expected: {error.hint}")
-                )
+                self.refuse(f"rewards.{name}", error)
 
     def _take_pieces(self, key: str, value: Any) -> None:
         try:
             # Joining is the quickest test that every entry is text.
-            "".join(cast("list[str]", value if isinstance(value, list) else [None]))
+            "".join(value if is_list(value) else [None])
         except TypeError:
             hint = "one piece of text per response token"
             raise RecordError("is not a list of texts", hint=hint) from None
-        self.response_tokens = cast("list[str]", value)
+        self.response_tokens = value
 
     def _take_objects(self, key: str, value: Any) -> None:
-        entries = cast("list[Any]", value) if isinstance(value, list) else [None]
-        if not all(isinstance(entry, dict) for entry in entries):
-            reason = f"{key} is not a list of objects"
-            self.remarks.append(Remark(key, reason, f"expected: a list of {key}"))
-        elif key == "messages":
-            self.messages = cast("list[dict[str, Any]]", entries)
-        else:
-            self.segments = cast("list[dict[str, Any]]", entries)
+        if not is_list(value) or not all(map(is_object, value)):
+            raise RecordError("is not a list of objects", hint=f"a list of {key}")
+        setattr(self, key, value)
 
     def build_undated(self) -> Record:
         """The Record of a rollout whose log has no step, at step 0; a note says so."""
@@ -222,40 +228,17 @@ class RecordBuilder:
         """The Record. Raises RecordError when the step can't be used."""
         number = read_step(step)
         if isinstance(step, str) and not step.strip().lstrip("-").isdigit():
-            hint = f"e.g. {step[:40]!r} is read as {number}"
-            self.remarks.append(Remark("step", "step is text around a number", hint, "note"))
-        self._derive_truncation()
-        self._drop_system_prompt()
+            self.note(
+                "step", "step is text around a number", f"e.g. {step[:40]!r} is read as {number}"
+            )
+        reason, prompt = self.texts.get("finish_reason"), self.texts.get("prompt")
+        if reason is not None:
+            self.scores.setdefault("is_truncated", is_truncated(reason))
+        if prompt is not None:
+            self.texts["prompt"] = without_system_prompt(prompt, self.options)
         pad_tokens = self._drop_padding()
-        record = self._record(number, pad_tokens)
-        length = record.response_length
-        if length is None:  # nothing to spread a constant over: it is a number of the rollout
-            self.extras |= self.constants
-            return record
-        if not self.lengths_explained:
-            self._note_lengths(length)
-        self._adopt_unknown_arrays(length)
-        for key, value in self.constants.items():
-            self.tokens[key] = Constant(value, length)
-        return record
-
-    def _adopt_unknown_arrays(self, length: int) -> None:
-        """An array under an unknown key is a token metric only where it has the response's length."""
-        for key, array in self.unknown_arrays.items():
-            if len(array) == length:
-                self.tokens[key] = array
-                self.extras.pop(key, None)
-
-    def _note_lengths(self, length: int) -> None:
-        for key, array in self.tokens.items():
-            if len(array) != length:
-                reason = f"{key} is not as long as the response"
-                hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
-                self.remarks.append(Remark(key, reason, hint))
-
-    def _record(self, step: int, pad_tokens: int) -> Record:
-        return Record(
-            step=step,
+        record = Record(
+            step=number,
             ids=self.ids,
             texts=self.texts,
             scores=self.scores,
@@ -269,15 +252,26 @@ class RecordBuilder:
             pad_tokens=pad_tokens,
             remarks=self.remarks,
         )
+        length = record.response_length
+        if length is None:  # nothing to spread a constant over: it is a number of the rollout
+            self.extras |= self.constants
+            return record
+        if not self.lengths_explained:
+            self._note_lengths(length)
+        for key, array in self.unknown_arrays.items():
+            # Under an unknown key only what has the response's length is a token metric.
+            if len(array) == length:
+                self.tokens[key] = array
+                self.extras.pop(key, None)
+        for key, value in self.constants.items():
+            self.tokens[key] = Constant(value, length)
+        return record
 
-    def _derive_truncation(self) -> None:
-        reason = self.texts.get("finish_reason")
-        if reason is not None and "is_truncated" not in self.scores:
-            self.scores["is_truncated"] = is_truncated(reason)
-
-    def _drop_system_prompt(self) -> None:
-        if (prompt := self.texts.get("prompt")) is not None:
-            self.texts["prompt"] = without_system_prompt(prompt, self.options)
+    def _note_lengths(self, length: int) -> None:
+        for key, array in self.tokens.items():
+            if len(array) != length:
+                hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
+                self.remark(key, f"{key} is not as long as the response", hint)
 
     def _drop_padding(self) -> int:
         """Cuts padding off both ends of the pieces and of every array as long as they are."""
@@ -285,33 +279,28 @@ class RecordBuilder:
         markers = self.options.pad_markers
         if not pieces or not markers or (pieces[0] not in markers and pieces[-1] not in markers):
             return 0
-        start, end = 0, len(pieces)
-        while start < end and pieces[start] in markers:
-            start += 1
-        while end > start and pieces[end - 1] in markers:
-            end -= 1
+        inner = [place for place, piece in enumerate(pieces) if piece not in markers]
+        start, end = (inner[0], inner[-1] + 1) if inner else (0, 0)
         for arrays in (self.tokens, self.unknown_arrays):
             for key, array in list(arrays.items()):
-                if len(array) == len(pieces):
-                    self._cut_array(arrays, key, start, end)
+                if len(array) != len(pieces):
+                    continue
+                try:
+                    arrays[key] = Parsed(array.values()[start:end])
+                except RecordError as error:
+                    del arrays[key]
+                    self.refuse(key, error)
         if self.response_ids is not None and len(self.response_ids) == len(pieces):
             self.response_ids = Parsed(self.response_ids.values()[start:end])
         self.response_tokens = pieces[start:end]
         return len(pieces) - (end - start)
-
-    def _cut_array(self, arrays: dict[str, NumberArray], key: str, start: int, end: int) -> None:
-        try:
-            arrays[key] = Parsed(arrays[key].values()[start:end])
-        except RecordError as error:
-            del arrays[key]
-            self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
 
     _takers: ClassVar[Mapping[str, Callable[..., None]]] = {
         **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_array),
         **dict.fromkeys(schema.SCORE_FIELDS, take_score),
         **dict.fromkeys(schema.ID_FIELDS, _take_id),
         **dict.fromkeys(TEXT_KEYS, _take_text),
-        **dict.fromkeys(schema.TOPK_FIELDS, _take_top_k),
+        **dict.fromkeys(schema.TOPK_FIELDS, take_extra),
         **dict.fromkeys(("messages", "segments"), _take_objects),
         **dict.fromkeys(("step", "index", "type"), _leave),
         "is_truncated": take_score,

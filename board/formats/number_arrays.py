@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import numpy as np
@@ -20,7 +21,14 @@ import orjson
 
 from board.core.records import FloatArray, NumberArray, Parsed
 from board.errors import RecordError
-from board.formats.parse import kind_of, loads_tolerantly, parse_whole, refuse_crowd
+from board.formats.parse import (
+    is_list,
+    is_object,
+    kind_of,
+    loads_tolerantly,
+    parse_whole,
+    refuse_crowd,
+)
 
 try:
     import simdjson  # pyright: ignore[reportMissingImports]
@@ -30,8 +38,8 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
-_ENTRY_BYTES: Final = 12
-"""Few arrays have longer entries at their beginning, on average."""
+_ENTRY_BYTES: Final = 24
+"""Few arrays have longer entries, on average."""
 _BEFORE_NULL: Final = frozenset(b"n \t\r")
 
 _PLACEHOLDER: Final = b"-7.0313e-301"
@@ -53,18 +61,13 @@ class RawNumbers:
     Nothing is copied or counted before it is asked for: a scan looks into half of the arrays.
     """
 
-    __slots__ = ("_begin", "_end", "_length", "_line", "_needed", "_values")
+    __slots__ = ("_begin", "_end", "_length", "_line")
 
-    def __init__(
-        self, line: bytes, begin: int = 0, end: int | None = None, *, needed: bool = False
-    ) -> None:
-        """needed: its values will be asked for, so that it need not be counted before."""
+    def __init__(self, line: bytes, begin: int = 0, end: int | None = None) -> None:
         self._line = line
         self._begin = begin
         self._end = len(line) if end is None else end
         self._length: int | None = None
-        self._needed = needed
-        self._values: FloatArray | None = None
 
     @property
     def raw(self) -> bytes:
@@ -72,12 +75,6 @@ class RawNumbers:
         return self._line[self._begin : self._end]
 
     def __len__(self) -> int:
-        if self._length is None and self._needed:
-            try:
-                self._values = self.values()
-                self._length = len(self._values)
-            except RecordError:
-                self._needed = False
         if self._length is None:
             # bytes.count would stop at each comma.
             codes = np.frombuffer(self._line, np.uint8, self._end - self._begin, self._begin)
@@ -94,8 +91,6 @@ class RawNumbers:
 
     def values(self) -> FloatArray:
         """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
-        if self._values is not None:
-            return self._values
         raw = self.raw
         digits = _single_digits(raw)
         if digits is not None:
@@ -106,34 +101,27 @@ class RawNumbers:
                 return np.frombuffer(buffer, np.float64)
             except (ValueError, TypeError, RuntimeError):
                 pass  # null, true, false, NaN: legal here, and not for as_buffer
-        return numbers_from_list(_tolerant_list(raw))
+        text = raw.decode("utf-8", "replace")
+        for parse in (orjson.loads, loads_tolerantly):
+            with suppress(ValueError, RecursionError):
+                return numbers_from_list(cast("list[Any]", parse(text)))
+        raise RecordError("is not a JSON array", hint="a list of numbers")
 
     def first(self, count: int) -> FloatArray:
-        """values()[:count], the others not being looked at; count: at least 1."""
-        if len(self) <= count:
-            return self.values()
-        end = self._end_of_first(count)
-        return RawNumbers(self._line[self._begin : end] + b"]").values()
-
-    def _end_of_first(self, count: int) -> int:
-        """Where the comma after so many entries is, of which there is one."""
-        beginning = self._line[self._begin : min(self._begin + count * _ENTRY_BYTES, self._end)]
-        entries = beginning.split(b",", count)  # a twentieth of the time of `count` searches
-        if len(entries) > count:
-            return self._begin + len(beginning) - len(entries[-1]) - 1
-        end = self._begin
-        for _ in range(count):
-            end = self._line.index(b",", end + 1)
-        return end
+        """values()[:count], the others not being parsed."""
+        end = min(self._begin + count * _ENTRY_BYTES, self._end - 1)
+        entries = self._line[self._begin + 1 : end].split(b",", count)
+        if len(entries) <= count and end < self._end - 1:
+            return self.values()[:count]
+        return RawNumbers(b"[" + b",".join(entries[:count]) + b"]").values()
 
     def last(self, count: int) -> FloatArray:
-        """values()[-count:], the others not being looked at; count: at least 1."""
-        if len(self) <= count:
-            return self.values()
-        begin = self._end
-        for _ in range(count):
-            begin = self._line.rindex(b",", 0, begin)
-        return RawNumbers(b"[" + self._line[begin + 1 : self._end]).values()
+        """values()[-count:], the others not being parsed."""
+        begin = max(self._end - count * _ENTRY_BYTES, self._begin + 1)
+        entries = self._line[begin : self._end - 1].rsplit(b",", count)
+        if len(entries) <= count and begin > self._begin + 1:
+            return self.values()[-count:]
+        return RawNumbers(b"[" + b",".join(entries[-count:]) + b"]").values()
 
 
 def values_together(arrays: Sequence[RawNumbers]) -> tuple[FloatArray, list[int]] | None:
@@ -217,31 +205,17 @@ def as_numbers(value: object) -> NumberArray | None:
         return None if value.only_nulls() else value
     if value is None:
         return None
-    if not isinstance(value, list):
+    if not is_list(value):
         raise RecordError(f"is {kind_of(value)}", hint="a list of numbers")
-    entries = cast("list[Any]", value)
-    if entries and all(entry is None for entry in entries):
+    if value and all(entry is None for entry in value):
         return None
-    return Parsed(numbers_from_list(entries))
-
-
-def _tolerant_list(raw: bytes) -> list[Any]:
-    for parse in (orjson.loads, loads_tolerantly):
-        try:
-            return cast("list[Any]", parse(raw.decode("utf-8", "replace")))
-        except (ValueError, RecursionError):
-            continue
-    raise RecordError("is not a JSON array", hint="a list of numbers")
+    return Parsed(numbers_from_list(value))
 
 
 class LineParser:
-    """Parses the lines of one file; keeps what it learned about their layout. Threads may share one.
+    """Parses the lines of one file; keeps what it learned about their layout. Threads may share one."""
 
-    needed: keys of arrays whose values are asked for in every line.
-    """
-
-    def __init__(self, needed: Sequence[str] = ()) -> None:
-        self._needed = frozenset(needed)
+    def __init__(self) -> None:
         self._plans: tuple[_Plan, ...] = ()
         self._other_layouts: set[tuple[_Plan | str, ...]] = set()
         self._looked = False
@@ -251,7 +225,7 @@ class LineParser:
         refuse_crowd(line)
         plans = self._plans
         for plan in plans:
-            record = _seek(line, plan, self._needed)
+            record = _seek(line, plan)
             if record is not None:
                 if plan is not plans[0]:
                     self._prefer(plan)
@@ -275,15 +249,14 @@ class LineParser:
     def _has_new_arrays(self, plan: _Plan, record: dict[str, Any]) -> bool:
         """Whether a line that fits a plan has arrays that are not in it, as none had before."""
         names = [
-            key for key, value in record.items() if type(value) is list and _is_of_numbers(value)
+            key
+            for key, value in record.items()
+            if type(value) is list and value and type(value[0]) in _NUMBERS
         ]
-        if (
-            not names
-            or len(self._other_layouts) >= _MOST_LAYOUTS
-            or (plan, *names) in self._other_layouts
-        ):
+        layout = (plan, *names)
+        if not names or len(self._other_layouts) >= _MOST_LAYOUTS or layout in self._other_layouts:
             return False
-        self._other_layouts.add((plan, *names))
+        self._other_layouts.add(layout)
         return True
 
     def parse_plain(
@@ -293,17 +266,12 @@ class LineParser:
 
         None altogether where no line was found that has such arrays.
         """
-        if not self._plans and not self._learns(lines):
+        if not self._plans and not self._looked and lines and lines[0] is not None:
+            self._looked = True
+            self._one_plain(bytes(lines[0]))
+        if not self._plans:
             return None
         return [None if line is None else self._one_plain(bytes(line)) for line in lines]
-
-    def _learns(self, lines: Sequence[bytes | memoryview | None]) -> bool:
-        """Whether the first of the lines has arrays that are worth being cut out."""
-        if self._looked or not lines or lines[0] is None:
-            return False
-        self._looked = True
-        self._one_plain(bytes(lines[0]))
-        return bool(self._plans)
 
     def _one_plain(self, line: bytes) -> dict[str, Any] | None:
         try:
@@ -311,10 +279,6 @@ class LineParser:
         except RecordError:
             return None
         return None if mended else record
-
-
-def _is_of_numbers(values: Any) -> bool:
-    return bool(values) and type(values[0]) in _NUMBERS
 
 
 def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -329,39 +293,33 @@ def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, byt
                 break
 
 
-def _seek(line: bytes, plan: _Plan, needed: frozenset[str] = frozenset()) -> dict[str, Any] | None:
+def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
     """The record, its arrays cut out by `plan`; None when the line does not fit the plan."""
     if b"\0" in line:  # a block that was never written, perhaps within an array that nobody parses
         return None
     parts: list[bytes] = []
     cuts: list[RawNumbers] = []
     position, find = 0, line.find
-    for key, introduction in plan:
+    for _, introduction in plan:
         start = find(introduction, position)
         begin = start + len(introduction) - 1
         end = find(b"]", begin) + 1
         if start < 0 or end <= 0:
             return None
-        inner = begin + 1
-        if (
-            find(b'"', inner, end) >= 0
-            or find(b"{", inner, end) >= 0
-            or find(b"[", inner, end) >= 0
-        ):
+        if any(find(other, begin + 1, end) >= 0 for other in (b'"', b"{", b"[")):
             return None
         parts += (line[position:begin], _PLACEHOLDER)
-        cuts.append(RawNumbers(line, begin, end, needed=key in needed))
+        cuts.append(RawNumbers(line, begin, end))
         position = end
     parts.append(line[position:])
     try:
-        record = orjson.loads(b"".join(parts))
+        record: object = orjson.loads(b"".join(parts))
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(record, dict):
+    if not is_object(record):
         return None
-    fields = cast("dict[str, Any]", record)
     for (key, _), array in zip(plan, cuts, strict=True):
-        if fields.get(key) != _PLACEHOLDER_VALUE:
+        if record.get(key) != _PLACEHOLDER_VALUE:
             return None
-        fields[key] = array
-    return fields
+        record[key] = array
+    return record

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from board.core.metrics.aggregate import NEEDED
 from board.core.options import ReadOptions
 from board.core.records import Record, Remark
 from board.core.tokens.vocabulary import Vocabulary
@@ -42,7 +41,7 @@ def _parser_of(path: Location) -> LineParser:
     """The parser of a file, kept from shard to shard: learning the layout of long lines takes longer than
     reading a dozen of them.
     """
-    return LineParser(NEEDED)
+    return LineParser()
 
 
 class LineScan:
