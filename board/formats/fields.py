@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeGuard
 
 from board.core import schema
 from board.core.options import ReadOptions
@@ -53,6 +53,17 @@ def is_flat_numbers(value: object) -> bool:
     if not is_list(value) or not value:
         return False
     return all(isinstance(v, int | float | None) for v in value)
+
+
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Whether it is a list of texts."""
+    if not is_list(value):
+        return False
+    try:
+        "".join(value)  # the quickest test
+    except TypeError:
+        return False
+    return True
 
 
 class RecordBuilder:
@@ -206,12 +217,8 @@ class RecordBuilder:
                 self.refuse(f"rewards.{name}", error)
 
     def _take_pieces(self, key: str, value: Any) -> None:
-        try:
-            # Joining is the quickest test that every entry is text.
-            "".join(value if is_list(value) else [None])
-        except TypeError:
-            hint = "one piece of text per response token"
-            raise RecordError("is not a list of texts", hint=hint) from None
+        if not is_texts(value):
+            raise RecordError("is not a list of texts", hint="one piece of text per response token")
         self.response_tokens = value
 
     def _take_objects(self, key: str, value: Any) -> None:

@@ -251,7 +251,7 @@ class LineParser:
         names = [
             key
             for key, value in record.items()
-            if type(value) is list and value and type(value[0]) in _NUMBERS
+            if is_list(value) and value and type(value[0]) in _NUMBERS
         ]
         layout = (plan, *names)
         if not names or len(self._other_layouts) >= _MOST_LAYOUTS or layout in self._other_layouts:

@@ -20,6 +20,7 @@ from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
 from board.formats.columns import ColumnBuilder, Columns, IntArray, Values
+from board.formats.fields import is_texts
 from board.formats.number_arrays import RawNumbers, lengths_together, values_together
 
 _NAMES: Final = ("loss_mask", *NEEDED)
@@ -87,14 +88,10 @@ class TokenColumnBuilder(ColumnBuilder):
 
     def _is_plain(self, pieces: object) -> bool:
         """Whether it is a list of texts without padding at its ends."""
-        if not isinstance(pieces, list) or not pieces:
+        if not pieces or not is_texts(pieces):
             return False
-        texts, markers = cast("list[str]", pieces), self.options.pad_markers
-        try:
-            "".join(texts)  # the quickest test that every entry is text
-        except TypeError:
-            return False
-        return texts[0] not in markers and texts[-1] not in markers
+        markers = self.options.pad_markers
+        return pieces[0] not in markers and pieces[-1] not in markers
 
     def build_tokens(self, steps: Values) -> TokenColumns:
         """What `build` gives, and what there is of each token."""

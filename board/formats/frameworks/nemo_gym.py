@@ -11,17 +11,17 @@ Failures stand in `<stem>_failures.jsonl` with _ng_failure_class; their reward o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import Record, Remark
+from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import instructions_of, messages_of
 from board.formats.number_arrays import as_numbers
-from board.formats.parse import object_at
+from board.formats.parse import object_at, objects_in
 from board.formats.sequences import Piece, take_pieces
 
 _TASK: Final = "_ng_task_index"
@@ -92,19 +92,12 @@ def _take_verdict(
 
 def _take_tokens(builder: RecordBuilder, response: Mapping[str, Any]) -> None:
     """The tokens of all model calls as one sequence, where each call goes on from the one before."""
-    output = response.get("output")
-    calls = [
-        cast("dict[str, Any]", item)
-        for item in (cast("list[Any]", output) if isinstance(output, list) else [])
-        if isinstance(item, dict) and "generation_token_ids" in item
-    ]
-    if not calls:
-        return
+    calls = [i for i in objects_in(response.get("output")) if "generation_token_ids" in i]
     try:
         take_pieces(builder, list(_pieces(calls)))
     except RecordError as error:
         reason = f"tokens are not shown: {error.reason}"
-        builder.remarks.append(Remark("generation_token_ids", reason, f"expected: {error.hint}"))
+        builder.remark("generation_token_ids", reason, f"expected: {error.hint}")
 
 
 def _pieces(calls: list[dict[str, Any]]) -> Iterator[Piece]:

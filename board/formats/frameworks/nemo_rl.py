@@ -18,16 +18,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
+from board.core.records import FloatArray, NumberArray, Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages, response_text
 from board.formats.number_arrays import RawNumbers, as_numbers
+from board.formats.parse import is_list, object_at
 
 _ARRAYS: Final[Mapping[str, str]] = {
     "token_loss_mask": "loss_mask",
@@ -76,8 +77,7 @@ class NemoRLReader(Reader):
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         builder.take("rollout_id", row.get("idx"))
-        if isinstance(agent := row.get("agent_ref"), dict):
-            builder.take("env", cast("dict[str, Any]", agent).get("name"))
+        builder.take("env", object_at(row, "agent_ref").get("name"))
         _take_rewards(builder, row)
         generated = _take_tokens(builder, row)
         _take_content(builder, row.get("content"), generated)
@@ -86,19 +86,16 @@ class NemoRLReader(Reader):
 
 
 def _is_batch_of_one(value: object) -> bool:
-    if not isinstance(value, list) or len(cast("list[Any]", value)) != 1:
-        return False
-    return isinstance(cast("list[Any]", value)[0], list)
+    return is_list(value) and len(value) == 1 and is_list(value[0])
 
 
 def _only(value: Any) -> Any:
     """What stands in a list of one; None of an empty list, anything else as it is."""
     if isinstance(value, RawNumbers):
         value = value.values().tolist()
-    if not isinstance(value, list):
+    if not is_list(value):
         return value
-    entries = cast("list[Any]", value)
-    return entries[0] if len(entries) == 1 else entries or None
+    return value[0] if len(value) == 1 else value or None
 
 
 def _take_rewards(builder: RecordBuilder, row: Mapping[str, Any]) -> None:
@@ -108,7 +105,7 @@ def _take_rewards(builder: RecordBuilder, row: Mapping[str, Any]) -> None:
     builder.take("reward", row["filtered_rewards"])
     reason = "rewards is that of the batch before dynamic sampling"
     hint = "row for row of other rollouts; the reward shown is filtered_rewards"
-    builder.remarks.append(Remark("rewards", reason, hint, "note"))
+    builder.note("rewards", reason, hint)
 
 
 def _take_tokens(builder: RecordBuilder, row: Mapping[str, Any]) -> int:
@@ -121,8 +118,7 @@ def _take_tokens(builder: RecordBuilder, row: Mapping[str, Any]) -> int:
             else:
                 builder.take("advantage" if key == "advantages" else key, row.get(key))
         except RecordError as error:
-            hint = f"expected: {error.hint}"
-            builder.remarks.append(Remark(key, f"{key} {error.reason}", hint))
+            builder.refuse(key, error)
     ids = arrays.pop("token_ids", None)
     if ids is None:
         return 0
@@ -145,15 +141,14 @@ def _span(
         end = int(length)
     else:
         reason = "input_lengths does not say where the padding begins"
-        builder.remarks.append(Remark("input_lengths", reason, "padding is shown as tokens"))
+        builder.remark("input_lengths", reason, "padding is shown as tokens")
     in_loss: FloatArray = (
         mask.values()[:end] if mask is not None and len(mask) == padded else ids.values()[:0]
     )
     first = np.flatnonzero(in_loss > 0)
     if len(first) == 0:
-        reason = "no token is in the loss"
         hint = "all tokens are shown as response"
-        builder.remarks.append(Remark("token_loss_mask", reason, hint, "note"))
+        builder.note("token_loss_mask", "no token is in the loss", hint)
     return _Span(int(first[0]) if len(first) else 0, end, padded)
 
 
@@ -177,8 +172,8 @@ def _take_content(builder: RecordBuilder, content: object, generated: int) -> No
     """Takes messages as they are; of texts without roles, those after the prompt by the loss mask."""
     if is_messages(content):
         builder.take_conversation(content)
-    elif isinstance(content, list) and all(isinstance(c, str) for c in cast("list[Any]", content)):
-        _take_texts(builder, cast("list[str]", content), generated)
+    elif is_list(content) and all(isinstance(entry, str) for entry in content):
+        _take_texts(builder, content, generated)
     else:
         builder.take("response", content)
 

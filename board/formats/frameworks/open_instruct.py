@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import Parsed, Record, Remark
+from board.core.records import Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
+from board.formats.parse import as_object, is_list
 
 _OURS: Final[Mapping[str, str]] = {
     "prompt_tokens": "prompt_ids",
@@ -53,7 +54,7 @@ class OpenInstructReader(Reader):
             if line.get(key) is not None:
                 builder.take(ours, f"{run}{line[key]}")
         dataset = line.get("dataset")
-        datasets = cast("list[Any]", dataset) if isinstance(dataset, list) else [dataset]
+        datasets = dataset if is_list(dataset) else [dataset]
         builder.take("env", datasets[0] if len(datasets) == 1 else ", ".join(map(str, datasets)))
         _take_request(builder, line.get("request_info"))
         return builder.build(line.get("step"))
@@ -61,14 +62,11 @@ class OpenInstructReader(Reader):
 
 def _take_request(builder: RecordBuilder, request: object) -> None:
     """Takes what the tools did: numbers as columns of their own, the rest together."""
-    if not isinstance(request, dict):
-        return
-    fields = cast("dict[str, Any]", request)
+    fields = as_object(request)
     numbers = {k: v for k, v in fields.items() if isinstance(v, int | float)}
-    for key, value in numbers.items():
-        builder.take(key, value)
-    if others := {k: v for k, v in fields.items() if k not in numbers and v}:
-        builder.take("request_info", others)
+    builder.take_keys(numbers, {})
+    others = {k: v for k, v in fields.items() if k not in numbers and v}
+    builder.take("request_info", others or None)
     if fields.get(_CALLED):
         _leave_out_fillers(builder)
 
@@ -85,4 +83,4 @@ def _leave_out_fillers(builder: RecordBuilder) -> None:
         builder.tokens[key] = Parsed(np.where(filled, np.nan, values))
         reason = "logprobs are 0 at tokens of tool results, and nothing else marks those tokens"
         hint = "zeros are shown as not recorded, also at a sampled token of probability 1"
-        builder.remarks.append(Remark("logprobs", reason, hint, "note"))
+        builder.note("logprobs", reason, hint)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
+from board.core.records import FloatArray, NumberArray, Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Event, Head, Join, Place, Reader
 from board.formats.fields import RecordBuilder
@@ -100,10 +100,7 @@ def _response_start(line: Mapping[str, Any], length: int, builder: RecordBuilder
     if mask is None or len(mask) != length:
         return first
     if len(in_loss) == 0:
-        reason = "no token is in the loss"
-        builder.remarks.append(
-            Remark("loss_mask", reason, "all tokens are shown as response", "note")
-        )
+        builder.note("loss_mask", "no token is in the loss", "all tokens are shown as response")
         return first
     return max(int(in_loss[0]), first)
 
@@ -124,7 +121,7 @@ def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, lengt
     try:
         array = as_numbers(value)
     except RecordError as error:
-        builder.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+        builder.refuse(key, error)
         return
     if array is None:
         return

@@ -118,9 +118,7 @@ def _take_from_roll(builder: RecordBuilder) -> None:
     """
     builder.tokens.pop("values", None)
     reason = "values are not a critic's: ROLL writes token rewards there too"
-    builder.remarks.append(
-        Remark("values", reason, "they are shown as token_rewards alone", "note")
-    )
+    builder.note("values", reason, "they are shown as token_rewards alone")
     mask, pieces = builder.tokens.get("loss_mask"), builder.response_tokens
     in_loss = np.flatnonzero(mask.values() > 0) if mask is not None else np.array([])
     if mask is None or pieces is None or len(in_loss) == 0 or in_loss[0] != 0:
@@ -133,6 +131,5 @@ def _take_from_roll(builder: RecordBuilder) -> None:
             if len(array) == padded or (key == "token_rewards" and len(array) > padded):
                 arrays[key] = Parsed(array.values()[len(array) - padded :][:end])
     builder.response_tokens = pieces[:end]
-    reason = "ROLL's arrays are padded"
     hint = "text before and after the response is not shown"
-    builder.remarks.append(Remark("response_tokens", reason, hint, "note"))
+    builder.note("response_tokens", "ROLL's arrays are padded", hint)

@@ -14,14 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages
-from board.formats.parse import objects_in
+from board.formats.parse import is_list, is_object, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
 _ASKED: Final = ("question", "problem", "prompt", "instruction")
@@ -45,17 +45,16 @@ class RllmReader(Reader):
         """The trajectories, each with what the file says of its episode."""
         episode = {key: value for key, value in line.items() if key != "trajectories"}
         entries = line.get("trajectories")
-        if not isinstance(entries, list):
+        if not is_list(entries):
             reason = "trajectories is missing" if entries is None else "trajectories is not a list"
             raise RecordError(reason, field="trajectories", hint="a list of trajectories")
-        return [{**episode, "trajectory": entry} for entry in cast("list[Any]", entries)]
+        return [{**episode, "trajectory": entry} for entry in entries]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        entry = line.get("trajectory")
-        if not isinstance(entry, dict):
+        trajectory = line.get("trajectory")
+        if not is_object(trajectory):
             hint = "an object with steps and a reward"
             raise RecordError("a trajectory is not an object", field="trajectories", hint=hint)
-        trajectory = cast("dict[str, Any]", entry)
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         builder.take("group_id", line.get("task_hash"))
@@ -66,10 +65,7 @@ class RllmReader(Reader):
         _take_steps(builder, trajectory, line.get("task"))
         for key in ("episode_id", "epoch", "termination_reason", "metadata", "timing"):
             builder.take(key, line.get(key) or None)
-        metrics = line.get("metrics")
-        for key, value in (
-            cast("dict[str, Any]", metrics).items() if isinstance(metrics, dict) else ()
-        ):
+        for key, value in object_at(line, "metrics").items():
             builder.take(f"metrics.{key}", value)
         return builder.build(line.get("training_step"))
 
@@ -100,8 +96,7 @@ def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _asked(task: Any) -> str | None:
     """The task as text: its question where it has one."""
-    if isinstance(task, dict):
-        fields = cast("dict[str, Any]", task)
-        question = next((fields[key] for key in _ASKED if isinstance(fields.get(key), str)), None)
-        return question or json.dumps(fields, ensure_ascii=False, default=str)
+    if is_object(task):
+        question = next((task[key] for key in _ASKED if isinstance(task.get(key), str)), None)
+        return question or json.dumps(task, ensure_ascii=False, default=str)
     return None if task is None else str(task)

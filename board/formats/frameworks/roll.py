@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages, parsed_text
+from board.formats.parse import as_object, is_list, is_object
 from board.formats.sources import rows_of_table
 
 _OURS: Final[Mapping[str, str]] = {
@@ -58,19 +59,12 @@ class RollReader(Reader):
             builder.take_exchange(asked, line.get("responses"))
         elif is_messages(messages):
             builder.take_conversation(messages)
-        _take_trajectory(builder, parsed_text(line.get("trajectory_data")))
+        if is_object(trajectory := parsed_text(line.get("trajectory_data"))):
+            trajectory = dict(trajectory)
+            rewards = as_object(trajectory.pop("reward_info", None))
+            builder.take("reward", rewards.get("episode_reward"))
+            if is_list(steps := rewards.get("step_rewards")):
+                builder.extras["step_rewards"] = steps
+            builder.take("trajectory_data", trajectory)
         builder.take_keys(line, _OURS, _READ_APART)
         return builder.build(line.get("global_step"))
-
-
-def _take_trajectory(builder: RecordBuilder, trajectory: Any) -> None:
-    if not isinstance(trajectory, dict):
-        return
-    fields = dict(cast("dict[str, Any]", trajectory))
-    rewards = fields.pop("reward_info", None)
-    if isinstance(rewards, dict):
-        named = cast("dict[str, Any]", rewards)
-        builder.take("reward", named.get("episode_reward"))
-        if isinstance(steps := named.get("step_rewards"), list):
-            builder.extras["step_rewards"] = steps
-    builder.take("trajectory_data", fields)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.number_arrays import RawNumbers
+from board.formats.parse import is_object, object_at
 
 _OURS: Final[Mapping[str, str]] = {
     "input_prompt": "prompt",
@@ -64,22 +66,16 @@ def _take_score(builder: RecordBuilder, score: Any) -> None:
         builder.take("reward", score)
         return
     builder.take("token_rewards", score)
-    given = builder.tokens.get("token_rewards")
-    try:
-        if given is not None:
+    with suppress(RecordError):  # what is wrong with them is told where they are shown
+        if (given := builder.tokens.get("token_rewards")) is not None:
             builder.take("reward", float(np.sum(given.values())))
-    except RecordError:
-        return  # the values are looked at, and what is wrong with them told, where they are shown
 
 
 def _take_extras(builder: RecordBuilder, extras: Any) -> None:
     """Takes what the environment was given; its reward's specification may hold the right answer."""
-    if not isinstance(extras, dict):
+    if not is_object(extras):
         builder.take("env_extras", extras)
         return
-    fields = {k: v for k, v in cast("dict[str, Any]", extras).items() if k != "data_source"}
-    specification = fields.get("reward_spec")
-    if isinstance(specification, dict):
-        builder.take("ground_truth", cast("dict[str, Any]", specification).get("ground_truth"))
-    if fields:
-        builder.take("env_extras", fields)
+    fields = {k: v for k, v in extras.items() if k != "data_source"}
+    builder.take("ground_truth", object_at(fields, "reward_spec").get("ground_truth"))
+    builder.take("env_extras", fields or None)

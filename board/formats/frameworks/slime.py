@@ -30,15 +30,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from board.core.records import Parsed, Record, Remark
+from board.core.records import Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.io.torch_files import TORCH, spilled
 from board.formats.messages import is_messages
 from board.formats.number_arrays import as_numbers
+from board.formats.parse import as_list, is_list, is_object, object_at
 
 _LEFT_OUT: Final = frozenset(
     {
@@ -69,11 +70,10 @@ def position_key(record: Record, position: object) -> object:
 def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The samples of a file. Raises RecordError where they are no list of mappings."""
     samples = line.get("samples")
-    entries = cast("list[Any]", samples) if isinstance(samples, list) else [None]
-    if not all(isinstance(entry, dict) for entry in entries):
+    if not is_list(samples) or not all(map(is_object, samples)):
         hint = "a list of samples"
         raise RecordError("samples is not a list of mappings", field="samples", hint=hint)
-    return cast("list[Mapping[str, Any]]", entries)
+    return samples
 
 
 def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> None:
@@ -81,15 +81,13 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     try:
         ids = as_numbers(tokens)
     except RecordError as error:
-        hint = f"expected: {error.hint}"
-        builder.remarks.append(Remark("tokens", f"tokens {error.reason}", hint))
+        builder.refuse("tokens", error)
         return
     if ids is None or len(ids) == 0:
         return
     if not isinstance(response_length, int) or not 0 <= response_length <= len(ids):
-        reason = "response_length does not match the tokens"
         hint = "all tokens are shown as response"
-        builder.remarks.append(Remark("response_length", reason, hint))
+        builder.remark("response_length", "response_length does not match the tokens", hint)
         response_length = len(ids)
     start = len(ids) - response_length
     builder.prompt_ids = Parsed(ids.values()[:start])
@@ -106,11 +104,11 @@ def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> N
     except OSError as error:
         reason = f"the file of the sampler's likeliest tokens can't be used: {error.strerror}"
         hint = "slime keeps it beside the dump, in the folder *_r3_spill"
-        builder.remarks.append(Remark("topk_logprobs", reason, hint))
+        builder.remark("topk_logprobs", reason, hint)
         return
-    if not all(_is_rows(rows) for rows in topk):
+    ids, logprobs = topk
+    if not all(is_list(rows) and all(map(is_list, rows)) for rows in topk):
         return
-    ids, logprobs = cast("list[list[list[Any]]]", topk)
     counts = [sum(isinstance(token, int) and token >= 0 for token in row) for row in ids]
     builder.take("topk_ids", [row[:k] for row, k in zip(ids, counts, strict=True)])
     builder.take("topk_logprobs", [row[:k] for row, k in zip(logprobs, counts, strict=False)])
@@ -118,25 +116,16 @@ def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> N
 
 def _rows_in_file(value: Any, at: Place) -> Any:
     """The value, or what the file holds that it names. Raises OSError where that can't be had."""
-    if not isinstance(value, dict) or at.location is None:
-        return cast("Any", value)
-    path = str(cast("dict[str, Any]", value).get("tensor_file"))
-    return cast("list[Any]", spilled(at.location, path).tolist())
-
-
-def _is_rows(value: object) -> bool:
-    if not isinstance(value, list):
-        return False
-    return all(isinstance(row, list) for row in cast("list[object]", value))
+    if not is_object(value) or at.location is None:
+        return value
+    return spilled(at.location, str(value.get("tensor_file"))).tolist()
 
 
 def take_versions(builder: RecordBuilder, versions: Any) -> None:
     """Takes the versions of the weights that sampled a response; several are kept as they are."""
-    if not isinstance(versions, list) or not versions:
-        return
-    if len(set(cast("list[Any]", versions))) == 1:
+    if is_list(versions) and len(set(versions)) == 1:
         builder.take("policy_version", versions[0])
-    else:
+    elif is_list(versions) and versions:
         builder.extras["weight_versions"] = versions
 
 
@@ -203,23 +192,18 @@ class SlimeReader(Reader):
 def _take_pieces(builder: RecordBuilder, pieces: Any) -> None:
     """Takes Relax's decoded tokens, of which the last are the response's."""
     ids = builder.response_ids
-    if isinstance(pieces, list) and pieces and ids is not None:
-        texts = cast("list[str]", pieces)
-        builder.take("response_tokens", texts[max(len(texts) - len(ids), 0) :])
+    if is_list(pieces) and pieces and ids is not None:
+        builder.take("response_tokens", pieces[max(len(pieces) - len(ids), 0) :])
 
 
 def _take_metadata(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
-    metadata = line.get("metadata")
-    if isinstance(metadata, dict) and metadata:
-        fields = dict(cast("dict[str, Any]", metadata))
-        if is_messages(fields.get("messages")):
-            builder.take("messages", fields.pop("messages"))
-        if fields:
-            builder.take("metadata", fields)
+    fields = dict(object_at(line, "metadata"))
+    if is_messages(fields.get("messages")):
+        builder.take("messages", fields.pop("messages"))
+    builder.take("metadata", fields or None)
     take_versions(builder, line.get("weight_versions"))
     for key in ("spec_info", "prefix_cache_info"):
-        counts = line.get(key)
-        if isinstance(counts, dict) and any(cast("dict[str, Any]", counts).values()):
+        if any((counts := object_at(line, key)).values()):
             builder.take(key, counts)
 
 
@@ -262,8 +246,8 @@ class SlimeTrainReader(Reader):
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """The samples, each with the file's rollout_id as its step and its own raw reward."""
         step = line.get("rollout_id")
-        if isinstance(columns := line.get("rollout_data"), dict):
-            return [{"step": step, **row} for row in _rows_of(cast("dict[str, Any]", columns))]
+        if is_object(columns := line.get("rollout_data")):
+            return [{"step": step, **row} for row in _rows_of(columns)]
         rewards = line.get("raw_reward")
         return [
             {"step": step, **sample, "raw_reward": _at(rewards, sample.get("rollout_position"))}
@@ -287,20 +271,18 @@ class SlimeTrainReader(Reader):
 def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A mapping per sample of the lists that have an entry for each."""
     lengths = columns.get("response_lengths")
-    if not isinstance(lengths, list):
+    if not is_list(lengths):
         hint = "rollout_data with a list of response_lengths"
         raise RecordError("response_lengths is missing", field="response_lengths", hint=hint)
-    count = len(cast("list[Any]", lengths))
+    count = len(lengths)
     of_samples = {
-        key: cast("list[Any]", value)
+        key: value
         for key, value in columns.items()
-        if isinstance(value, list)
-        and len(cast("list[Any]", value)) == count
-        and key not in _NO_COLUMNS
+        if is_list(value) and len(value) == count and key not in _NO_COLUMNS
     }
     return [{key: column[i] for key, column in of_samples.items()} for i in range(count)]
 
 
 def _at(values: Any, position: Any) -> Any:
-    entries = cast("list[Any]", values) if isinstance(values, list) else []
+    entries = as_list(values)
     return entries[position] if isinstance(position, int) and 0 <= position < len(entries) else None

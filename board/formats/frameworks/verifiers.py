@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 
@@ -23,7 +23,7 @@ from board.formats.columns import Block, ColumnBuilder, Columns
 from board.formats.fields import RecordBuilder
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
-from board.formats.parse import as_object
+from board.formats.parse import as_object, is_object
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -102,16 +102,14 @@ def _response(completion: Any) -> Any:
 
 
 def _take_numbers(builder: RecordBuilder, values: object) -> None:
-    if isinstance(values, dict):
-        for key, value in cast("dict[str, Any]", values).items():
-            builder.extras.setdefault(key, value)
+    for key, value in as_object(values).items():
+        builder.extras.setdefault(key, value)
 
 
 def _error(error: object) -> str | None:
     """What is said of an error: as text, or in the keys of the later versions."""
-    if isinstance(error, dict):
-        fields = cast("dict[str, Any]", error)
-        return str(fields.get("error_chain_repr") or fields.get("error") or fields)
+    if is_object(error):
+        return str(error.get("error_chain_repr") or error.get("error") or error)
     return None if error is None else str(error)
 
 

@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages
+from board.formats.parse import as_object, is_object
 
 _OURS: Final[Mapping[str, str]] = {
     "label": "ground_truth",
@@ -73,25 +74,21 @@ class XtunerReader(Reader):
 def _take_payload(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     """Takes the reward, the numbers that came with it as its parts, and what else came with it."""
     payload = line.get("reward_payload")
-    if not isinstance(payload, dict):
+    if not is_object(payload):
         builder.take("reward", line.get("reward"))
         return
-    fields = {k: v for k, v in cast("dict[str, Any]", payload).items() if k != "score"}
+    fields = {k: v for k, v in payload.items() if k != "score"}
     parts = {k: v for k, v in fields.items() if isinstance(v, int | float)}
     builder.take_rewards(parts, line.get("reward"))
-    if others := {k: v for k, v in fields.items() if k not in parts and v is not None}:
-        builder.take("reward_payload", others)
+    others = {k: v for k, v in fields.items() if k not in parts and v is not None}
+    builder.take("reward_payload", others or None)
 
 
 def _take_agent(builder: RecordBuilder, agent: object) -> None:
     """Takes what an agent loop recorded; the conversation's messages are shown as such."""
-    if not isinstance(agent, dict):
-        return
-    fields = {k: v for k, v in cast("dict[str, Any]", agent).items() if v is not None}
-    messages = fields.pop("messages", None)
-    if is_messages(messages):
-        builder.take("messages", messages)
-    elif messages:
-        fields["messages"] = messages
-    if fields:
-        builder.take("agent", fields)
+    fields = {k: v for k, v in as_object(agent).items() if v is not None}
+    if is_messages(fields.get("messages")):
+        builder.take("messages", fields.pop("messages"))
+    elif not fields.get("messages"):
+        fields.pop("messages", None)
+    builder.take("agent", fields or None)
