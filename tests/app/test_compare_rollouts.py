@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
 from board.errors import ChoiceError
-from board.views.rollouts import comparison_targets
-from board.views.rollouts.comparison_targets import Target
+from board.views.rollouts import comparison
+from board.views.rollouts.comparison import Target
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -61,15 +61,15 @@ def offered(app: AppTest, **wanted: Any) -> dict[str, Any]:
 def test_a_comparison_names_a_rollout_of_the_step_another_step_or_another_run(
     vs: str, target: Target
 ) -> None:
-    assert comparison_targets.parse(vs, "run", 3) == target
-    again = comparison_targets.written(target, "run", 3)
-    assert comparison_targets.parse(again, "run", 3) == target
+    assert comparison.parse(vs, "run", 3) == target
+    again = comparison.written(target, "run", 3)
+    assert comparison.parse(again, "run", 3) == target
 
 
 @pytest.mark.parametrize("vs", ["x", "1:", ":1", "-1", "run/5", "1:2:3", ""])
 def test_a_comparison_that_names_no_rollout_is_refused(vs: str) -> None:
     with pytest.raises(ChoiceError, match="expected ref, truth"):
-        comparison_targets.parse(vs, "run", 3)
+        comparison.parse(vs, "run", 3)
 
 
 def test_both_sides_say_reward_length_advantage_and_group(compare: OpenApp) -> None:
@@ -154,7 +154,7 @@ def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward
 def test_the_menu_finds_rollouts_behind_the_first_ones(
     compare: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison_targets, "_MOST_ROWS", 2)
+    monkeypatch.setattr(comparison, "_MOST_ROWS", 2)
     rows = [row(response=f"Answer {n}", reward=-float(n)) for n in range(6)]
     app = compare(*rows, vs="1")
     seen = offered(app)

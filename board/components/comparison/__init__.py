@@ -117,7 +117,7 @@ def comparison(
 
     signature: names the content: the view is built again when it changes, and only then. metric: name of
     the metric that colours tokens, empty for none. choices: content of the open menu, see
-    `comparison_targets`; None while it is closed.
+    the menu of `views.rollouts.comparison`; None while it is closed.
 
     Raises ValueError where an array is not as long as its tokens.
     """

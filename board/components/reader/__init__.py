@@ -97,8 +97,8 @@ class TokenContent:
 
 @dataclass(frozen=True, slots=True)
 class CompareMenu:
-    """The menu "Compare with". choices: its content while it is open, see `comparison_targets`; None
-    while it is closed. choose: called with what was chosen, in the run of the script that it led to.
+    """The menu "Compare with". choices: its content while it is open; None while it is
+    closed. choose: called with what was chosen, in the run of the script that it led to.
     """
 
     choices: Mapping[str, Any] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,9 +14,9 @@ from board.analysis.findings import Diagnosis, OwnThresholds
 from board.charts.finding_charts import findings_chart
 from board.charts.layout import PLOTLY_CONFIG
 from board.core.findings import Coverage, coverage
-from board.core.findings.finding import SEVERITIES, Finding, in_words
+from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.query.open_run import Run
-from board.views.findings import log_health, step_links
+from board.views.findings import links, log_health
 from board.views.frame import sidebar
 from board.views.shared import cache, known_findings, page_parts, shortcuts, state
 from board.views.shared.background import show_progress
@@ -24,14 +25,15 @@ from board.views.shared.text import counted, harmless_cell, plain, visible_token
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
-_JSON: Final = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
 
 
 def _bar(run: Run, diagnosis: Diagnosis) -> None:
     """How many of each severity there are, a click on which shows those alone; and downloads."""
     counts = diagnosis.counts
     # As `rollout-board findings --json` prints it; a number that is not finite is null.
-    document = orjson.dumps(diagnosis.document(run), option=_JSON)
+    document = orjson.dumps(
+        diagnosis.document(run), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
+    )
     state.keep("findings_severity", SEVERITIES)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
@@ -73,7 +75,7 @@ def _csv(findings: Sequence[Finding]) -> bytes:
     rows = [
         {
             **{name: getattr(one, name) for name in (*columns, "threshold", "unit")},
-            "evidence": "; ".join(_rollout_words(e.index, e.position) for e in one.evidence),
+            "evidence": "; ".join(map(_rollout_words, one.evidence)),
             "source": one.source,
         }
         for one in findings
@@ -81,16 +83,13 @@ def _csv(findings: Sequence[Finding]) -> bytes:
     return pd.DataFrame(rows).map(harmless_cell).to_csv(index=False).encode()
 
 
-def _rollout_words(index: int, position: int | None) -> str:
-    return f"rollout {index}" if position is None else f"rollout {index} token {position}"
+def _rollout_words(evidence: Evidence) -> str:
+    token = "" if evidence.position is None else f" token {evidence.position}"
+    return f"rollout {evidence.index}{token}"
 
 
 def _steps(finding: Finding) -> str:
-    if finding.first_step is None:
-        return "the whole run"
-    if finding.first_step == finding.last_step:
-        return f"step {finding.first_step}"
-    return f"steps {finding.first_step} to {finding.last_step}"
+    return finding.steps_text or "the whole run"
 
 
 def _measured(finding: Finding) -> str:
@@ -103,7 +102,7 @@ def _measured(finding: Finding) -> str:
 
 
 def _card(run: Run, finding: Finding) -> None:
-    page, choices = step_links.of_target(run, finding.target)
+    page, choices = links.of_target(run, finding.target)
     with st.container(border=True, gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.badge(
@@ -111,16 +110,10 @@ def _card(run: Run, finding: Finding) -> None:
                 icon=known_findings.ICONS[finding.severity],
                 color=known_findings.COLOURS[finding.severity],
             )
-            st.markdown(
-                f"**{plain(finding.title, 120)}** :gray[· {_steps(finding)}]", width="content"
-            )
+            title = f"**{plain(finding.title, 120)}** :gray[· {_steps(finding)}]"
+            st.markdown(title, width="content")
             st.space("stretch")
-            st.page_link(
-                state.page_file(page),
-                label=step_links.label(page, choices),
-                icon=":material/arrow_forward:",
-                query_params=state.encoded(**choices),
-            )
+            links.link(page, links.label(page, choices), **choices)
         st.text(finding.text)
         st.caption(plain(_measured(finding), 400))
         if finding.evidence:
@@ -132,12 +125,8 @@ def _evidence(run: Run, finding: Finding) -> None:
     """Links to rollouts and tokens, each with what a model wrote, as text."""
     for evidence in finding.evidence[:_MOST_EVIDENCE]:
         at = "" if evidence.step == finding.step else f"step {evidence.step}, "
-        st.page_link(
-            state.page_file("rollouts"),
-            label=f"{at}{_rollout_words(evidence.index, evidence.position)}",
-            icon=":material/gradient:",
-            query_params=state.encoded(**step_links.of_evidence(finding, evidence, run)),
-        )
+        choices = links.of_evidence(finding, evidence, run)
+        links.link("rollouts", f"{at}{_rollout_words(evidence)}", icon="gradient", **choices)
         if evidence.piece:
             text = visible_token(evidence.piece, 40)
             st.text(f"({text})" if evidence.position is None else f"“{text}”", width="content")
@@ -152,7 +141,7 @@ def _one_at_a_time(run: Run, findings: Sequence[Finding]) -> None:
             "finding", range(len(findings)), at, lambda nth: state.put(findings_nth=nth)
         )
         if shortcuts.opens("its place"):
-            page, choices = step_links.of_target(run, finding.target)
+            page, choices = links.of_target(run, finding.target)
             state.go(page, **choices)
         title = f"**{at + 1} of {len(findings)}** {plain(finding.title, 120)}"
         st.markdown(f"{title} :gray[· {_steps(finding)}]", width="content")
@@ -170,40 +159,23 @@ def _list(run: Run, findings: Sequence[Finding]) -> None:
         )
 
 
-def _chart(run: Run, findings: Sequence[Finding]) -> None:
-    steps = run.steps["step"]
-    figure = findings_chart(findings, int(steps.min()), int(steps.max()), dark=page_parts.dark())
-    if figure is not None:
-        with st.container(border=True):
-            st.plotly_chart(figure, theme=None, key="findings_chart", config=dict(PLOTLY_CONFIG))
-
-
-def _nothing(run: Run, rules: Sequence[Coverage]) -> None:
-    checked = sum(rule.state == "checked" for rule in rules)
-    st.success(
-        f"Nothing stood out: {counted(checked, 'rule')} checked {counted(len(run.steps), 'step')}.",
-        icon=":material/check_circle:",
-    )
-    st.caption("This does not prove that nothing is wrong: the rules know a few signs of trouble.")
-
-
 def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
     """Which rules checked the run, and why the others could not."""
-    by_state: dict[str, list[str]] = {}
+    by_state: dict[str, list[str]] = defaultdict(list)
     for rule in rules:
-        by_state.setdefault(rule.state, []).append(rule.rule)
-    checked = len(by_state.get("checked", ()))
-    words = [f"{checked} of {len(rules)} rules checked {counted(diagnosis.steps, 'step')}."]
+        by_state[rule.state].append(rule.rule)
+    checked, steps = len(by_state["checked"]), counted(diagnosis.steps, "step")
+    words = [f"{checked} of {len(rules)} rules checked {steps}."]
     if diagnosis.rollouts_read:
         words.append(
             f"{counted(diagnosis.rollouts_read, 'rollout')} of "
             f"{counted(diagnosis.steps_read, 'step')} were read; problems in others are not found."
         )
-    if missing := by_state.get("not recorded"):
+    if missing := by_state["not recorded"]:
         words.append(f"{len(missing)} need values that are not recorded: see the rules below.")
-    if unread := by_state.get("not read"):
+    if unread := by_state["not read"]:
         words.append(f"{len(unread)} read tokens and have not run yet.")
-    if off := by_state.get("off"):
+    if off := by_state["off"]:
         words.append(f"Switched off: {', '.join(off)}.")
     st.caption(plain(" ".join(words), 1500))
     with st.expander("Rules and thresholds", icon=":material/rule:"):
@@ -242,14 +214,27 @@ def _show(run: Run) -> None:
     if diagnosis.findings:
         _bar(run, diagnosis)
         st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
-        _chart(run, diagnosis.findings)
+        steps = run.steps["step"]
+        first, last = int(steps.min()), int(steps.max())
+        figure = findings_chart(diagnosis.findings, first, last, dark=page_parts.dark())
+        if figure is not None:
+            with st.container(border=True):
+                config = dict(PLOTLY_CONFIG)
+                st.plotly_chart(figure, theme=None, key="findings_chart", config=config)
         chosen = state.get("findings_severity")
         listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
         if listed:
             _one_at_a_time(run, listed)
         _list(run, listed)
     else:
-        _nothing(run, rules)
+        checked = counted(sum(rule.state == "checked" for rule in rules), "rule")
+        st.success(
+            f"Nothing stood out: {checked} checked {counted(len(run.steps), 'step')}.",
+            icon=":material/check_circle:",
+        )
+        st.caption(
+            "This does not prove that nothing is wrong: the rules know a few signs of trouble."
+        )
     _rules(rules, diagnosis, limits)
     if done is None:
         state.push()

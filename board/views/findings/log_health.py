@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final, Literal
 
 import numpy as np
 import streamlit as st
@@ -23,6 +23,7 @@ from board.core.findings.log_checks import (
 )
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
+from board.views.findings.links import link
 from board.views.shared import cache, known_findings, state
 from board.views.shared.background import show_progress
 from board.views.shared.tables import problem_table
@@ -34,8 +35,9 @@ _SUPERSEDED_COLUMNS: Final = (
 )
 _MOST_SUPERSEDED: Final = 2000
 _MOST_RANGES: Final = 20
+_SHIFTS: Final = {-1: "shift -1", 0: "shift 0", 1: "shift +1"}
 # State -> icon, colour, and how its line begins.
-_STATES: Final[Mapping[State, tuple[str, str, str]]] = {
+_STATES: Final[Mapping[State, tuple[str, Literal["green", "red", "blue", "gray"], str]]] = {
     "good": (":material/check_circle:", "green", ""),
     "bad": (":material/error:", "red", ""),
     "note": (":material/info:", "blue", ""),
@@ -65,10 +67,9 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
         if guilty:
             st.text(f"{guilty} seems to be the one that is cut at another place.")
         with st.container(horizontal=True, gap="small"):
-            _go(
-                "rollouts", f"Rollouts of step {step}", step=step, rollouts_scope="step", index=None
-            )
-            _go("findings", "See the first step in Findings", findings_health=False)
+            place = {"step": step, "rollouts_scope": "step", "index": None}
+            link("rollouts", f"Rollouts of step {step}", **place)
+            link("findings", "See the first step in Findings", findings_health=False)
     else:
         st.success(
             f"Best shift 0 for all {compared} pairs of arrays, in "
@@ -78,23 +79,14 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
     _pairs_table(pairs)
 
 
-def _go(page: str, label: str, **changes: object) -> None:
-    st.page_link(
-        state.page_file(page),
-        label=label,
-        icon=":material/arrow_forward:",
-        query_params=state.encoded(**changes),
-    )
-
-
 def _pairs_table(pairs: list[PairAudit]) -> None:
     rows = [
         {
             "arrays": pair.name,
-            **{_shift_words(shift): value for shift, value in pair.correlations.items()},
-            "best shift": "not known"
-            if pair.shift is None
-            else _shift_words(pair.shift).removeprefix("shift "),
+            **{_SHIFTS[shift]: value for shift, value in pair.correlations.items()},
+            "best shift": _SHIFTS[pair.shift].removeprefix("shift ")
+            if pair.shift is not None
+            else "not known",
             "apart": pair.apart,
             "steps": pair.steps,
             "tokens": pair.tokens,
@@ -102,16 +94,15 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
         for pair in pairs
     ]
     number_column = st.column_config.NumberColumn
-    correlations: dict[str, Any] = {
-        _shift_words(shift): number_column(f"correlation, {_shift_words(shift)}", format="%.3f")
-        for shift in (-1, 0, 1)
-    }
     st.dataframe(
         rows,
         hide_index=True,
         placeholder="–",
         column_config={
-            **correlations,
+            **{
+                words: number_column(f"correlation, {words}", format="%.3f")
+                for words in _SHIFTS.values()
+            },
             "apart": number_column("median difference, nats", format="%.3g"),
             "steps": number_column(format="%d", help="Steps that were checked."),
             "tokens": number_column(format="localized"),
@@ -119,13 +110,8 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
     )
     st.caption(
         "Correlation of the first array at token i with the second at i + shift, loss tokens only, "
-        "of the first shifted "
-        f"step, or the median over the steps. {clear_words()}"
+        f"of the first shifted step, or the median over the steps. {clear_words()}"
     )
-
-
-def _shift_words(shift: int) -> str:
-    return f"shift {shift:+d}" if shift else "shift 0"
 
 
 def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
@@ -135,21 +121,19 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     findings = cache.index_findings(run, limits).finish().findings
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     checks = [_lines(run), *array_checks(digests)]
-    good: dict[str, tuple[str, str, State]] = {
-        "duplicated_rollouts": (
+    rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.steps), "step")
+    named: tuple[tuple[str, str, str, State], ...] = (
+        (
+            "duplicated_rollouts",
             "Duplicate rollouts",
-            f"no id twice in a step, in {counted(run.rollout_count, 'rollout')}",
+            f"no id twice in a step, in {rollouts}",
             "bad",
         ),
-        "stopped_rank": (
-            "Ranks that stopped",
-            f"every rank, of {counted(len(run.steps), 'step')}",
-            "bad",
-        ),
-        "clock_gap": ("Clock", "no pause out of the ordinary, and never backwards", "note"),
-        "resumed": ("Resumes", "no step was written again", "note"),
-    }
-    for rule, (name, nothing, severity) in good.items():
+        ("stopped_rank", "Ranks that stopped", f"every rank, of {steps}", "bad"),
+        ("clock_gap", "Clock", "no pause out of the ordinary, and never backwards", "note"),
+        ("resumed", "Resumes", "no step was written again", "note"),
+    )
+    for rule, name, nothing, severity in named:
         own = [finding for finding in findings if finding.rule == rule]
         missing = "switched off" if rules[rule].state == "off" else rules[rule].missing
         checks.append(rule_check(name, own, missing=missing, nothing=nothing, state=severity))
@@ -176,17 +160,14 @@ def _line(check: Check) -> None:
     icon, colour, prefix = _STATES[check.state]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
         with st.container(width=170):
-            st.badge(plain(check.name), icon=icon, color=colour)  # type: ignore[arg-type] # of ours
+            st.badge(plain(check.name), icon=icon, color=colour)
         st.text(f"{prefix}{check.message}", width="stretch")
-        if check.evidence is not None:
-            e = check.evidence
+        if e := check.evidence:
             label = f"Step {e.step}, rollout {e.index}"
-            _go("rollouts", label, step=e.step, index=e.index, token=e.position)
+            link("rollouts", label, step=e.step, index=e.index, token=e.position)
         elif check.step is not None:
-            step = check.step
-            _go(
-                "rollouts", f"Step {step}", step=step, index=None, token=None, rollouts_scope="step"
-            )
+            place = {"step": check.step, "index": None, "token": None, "rollouts_scope": "step"}
+            link("rollouts", f"Step {check.step}", **place)
 
 
 def _left_out(run: Run) -> None:

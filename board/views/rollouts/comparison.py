@@ -1,12 +1,18 @@
-"""A rollout beside another one, or beside its own reference response or ground truth."""
+"""A rollout beside another one, or beside its own reference response or ground truth.
+
+The URL's `vs` names the other side: `ref` and `truth` are texts of the rollout itself; `5` is a rollout
+of the same step, `97:5` of another step, `RUN/97:5` of another run. Older links have `97.5`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout, in_loss
@@ -15,13 +21,47 @@ from board.components.token_data import ScaleSpan
 from board.core.metrics.definitions import in_menu_order
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import shared_spans
-from board.errors import BoardError, NotFoundError
+from board.errors import BoardError, ChoiceError, NotFoundError
 from board.query.open_run import Run
+from board.query.prompts import Compared, comparable_rollouts, prompt_key, steps_of_prompt
+from board.views.frame import sidebar
 from board.views.rollouts import token_content
-from board.views.rollouts.comparison_targets import REFERENCE, TEXTS, choices, parse, run_named
-from board.views.rollouts.rollout_facts import has_value
-from board.views.shared import cache, state
+from board.views.rollouts.rollout_facts import TEXTS, has_value, preview
+from board.views.shared import cache, opened_runs, state
 from board.views.shared.text import number, one_line
+
+_OWN_TEXTS: Final = {"ref": "ref_response", "truth": "ground_truth"}
+"""By value of `vs` the name of the text in the record."""
+_ROLLOUT: Final = re.compile(r"(?:(?:(?P<run>.+)/)?(?P<step>\d+)[:.])?(?P<index>\d+)", re.DOTALL)
+_MOST_ROWS: Final = 2_000
+_MOST_STEPS: Final = 10
+_MOST_READ: Final = 64
+"""Rollouts read from the log for lengths that are not in the table."""
+
+
+class Target(NamedTuple):
+    """A rollout to compare with."""
+
+    run: str
+    step: int
+    index: int
+
+
+def parse(vs: str, run: str, step: int) -> Target:
+    """The rollout that `vs` names on the page of a rollout of `run` at `step`. Raises ChoiceError."""
+    match = _ROLLOUT.fullmatch(vs)
+    if match is None:
+        raise ChoiceError(
+            f"vs={vs} names no rollout; expected ref, truth, INDEX, STEP:INDEX or RUN/STEP:INDEX"
+        )
+    return Target(match["run"] or run, int(match["step"] or step), int(match["index"]))
+
+
+def written(target: Target, run: str, step: int) -> str:
+    """`vs` for a rollout, as short as can be."""
+    if target.run != run:
+        return f"{target.run}/{target.step}:{target.index}"
+    return str(target.index) if target.step == step else f"{target.step}:{target.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +135,39 @@ def begin(vs: str) -> NoReturn:
     st.rerun()
 
 
-def menu_content(run: Run, opened: OpenRollout, key: str) -> dict[str, Any] | None:
-    """What the open menu of the component with this key lists; None while it is closed."""
-    clicked: Any = st.session_state.get(key) or {}
-    wanted = clicked.get("picker")
-    return choices(run, opened, wanted) if isinstance(wanted, Mapping) else None
-
-
 def _other_text(run: Run, opened: OpenRollout) -> _Text:
     """What `vs` names. Raises BoardError."""
-    vs = str(state.get("reader_vs"))
-    if vs in TEXTS:
-        name, title = TEXTS[vs]
-        if name not in opened.record.texts:
-            raise NotFoundError(f"this rollout has no {title.lower()}")
-        scores = opened.record.scores
-        has_reward = vs == REFERENCE and "ref_reward" in scores
-        numbers = {"reward": scores["ref_reward"]} if has_reward else {}
-        return _Text(title, opened.record.texts[name], numbers)
+    vs, record = str(state.get("reader_vs")), opened.record
+    if vs in _OWN_TEXTS:
+        name = _OWN_TEXTS[vs]
+        if name not in record.texts:
+            raise NotFoundError(f"this rollout has no {TEXTS[name].lower()}")
+        has_reward = vs == "ref" and "ref_reward" in record.scores
+        numbers = {"reward": record.scores["ref_reward"]} if has_reward else {}
+        return _Text(TEXTS[name], record.texts[name], numbers)
     target = parse(vs, run.info.name, opened.step)
-    other_run = run_named(target.run, run)
-    tokenizer = str(state.get("tokenizer"))
-    other = cache.rollout(other_run, target.step, target.index, tokenizer)
+    other_run = _run_named(target.run, run)
+    other = cache.rollout(other_run, target.step, target.index, str(state.get("tokenizer")))
     title = f"step {target.step} · rollout {target.index}"
     if target.run != run.info.name:
         title = f"{target.run} · {title}"
     elif target.step == opened.step:
         title = f"Rollout {target.index}"
     return _text_of(other_run, other, title)
+
+
+def _run_named(name: str, own: Run) -> Run:
+    """A run of the folder, read with the same options, of the same split where it has it.
+
+    Raises NotFoundError for a name that the folder does not hold.
+    """
+    if name == own.info.name:
+        return own
+    infos = {info.name: info for info in sidebar.neighbours()}
+    if name not in infos:
+        raise NotFoundError(f"this folder has no run {name}")
+    run = opened_runs.opened(infos[name], own.options)
+    return cache.of_split(run, str(state.get("split"))) or run
 
 
 def _text_of(run: Run, opened: OpenRollout, title: str) -> _Text:
@@ -132,10 +177,14 @@ def _text_of(run: Run, opened: OpenRollout, title: str) -> _Text:
     return _Text(
         one_line(title, 120),
         joined(opened.tokens) if has_tokens else opened.transcript,
-        {name: float(row[name]) for name in ("reward", "advantage") if has_value(row, name)},
+        _numbers(row),
         str(row["group_id"]) if has_value(row, "group_id") else None,
         opened,
     )
+
+
+def _numbers(row: pd.Series[Any]) -> dict[str, float]:
+    return {name: float(row[name]) for name in ("reward", "advantage") if has_value(row, name)}
 
 
 def _side(text: _Text, other: _Text | None = None) -> Side:
@@ -151,13 +200,13 @@ def _side(text: _Text, other: _Text | None = None) -> Side:
     return Side(text.title, facts, opened.tokens, metrics, metrics.get("loss_mask"))
 
 
-def _facts(text: _Text, other: _Text | None) -> Sequence[Fact]:
+def _facts(text: _Text, other: _Text | None) -> list[Fact]:
     """Reward, advantage, length and group; with differences to the other text."""
-    facts: list[Fact] = []
     before = {} if other is None else other.numbers
-    for name, value in text.numbers.items():
-        gap = _signed(value - before[name]) if name in before else ""
-        facts.append((name, number(value), gap))
+    facts = [
+        (name, number(value), _signed(value - before[name]) if name in before else "")
+        for name, value in text.numbers.items()
+    ]
     length, unit = text.length
     gap = ""
     if other is not None and other.length[1] == unit:
@@ -174,3 +223,98 @@ def _signed(gap: float) -> str:
         return ""
     size = number(abs(gap)) if isinstance(gap, float) else f"{abs(gap):,}"
     return "(equal)" if gap == 0 else f"({'+' if gap > 0 else '−'}{size})"
+
+
+def menu_content(run: Run, opened: OpenRollout, key: str) -> dict[str, Any] | None:
+    """What the menu of the component with this key lists: texts of the rollout, and the rollouts of one
+    step of one run. None while it is closed.
+
+    What the browser wants, {"run": name, "step": number, "words": text}, is not trusted: what is not
+    available is replaced by this run, and by the nearest step with the same prompt.
+    """
+    clicked: Any = st.session_state.get(key) or {}
+    wanted = clicked.get("picker")
+    if not isinstance(wanted, Mapping):
+        return None
+    other, error = run, ""
+    try:
+        other = _run_named(str(wanted.get("run") or run.info.name), run)
+    except BoardError as problem:
+        error = one_line(problem, 300)
+    is_own = other.info.name == run.info.name
+    prompt = prompt_key(run, opened.step, opened.index)
+    near = [] if prompt is None else steps_of_prompt(other, prompt)
+    near = [step for step in near if not (is_own and step == opened.step)]
+    near = sorted(near, key=lambda step: abs(step - opened.step))[:_MOST_STEPS]
+    aim = wanted.get("step")
+    if not isinstance(aim, int) or isinstance(aim, bool):
+        aim = opened.step if is_own or not near else near[0]
+    step = min(other.counts, key=lambda one: abs(one - aim), default=None)
+    words = str(wanted.get("words") or "")
+    rows, count = ([], 0) if step is None else _rows(run, opened, prompt, other, step, words)
+    runs = [info.name for info in sidebar.neighbours()]
+    return {
+        "error": error,
+        "texts": [
+            {"vs": vs, "title": TEXTS[name], "text": preview(opened.record.texts[name])}
+            for vs, name in _OWN_TEXTS.items()
+            if name in opened.record.texts
+        ],
+        "runs": runs if run.info.name in runs else [run.info.name, *runs],
+        "run": other.info.name,
+        "ownRun": run.info.name,
+        "step": step,
+        "steps": [min(other.counts), max(other.counts)] if other.counts else None,
+        "promptSteps": sorted([*near, opened.step] if is_own and near else near),
+        "rows": rows,
+        "count": count,
+        "words": words,
+    }
+
+
+def _rows(
+    run: Run, opened: OpenRollout, prompt: int | None, other: Run, step: int, words: str
+) -> tuple[list[dict[str, Any]], int]:
+    """The rollouts of a step that the menu lists, and how many there are; the rollout itself is left out.
+
+    words: what they are searched for.
+    """
+    compared = Compared(prompt)
+    if other.info.name == run.info.name and step == opened.step:
+        own = run.row(opened.step, opened.index)
+        group, split = (
+            str(own[name]) if has_value(own, name) else None for name in ("group_id", "split")
+        )
+        compared = Compared(prompt, opened.index, group, split)
+    rows, count = comparable_rollouts(other, step, compared, words.lower().split(), _MOST_ROWS)
+    unread = _MOST_READ
+    entries: list[dict[str, Any]] = []
+    for _, row in rows.iterrows():
+        index, length = int(row["index"]), _length(row)
+        if not length and unread:
+            unread -= 1
+            characters = cache.transcript_length(other, step, index)
+            length = f"{characters:,} chars" if characters else ""
+        numbers = {name: number(value) for name, value in _numbers(row).items()}
+        entries.append(
+            {
+                "vs": written(Target(other.info.name, step, index), run.info.name, opened.step),
+                "index": index,
+                "reward": numbers.get("reward", ""),
+                "advantage": numbers.get("advantage", ""),
+                "length": length,
+                "group": one_line(row["group_id"], 24) if has_value(row, "group_id") else "",
+                "sameGroup": bool(row["same_group"]),
+                "samePrompt": bool(row["same_prompt"]),
+                "text": preview(row["response"]) if has_value(row, "response") else "",
+            }
+        )
+    return entries, count
+
+
+def _length(row: pd.Series[Any]) -> str:
+    """How long the response is, in tokens or else in characters; empty where neither is recorded."""
+    for name, unit in (("response_tokens", "tokens"), ("response_chars", "chars")):
+        if has_value(row, name):
+            return f"{int(row[name]):,} {unit}"
+    return ""

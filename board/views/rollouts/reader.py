@@ -34,13 +34,20 @@ _AHEAD: Final = (1, 2, -1, 3)
 _LARGEST_AHEAD_BYTES: Final = 4 << 20
 """Of a rollout in the log; a larger one would be in the way of what is asked for meanwhile."""
 _SENT: Final = "_ahead_sent"
+_IN_URL: Final = {
+    "metric": "reader_metric",
+    "pinned": "token",
+    "over": "reader_over",
+    "strip": "reader_strip",
+    "masks": "reader_masks",
+    "zoom": "zoom",
+    "heat": "reader_heat",
+    "raw": "reader_record",
+    "read": "reader_as",
+}
+"""By field of `Chosen` the name of the choice in the URL."""
 _OUTLASTING: Final = (
-    "tokenizer",
-    "think",
-    "reader_as",
-    "reader_metric",
-    "reader_over",
-    "reader_heat",
+    *("tokenizer", "think", "reader_as", "reader_metric", "reader_over", "reader_heat"),
 )
 """Choices that outlast going to another rollout."""
 
@@ -63,61 +70,32 @@ def show(run: Run, step: int, index: int) -> None:
 def _draw(run: Run, opened: OpenRollout) -> None:
     """The reader; choosing a metric, a token or a scale reruns only this."""
     content, frame = _content_and_frame(run, opened, raw=bool(state.get("reader_record")))
-    _ensure_choices(content)
+    names, count, zoom = ["", *content.metrics], len(content.tokens), state.get("zoom")
+    state.ensure("reader_metric", names, "")
+    state.ensure("reader_strip", names, "")
+    state.ensure("token", [None, *range(count)], None)
+    state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
+    wanted: dict[str, Any] = {field: state.get(name) for field, name in _IN_URL.items()}
+    wanted |= {name: wanted[name] or None for name in ("metric", "strip")}
     chosen = reader(
         content,
         frame,
         key="reader",
         signature=token_content.signature_of(run, opened),
-        chosen=Chosen(
-            metric=state.get("reader_metric") or None,
-            pinned=state.get("token"),
-            over=state.get("reader_over"),
-            strip=state.get("reader_strip") or None,
-            masks=state.get("reader_masks"),
-            zoom=state.get("zoom"),
-            heat=bool(state.get("reader_heat")),
-            raw=bool(state.get("reader_record")),
-            read=state.get("reader_as"),
-        ),
+        chosen=Chosen(**wanted),
         step_spans=lambda: token_content.step_spans(run, opened.step),
         menu=CompareMenu(comparison.menu_content(run, opened, "reader"), comparison.begin),
     )
-    is_other_content = chosen.raw != state.get("reader_record") or chosen.read != state.get(
-        "reader_as"
-    )
-    _remember(chosen, content)
+    is_other_content = (chosen.raw, chosen.read) != (wanted["raw"], wanted["read"])
+    values = {name: getattr(chosen, field) for field, name in _IN_URL.items()}
+    # A link may name the default: another URL would be another entry in the browser's history.
+    default = next(iter(content.metrics), "")
+    if chosen.metric == default != wanted["metric"]:
+        values["reader_metric"] = ""
+    state.put(**values | {name: values[name] or "" for name in ("reader_metric", "reader_strip")})
+    state.push()
     if is_other_content:
         st.rerun(scope="fragment")
-
-
-def _ensure_choices(content: TokenContent) -> None:
-    names = ["", *content.metrics]
-    count = len(content.tokens)
-    state.ensure("reader_metric", names, "")
-    state.ensure("token", [None, *range(count)], None)
-    state.ensure("reader_strip", names, "")
-    zoom = state.get("zoom")
-    state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
-
-
-def _remember(chosen: Chosen, content: TokenContent) -> None:
-    """What was chosen in the reader, into the URL."""
-    default = next(iter(content.metrics), "")
-    # A link may name the default: another URL would be another entry in the browser's history.
-    is_default = chosen.metric in (None, default) and chosen.metric != state.get("reader_metric")
-    metric = "" if is_default else chosen.metric or ""
-    state.put(
-        reader_metric=metric, token=chosen.pinned, reader_over=chosen.over, reader_heat=chosen.heat
-    )
-    state.put(
-        reader_strip=chosen.strip or "",
-        reader_masks=chosen.masks,
-        zoom=chosen.zoom,
-        reader_record=chosen.raw,
-    )
-    state.put(reader_as=chosen.read)
-    state.push()
 
 
 def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[TokenContent, Frame]:
@@ -128,7 +106,7 @@ def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[Tok
     frame = Frame(
         title=f"Rollout {opened.index}",
         place=(opened.step, opened.index),
-        facts=facts_of(run, opened, row, turns),
+        facts=[*facts_of(run, opened, row, turns)],
         notes=_notes(run, opened),
         details=details_of(run, opened, row, raw=raw),
         turns=turns,

@@ -16,7 +16,7 @@ from board.core.texts.conversation import ConversationTurn
 from board.query.open_run import Run
 from board.views.shared.text import number, one_line
 
-_TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
+TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
 _SCORES: Final = (
     *("reward", "ref_reward", "reward_gap", "valid_reward", "ref_valid_reward", "advantage"),
     *("k1_mean", "k3_mean", "k3_max", "mismatch_kl_mean", "entropy_mean", "response_tokens"),
@@ -25,6 +25,7 @@ _SOLVED_HELP: Final = (
     "Solved: the reward part that says so (such as correct) is 1; without one, the reward is 1 where all "
     "rewards of the group are 0 or 1."
 )
+_PREVIEW_CHARACTERS: Final = 160
 _LONGEST_EXTRA: Final = 400
 _LONGEST_RECORD: Final = 2_000_000
 """Characters of a record that a page shows; more of it would hold up the browser."""
@@ -35,41 +36,49 @@ def has_value(row: pd.Series[Any], name: str) -> bool:
     return name in row and bool(pd.notna(row[name]))
 
 
+def preview(text: Any) -> str:
+    """The first words of a text, on one line."""
+    start = str(text)[: 2 * _PREVIEW_CHARACTERS]
+    return one_line(" ".join(start.split()), _PREVIEW_CHARACTERS)
+
+
 def facts_of(
     run: Run,
     opened: OpenRollout,
     row: pd.Series[Any],
     turns: Sequence[ConversationTurn] | None,
-) -> list[Fact]:
+) -> Iterator[Fact]:
     """Reward and its parts, advantage, lengths, ending, group: what is recorded of them.
 
     turns: where the rollout is shown as a conversation.
     """
-    return [
-        *_reward(row),
-        *_token_mean(row, "advantage", "advantage"),
-        *_lengths(opened, turns),
-        *_ending(row),
-        *_origin(run, row),
-        *_token_mean(row, "k3_mean", "k3"),
-        *_token_mean(row, "entropy_mean", "entropy"),
-    ]
-
-
-def _reward_parts(row: pd.Series[Any]) -> list[str]:
-    return [str(name) for name in row.index if str(name).startswith(REWARD_PART)]
-
-
-def _reward(row: pd.Series[Any]) -> Iterator[Fact]:
     parts = " · ".join(
         f"{one_line(name.removeprefix(REWARD_PART), 24)} {number(float(row[name]))}"
         for name in _reward_parts(row)
         if has_value(row, name)
     )
-    is_recorded = has_value(row, "reward")
-    if is_recorded or parts:
-        reward = float(row["reward"]) if is_recorded else None
+    if has_value(row, "reward") or parts:
+        reward = float(row["reward"]) if has_value(row, "reward") else None
         yield Fact("reward", number(reward), parts=parts)
+    yield from _token_mean(row, "advantage", "advantage")
+    yield from _lengths(opened, turns)
+    reason = row.get("finish_reason")
+    if isinstance(reason, str) and reason:
+        yield Fact("ended:", one_line(reason, 40), help="finish_reason, as recorded")
+    if row.get("is_truncated") == 1:
+        yield Fact("", "truncated", help="The response was cut off before it ended.")
+    if has_value(row, "group_id"):
+        yield Fact("group", one_line(row["group_id"], 32), _solved(run, row), help=_SOLVED_HELP)
+    for name in ("env", "split"):
+        value = row.get(name)
+        if isinstance(value, str) and value:
+            yield Fact(name, one_line(value, 40))
+    yield from _token_mean(row, "k3_mean", "k3")
+    yield from _token_mean(row, "entropy_mean", "entropy")
+
+
+def _reward_parts(row: pd.Series[Any]) -> list[str]:
+    return [str(name) for name in row.index if str(name).startswith(REWARD_PART)]
 
 
 def _token_mean(row: pd.Series[Any], name: str, label: str) -> Iterator[Fact]:
@@ -101,23 +110,6 @@ def _noun(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _ending(row: pd.Series[Any]) -> Iterator[Fact]:
-    reason = row.get("finish_reason")
-    if isinstance(reason, str) and reason:
-        yield Fact("ended:", one_line(reason, 40), help="finish_reason, as recorded")
-    if row.get("is_truncated") == 1:
-        yield Fact("", "truncated", help="The response was cut off before it ended.")
-
-
-def _origin(run: Run, row: pd.Series[Any]) -> Iterator[Fact]:
-    if has_value(row, "group_id"):
-        yield Fact("group", one_line(row["group_id"], 32), _solved(run, row), help=_SOLVED_HELP)
-    for name in ("env", "split"):
-        value = row.get(name)
-        if isinstance(value, str) and value:
-            yield Fact(name, one_line(value, 40))
-
-
 def _solved(run: Run, row: pd.Series[Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
     rows = run.of_step(int(row["step"]))
@@ -143,22 +135,25 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
     ]
     files = [
         Score(
-            str(run.info.path_of(run.info.files[int(place["file"])])),
+            run.info.path_of(run.info.files[int(place["file"])]),
             f"line {int(place['line'])}, {int(place['size']):,} bytes",
         )
         for place in (row, *run.joined_places(row))
     ]
-    title = "Raw record"
+    texts = [
+        Detail(title, record.texts[name]) for name, title in TEXTS.items() if name in record.texts
+    ]
+    raw_record = (
+        Detail("Raw record", _record_text(opened), tall=True)
+        if raw
+        else Detail("Raw record", ask="raw")
+    )
     return [
-        *(
-            Detail(title, record.texts[name])
-            for name, title in _TEXTS.items()
-            if name in record.texts
-        ),
+        *texts,
         Detail("Scores", rows=_scores(row) or [Score("no score", "not recorded")]),
         *([Detail("Other columns", rows=extras)] if extras else []),
         Detail("Place in the log", rows=files),
-        Detail(title, _record_text(opened), tall=True) if raw else Detail(title, ask="raw"),
+        raw_record,
     ]
 
 

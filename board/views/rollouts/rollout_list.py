@@ -13,14 +13,8 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.step_records import PLACES, StepRecords, bytes_again
-from board.components.rollout_list import (
-    Address,
-    ListColumn,
-    ListPage,
-    ListState,
-    rollout_list,
-)
-from board.core.metrics.definitions import REWARD_PART, base_name
+from board.components.rollout_list import Address, ListColumn, ListPage, ListState, rollout_list
+from board.core.metrics.definitions import REWARD_PART
 from board.core.texts.conversation import (
     ConversationTurn,
     arguments_text,
@@ -33,6 +27,7 @@ from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
+from board.views.rollouts.rollout_facts import preview
 from board.views.shared import state
 from board.views.shared.tables import definition, short_heading
 from board.views.shared.text import one_line
@@ -40,23 +35,15 @@ from board.views.shared.text import one_line
 PAGE_ROWS: Final = 200
 HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
 _TEXTS: Final = ("prompt", "response")
+_MODEL: Final = ("assistant", "response")
+"""Roles of the model."""
 _NEWEST_STEPS: Final = 10
 # What is chosen of the open rollout, and of other pages' curves: the list is the same with any of it.
 _OF_READER: Final = frozenset(
     (
-        *(
-            "index",
-            "token",
-            "zoom",
-            "reader_metric",
-            "reader_over",
-            "reader_strip",
-            "reader_masks",
-            "reader_heat",
-            "reader_vs",
-            "tokenizer",
-        ),
-        *("reader_record", "live", "rollouts_chart", "page"),
+        *("index", "token", "zoom", "tokenizer", "live", "rollouts_chart", "page"),
+        *("reader_metric", "reader_over", "reader_strip", "reader_masks", "reader_heat"),
+        *("reader_vs", "reader_record"),
     )
 )
 # In the session: what J and K must not wait for again.
@@ -83,7 +70,6 @@ _WIDTHS: Final = {
 }
 _LEAST_NUMBER_WIDTH: Final = 60
 _TEXT_WIDTHS: Final = (52, 200)
-_PREVIEW_CHARACTERS: Final = 160
 _LARGEST_PAGE_BYTES: Final = 2 << 20
 """Read of the log for a page of the list; more would keep it waiting."""
 _LONGEST_TEXT_BYTES: Final = 64 << 10
@@ -160,7 +146,12 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
         number = place_of(listed.selection, sorting, *at) // PAGE_ROWS
     first = number * PAGE_ROWS
     start = max(first - 1, 0)
-    names = _column_names(run, sorting.column)
+    # What was chosen, else the usual columns that the run has; and what the list is sorted by.
+    names = list(state.get("rollouts_columns")) or _usual(run, _USUAL)
+    names = [
+        *(name for name in dict.fromkeys(("index", sorting.column)) if name not in names),
+        *names,
+    ]
     has_words_line = "response_tokens" not in run.columns and "response" in run.columns
     read = [*names, *PLACES, *(["response"] if has_words_line else [])]
     rows = frame(
@@ -173,7 +164,11 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     around = [Address(*map(int, pair)) for pair in zip(rows["step"], rows["index"], strict=True)]
     own = slice(first - start, first - start + PAGE_ROWS)
     view = with_previews(run, rows[own])
-    words = [_preview(text) or "" for text in view["response"]] if has_words_line else None
+    words = (
+        ["" if pd.isna(text) else preview(text) for text in view["response"]]
+        if has_words_line
+        else None
+    )
     if has_words_line and not state.get("rollouts_columns"):
         names = [name for name in names if name != "response"]
     worth = {name: place for place, name in enumerate(_usual(run, _BY_WORTH))}
@@ -190,13 +185,6 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
         before=around[0] if first else None,
         after=around[-1] if len(around) > own.stop else None,
     )
-
-
-def _column_names(run: Run, sort: str) -> list[str]:
-    """What was chosen, else the usual columns that the run has; and what the list is sorted by."""
-    chosen = list(state.get("rollouts_columns")) or _usual(run, _USUAL)
-    missing = [name for name in dict.fromkeys(("index", sort)) if name not in chosen]
-    return [*missing, *chosen]
 
 
 def _usual(run: Run, order: Sequence[str]) -> list[str]:
@@ -235,33 +223,25 @@ def _bar_range(run: Run, name: str) -> tuple[float, float]:
     """The lowest (at most 0) and the highest value of a column in scope, which bars are drawn between;
     equal where none are drawn.
     """
-    stem = base_name(name)
-    if name != "reward" or f"{stem}_n" not in run.steps:
+    if name != "reward" or "reward_n" not in run.steps:
         return 0.0, 0.0
     steps = run.steps
     if state.get("rollouts_scope") == "step":
         steps = steps[steps["step"] == int(state.get("step"))]
-    low, high = float(steps[f"{stem}_q00"].min()), float(steps[f"{stem}_q100"].max())
-    return (min(low, 0.0), high) if high > min(low, 0.0) else (0.0, 0.0)
+    low, high = min(float(steps["reward_q00"].min()), 0.0), float(steps["reward_q100"].max())
+    return (low, high) if high > low else (0.0, 0.0)
 
 
 def _cells(column: ListColumn, values: pd.Series[Any]) -> list[Any]:
     """A column's values as JSON has them, None where there is none."""
     if column.kind == "words":
-        return [_preview(value) for value in values]
+        return [None if pd.isna(value) else preview(value) for value in values]
     if column.name.startswith("is_"):
         return [None if pd.isna(value) else bool(value) for value in values]
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
         return [float(value) if np.isfinite(value) else None for value in numbers]
     return [None if pd.isna(value) else one_line(value, 120) for value in values]
-
-
-def _preview(text: Any) -> str | None:
-    """The first words of a text, on one line."""
-    if pd.isna(text):
-        return None
-    return one_line(" ".join(str(text)[: 2 * _PREVIEW_CHARACTERS].split()), _PREVIEW_CHARACTERS)
 
 
 def with_previews(run: Run, view: pd.DataFrame) -> pd.DataFrame:
@@ -274,8 +254,10 @@ def with_previews(run: Run, view: pd.DataFrame) -> pd.DataFrame:
     if not texts:
         return view
     for place, turns in _conversations(run, view):
-        for name, text in (("prompt", _question(turns)), ("response", _answer(turns))):
-            if name in texts and text:
+        asked = [turn for turn in turns if turn.given and turn.role == "user"]
+        said = [turn for turn in turns if not turn.given and turn.role in _MODEL]
+        for name, own in (("prompt", asked), ("response", said)):
+            if name in texts and own and (text := _last_words(own[-1])):
                 texts[name][place] = text
     return view.assign(**texts)
 
@@ -297,19 +279,8 @@ def _conversations(run: Run, view: pd.DataFrame) -> Iterator[tuple[int, list[Con
         yield place, conversation_of((), known, tags)
 
 
-def _question(turns: Sequence[ConversationTurn]) -> str:
-    """What the user said last before the response."""
-    asked = [turn for turn in turns if turn.given and turn.role == "user"]
-    return _last_words(asked[-1]) if asked else ""
-
-
-def _answer(turns: Sequence[ConversationTurn]) -> str:
-    """What the model said or called last."""
-    own = [turn for turn in turns if not turn.given and turn.role in ("assistant", "response")]
-    return _last_words(own[-1]) if own else ""
-
-
 def _last_words(turn: ConversationTurn) -> str:
+    """What a turn says last, else what it calls last."""
     texts = [block.text for block in turn.blocks if block.kind == "text" and block.text.strip()]
     calls = [block for block in turn.blocks if block.kind == "call"]
     called = [f"{call.name}({arguments_text(call.arguments)})" for call in calls]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -115,16 +115,14 @@ def _choose_patterns(run: Run) -> list[str]:
             "Case is ignored either way.",
             persist_state="session",
         )
-    return [text for text in state.get("words_phrases")[:_MOST_PATTERNS] if _is_sound(text)]
-
-
-def _is_sound(text: str) -> bool:
-    try:
-        compiled(text, regex=bool(state.get("words_regex")))
-    except BoardError as error:
-        st.error(plain(error, 300), icon=":material/regular_expression:")
-        return False
-    return True
+    sound: list[str] = []
+    for text in state.get("words_phrases")[:_MOST_PATTERNS]:
+        try:
+            compiled(text, regex=bool(state.get("words_regex")))
+            sound.append(text)
+        except BoardError as error:
+            st.error(plain(error, 300), icon=":material/regular_expression:")
+    return sound
 
 
 def _search_run(run: Run, patterns: Sequence[str]) -> None:
@@ -163,9 +161,11 @@ def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None
         state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
     rows: list[dict[str, object]] = []
     for text, entries in results.items():
-        rows.append({"phrase": one_line(text, 60), "scope": "all", "env": "", **_sums(entries)})
-        for env, own in _by_env(entries).items():
-            rows.append({"phrase": one_line(text, 60), "scope": "env", "env": env, **_sums(own)})
+        scopes = [("all", "", entries), *(("env", *one) for one in _by_env(entries).items())]
+        rows += [
+            {"phrase": one_line(text, 60), "scope": scope, "env": env, **_sums(own)}
+            for scope, env, own in scopes
+        ]
     frame = written(without_empty(pd.DataFrame(rows)), ("share",))
     tables.draw(frame, _SUM_COLUMNS, most_pixels=400)
     unscored = "" if "reward of hits" in frame else " No rollout with a hit is scored."
@@ -203,18 +203,17 @@ def _sums(entries: Sequence[Watched]) -> dict[str, object]:
 
 def _weighted(means: Sequence[tuple[float, int]]) -> float:
     """Mean of step means by their scored rollouts; NaN where nothing is scored."""
-    known = [(mean, count) for mean, count in means if np.isfinite(mean) and count]
-    total = sum(count for _, count in known)
-    return sum(mean * count for mean, count in known) / total if total else float("nan")
+    known = np.array([one for one in means if np.isfinite(one[0]) and one[1]]).reshape(-1, 2)
+    return float(np.average(known[:, 0], weights=known[:, 1])) if len(known) else float("nan")
 
 
 def _show_hits(run: Run, patterns: Sequence[str]) -> None:
     """Hits of the chosen step, each in its place; a click opens the rollout at that token."""
     step, speaker = int(state.get("step")), str(state.get("words_speaker"))
+    regex = bool(state.get("words_regex"))
     st.markdown(
         f"#### Hits at step {step} :gray[click one to open it in place; ⟦ marks where it begins]"
     )
-    regex = bool(state.get("words_regex"))
     watched = cache.watched_step(run, tuple(patterns), speaker, step, regex=regex)
     for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
         rollouts, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
@@ -233,16 +232,14 @@ def _show_hits(run: Run, patterns: Sequence[str]) -> None:
                 with st.container():
                     is_first = not number and index == examples[0]
                     _show_hit(run, text, index, number, shortcut="O" if is_first else None)
-        if len(examples) < len(indices):
-            _offer_more(key, len(examples), len(indices), number)
-
-
-def _offer_more(key: str, count: int, total: int, number: int) -> None:
-    def show_more() -> None:
-        st.session_state[key] = count + _MORE_EXAMPLES
-
-    words = f"Show {min(_MORE_EXAMPLES, total - count)} more of {total - count:,}"
-    st.button(words, icon=":material/expand_more:", key=f"more_hits_{number}", on_click=show_more)
+        if rest := len(indices) - len(examples):
+            st.button(
+                f"Show {min(_MORE_EXAMPLES, rest)} more of {rest:,}",
+                icon=":material/expand_more:",
+                key=f"more_hits_{number}",
+                on_click=st.session_state.update,
+                args=({key: len(examples) + _MORE_EXAMPLES},),
+            )
 
 
 def _needs(speaker: str) -> str:
@@ -267,14 +264,8 @@ def _show_hit(run: Run, text: str, index: int, number: int, *, shortcut: str | N
         shortcut=shortcut,
     )
     if pressed:
-        state.go(
-            "rollouts",
-            rollouts_view="list",
-            rollouts_scope="step",
-            step=step,
-            index=index,
-            token=token,
-        )
+        place = {"step": step, "index": index, "token": token}
+        state.go("rollouts", rollouts_view="list", rollouts_scope="step", **place)
     if hit is not None:
         st.code(f"{hit.before}⟦{hit.after}", language=None, wrap_lines=True)
         if hit.unplaced:
@@ -306,12 +297,7 @@ def _show_trending(run: Run) -> None:
     frame = written(pd.DataFrame(rows), ("before", "after"))
     row = tables.clicked_row(frame, _TREND_COLUMNS, key=f"said_more_{run.info.name}_{speaker}")
     if row is not None:
-        state.go(
-            "rollouts",
-            rollouts_view="words",
-            words_phrases=[trending.phrases[row].phrase],
-            words_regex=False,
-        )
+        _follow(trending.phrases[row].phrase, regex=False)
 
 
 def _show_presets(run: Run) -> None:
@@ -332,12 +318,12 @@ def _show_presets(run: Run) -> None:
     key = f"presets_{run.info.name}_{step}_{speaker}"
     row = tables.clicked_row(frame, _SUM_COLUMNS, key=key)
     if row is not None:
-        state.go(
-            "rollouts",
-            rollouts_view="words",
-            words_phrases=[[*_PRESETS.values()][row]],
-            words_regex=True,
-        )
+        _follow([*_PRESETS.values()][row], regex=True)
+
+
+def _follow(text: str, *, regex: bool) -> NoReturn:
+    """Searches the run for one phrase or pattern."""
+    state.go("rollouts", rollouts_view="words", words_phrases=[text], words_regex=regex)
 
 
 def show(run: Run) -> None:

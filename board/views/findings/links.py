@@ -1,15 +1,17 @@
-"""Links from what a rule names to the page that shows it."""
+"""Links to other pages: from what a rule names to the page that shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+import streamlit as st
+
 from board.core.findings.finding import Evidence, Finding, Target
 from board.core.metrics.aggregate import REDUCTIONS
-from board.errors import NotFoundError
 from board.query.groups import group_names
 from board.query.open_run import Run
+from board.views.shared import state
 
 _COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
 _PAGE_OF: Final = {
@@ -21,12 +23,21 @@ _PAGE_OF: Final = {
 }
 
 
+def link(page: str, label: str, icon: str = "arrow_forward", **choices: Any) -> None:
+    """Draws a link to a page with some choices changed."""
+    st.page_link(
+        state.page_file(page),
+        label=label,
+        icon=f":material/{icon}:",
+        query_params=state.encoded(**choices),
+    )
+
+
 def of_target(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
     """The page of a finding's target, and the choices that show it there."""
-    choices: dict[str, Any] = {"token": target.position, "index": target.index}
-    if target.step is not None:
-        choices["step"] = target.step
-    return _PAGE_OF.get(target.page, target.page), choices | _choices_of_page(run, target)
+    step = {} if target.step is None else {"step": target.step}
+    place = {"token": target.position, "index": target.index, **step}
+    return _PAGE_OF.get(target.page, target.page), place | _choices_of_page(run, target)
 
 
 def _choices_of_page(run: Run, target: Target) -> dict[str, Any]:
@@ -73,14 +84,11 @@ def _choices_of_page(run: Run, target: Target) -> dict[str, Any]:
 
 def _group_of(run: Run, target: Target) -> str:
     """The group of the rollout that a target names; empty where there is none."""
-    if target.step is None or target.index is None:
-        return ""
-    try:
-        run.row(target.step, target.index)
-    except NotFoundError:  # the log has changed since the rules ran
+    if target.step is None or target.step not in run.counts:  # the log may have changed since
         return ""
     rows = run.of_step(target.step)
-    return str(group_names(rows)[rows["index"] == target.index].iloc[0])
+    names = group_names(rows)[rows["index"] == target.index]
+    return str(names.iloc[0]) if len(names) else ""
 
 
 def of_evidence(finding: Finding, evidence: Evidence, run: Run) -> dict[str, Any]:
