@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from board.cli.parser import COMMANDS, build_parser
-from board.core.suggestions import close_to, did_you_mean
-from board.errors import BoardError, ChoiceError
+from board.errors import BoardError, ChoiceError, close_to, did_you_mean
 
 __all__ = ["build_parser", "main"]
 

@@ -7,8 +7,7 @@ from contextlib import closing
 
 from board.cli.output import ProgressLine, say
 from board.cli.runs import find_run, most_telling
-from board.core.suggestions import did_you_mean
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits

@@ -15,8 +15,7 @@ import numpy as np
 import orjson
 
 from board.core.metrics.shares import ROUNDING_NOISE, percent
-from board.core.suggestions import did_you_mean
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,29 +6,22 @@ SQL's `and`, `or` and `not` are those of the language. A division by zero is an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from board.core.expressions import (
-    Arithmetic,
-    Call,
+    COMPARISONS,
     Column,
-    Compared,
-    Contains,
     Expression,
-    Joined,
-    Negative,
     Node,
-    Not,
     Number,
-    OneOf,
+    Operation,
     Text,
     names_in,
+    parse,
 )
-from board.core.expressions.parser import parse
-from board.core.suggestions import no_column
-from board.errors import ExpressionError
+from board.errors import ExpressionError, no_column
 from board.index import segments
 from board.query.run_rows import RunRows
 
@@ -138,26 +131,29 @@ class _Compiler:
                 return _Value(self._bound(value), "text")
             case Column(name=name):
                 return self._column(name)
-            case Arithmetic(op=op, left=left, right=right):
-                return _known(_calculated(op, self.double(left), self.double(right)))
-            case Negative(operand=operand):
-                return _Value(f"(-{self.double(operand)})", "double")
-            case Not(operand=operand):
-                return _Value(f"(NOT {self.truth(operand)})", "truth")
-            case Joined(op=op, parts=parts):
-                return _Value(f"({f' {op} '.join(map(self.truth, parts))})", "truth")
-            case Compared(op=op, left=left, right=right):
-                return _Value(self._compared(op, left, right), "truth")
-            case OneOf(left=left, values=values):
-                return _Value(self._one_of(left, values), "truth")
-            case Contains():
-                return _Value(self._contains(node), "truth")
-            case Call(name="missing", arguments=(operand,)):
-                return _Value(f"({self._value(operand).sql} IS NULL)", "truth")
-            case Call(name=name, arguments=arguments):
-                return _known(_FUNCTIONS[name](*map(self.double, arguments)))
+            case Operation(op=op, parts=parts):
+                return self._operated(op, parts)
             case _:
                 raise AssertionError("the parser makes no other")
+
+    def _operated(self, op: str, parts: tuple[Node, ...]) -> _Value:
+        first, *others = parts
+        if op in ("and", "or"):
+            return _Value(f"({f' {op} '.join(map(self.truth, parts))})", "truth")
+        if op == "not":
+            return _Value(f"(NOT {self.truth(first)})", "truth")
+        if op == "missing":
+            return _Value(f"({self._value(first).sql} IS NULL)", "truth")
+        if op == "in":
+            return _Value(self._one_of(first, others), "truth")
+        if op == "contains":
+            return _Value(self._contains(first, others[0]), "truth")
+        if op in COMPARISONS:
+            return _Value(self._compared(op, first, others[0]), "truth")
+        numbers = [self.double(part) for part in parts]
+        if op in _FUNCTIONS:
+            return _known(_FUNCTIONS[op](*numbers))
+        return _known(_calculated(op, *numbers)) if others else _Value(f"(-{numbers[0]})", "double")
 
     def _column(self, name: str) -> _Value:
         if name in WHOLE_TEXTS:
@@ -207,7 +203,7 @@ class _Compiler:
             raise no_column(node.value, self._offered, node.start)
         raise self._wrong(node, f"a number is compared with the text {node.value[:40]!r}")
 
-    def _one_of(self, left: Node, values: tuple[Number | Text, ...]) -> str:
+    def _one_of(self, left: Node, values: Sequence[Node]) -> str:
         if not values:
             return f"(CASE WHEN {self._value(left).sql} IS NOT NULL THEN false END)"
         pairs = [self._comparable(left, value) for value in values]
@@ -216,12 +212,12 @@ class _Compiler:
             return f"({one.sql} IN ({others}))"
         return f"({' OR '.join(f'{one.sql} = {other.sql}' for one, other in pairs)})"
 
-    def _contains(self, node: Contains) -> str:
-        value = self._value(node.left)
+    def _contains(self, node: Node, text: Node) -> str:
+        value = self._value(node)
         if value.kind != "text":
-            reason = f"{self._source(node.left)} is a number, which contains no text"
-            raise self._wrong(node.left, f"{reason}; use == != < <= > >=")
-        return f"contains(lower({value.sql}), lower({self._bound(node.text)}))"
+            reason = f"{self._source(node)} is a number, which contains no text"
+            raise self._wrong(node, f"{reason}; use == != < <= > >=")
+        return f"contains(lower({value.sql}), lower({self._value(text).sql}))"
 
     def _bound(self, value: float | str) -> str:
         """A parameter with this value; NaN is not known."""

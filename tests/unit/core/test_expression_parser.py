@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from board.core.expressions.parser import parse
+from board.core.expressions import parse
 from board.errors import ExpressionError
 
 COLUMNS = (

@@ -1,6 +1,6 @@
 """What is suggested for a name that does not exist."""
 
-from board.core.suggestions import close_to, did_you_mean
+from board.errors import close_to, did_you_mean
 
 STEP_COLUMNS = ["step", "reward_n", "reward_std", "reward_q95", "reward_mean", "k3_mean"]
 

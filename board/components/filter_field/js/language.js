@@ -1,4 +1,4 @@
-// The words of the language of filters, for colours and completion; board/core/expressions/parser.py reads it.
+// The words of the language of filters, for colours and completion; board/core/expressions.py reads it.
 
 const WORDS = /"(?:[^"]|"")*"?|'(?:[^']|'')*'?|[\p{L}_][\p{L}\p{N}_.]*|\d[\d.]*(?:[eE][+-]?\d+)?|\.\d+|[=!<>]=|\*\*|\/\/|\s+|[^]/gu;
 const KEYWORDS = new Set(["and", "or", "not", "in", "contains"]);

@@ -16,55 +16,96 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from board.core.expressions import (
-    Arithmetic,
-    Call,
-    Column,
-    Compared,
-    Contains,
-    Expression,
-    Joined,
-    Negative,
-    Node,
-    Not,
-    Number,
-    OneOf,
-    Text,
-    names_in,
-)
-from board.core.suggestions import close_to, did_you_mean, no_column
-from board.errors import ExpressionError
+from board.errors import ExpressionError, close_to, did_you_mean, no_column
 
-MOST_CHARACTERS: Final = 8000
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of an expression. start, end: its characters in the text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """A number as it is written."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """A text. is_bare: it has no quotes, and so may have been meant as a column."""
+
+    value: str
+    is_bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Node):
+    """A column by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Node):
+    """op: an operator of the language ("-" of one part: a minus in front of it), or a function's name.
+
+    parts: its operands or arguments; of `in` the value and then the list, of `contains` two texts.
+    """
+
+    op: str
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A checked expression. names: the columns it needs, of those that it could use (offered)."""
+
+    text: str
+    names: tuple[str, ...]
+    tree: Node
+    offered: tuple[str, ...]
+
+
+def names_in(node: Node) -> tuple[str, ...]:
+    """The columns of a tree, each once."""
+    names: dict[str, None] = {}
+    nodes, seen = [node], set[int]()
+    while nodes:
+        part = nodes.pop()
+        if isinstance(part, Column):
+            names[part.name] = None
+        elif isinstance(part, Operation) and id(part) not in seen:
+            seen.add(id(part))  # the middle of a chain of comparisons is there twice
+            nodes += reversed(part.parts)
+    return tuple(names)
+
+
+_LONGEST: Final = 8000
 _DEEPEST: Final = 60
 _MOST_OPERATORS: Final = 200
-NUMERIC: Final = ("abs", "log", "exp", "sqrt")
-FUNCTIONS: Final = (*NUMERIC, "min", "max", "missing", "contains", "col")
+COMPARISONS: Final = ("==", "!=", "<=", ">=", "<", ">")
+FUNCTIONS: Final = ("abs", "log", "exp", "sqrt", "min", "max", "missing", "contains", "col")
 KEYWORDS: Final = ("and", "or", "not", "in", "contains")
 _VALUES: Final = {"true": 1.0, "false": 0.0, "inf": float("inf"), "nan": float("nan")}
-_COMPARISONS: Final = ("==", "!=", "<=", ">=", "<", ">", "=")
 _ARGUMENTS: Final = {"min": 2, "max": 2, "contains": 2}
 # What other languages write, and what it is called here.
 _MEANT: Final = {
+    **dict.fromkeys(("like", "ilike", "has", "includes", "matches"), "contains"),
+    **dict.fromkeys(("===", "is", "equals"), "=="),
+    **dict.fromkeys(("&&", "&"), "and"),
+    **dict.fromkeys(("||", "|"), "or"),
+    "!": "not",
     "=<": "<=",
     "=>": ">=",
     "<>": "!=",
-    "===": "==",
-    "&&": "and",
-    "||": "or",
-    "&": "and",
-    "|": "or",
-    "!": "not",
     "^": "**",
-    "like": "contains",
-    "ilike": "contains",
-    "has": "contains",
-    "includes": "contains",
-    "matches": "contains",
-    "is": "==",
-    "equals": "==",
 }
 _NUMBER: Final = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
 _NAME: Final = re.compile(r"[^\W\d][\w.]*")
@@ -73,14 +114,15 @@ _SIGN: Final = re.compile(r"[^\w\s\"'().,]+")
 
 def parse(text: str, columns: Collection[str]) -> Expression:
     """Checks an expression over these columns. Raises ExpressionError with what can't be read."""
-    if len(text) > MOST_CHARACTERS:
-        reason = f"a filter has at most {MOST_CHARACTERS:,} characters"
-        raise ExpressionError(reason, MOST_CHARACTERS, len(text))
+    if len(text) > _LONGEST:
+        raise ExpressionError(f"a filter has at most {_LONGEST:,} characters", _LONGEST, len(text))
     tree = _Parser(text, columns).whole()
     return Expression(text, names_in(tree), tree, (*columns,))
 
 
 class _Parser:
+    """One method for each rule of the grammar; `_at` is the cursor."""
+
     def __init__(self, text: str, columns: Collection[str]) -> None:
         self._text, self._columns = text, columns
         # The longest first: rewards.a-b is a column before it is a difference.
@@ -90,63 +132,50 @@ class _Parser:
 
     def whole(self) -> Node:
         tree = self._or()
-        if self._remaining_text():
+        if self._here() < len(self._text):
             self._unexpected()
         return tree
 
     def _or(self) -> Node:
-        return self._joined("or", self._and)
-
-    def _and(self) -> Node:
-        return self._joined("and", self._not)
+        return self._joined("or", lambda: self._joined("and", self._not))
 
     def _joined(self, op: str, part: Callable[[], Node]) -> Node:
         parts = [part()]
-        while self._keyword(op):
+        while self._takes(op):
             parts.append(part())
+        return self._all_of(op, parts)
+
+    @staticmethod
+    def _all_of(op: str, parts: list[Node]) -> Node:
         if len(parts) == 1:
             return parts[0]
-        return Joined(parts[0].start, parts[-1].end, op, tuple(parts))
+        return Operation(parts[0].start, parts[-1].end, op, tuple(parts))
 
     def _not(self) -> Node:
         start = self._here()
-        if not self._keyword("not"):
+        if not self._takes("not"):
             return self._comparison()
         operand = self._deeper(self._not)
-        return Not(start, operand.end, operand)
+        return Operation(start, operand.end, "not", (operand,))
 
     def _comparison(self) -> Node:
         left = self._sum()
         nodes: list[Node] = []
-        while True:
-            is_not = self._not_before_word()
-            if self._keyword("contains"):
-                nodes.append(self._negated(is_not, self._contained(self._as_column(left))))
-            elif self._keyword("in"):
-                nodes.append(self._negated(is_not, self._listed(self._as_column(left))))
-            elif op := self._comparison_sign():
-                left = self._as_column(left)
-                right = self._compared_with(op)
-                nodes.append(Compared(left.start, right.end, op, left, right))
-                left = right
-                continue
-            break
-        if len(nodes) < 2:
-            return nodes[0] if nodes else left
-        return Joined(nodes[0].start, nodes[-1].end, "and", tuple(nodes))
-
-    def _not_before_word(self) -> bool:
-        """Takes the `not` of `not in` and `not contains`."""
-        place = self._at
-        if self._keyword("not"):
-            if self._sees("in") or self._sees("contains"):
-                return True
+        while op := self._comparison_sign():
+            left = self._as_column(left)
+            right = self._compared_with(op)
+            nodes.append(Operation(left.start, right.end, op, (left, right)))
+            left = right
+        place, is_not = self._at, self._takes("not")
+        if self._takes("contains"):
+            tested = self._contained(self._as_column(left))
+        elif self._takes("in"):
+            tested = self._listed(self._as_column(left))
+        else:
             self._at = place
-        return False
-
-    @staticmethod
-    def _negated(is_not: bool, node: Node) -> Node:
-        return Not(node.start, node.end, node) if is_not else node
+            return self._all_of("and", nodes or [left])
+        nodes.append(Operation(tested.start, tested.end, "not", (tested,)) if is_not else tested)
+        return self._all_of("and", nodes)
 
     def _as_column(self, node: Node) -> Node:
         """A quoted name of a column in front of a comparison is the column."""
@@ -158,17 +187,14 @@ class _Parser:
         sign = _SIGN.match(self._text, self._here())
         if sign is not None and sign.group() in _MEANT:
             return ""
-        op = next((op for op in _COMPARISONS if self._text.startswith(op, self._at)), "")
-        self._at += len(op)
-        self._count(bool(op))
+        op = self._operator((*COMPARISONS, "="))
         return "==" if op == "=" else op
 
     def _contained(self, left: Node) -> Node:
-        text = self._value(stop="")
+        text = self._quoted() or self._bare()
         if text is None:
             self._fail('contains needs a text, such as contains "I think"', self._at)
-        value = text.value if isinstance(text, Text) else self._text[text.start : text.end]
-        return Contains(left.start, text.end, left, value)
+        return Operation(left.start, text.end, "contains", (left, text))
 
     def _listed(self, left: Node) -> Node:
         opened = self._here()
@@ -176,102 +202,98 @@ class _Parser:
         if closing is None:
             self._fail("`in` needs a list in brackets, such as in (math, code)", opened)
         self._at += 1
-        values: list[Number | Text] = []
+        parts = [left]
         while not self._takes(closing):
             value = self._value(stop=f",{closing}")
             if value is None:
                 self._fail("a list of values is not closed", opened, opened + 1)
-            values.append(value)
-            if not self._takes(",") and not self._sees_sign(closing):
+            parts.append(value)
+            if not self._takes(",") and not self._sees(closing):
                 self._fail("values of a list are separated by commas", self._at)
-        return OneOf(left.start, self._at, left, tuple(values))
+        return Operation(left.start, self._at, "in", tuple(parts))
 
     def _value(self, stop: str) -> Number | Text | None:
         """A text in quotes or without, or a number; None where there is none."""
-        start = self._here()
-        if self._text[start : start + 1] in ("'", '"'):
-            return self._quoted()
-        end = self._bare_end(stop)
-        raw = self._text[start:end]
-        if not raw:
-            return None
-        self._at = end
-        sign = -1.0 if raw.startswith("-") else 1.0
-        if _NUMBER.fullmatch(raw.removeprefix("-")):
-            return Number(start, end, sign * float(raw.removeprefix("-")))
-        return Text(start, end, raw, is_bare=True)
+        value = self._quoted() or self._bare(stop)
+        if value and value.is_bare and _NUMBER.fullmatch(value.value.removeprefix("-")):
+            return Number(value.start, value.end, float(value.value))
+        return value
 
-    def _bare_end(self, stop: str) -> int:
-        """Where a text without quotes ends: at a space, a quote, a sign or a bracket it did not open."""
-        place, opened = self._at, 0
-        while place < len(self._text):
-            letter = self._text[place]
+    def _bare(self, stop: str = "") -> Text | None:
+        """A text without quotes: up to a space, a quote, a sign or a bracket that it did not open."""
+        start, opened = self._here(), 0
+        while self._at < len(self._text):
+            letter = self._text[self._at]
             if letter.isspace() or letter in "\"'=<>" or (letter in stop and not opened):
                 break
             opened += (letter == "(") - (letter == ")")
             if opened < 0:
                 break
-            place += 1
-        return place
+            self._at += 1
+        raw = self._text[start : self._at]
+        return Text(start, self._at, raw, is_bare=True) if raw else None
 
     def _compared_with(self, op: str) -> Node:
         """The right side of a comparison; of == and != it may be a text without quotes."""
         start = self._here()
-        end = self._bare_end("")
+        bare = self._bare() if op in ("==", "!=") else None
+        self._at = start
         try:
             result = self._sum()
-            if op not in ("==", "!=") or self._at >= end:
+            if bare is None or self._at >= bare.end:
                 return result
         except ExpressionError:
-            if op not in ("==", "!=") or end == start:
+            if bare is None:
                 raise
-        self._at = end
-        return Text(start, end, self._text[start:end], is_bare=True)
+        self._at = bare.end
+        return bare
 
     def _sum(self) -> Node:
-        return self._left_to_right(("+", "-"), self._term)
-
-    def _term(self) -> Node:
-        return self._left_to_right(("*", "//", "/", "%"), self._signed)
+        return self._left_to_right(
+            ("+", "-"), lambda: self._left_to_right(("*", "//", "/", "%"), self._signed)
+        )
 
     def _left_to_right(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
         left = part()
-        while op := next((sign for sign in signs if self._sees_sign(sign)), ""):
-            self._at += len(op)
-            self._count()
+        while op := self._operator(signs):
             right = part()
-            left = Arithmetic(left.start, right.end, op, left, right)
+            left = Operation(left.start, right.end, op, (left, right))
         return left
 
     def _signed(self) -> Node:
         start = self._here()
         if self._takes("-"):
             operand = self._deeper(self._signed)
-            return Negative(start, operand.end, operand)
+            return Operation(start, operand.end, "-", (operand,))
         if self._takes("+"):
             return self._deeper(self._signed)
         base = self._atom()
         if self._takes("**"):
             power = self._deeper(self._signed)
-            return Arithmetic(base.start, power.end, "**", base, power)
+            return Operation(base.start, power.end, "**", (base, power))
         return base
 
     def _atom(self) -> Node:
         start = self._here()
         if self._takes("("):
             inner = self._deeper(self._or)
-            if not self._takes(")"):
-                self._not_closed(start)
+            self._close(start)
             return inner
-        if self._text[start : start + 1] in ("'", '"'):
-            return self._quoted()
-        column = self._column()
-        if column is not None:
-            return column
+        if known := self._quoted() or self._column():
+            return known
         if number := _NUMBER.match(self._text, start):
             self._at = number.end()
             return Number(start, self._at, float(number.group()))
-        return self._named()
+        name = _NAME.match(self._text, start)
+        word = name.group() if name else ""
+        if name is None or (word.lower() in KEYWORDS and word not in FUNCTIONS):
+            self._unexpected()
+        self._at = name.end()
+        if self._sees("("):
+            return self._called(word, start)
+        if word.lower() in _VALUES:
+            return Number(start, self._at, _VALUES[word.lower()])
+        raise no_column(word, self._columns, start)
 
     def _column(self) -> Column | None:
         start = self._here()
@@ -284,54 +306,38 @@ class _Parser:
                 return Column(start, end, name)
         return None
 
-    def _named(self) -> Node:
-        """A function, or a word for a number."""
-        start = self._here()
-        name = _NAME.match(self._text, start)
-        word = name.group() if name else ""
-        if name is None or (word.lower() in KEYWORDS and word not in FUNCTIONS):
-            self._unexpected()
-        self._at = name.end()
-        if self._sees_sign("("):
-            return self._called(word, start)
-        if word.lower() in _VALUES:
-            return Number(start, self._at, _VALUES[word.lower()])
-        raise no_column(word, self._columns, start)
-
     def _called(self, name: str, start: int) -> Node:
         if name not in FUNCTIONS:
-            hint = did_you_mean(name, FUNCTIONS)
-            self._fail(
-                f"there is no function {name}; {hint}", start, self._at, close_to(name, FUNCTIONS)
-            )
+            reason = f"there is no function {name}; {did_you_mean(name, FUNCTIONS)}"
+            self._fail(reason, start, self._at, close_to(name, FUNCTIONS))
         opened = self._at
         self._takes("(")
         arguments = [self._deeper(self._or)]
         while self._takes(","):
             arguments.append(self._deeper(self._or))
-        if not self._takes(")"):
-            self._not_closed(opened)
+        self._close(opened)
         expected = _ARGUMENTS.get(name, 1)
         if len(arguments) != expected:
             values = "1 value" if expected == 1 else f"{expected} values"
             self._fail(f"{name} takes {values}, not {len(arguments)}", start, self._at)
         last = arguments[-1]
-        if name not in ("col", "contains"):
-            return Call(start, self._at, name, tuple(arguments))
-        if not isinstance(last, Text):
+        if name in ("col", "contains") and not isinstance(last, Text):
             self._fail(f"{name} needs a text in quotes", last.start, last.end)
         if name == "contains":
-            return Contains(start, self._at, self._as_column(arguments[0]), last.value)
+            arguments[0] = self._as_column(arguments[0])
+        if name != "col" or not isinstance(last, Text):
+            return Operation(start, self._at, name, tuple(arguments))
         if last.value not in self._columns:
             raise no_column(last.value, self._columns, last.start, last.end)
         return Column(start, self._at, last.value)
 
-    def _quoted(self) -> Text:
-        start = self._at
-        quote = self._text[start]
-        match = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(
-            self._text, start
-        )
+    def _quoted(self) -> Text | None:
+        start = self._here()
+        quote = self._text[start : start + 1]
+        if quote not in ("'", '"'):
+            return None
+        pattern = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}")
+        match = pattern.match(self._text, start)
         if match is None:
             self._fail(f"the text is not closed: {quote} is missing", start, len(self._text))
         self._at = match.end()
@@ -342,33 +348,26 @@ class _Parser:
             self._at += 1
         return self._at
 
-    def _remaining_text(self) -> str:
-        return self._text[self._here() :]
+    def _sees(self, token: str) -> bool:
+        """Whether a word, in any case, or a sign comes next."""
+        if token.isalpha():
+            match = _NAME.match(self._text, self._here())
+            return match is not None and match.group().lower() == token
+        is_there = self._text.startswith(token, self._here())
+        return is_there and not (token == "*" and self._text.startswith("**", self._at))
 
-    def _sees(self, word: str) -> bool:
-        match = _NAME.match(self._text, self._here())
-        return match is not None and match.group().lower() == word
+    def _takes(self, token: str) -> bool:
+        is_there = self._sees(token)
+        self._at += len(token) * is_there
+        return is_there
 
-    def _keyword(self, word: str) -> bool:
-        if self._sees(word):
-            self._at += len(word)
-            return True
-        return False
-
-    def _sees_sign(self, sign: str) -> bool:
-        is_there = self._text.startswith(sign, self._here())
-        return is_there and not (sign == "*" and self._text.startswith("**", self._at))
-
-    def _takes(self, sign: str) -> bool:
-        if self._sees_sign(sign):
-            self._at += len(sign)
-            return True
-        return False
-
-    def _count(self, is_operator: bool = True) -> None:
-        self._operators += is_operator
+    def _operator(self, signs: tuple[str, ...]) -> str:
+        """Takes the first of these signs that comes next; empty where none does."""
+        op = next((sign for sign in signs if self._takes(sign)), "")
+        self._operators += bool(op)
         if self._operators > _MOST_OPERATORS:
             self._fail(f"more than {_MOST_OPERATORS} operators", self._at)
+        return op
 
     def _deeper(self, part: Callable[[], Node]) -> Node:
         self._depth += 1
@@ -378,8 +377,10 @@ class _Parser:
         self._depth -= 1
         return result
 
-    def _not_closed(self, opened: int) -> NoReturn:
-        if self._remaining_text():
+    def _close(self, opened: int) -> None:
+        if self._takes(")"):
+            return
+        if self._here() < len(self._text):
             self._unexpected()
         self._fail("the bracket is not closed", opened, opened + 1)
 
@@ -391,9 +392,8 @@ class _Parser:
         if not word:
             self._fail("something is missing at the end: a column or a value", start)
         meant = _MEANT.get(word.lower()) or close_to(word, KEYWORDS)
-        hint = (
-            f"did you mean {meant}?" if meant else "expected a comparison, `and`, `or` or the end"
-        )
+        expected = "expected a comparison, `and`, `or` or the end"
+        hint = f"did you mean {meant}?" if meant else expected
         self._fail(f"{word[:40]!r} is unexpected; {hint}", start, start + len(word), meant)
 
     def _fail(self, reason: str, start: int, end: int | None = None, instead: str = "") -> NoReturn:
