@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ import pandas as pd
 from board.analysis.token_sample import Budget, Progress, TokenSample
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest
-from board.core.findings.facts import Facts
+from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import SEVERITIES, Finding, Thresholds, changed, parse
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import REWARD_PART
@@ -127,7 +127,7 @@ def facts_of(run: Run) -> Facts:
     return Facts(
         steps=steps,
         curves={str(name): _numbers(column) for name, column in run.steps.items()},
-        rows_of=lru_cache(_CACHED_STEPS)(partial(_StepRows, run, groups, envs)),
+        rows_of=lru_cache(_CACHED_STEPS)(partial(_step_rows, run, groups, envs)),
         checks=step_checks(run),
         groups=groups,
         fit=advantage_fit(run),
@@ -169,39 +169,27 @@ _COLUMNS: Final = (
 _CACHED_STEPS: Final = 16
 
 
-class _StepRows:
-    """StepRows of a run with these groups and names of environments: numbers are read together,
-    group ids and environments when a rule asks for them.
-    """
+def _step_rows(run: Run, groups: Groups | None, envs: Sequence[str], step: int) -> StepRows:
+    """Numbers are read together; group ids and environments when a rule asks for them."""
+    parts = (name for name in run.columns if name.startswith(REWARD_PART))
+    names = [name for name in (*_COLUMNS, *parts) if name in run.columns]
+    rows = run.stored_rows(step, names)
+    count = len(rows.indices)
 
-    def __init__(self, run: Run, groups: Groups | None, envs: Sequence[str], step: int) -> None:
-        self._run, self._groups, self._envs, self._step = run, groups, envs, step
-        parts = (name for name in run.columns if name.startswith(REWARD_PART))
-        names = [name for name in (*_COLUMNS, *parts) if name in run.columns]
-        rows = run.stored_rows(step, names)
-        self.indices = rows.indices.astype(np.int64)
-        self.columns = {name: rows.numbers(name) for name in names}
+    def read(*columns: str) -> pd.DataFrame:
+        return run.stored_rows(step, columns).frame(columns)
 
-    @property
-    def groups(self) -> npt.NDArray[np.int64]:
-        return self._group_places
+    def read_groups() -> npt.NDArray[np.int64]:
+        if groups is None:
+            return np.full(count, -1, np.int64)
+        return places_of(groups, step, read(*GROUP_COLUMNS))
 
-    @property
-    def envs(self) -> npt.NDArray[np.int64]:
-        return self._env_places
-
-    @cached_property
-    def _group_places(self) -> npt.NDArray[np.int64]:
-        if self._groups is None:
-            return np.full(len(self.indices), -1, np.int64)
-        return places_of(self._groups, self._step, self._read(GROUP_COLUMNS))
-
-    @cached_property
-    def _env_places(self) -> npt.NDArray[np.int64]:
-        return _places(self._read(("env",)), self._envs, len(self.indices))
-
-    def _read(self, names: Sequence[str]) -> pd.DataFrame:
-        return self._run.stored_rows(self._step, names).frame(names)
+    return StepRows(
+        rows.indices.astype(np.int64),
+        {name: rows.numbers(name) for name in names},
+        cache(read_groups),
+        cache(lambda: _places(read("env"), envs, count)),
+    )
 
 
 def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[np.int64]:

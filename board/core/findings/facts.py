@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
+from board.core.findings.trailing import Period, periods
 from board.core.groups.environments import EnvCurves
 from board.core.groups.statistics import (
     BoolArray,
@@ -64,28 +63,17 @@ ExpectedAdvantages = Callable[[int, str], tuple[FloatArray, BoolArray]]
 """Of a step and a convention: [n] its advantages of the rollouts, [n] whether recorded ones differ."""
 
 
-class StepRows(Protocol):
-    """The rollouts of one step, [n]."""
+@dataclass(frozen=True, slots=True)
+class StepRows:
+    """The rollouts of one step, [n]. indices: their places within the step. columns: numbers, NaN where
+    not recorded; those that the run does not record are absent. read_groups, read_envs: [n] the place of
+    each one's group in Facts.groups, and of its environment in Facts.env_rewards, -1 for none.
+    """
 
-    @property
-    def indices(self) -> IntArray:
-        """[n] their places within the step."""
-        ...
-
-    @property
-    def columns(self) -> Mapping[str, FloatArray]:
-        """[n] numbers, NaN where not recorded; those that the run does not record are absent."""
-        ...
-
-    @property
-    def groups(self) -> IntArray:
-        """[n] the place of each one's group in Facts.groups, -1 for none."""
-        ...
-
-    @property
-    def envs(self) -> IntArray:
-        """[n] the place of each one's environment in Facts.env_rewards, -1 for none."""
-        ...
+    indices: IntArray
+    columns: Mapping[str, FloatArray]
+    read_groups: Callable[[], IntArray]
+    read_envs: Callable[[], IntArray]
 
 
 @dataclass(frozen=True)
@@ -143,7 +131,7 @@ class Facts:
         *,
         lowest: bool = False,
         beyond: float | None = None,
-        among: npt.NDArray[np.bool_] | None = None,
+        among: BoolArray | None = None,
     ) -> tuple[Evidence, ...]:
         """The rollouts of a step with the largest (or lowest) values of a column.
 
@@ -171,6 +159,12 @@ class Facts:
         """[digests] the steps whose tokens were read."""
         return np.array([digest.step for digest in self.digests], np.int64)
 
-    def digest(self, step: int) -> Digest | None:
-        """What was read of a step's tokens; None where it was not looked at."""
-        return next((digest for digest in self.digests if digest.step == step), None)
+    def read_periods(
+        self, fires: BoolArray, badness: FloatArray
+    ) -> Iterator[tuple[Period, Digest, float]]:
+        """Periods of steps whose tokens were read, with the digest and the badness of the worst step.
+
+        fires, badness: [digests].
+        """
+        for period in periods(self.read_steps, fires, badness):
+            yield period, self.digests[period.worst], float(badness[period.worst])

@@ -8,9 +8,16 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts, StepRows
-from board.core.findings.finding import Evidence, Finding, Limits, Severity, Target, first_index
-from board.core.findings.trailing import onset, periods, trailing_mean, window_words, worst_of
-from board.core.groups.statistics import CONVENTIONS, FitCounts, Outcome, fitted_convention
+from board.core.findings.finding import Evidence, Finding, Limits, Target, first_index
+from board.core.findings.trailing import periods, trailing_mean, window_periods, window_words
+from board.core.groups.statistics import (
+    CONVENTIONS,
+    BoolArray,
+    Convention,
+    FitCounts,
+    Outcome,
+    fitted_convention,
+)
 from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
@@ -37,28 +44,21 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
     first = means[np.isfinite(means)][:1]
     if not len(first) or first[0] <= 0:
         return
-    share = means / first[0]
-    for period in periods(facts.steps, share < limits["warning"], -share, calm=steps):
-        value = float(share[period.worst])
-        severity: Severity = "severe" if value < limits["severe"] else "warning"
-        step = period.step
-        text = (
-            f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
-            f"{means[period.worst]:.3g} "
-            f"in the {steps} up to step {step}. Samples of one prompt may have become alike, which "
-            "leaves little to learn from."
-        )
-        bound = limits["warning"] * float(first[0])
+    share, bound = means / first[0], limits["warning"]
+    for period in window_periods(
+        facts.steps, share < bound, -share, -values, -bound * float(first[0]), steps
+    ):
+        value, step = float(share[period.worst]), period.step
         yield Finding(
             "entropy_collapse",
-            severity,
+            "severe" if value < limits["severe"] else "warning",
             "Entropy has collapsed",
-            text,
-            step,
-            int(facts.steps[onset(-values, -bound, period.first, steps)]),
-            period.steps[2],
+            f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
+            f"{means[period.worst]:.3g} in the {steps} up to step {step}. Samples of one prompt may have "
+            "become alike, which leaves little to learn from.",
+            *period.steps,
             value,
-            limits["warning"],
+            bound,
             _ENTROPY_SOURCE,
             Target("tokens", step, metric="entropy", lowest=True),
             "share of the first steps' entropy",
@@ -68,74 +68,59 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Most groups have equal rewards throughout, so that the batch is smaller than it looks."""
-    step_groups = facts.step_groups
-    if step_groups is None:
+    groups = facts.step_groups
+    if groups is None:
         return
-    steps = min(int(limits["steps"]), len(step_groups.steps))
+    steps, bound = min(int(limits["steps"]), len(groups.steps)), limits["warning"]
     # A few steps alone, an evaluation say, are no training that fails.
-    is_whole = steps == int(limits["steps"])
-    means = trailing_mean(step_groups.zero_std, steps)
-    for period in periods(step_groups.steps, means >= limits["warning"], means, calm=steps):
-        value = float(means[period.worst])
-        severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
-        step = period.step
-        first = onset(step_groups.zero_std, limits["warning"], period.first, steps)
-        most = int(step_groups.steps[worst_of(step_groups.zero_std, period.worst, steps)])
+    severe = limits["severe"] if steps == int(limits["steps"]) else np.inf
+    means = trailing_mean(groups.zero_std, steps)
+    shares = {
+        "all right": trailing_mean(groups.all_right, steps),
+        "all wrong": trailing_mean(groups.all_wrong, steps),
+        "equal otherwise": trailing_mean(groups.other, steps),
+    }
+    for period in window_periods(
+        groups.steps, means >= bound, means, groups.zero_std, bound, steps
+    ):
+        worst, step, most = period.worst, period.step, period.most
+        value = float(means[worst])
+        known = {words: mean[worst] for words, mean in shares.items() if mean[worst] > 0}
+        outcomes = ", ".join(f"{percent(mean)} {words}" for words, mean in known.items())
         equal = _equal_groups(facts, most)
-        shares = (
-            (step_groups.all_right, "all right"),
-            (step_groups.all_wrong, "all wrong"),
-            (step_groups.other, "equal otherwise"),
-        )
-        means_of = [(trailing_mean(part, steps)[period.worst], words) for part, words in shares]
-        outcomes = ", ".join(f"{percent(mean)} {words}" for mean, words in means_of if mean > 0)
-        text = (
-            f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
-            f"({outcomes}): {step_groups.effective[period.worst]} of "
-            f"{step_groups.rollouts[period.worst]} rollouts of step {step} are in groups whose rewards "
-            "differ. "
-            f"{f'Step {most} has the most. ' if most != step else ''}"
-            "Prompts may be too easy or too hard, or the reward may no longer distinguish answers."
-        )
+        where = f"Step {most} has the most. " if most != step else ""
         yield Finding(
             "zero_gradient",
-            severity,
+            "severe" if value >= severe else "warning",
             "Groups whose rewards are all equal",
-            text,
-            step,
-            int(step_groups.steps[first]),
-            period.steps[2],
+            f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
+            f"({outcomes}): {groups.effective[worst]} of {groups.rollouts[worst]} rollouts of step "
+            f"{step} are in groups whose rewards differ. {where}"
+            "Prompts may be too easy or too hard, or the reward may no longer distinguish answers.",
+            *period.steps,
             value,
-            limits["warning"],
+            bound,
             _GROUPS_SOURCE,
-            Target(
-                "groups",
-                equal[0].step if equal else step,
-                equal[0].index if equal else None,
-                metric="reward",
-            ),
+            Target("groups", most if equal else step, first_index(equal), metric="reward"),
             "share of groups",
             equal,
         )
 
 
-def _equal_groups(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
+def _equal_groups(facts: Facts, step: int) -> tuple[Evidence, ...]:
     """The first rollout of some groups of equal rewards."""
-    groups = facts.groups
-    assert groups is not None
+    assert facts.groups is not None, "there are step groups"
     rows = facts.rows_of(step)
-    evidence: dict[int, Evidence] = {}
-    for place in np.flatnonzero(rows.groups >= 0).tolist():
-        group = int(rows.groups[place])
-        outcome = Outcome(int(groups.outcomes[group]))
-        if outcome in (Outcome.MIXED, Outcome.TOO_FEW_SCORED) or group in evidence:
-            continue
-        label = _OUTCOMES.get(outcome, "all equal")
-        index = int(rows.indices[place])
-        evidence[group] = Evidence(step, index, None, label, float(groups.mean[group]))
-        if len(evidence) == count:
-            break
-    return tuple(evidence.values())
+    groups, first = np.unique(rows.read_groups(), return_index=True)
+    evidence: list[Evidence] = []
+    for group, place in sorted(
+        zip(groups.tolist(), first.tolist(), strict=True), key=lambda one: one[1]
+    ):
+        outcome = Outcome(int(facts.groups.outcomes[group]))
+        if group >= 0 and outcome not in (Outcome.MIXED, Outcome.TOO_FEW_SCORED):
+            label, mean = _OUTCOMES.get(outcome, "all equal"), float(facts.groups.mean[group])
+            evidence.append(Evidence(step, int(rows.indices[place]), None, label, mean))
+    return tuple(evidence[:_NAMED_ROLLOUTS])
 
 
 def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -144,96 +129,96 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if counts is None or facts.groups is None:
         return
     fit = fitted_convention(counts)
-    label = CONVENTIONS[fit.closest].label
+    convention = CONVENTIONS[fit.closest]
     if fit.compared < limits["least"]:
         return
-    if fit.convention is None:
-        share = float(fit.shares[fit.closest])
-        furthest = _furthest(facts, counts, fit.closest)
-        yield Finding(
-            "advantages",
-            "lead",
-            "Advantages match no known convention",
-            f"{percent(share)} of the steps match the closest convention, {label}. The trainer may "
-            "shape, whiten or clip advantages, or rewards changed after advantages were computed.",
-            None,
-            None,
-            None,
-            share,
-            0.5,
-            CONVENTIONS[fit.closest].source,
-            _furthest_place(furthest),
-            "share of steps",
-            furthest,
-        )
+    if fit.convention is not None:
+        yield from _differing(facts, limits, counts, convention)
         return
-    yield from _differing(facts, limits, counts, fit.closest)
+    share = float(fit.shares[fit.closest])
+    furthest = _furthest(facts, counts, fit.closest)
+    yield Finding(
+        "advantages",
+        "lead",
+        "Advantages match no known convention",
+        f"{percent(share)} of the steps match the closest convention, {convention.label}. The trainer "
+        "may shape, whiten or clip advantages, or rewards changed after advantages were computed.",
+        None,
+        None,
+        None,
+        share,
+        0.5,
+        convention.source,
+        Target(
+            "groups",
+            furthest[0].step if furthest else None,
+            first_index(furthest),
+            metric="advantage",
+        ),
+        "share of steps",
+        furthest,
+    )
 
 
 def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidence, ...]:
     """The rollouts whose advantage is furthest from what the convention gives: they are of the steps of
     which the furthest one is so.
     """
-    assert facts.expected_advantages is not None, "there are counts"
     of_steps = np.nan_to_num(counts.furthest[convention], nan=-1.0)
     most = np.argsort(-of_steps, kind="stable")[:_NAMED_ROLLOUTS]
     ranked: list[tuple[float, Evidence]] = []
     for step in sorted(counts.steps[most[of_steps[most] > 0]].tolist()):
-        rows = facts.rows_of(step)
-        expected, _ = facts.expected_advantages(step, convention)
+        rows, expected, _ = _expected(facts, step, convention)
         apart = np.nan_to_num(np.abs(rows.columns["advantage"] - expected), nan=-1.0)
         order = np.argsort(-apart, kind="stable")[:_NAMED_ROLLOUTS]
-        ranked += [
-            (float(apart[i]), _expects(rows, step, i, expected))
-            for i in order.tolist()
-            if apart[i] > 0
-        ]
+        places = order[apart[order] > 0].tolist()
+        named = _evidence_of(rows, step, places, expected)
+        ranked += zip(apart[places].tolist(), named, strict=True)
     ranked.sort(key=lambda one: -one[0])
     return tuple(evidence for _, evidence in ranked[:_NAMED_ROLLOUTS])
 
 
-def _furthest_place(evidence: tuple[Evidence, ...]) -> Target:
-    if not evidence:
-        return Target("groups", metric="advantage")
-    return Target("groups", evidence[0].step, evidence[0].index, metric="advantage")
-
-
 def _differing(
-    facts: Facts, limits: Limits, counts: FitCounts, convention: str
+    facts: Facts, limits: Limits, counts: FitCounts, convention: Convention
 ) -> Iterator[Finding]:
     assert facts.checks is not None, "there are counts"
-    label, source = CONVENTIONS[convention].label, CONVENTIONS[convention].source
     shares = np.zeros(len(facts.steps))
-    shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention]
+    shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention.name]
     shares /= facts.checks.rollouts
     for period in periods(facts.steps, shares > limits["share"], shares):
-        step = period.step
-        others = _others(facts, step, convention)
+        step, value = period.step, float(shares[period.worst])
+        rows, expected, differs = _expected(facts, step, convention.name)
+        places = np.flatnonzero(differs)[:_NAMED_ROLLOUTS].tolist()
+        others = _evidence_of(rows, step, places, expected)
         yield Finding(
             "advantages",
             "warning",
             "Advantages do not follow from the rewards",
-            f"The run follows {label}; at step {step} {percent(shares[period.worst])} of the recorded "
+            f"The run follows {convention.label}; at step {step} {percent(value)} of the recorded "
             "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?",
             *period.steps,
-            float(shares[period.worst]),
+            value,
             limits["share"],
-            f"{source}; threshold set by Rollout Board",
+            f"{convention.source}; threshold set by Rollout Board",
             Target("groups", step, first_index(others), metric="advantage"),
             "share of rollouts",
             others,
         )
 
 
-def _others(facts: Facts, step: int, convention: str) -> tuple[Evidence, ...]:
-    """The first rollouts of a step whose advantages are not those of the convention."""
+def _expected(facts: Facts, step: int, convention: str) -> tuple[StepRows, FloatArray, BoolArray]:
     assert facts.expected_advantages is not None, "there are counts"
-    rows = facts.rows_of(step)
-    expected, differs = facts.expected_advantages(step, convention)
-    places = np.flatnonzero(differs)[:_NAMED_ROLLOUTS].tolist()
-    return tuple(_expects(rows, step, i, expected) for i in places)
+    return facts.rows_of(step), *facts.expected_advantages(step, convention)
 
 
-def _expects(rows: StepRows, step: int, place: int, expected: FloatArray) -> Evidence:
-    words, recorded = f"expected {expected[place]:.4g}", rows.columns["advantage"][place]
-    return Evidence(step, int(rows.indices[place]), None, words, float(recorded))
+def _evidence_of(
+    rows: StepRows, step: int, places: list[int], expected: FloatArray
+) -> tuple[Evidence, ...]:
+    """These rollouts of a step, with the advantages that were expected."""
+    recorded = rows.columns["advantage"]
+    return tuple(
+        Evidence(
+            step, int(rows.indices[i]), None, f"expected {expected[i]:.4g}", float(recorded[i])
+        )
+        for i in places
+    )

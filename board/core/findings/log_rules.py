@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.audit import culprit
-from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepChecks
-from board.core.findings.finding import Evidence, Finding, Limits, Target
+from board.core.findings.finding import Evidence, Finding, Limits, Target, first_index
 from board.core.findings.trailing import periods
+from board.core.groups.statistics import BoolArray
 from board.core.metrics.shares import percent
 
 _OURS: Final = "threshold set by Rollout Board"
+_MOST_RANKS: Final = 4096
 
 
 def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -28,9 +29,14 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
         worst = shifted[period.first][0]
         assert worst.shift is not None
         guilty = culprit([*digest.audits])
+        array = guilty or worst.first
         whose = f"{guilty} seems to be the shifted array. " if guilty else ""
         at = worst.correlations
         on = "" if worst.rank is None else f"on rank {worst.rank} "
+        # The tokens at which the array is furthest from the one it is compared with.
+        tokens = tuple(
+            Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
+        )
         yield Finding(
             "misaligned",
             "severe",
@@ -45,30 +51,18 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
             float(worst.shift),
             0.0,
             "correlation at shifts -1, 0, +1 (core/findings/audit.py); thresholds set by Rollout Board",
-            Target("health", digest.step, metric=guilty or worst.first),
+            Target("health", digest.step, metric=array),
             "shift in tokens",
-            _apart(digest, guilty or worst.first),
+            tokens if "ref_logprobs" in array else digest.engine_worst or tokens,
         )
-
-
-def _apart(digest: Digest, array: str) -> tuple[Evidence, ...]:
-    """Tokens at which the array is furthest from the one it is compared with."""
-    if "ref_logprobs" not in array and digest.engine_worst:
-        return digest.engine_worst
-    return tuple(
-        Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
-    )
 
 
 def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Gaps within arrays that are otherwise recorded, and arrays that end."""
-    names = dict.fromkeys(name for d in facts.digests for name in d.missing)
-    for name in names:
+    for name in dict.fromkeys(name for d in facts.digests for name in d.missing):
         yield from _ended(facts, name, int(limits["ended"]))
         shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
-        for period in periods(facts.read_steps, shares >= limits["share"], shares):
-            digest, value = facts.digests[period.worst], float(shares[period.worst])
-            where = digest.missing_worst.get(name)
+        for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
             yield Finding(
                 "missing_values",
                 "severe" if value >= limits["severe"] else "warning",
@@ -81,7 +75,7 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 _OURS,
                 Target("health", digest.step, metric=name),
                 "share of tokens",
-                () if where is None else (where,),
+                (digest.missing_worst[name],) if name in digest.missing_worst else (),
             )
 
 
@@ -114,20 +108,18 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
 
 def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Arrays of another length than the response: which value is of which token is not known."""
-    names = dict.fromkeys(name for d in facts.digests for name in d.faults)
-    for name in names:
+    for name in dict.fromkeys(name for d in facts.digests for name in d.faults):
         counts = np.array([float(d.faults.get(name, 0)) for d in facts.digests])
-        for period in periods(facts.read_steps, counts >= limits["rollouts"], counts):
-            digest = facts.digests[period.worst]
+        for period, digest, count in facts.read_periods(counts >= limits["rollouts"], counts):
             yield Finding(
                 "unequal_arrays",
                 "warning",
                 f"{name} differs in length",
-                f"In {int(counts[period.worst])} rollouts of step {digest.step} {name} is not "
+                f"In {int(count)} rollouts of step {digest.step} {name} is not "
                 "as long as the other arrays, or is not numeric, and is left out. Was padding removed "
                 "on one side only?",
                 *period.steps,
-                float(counts[period.worst]),
+                count,
                 limits["rollouts"],
                 _OURS,
                 Target("health", digest.step, metric=name),
@@ -143,16 +135,17 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
     present = _presence(facts, facts.checks)
     sizes = np.array([facts.world_sizes.get(int(s), 0) for s in facts.steps])
     for rank, there in present.items():
-        expected = np.where(sizes > 0, rank < sizes, _between(there, present))
+        # Without a world size: from its first step on, if another rank goes on.
+        begun = (np.cumsum(there) > 0) & (len(present) > 1)
+        expected = np.where(sizes > 0, rank < sizes, begun)
         expected &= ~np.isin(facts.steps, list(facts.growing))
         absent = expected & ~there
         for period in periods(facts.steps, absent, absent.astype(np.float64), calm=0):
             to_end = not there[period.last :].any()
             severe = to_end and period.count >= limits["steps"]
-            first, last = period.steps[1], period.steps[2]
+            _, first, last = period.steps
             until = "and never again" if to_end else f"until step {last}"
-            before = int(facts.steps[period.first - 1]) if period.first else None
-            written = () if before is None else _last_of(facts, before, rank)
+            before = facts.steps[: period.first][-1:].tolist()
             yield Finding(
                 "stopped_rank",
                 "severe" if severe else "warning",
@@ -167,7 +160,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 _OURS,
                 Target("health", first),
                 "steps",
-                written,
+                tuple(one for step in before for one in _last_of(facts, step, rank)),
             )
 
 
@@ -178,26 +171,13 @@ def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
     return tuple(Evidence(step, index, None, "the last rollout it wrote") for index in own.tolist())
 
 
-def _presence(facts: Facts, checks: StepChecks) -> dict[int, np.ndarray]:
-    """By rank: bool [S], whether it has a rollout; ranks that the log says should be there included."""
+def _presence(facts: Facts, checks: StepChecks) -> dict[int, BoolArray]:
+    """By rank: [S], whether it has a rollout; ranks that the log says should be there included."""
     of_step = np.searchsorted(facts.steps, checks.rank_steps)
-    values_by_step: dict[int, np.ndarray] = {}
-    wanted = {
-        *np.unique(checks.ranks).tolist(),
-        *range(min(max(facts.world_sizes.values(), default=0), 4096)),
-    }
-    counts = {rank: of_step[checks.ranks == rank] for rank in sorted(wanted)}
-    for rank, places in counts.items():
-        there = np.zeros(len(facts.steps), bool)
-        there[places] = True
-        values_by_step[rank] = there
-    return values_by_step
-
-
-def _between(there: np.ndarray, present: dict[int, np.ndarray]) -> np.ndarray:
-    """Without a world size: a rank is expected from its first step on, if another one goes on."""
-    begun = np.cumsum(there) > 0
-    return begun if len(present) > 1 else np.zeros(len(there), bool)
+    size = min(max(facts.world_sizes.values(), default=0), _MOST_RANKS)
+    ranks = sorted({*np.unique(checks.ranks).tolist(), *range(size)})
+    places = np.arange(len(facts.steps))
+    return {rank: np.isin(places, of_step[checks.ranks == rank]) for rank in ranks}
 
 
 def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -207,7 +187,7 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
     steps = np.array([copy.step for copy in facts.copies])
     counts = np.bincount(np.searchsorted(facts.steps, steps), minlength=len(facts.steps))
     for period in periods(facts.steps, counts >= limits["rollouts"], counts.astype(np.float64)):
-        step = period.steps[1]
+        _, step, last = period.steps
         own = [copy for copy in facts.copies if copy.step == step]
         ranks = sorted({copy.rank for copy in own if copy.rank is not None})
         of = f" (ranks {', '.join(map(str, ranks[:8]))})" if ranks else ""
@@ -219,7 +199,7 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"step{of}. Did two processes log the same batch, or one process twice?",
             step,
             step,
-            period.steps[2],
+            last,
             float(counts[period.first]),
             limits["rollouts"],
             "rollout_id is unique within a step of the record's schema; threshold set by Rollout Board",
@@ -266,10 +246,8 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     with np.errstate(invalid="ignore"):
         fires = (gaps > bound) | backwards
     for period in periods(facts.steps, fires, np.nan_to_num(np.abs(gaps)), calm=0):
-        step = period.step
-        gap = float(gaps[period.worst])
+        step, gap = period.step, float(gaps[period.worst])
         first = facts.top(step, "timestamp", 1, lowest=True)
-        index = first[0].index if first else None
         yield Finding(
             "clock_gap",
             "lead",
@@ -279,7 +257,7 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
             gap,
             bound,
             _OURS,
-            Target("rollouts", step, index, metric="timestamp", lowest=True),
+            Target("rollouts", step, first_index(first), metric="timestamp", lowest=True),
             "seconds",
-            () if index is None else (Evidence(step, index, None, "the first rollout after it"),),
+            tuple(Evidence(step, one.index, None, "the first rollout after it") for one in first),
         )

@@ -1,32 +1,32 @@
-"""Rewards that mislead: up while a part of them falls, out of their range, or not there."""
+"""Rewards that mislead: up while a part of them falls, out of their range, not there, paid for length;
+and responses that grow: into the limit, or without getting better.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
-from board.core.findings.facts import Facts
+from board.core.findings.facts import Facts, StepChecks
 from board.core.findings.finding import (
     Evidence,
     Finding,
     Limits,
-    Severity,
     Target,
     first_index,
     rounded,
 )
 from board.core.findings.trailing import (
-    Period,
-    onset,
     periods,
     trailing_error,
     trailing_mean,
-    worst_of,
+    window_periods,
+    window_words,
 )
+from board.core.groups.statistics import BoolArray, IntArray
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
@@ -39,6 +39,14 @@ _ENV_SOURCE: Final = (
     "prime-rl@559b447 docs/training.md logs metrics of all and of each env apart; thresholds "
     "set by Rollout Board"
 )
+_TRUNCATION_SOURCE: Final = (
+    "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; thresholds "
+    "set by Rollout Board"
+)
+_LENGTH_SOURCE: Final = (
+    "Dr. GRPO, arXiv 2503.20783: GRPO lengthens wrong responses most; DAPO, arXiv 2503.14476, 4.3, looks "
+    "at length beside accuracy; thresholds set by Rollout Board"
+)
 
 
 def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -47,22 +55,50 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
     steps = int(limits["steps"])
     if reward is None or len(reward) < 2 * steps:
         return
-    rises = _changes(reward, steps)
+    rise, rise_error = _changes(reward, steps)
     for column in facts.parts:
         part = facts.curve(f"{column}_mean")
-        if part is None:
+        early = np.nan if part is None else float(trailing_mean(part[:steps], steps)[-1])
+        if part is None or not early > 0:
             continue
-        early = float(trailing_mean(part[:steps], steps)[-1])
-        if not early > 0:
-            continue
-        falls = _changes(part, steps)
-        lost = -falls[0] / early
-        fires = (rises[0] > limits["errors"] * rises[1]) & (-falls[0] > limits["errors"] * falls[1])
+        change, error = _changes(part, steps)
+        lost = -change / early
+        fires = (rise > limits["errors"] * rise_error) & (-change > limits["errors"] * error)
         fires &= lost >= limits["warning"]
-        for period in periods(facts.steps, fires, lost, calm=steps):
-            low = early * (1 - limits["warning"])
-            first = int(facts.steps[onset(-part, -low, period.first, steps)])
-            yield _fallen(facts, limits, column, period, first, float(lost[period.worst]))
+        low = early * (1 - limits["warning"])
+        for period in window_periods(facts.steps, fires, lost, -part, -low, steps):
+            value = float(lost[period.worst])
+            paid = _paid_without(facts, period.most, column)
+            yield Finding(
+                "part_falls",
+                "severe" if value >= limits["severe"] else "warning",
+                "The reward rises while one of its parts falls",
+                f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
+                f"part {column.removeprefix(REWARD_PART)!r} fell by {percent(value)}. Something else "
+                "pays more: read a few rollouts with the highest reward.",
+                *period.steps,
+                value,
+                limits["warning"],
+                _HACK_SOURCE,
+                Target("rollouts", period.most, first_index(paid), metric="reward"),
+                "share of the part's early value that is lost",
+                paid,
+            )
+
+
+def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """[S] mean of the last `steps` values less that of the first ones, and its standard error."""
+    means, errors = trailing_mean(values, steps), trailing_error(values, steps)
+    change = means - means[steps - 1]
+    change[: 2 * steps - 1] = np.nan
+    return change, np.hypot(errors, errors[steps - 1])
+
+
+def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
+    """The rollouts of the highest reward among those that the falling part pays less than usual."""
+    part = facts.rows_of(step).columns[column]
+    known = part[np.isfinite(part)]
+    return facts.top(step, "reward", among=part <= known.mean() if len(known) else None)
 
 
 def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -80,9 +116,24 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         own, own_error = _changes(means, steps)
         lost = -own / early
         fires = calm & (-own > errors * own_error) & (lost >= limits["warning"])
-        for period in periods(facts.steps, fires, lost, calm=steps):
-            env = _Env(place, name, means, early)
-            yield _hidden(facts, limits, env, period, lost)
+        low = early * (1 - limits["warning"])
+        for period in window_periods(facts.steps, fires, lost, -means, -low, steps):
+            among = facts.rows_of(period.most).read_envs() == place
+            yield Finding(
+                "hidden_env",
+                "warning",
+                "An environment gets worse while the mean does not",
+                f"Between the first {steps} steps and those up to {period.step} the reward of env "
+                f"{name!r} fell by {percent(lost[period.worst])}, while the mean over all environments "
+                "did not fall.",
+                *period.steps,
+                float(lost[period.worst]),
+                limits["warning"],
+                _ENV_SOURCE,
+                Target("environments", period.most, metric="reward", env=name),
+                "share of the env's early reward that is lost",
+                facts.top(period.most, "reward", lowest=True, among=among),
+            )
 
 
 def _errors_of_any(errors: float, envs: int) -> float:
@@ -93,86 +144,6 @@ def _errors_of_any(errors: float, envs: int) -> float:
     return -NormalDist().inv_cdf(tail) if tail > 0 else errors
 
 
-@dataclass(frozen=True)
-class _Env:
-    """An environment. place: in Facts.env_rewards; means: [S] of the rewards of its rollouts; early: of
-    the first steps.
-    """
-
-    place: int
-    name: str
-    means: FloatArray
-    early: float
-
-
-def _hidden(facts: Facts, limits: Limits, env: _Env, period: Period, lost: FloatArray) -> Finding:
-    step, steps = period.step, int(limits["steps"])
-    low = env.early * (1 - limits["warning"])
-    first = onset(-env.means, -low, period.first, steps)
-    most = int(facts.steps[worst_of(-env.means, period.worst, steps)])
-    return Finding(
-        "hidden_env",
-        "warning",
-        "An environment gets worse while the mean does not",
-        f"Between the first {steps} steps and those up to {step} the reward of env {env.name!r} fell by "
-        f"{percent(lost[period.worst])}, while the mean over all environments did not fall.",
-        step,
-        int(facts.steps[first]),
-        period.steps[2],
-        float(lost[period.worst]),
-        limits["warning"],
-        _ENV_SOURCE,
-        Target("environments", most, metric="reward", env=env.name),
-        "share of the env's early reward that is lost",
-        facts.top(most, "reward", lowest=True, among=facts.rows_of(most).envs == env.place),
-    )
-
-
-def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """[S] mean of the last `steps` values less that of the first ones, and its standard error."""
-    means, errors = trailing_mean(values, steps), trailing_error(values, steps)
-    change = means - means[steps - 1]
-    change[: 2 * steps - 1] = np.nan
-    return change, np.hypot(errors, errors[steps - 1])
-
-
-def _fallen(
-    facts: Facts, limits: Limits, column: str, period: Period, first: int, lost: float
-) -> Finding:
-    step, steps = period.step, int(limits["steps"])
-    curve = facts.curve(f"{column}_mean")
-    assert curve is not None
-    most = int(facts.steps[worst_of(-curve, period.worst, steps)])
-    part = column.removeprefix(REWARD_PART)
-    paid = _paid_without(facts, most, column)
-    return Finding(
-        "part_falls",
-        "severe" if lost >= limits["severe"] else "warning",
-        "The reward rises while one of its parts falls",
-        f"Between the first {steps} steps and those up to {step} the reward rose and its part "
-        f"{part!r} fell by {percent(lost)}. Something else pays more: read a few rollouts with the "
-        "highest reward.",
-        step,
-        first,
-        period.steps[2],
-        lost,
-        limits["warning"],
-        _HACK_SOURCE,
-        Target("rollouts", most, first_index(paid), metric="reward"),
-        "share of the part's early value that is lost",
-        paid,
-    )
-
-
-def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
-    """The rollouts of the highest reward among those that the falling part pays less than usual."""
-    part = facts.rows_of(step).columns[column]
-    known = part[np.isfinite(part)]
-    if not len(known):
-        return facts.top(step, "reward")
-    return facts.top(step, "reward", among=part <= float(np.mean(known)))
-
-
 def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """A reward far outside of the range of all rewards before it."""
     checks = facts.checks
@@ -180,26 +151,23 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     low = np.where(checks.scored > 0, checks.lowest, np.inf)
     high = np.where(checks.scored > 0, checks.highest, -np.inf)
-    past = int(limits["steps"])
     beyond = np.zeros(len(low))
     lowest, highest = np.inf, -np.inf
     for i in range(len(low)):
         reward_range = highest - lowest
-        if i >= past and reward_range > 0:
+        if i >= int(limits["steps"]) and reward_range > 0:
             beyond[i] = max(high[i] - highest, lowest - low[i]) / reward_range
         if beyond[i] <= limits["times"]:  # an outlier widens no range
             lowest, highest = min(lowest, low[i]), max(highest, high[i])
+    out = limits["times"] * (highest - lowest)
     for period in periods(facts.steps, beyond > limits["times"], beyond):
-        step = period.step
-        is_high = high[period.worst] > highest
-        out = limits["times"] * (highest - lowest)
-        bound = highest + out if is_high else lowest - out
-        outside = facts.top(step, "reward", lowest=not is_high, beyond=bound)
-        value = float(beyond[period.worst])
-        severity: Severity = "severe" if value > limits["severe_times"] else "warning"
+        step, value = period.step, float(beyond[period.worst])
+        is_low = high[period.worst] <= highest
+        bound = lowest - out if is_low else highest + out
+        outside = facts.top(step, "reward", lowest=is_low, beyond=bound)
         yield Finding(
             "reward_outliers",
-            severity,
+            "severe" if value > limits["severe_times"] else "warning",
             "A reward far outside the earlier range",
             f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
             f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's "
@@ -208,7 +176,7 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["times"],
             "the range of all rewards before; thresholds set by Rollout Board",
-            Target("rollouts", step, first_index(outside), metric="reward", lowest=not is_high),
+            Target("rollouts", step, first_index(outside), metric="reward", lowest=is_low),
             "times the range",
             outside,
         )
@@ -221,22 +189,146 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     share = (checks.rollouts - checks.scored) / checks.rollouts
     for period in periods(facts.steps, share >= limits["share"], share):
-        step = period.step
+        step, value = period.step, float(share[period.worst])
         rows = facts.rows_of(step)
-        places = np.flatnonzero(~np.isfinite(rows.columns["reward"]))[:3].tolist()
-        lost = tuple(Evidence(step, int(rows.indices[i])) for i in places)
+        unknown = rows.indices[~np.isfinite(rows.columns["reward"])][:3]
+        lost = tuple(Evidence(step, index) for index in unknown.tolist())
         yield Finding(
             "unscored",
             "warning",
             "Rollouts without a reward",
-            f"{percent(share[period.worst])} of the rollouts of step {step} have no reward. They "
+            f"{percent(value)} of the rollouts of step {step} have no reward. They "
             "are left out of every mean. Did the environment or the grader fail, or was the reward "
             "not a number?",
             *period.steps,
-            float(share[period.worst]),
+            value,
             limits["share"],
             "threshold set by Rollout Board",
             Target("rollouts", step, first_index(lost), metric="reward"),
             "share of rollouts",
             lost,
         )
+
+
+def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Many responses are cut off by the length limit, so that their rewards say little."""
+    values = facts.curve("is_truncated_mean")
+    if values is None:
+        return
+    steps = min(int(limits["steps"]), len(values))
+    # A few steps alone are no training that fails.
+    severe = limits["severe"] if steps == int(limits["steps"]) else np.inf
+    means, bound = trailing_mean(values, steps), limits["warning"]
+    for period in window_periods(facts.steps, means >= bound, means, values, bound, steps):
+        value = float(means[period.worst])
+        cut_off = facts.top(period.most, "is_truncated", beyond=0.0)
+        yield Finding(
+            "truncation",
+            "severe" if value >= severe else "warning",
+            "Responses are cut off",
+            f"{percent(value)} of the responses of {window_words(steps, period.step)} end at the length "
+            "limit. Their rewards score unfinished texts.",
+            *period.steps,
+            value,
+            bound,
+            _TRUNCATION_SOURCE,
+            Target("rollouts", period.most, first_index(cut_off), metric="is_truncated"),
+            "share of rollouts",
+            cut_off,
+        )
+
+
+def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Responses are longer than in the first steps, and accuracy is no higher."""
+    lengths = facts.curve("response_tokens_mean")
+    name = facts.right_column or "reward"
+    accuracy = facts.curve(f"{name}_mean")
+    steps = int(limits["steps"])
+    if lengths is None or accuracy is None or len(lengths) < 2 * steps:
+        return
+    means, right = trailing_mean(lengths, steps), trailing_mean(accuracy, steps)
+    growth, early = means / means[steps - 1], right[steps - 1]
+    gain, error = _changes(accuracy, steps)
+    fires = (growth >= limits["growth"]) & ~(gain > limits["errors"] * error)
+    fires[: 2 * steps - 1] = False
+    bound = limits["growth"] * float(means[steps - 1])
+    for period in window_periods(facts.steps, fires, growth, lengths, bound, steps):
+        longest = facts.top(period.most, "response_tokens")
+        yield Finding(
+            "length_without_gain",
+            "warning",
+            "Responses get longer but not better",
+            f"Responses of the {steps} steps up to {period.step} are {growth[period.worst]:.2f} times as "
+            f"long as in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
+            "Is length rewarded, by the reward itself or by how the loss is averaged?",
+            *period.steps,
+            float(growth[period.worst]),
+            limits["growth"],
+            _LENGTH_SOURCE,
+            Target("rollouts", period.most, first_index(longest), metric="response_tokens"),
+            "times the first length",
+            longest,
+        )
+
+
+def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Within groups, the longer response has the higher reward."""
+    checks = facts.checks
+    if checks is None or not checks.pairs.any():
+        return
+    steps, bound = int(limits["steps"]), limits["correlation"]
+    correlation, compared = _within_groups(checks, steps)
+    alone, _ = _within_groups(checks, 1)
+    fires = (correlation >= bound) & (compared >= limits["least"])
+    for period in window_periods(facts.steps, fires, correlation, alone, bound, steps):
+        value = float(correlation[period.worst])
+        rollouts = _together(facts, period.most)
+        yield Finding(
+            "reward_length",
+            "lead",
+            "Reward correlates with length within groups",
+            f"Over the {steps} steps up to {period.step}, reward and length of responses to the "
+            f"same prompt correlate at {value:.2f}. Does the reward favor length, or are short "
+            "responses cut off?",
+            *period.steps,
+            value,
+            bound,
+            "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; threshold set by Rollout Board",
+            Target("groups", period.most, first_index(rollouts), metric="reward"),
+            "correlation",
+            rollouts,
+        )
+
+
+def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArray]:
+    """[S] correlation of what is left of both after their group's mean, over the last `steps` steps,
+    and how many rollouts it is of; 0 where one of them does not vary.
+    """
+    summed = np.array([checks.xy, checks.xx, checks.yy, checks.pairs], np.float64)
+    summed = np.cumsum(summed, axis=1)
+    summed[:, steps:] -= summed[:, :-steps].copy()
+    xy, xx, yy, pairs = summed
+    deviations = np.sqrt(np.maximum(xx * yy, 0.0))
+    return np.divide(xy, deviations, out=np.zeros(len(xy)), where=deviations > 1e-12), pairs
+
+
+def _together(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
+    """The rollouts of a step that speak most for it: long and paid, or short and not."""
+    rows = facts.rows_of(step)
+    groups, reward, length = (
+        rows.read_groups(),
+        rows.columns["reward"],
+        rows.columns["response_tokens"],
+    )
+    known = (groups >= 0) & np.isfinite(reward) & np.isfinite(length)
+    product = _less_means(reward, groups, known) * _less_means(length, groups, known)
+    order = np.argsort(-product, kind="stable")[:count]
+    return tuple(Evidence(step, int(rows.indices[i])) for i in order.tolist() if product[i] > 0)
+
+
+def _less_means(values: FloatArray, groups: IntArray, known: BoolArray) -> FloatArray:
+    """[n] what is left of known values after the mean of those of their group; 0 for the others."""
+    _, of = np.unique(groups[known], return_inverse=True)
+    result = np.zeros(len(values))
+    result[known] = values[known] - (np.bincount(of, values[known]) / np.bincount(of))[of]
+    return result

@@ -1,9 +1,9 @@
-"""Statistics that one outlying step does not sway: medians, MADs and means of the steps before."""
+"""Statistics over the last steps, which one outlying step does not sway, and periods of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
@@ -38,25 +38,15 @@ def baselines(
     calm: list[float] = []
     baselines: list[Baseline | None] = []
     for value in values.tolist():
-        window = calm[-steps:]
-        base = _baseline(window) if len(window) >= least else None
+        window, base = calm[-steps:], None
+        if len(window) >= least:
+            middle = median(window)
+            deviation = MAD_TO_STD * median([abs(one - middle) for one in window])
+            base = Baseline(middle, deviation, max(window))
         baselines.append(base)
         if value == value and (base is None or value <= outlier_factor * base.largest):
             calm.append(value)
     return baselines
-
-
-def _baseline(window: list[float]) -> Baseline:
-    ordered = sorted(window)
-    middle = _middle(ordered)
-    deviation = MAD_TO_STD * _middle(sorted([abs(value - middle) for value in ordered]))
-    return Baseline(middle, deviation, ordered[-1])
-
-
-def _middle(ordered: list[float]) -> float:
-    """The median of values in ascending order."""
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
@@ -88,7 +78,8 @@ def trailing_error(values: FloatArray, steps: int) -> FloatArray:
 class Period:
     """Steps at places first..last of which `count` fire. worst: the place of the largest badness.
 
-    steps: the worst, the first and the last one, as a Finding has them.
+    steps: the worst, the first and the last one, as a Finding has them. step: the worst. most: the step
+    to look at: the worst, or, of a mean over several steps, the one of the largest value.
     """
 
     first: int
@@ -96,11 +87,8 @@ class Period:
     worst: int
     count: int
     steps: tuple[int, int, int]
-
-    @property
-    def step(self) -> int:
-        """The worst step."""
-        return self.steps[0]
+    step: int
+    most: int
 
 
 def periods(
@@ -113,7 +101,28 @@ def periods(
     for part in np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1):
         first, last, worst = int(part[0]), int(part[-1]), int(part[np.argmax(badness[part])])
         own = (int(steps[worst]), int(steps[first]), int(steps[last]))
-        yield Period(first, last, worst, len(part), own)
+        yield Period(first, last, worst, len(part), own, own[0], own[0])
+
+
+def window_periods(
+    steps: npt.NDArray[np.int64],
+    fires: np.ndarray,
+    badness: FloatArray,
+    values: FloatArray,
+    bound: float,
+    window: int,
+    *,
+    calm: int | None = None,
+) -> Iterator[Period]:
+    """Periods of what means over the last `window` steps show: they begin at the onset in `values`, and
+    `most` is the step of the largest value. values: [n], what the means are of, larger is worse; bound:
+    what a single one may reach. calm: as of periods, `window` where not given.
+    """
+    for period in periods(steps, fires, badness, calm=window if calm is None else calm):
+        step, _, last = period.steps
+        first = int(steps[onset(values, bound, period.first, window)])
+        most = int(steps[worst_of(values, period.worst, window)])
+        yield replace(period, steps=(step, first, last), most=most)
 
 
 def onset(values: FloatArray, bound: float, place: int, steps: int) -> int:
@@ -126,12 +135,11 @@ def onset(values: FloatArray, bound: float, place: int, steps: int) -> int:
     slowly begins where it passes the bound. NaN counts as the reference; `place` where none exceeds it.
     """
     first = max(place - steps + 1, 0)
-    before = values[:first][np.isfinite(values[:first])]
-    after = values[place : place + _AFTER][np.isfinite(values[place : place + _AFTER])]
+    before, after = (part[np.isfinite(part)] for part in (values[:first], values[place:][:_AFTER]))
     if not len(after):
         return place
-    calm = median(before.tolist()) if len(before) else bound
-    reference = max(bound, (calm + median(after.tolist())) / 2)
+    calm = float(np.median(before)) if len(before) else bound
+    reference = max(bound, (calm + float(np.median(after))) / 2)
     excess = np.nan_to_num(values[first : place + 1] - reference)
     sums = np.cumsum(excess[::-1])[::-1]
     best = int(np.argmax(sums))

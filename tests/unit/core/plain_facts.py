@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,9 @@ import pandas as pd
 from plain_advantages import by_convention, fit_counts
 from plain_groups import groups_of
 
-from board.core.findings.facts import ExpectedAdvantages, Facts, StepChecks
+from board.core.findings.facts import ExpectedAdvantages, Facts, StepChecks, StepRows
 from board.core.groups.environments import curves_from
 from board.core.groups.statistics import FitCounts
-
-
-@dataclass(frozen=True)
-class PlainRows:
-    """StepRows whose arrays are at hand."""
-
-    indices: np.ndarray
-    columns: Mapping[str, np.ndarray]
-    groups: np.ndarray
-    envs: np.ndarray
 
 
 def plain_facts(
@@ -42,11 +31,12 @@ def plain_facts(
     has_groups = rewards is not None and groups is not None
     found = groups_of(step_of, codes, rewards, right) if has_groups else None
 
-    def rows_of(step: int) -> PlainRows:
+    def rows_of(step: int) -> StepRows:
         own = step_of == step
         places = np.full(own.sum(), -1) if found is None else found.of_row[own]
         env = np.full(own.sum(), -1) if envs is None else envs[0][own]
-        return PlainRows(index_of[own], {n: v[own] for n, v in columns.items()}, places, env)
+        numbers = {n: v[own] for n, v in columns.items()}
+        return StepRows(index_of[own], numbers, lambda: places, lambda: env)
 
     env_rewards = None
     if envs is not None and rewards is not None:
