@@ -130,22 +130,11 @@ def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 class StepHits(Protocol):
-    """How often words are said at a step."""
+    """At a step, how many rollouts were read, and in how many of them words are said."""
 
-    @property
-    def step(self) -> int:
-        """The step."""
-        ...
-
-    @property
-    def rollouts(self) -> int:
-        """How many were read."""
-        ...
-
-    @property
-    def hits(self) -> int:
-        """In how many of them the words are said."""
-        ...
+    step: int
+    rollouts: int
+    hits: int
 
 
 def word_shares(

@@ -52,10 +52,7 @@ def findings_chart(
         y=[rows[f.title] for f in drawn],
         orientation="h",
         width=0.46,
-        marker={
-            "color": [_SEVERITY_COLOURS[f.severity][dark] for f in drawn],
-            "line": {"width": 0},
-        },
+        marker={"color": [_SEVERITY_COLOURS[f.severity][dark] for f in drawn], "line_width": 0},
         customdata=[f.step if f.step is not None else f.first_step for f in drawn],
         hovertext=[_hover(f) for f in drawn],
         hovertemplate="%{hovertext}<extra></extra>",
@@ -71,16 +68,15 @@ def findings_chart(
         showgrid=True,
         fixedrange=True,
     )
-    figure.update_layout(barmode="overlay", dragmode="zoom", hovermode="closest")
+    figure.update_layout(barmode="overlay")
     return figure
 
 
 def _label(title: str) -> str:
     """The title on one line or on two."""
     first, *others = wrap(title, _LINE) or [""]
-    return "<br>".join(
-        [safe_name(first), *([safe_name(" ".join(others), _LINE)] if others else [])]
-    )
+    lines = [first, " ".join(others)] if others else [first]
+    return "<br>".join(safe_name(line, _LINE) for line in lines)
 
 
 def _hover(finding: Finding) -> str:

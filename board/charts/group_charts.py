@@ -141,7 +141,7 @@ def _marks(
 
 
 def _finish_grid(figure: go.Figure, cells: Cells, count: int, widest: int) -> None:
-    figure.update_layout(hovermode="closest", dragmode=False)
+    figure.update_layout(dragmode=False)
     labels = [
         f"{safe_name(name, 16)}  {words}"
         for name, words in zip(cells.names, cells.words, strict=True)
@@ -277,9 +277,7 @@ def recorded_against_expected(
             ],
             hovertemplate="%{text}<extra></extra>",
         )
-    figure.update_layout(hovermode="closest", dragmode="zoom")
     figure.update_xaxes(title_text="recomputed from rewards")
     figure.update_yaxes(title_text="recorded")
     fit_tick_labels(figure, "y", recorded)
-    set_notes(figure, ())
     return figure

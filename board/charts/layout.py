@@ -81,14 +81,10 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
             "bgcolor": "rgba(0,0,0,0)",
         },
         showlegend=False,
+        hovermode="closest",
+        dragmode="zoom",
         xaxis={**axis, "showgrid": False, "zeroline": False},
-        yaxis={
-            **axis,
-            "showgrid": True,
-            "zeroline": False,
-            "nticks": 5,
-            "ticklabelstandoff": 5,
-        },
+        yaxis={**axis, "showgrid": True, "zeroline": False, "nticks": 5, "ticklabelstandoff": 5},
     )
     # One mapping for all: plotly takes ten times as long to update a figure.
     return go.Figure(layout=layout)

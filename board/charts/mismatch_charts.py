@@ -8,6 +8,7 @@ from itertools import cycle
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -51,13 +52,8 @@ def slice_bars(
     The first 24 are drawn, and the notes say so.
     """
     largest = slices[:_MOST_BARS]
-    label, unit = MEASURES[measure]
-    values = np.array([float(getattr(part, measure)) for part in largest])
     names = [(safe_token if tokens else safe_name)(part.name, 24) for part in largest]
-    texts = [
-        f"{name}<br>{label} <b>{number(value)}</b> {unit}<br>{part.tokens:,} tokens"
-        for name, value, part in zip(names, values.tolist(), largest, strict=True)
-    ]
+    values = _values(largest, measure)
     height = 40 + _ROW * max(len(largest), 6) if level else 320
     figure = new_figure(dark=dark, height=height)
     places = np.arange(len(largest))
@@ -66,12 +62,12 @@ def slice_bars(
         y=places if level else values,
         orientation="h" if level else "v",
         marker={"color": faded(colour("mismatch", dark=dark), 0.8), "line": {"width": 0}},
-        text=texts,
+        text=_texts(names, largest, measure),
         textposition="none",
         hovertemplate="%{text}<extra></extra>",
         width=0.78,
     )
-    figure.update_layout(hovermode="closest", dragmode=False)
+    figure.update_layout(dragmode=False)
     ticks = {"tickmode": "array", "tickvals": places.tolist(), "ticktext": names, "showgrid": False}
     if level:
         figure.update_yaxes(**ticks, range=[len(largest) - 0.4, -0.6])
@@ -80,8 +76,8 @@ def slice_bars(
         figure.update_xaxes(**ticks, tickangle=-40)
         figure.update_yaxes(zeroline=True)
     fit_tick_labels(figure, "x" if level else "y", values)
-    cut = len(largest) < len(slices)
-    set_notes(figure, [f"The first {len(largest)} of {len(slices):,} are drawn."] if cut else [])
+    if len(largest) < len(slices):
+        set_notes(figure, [f"The first {len(largest)} of {len(slices):,} are drawn."])
     return figure
 
 
@@ -90,34 +86,40 @@ def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool)
 
     parts: slices by lag, by what to call their line; measure: one of MEASURES.
     """
-    label, unit = MEASURES[measure]
     figure = new_figure(dark=dark, height=230)
-    for place, (name, slices) in enumerate(parts.items()):
+    for (name, slices), key in zip(parts.items(), cycle(_COLOURS)):
         ordered = sorted(slices, key=lambda part: float(part.name))
-        values = [float(getattr(part, measure)) for part in ordered]
+        names = [f"{safe_name(name)}, lag {part.name}" for part in ordered]
         figure.add_scatter(
             x=[float(part.name) for part in ordered],
-            y=values,
+            y=_values(ordered, measure),
             mode="lines+markers",
             name=safe_name(name),
-            line={"color": colour(_COLOURS[place % len(_COLOURS)], dark=dark), "width": 2.1},
+            line={"color": colour(key, dark=dark), "width": 2.1},
             marker={"size": 7},
-            text=[
-                f"{safe_name(name)}, lag {part.name}<br>{label} <b>{number(value)}</b> {unit}<br>"
-                f"{part.tokens:,} tokens"
-                for part, value in zip(ordered, values, strict=True)
-            ],
+            text=_texts(names, ordered, measure),
             hovertemplate="%{text}<extra></extra>",
         )
-    known = np.array([getattr(part, measure) for one in parts.values() for part in one], np.float64)
+    known = _values([part for one in parts.values() for part in one], measure)
     fit_tick_labels(figure, "y", known)
-    figure.update_layout(hovermode="closest", dragmode="zoom")
     figure.update_xaxes(title_text="lag, versions", nticks=8)
     figure.update_yaxes(rangemode="tozero")
     if len(parts) > 1:
         show_legend_above(figure)
-    set_notes(figure, ())
     return figure
+
+
+def _values(slices: Sequence[Slice], measure: str) -> npt.NDArray[np.float64]:
+    return np.array([getattr(part, measure) for part in slices], np.float64)
+
+
+def _texts(names: Sequence[str], slices: Sequence[Slice], measure: str) -> list[str]:
+    """What is said of each slice under the pointer."""
+    label, unit = MEASURES[measure]
+    return [
+        f"{name}<br>{label} <b>{number(getattr(part, measure))}</b> {unit}<br>{part.tokens:,} tokens"
+        for name, part in zip(names, slices, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +137,18 @@ def distances(
 ) -> CurveChart:
     """Estimates of how far sampler and trainer are apart, over the steps. fields: of Apart -> label."""
     totals = [one.parts.total if one.parts else None for one in values]
-    columns = {field: [_float(total, field) for total in totals] for field in fields}
-    return _curves(values, columns, fields, unit, dark=dark)
+    columns = {label: [_float(one, field) for one in totals] for field, label in fields.items()}
+    return _curves(values, columns, unit, dark=dark)
 
 
 def parts(values: Sequence[StepValue], *, dark: bool) -> CurveChart:
     """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
     labels = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
     columns = {
-        name: [_float(getattr(one.parts, name, None), "forward_k3") for one in values]
-        for name in labels
+        label: [_float(getattr(one.parts, name, None), "forward_k3") for one in values]
+        for name, label in labels.items()
     }
-    return _curves(values, _recorded(columns), labels, "nats", dark=dark)
+    return _curves(values, _recorded(columns), "nats", dark=dark)
 
 
 def rule_curves(values: Sequence[StepValue], rule: str, bound: Side, *, dark: bool) -> CurveChart:
@@ -154,17 +156,12 @@ def rule_curves(values: Sequence[StepValue], rule: str, bound: Side, *, dark: bo
     positive and with a negative advantage, each among its own. What the rule does not stop is not drawn.
     """
     by_step = [next((r for r in one.rules if r.rule == rule), None) for one in values]
-    labels = {
-        "all": "of all loss tokens",
-        "positive": "of those with A > 0",
-        "negative": "of those with A < 0",
-    }
     columns = {
-        "all": [_float(one, bound) for one in by_step],
-        "positive": [_float(one and one.positive, bound) for one in by_step],
-        "negative": [_float(one and one.negative, bound) for one in by_step],
+        "of all loss tokens": [_float(one, bound) for one in by_step],
+        "of those with A > 0": [_float(one and one.positive, bound) for one in by_step],
+        "of those with A < 0": [_float(one and one.negative, bound) for one in by_step],
     }
-    chart = _curves(values, _recorded(columns), labels, "share", dark=dark)
+    chart = _curves(values, _recorded(columns), "share", dark=dark)
     chart.percent = True
     return chart
 
@@ -174,15 +171,13 @@ def likelihoods(values: Sequence[StepValue], field: str, *, dark: bool) -> Curve
 
     field: of Likelihood, "mean" or "largest". The first 8 are drawn, and the notes say so.
     """
-    names = [*dict.fromkeys(part.name for one in values for part in one.likelihood)]
-    columns: dict[str, list[float]] = {}
-    for name in names[: len(CATEGORIES)]:
-        own = [next((p for p in one.likelihood if p.name == name), None) for one in values]
-        columns[f"s{len(columns)}"] = [_float(part, field) for part in own]
-    labels = dict(zip(columns, names, strict=False))
-    chart = _curves(values, columns, labels, "nats", CATEGORIES, dark=dark)
-    if len(columns) < len(names):
-        chart.notes = [f"The first {len(columns)} of {len(names):,} are drawn."]
+    by_step = [{part.name: part for part in one.likelihood} for one in values]
+    names = [*dict.fromkeys(name for own in by_step for name in own)]
+    drawn = names[: len(CATEGORIES)]
+    columns = {name: [_float(own.get(name), field) for own in by_step] for name in drawn}
+    chart = _curves(values, columns, "nats", CATEGORIES, dark=dark)
+    if len(drawn) < len(names):
+        chart.notes = [f"The first {len(drawn)} of {len(names):,} are drawn."]
     return chart
 
 
@@ -191,23 +186,21 @@ def _float(of: object, field: str) -> float:
 
 
 def _recorded(columns: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    return {name: values for name, values in columns.items() if np.isfinite(values).any()}
+    return {label: values for label, values in columns.items() if np.isfinite(values).any()}
 
 
 def _curves(
     values: Sequence[StepValue],
     columns: Mapping[str, list[float]],
-    labels: Mapping[str, str],
     unit: str,
     colours: Sequence[str] = _COLOURS,
     *,
     dark: bool,
 ) -> CurveChart:
-    """A curve for each column of numbers, which has one for each of the values."""
-    steps = np.array([one.step for one in values], np.int64)
-    series = [
-        Series(name, labels[name], key, unit)
-        for name, key in zip(columns, cycle(colours), strict=False)
-    ]
-    frame = pd.DataFrame({"step": steps, **columns})
+    """A curve for each column of numbers, by its label; a number for each of the values."""
+    frame = pd.DataFrame({"step": np.array([one.step for one in values], np.int64)})
+    series: list[Series] = []
+    for place, ((label, numbers), key) in enumerate(zip(columns.items(), cycle(colours))):
+        frame[f"c{place}"] = numbers
+        series.append(Series(f"c{place}", label, key, unit))
     return curve(frame, series, CurveOptions(band="none"), dark=dark, height=230)

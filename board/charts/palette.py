@@ -33,28 +33,18 @@ class Ink:
     below: str
 
 
-_LIGHT: Final = Ink(
-    background="#ffffff",
-    surface="#ffffff",
-    text="#161b2c",
-    muted="#667085",
-    grid="#e8eaf2",
-    zero="#c5cad8",
-    neutral="#eef0f6",
-    above="#ea580c",
-    below="#2563eb",
-)
-_DARK: Final = Ink(
-    background="#0e1220",
-    surface="#1b2136",
-    text="#e6e9f5",
-    muted="#98a2b9",
-    grid="#262d43",
-    zero="#465070",
-    neutral="#1e2436",
-    above="#fb923c",
-    below="#60a5fa",
-)
+_INK: Final[Mapping[str, tuple[str, str]]] = {
+    "background": ("#ffffff", "#0e1220"),
+    "surface": ("#ffffff", "#1b2136"),
+    "text": ("#161b2c", "#e6e9f5"),
+    "muted": ("#667085", "#98a2b9"),
+    "grid": ("#e8eaf2", "#262d43"),
+    "zero": ("#c5cad8", "#465070"),
+    "neutral": ("#eef0f6", "#1e2436"),
+    "above": ("#ea580c", "#fb923c"),
+    "below": ("#2563eb", "#60a5fa"),
+}
+"""Field of Ink -> (on a light page, on a dark page)."""
 
 SERIES: Final[Mapping[str, tuple[str, str]]] = {
     "reward": ("#4f46e5", "#818cf8"),
@@ -78,14 +68,7 @@ SERIES: Final[Mapping[str, tuple[str, str]]] = {
 """Colour key -> (on a light page, on a dark page)."""
 
 CATEGORIES: Final = (
-    "reward",
-    "length",
-    "kl",
-    "entropy",
-    "ratio",
-    "truncation",
-    "mismatch",
-    "groups",
+    *("reward", "length", "kl", "entropy", "ratio", "truncation", "mismatch", "groups"),
 )
 """Colour keys for things that have no colour of their own: environments, runs."""
 
@@ -132,7 +115,7 @@ _OTHERS: Final = ("ratio", "gap", "groups", "length", "entropy", "truncation", "
 
 def ink(dark: bool) -> Ink:
     """Colours of text, grid and surfaces."""
-    return _DARK if dark else _LIGHT
+    return Ink(**{name: shades[dark] for name, shades in _INK.items()})
 
 
 def colour_key(stem: str) -> str:

@@ -9,7 +9,7 @@ once per rollout is one path for all, wherever a click on it isn't needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -27,8 +27,10 @@ from board.charts.layout import (
     show_legend_above,
 )
 from board.charts.palette import colour, faded, ink
+from board.core.sampling import evenly_spread
 
 Floats = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 MAX_MARKS: Final = 1500
 """Above this many rollouts a chart keeps the extremes and says so."""
@@ -52,10 +54,9 @@ def reward_by_rollout(
     reward = _values(rollouts, "reward")
     if not np.isfinite(reward).any():
         return None
-    reference = _values(rollouts, "ref_reward")
-    rows = keep_extremes(
-        [reward, reference], [reward, reference], MAX_MARKS, _rows_of(rollouts, selected_index)
-    )
+    reference, index = _values(rollouts, "ref_reward"), _index(rollouts)
+    selected: list[int] = np.flatnonzero(index == selected_index).tolist()
+    rows = keep_extremes([reward, reference], [reward, reference], MAX_MARKS, selected)
     sampled, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
     figure = new_figure(dark=dark, height=height)
     hover = _rollout_texts(sampled, reward, reference)
@@ -71,7 +72,8 @@ def reward_by_rollout(
         figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
     _finish(figure, "rollout")
     figure.update_layout(legend={"traceorder": "reversed"})
-    low, high = _index_range(rollouts)
+    margin = max(0.7, np.ptp(index) * 0.015)
+    low, high = float(index.min() - margin), float(index.max() + margin)
     figure.update_xaxes(range=[low, high], tickformat="d")
     if high - low < _FEW_ROLLOUTS:
         figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
@@ -90,13 +92,13 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool, height: int = 260) -
     order = np.argsort(gap, kind="stable")[: np.count_nonzero(~np.isnan(gap))]
     if len(order) == 0:
         return None
-    ranks = _evenly(len(order), MAX_MARKS)
+    ranks = evenly_spread(len(order), MAX_MARKS)
     sampled = rollouts.iloc[order[ranks]]
     values = gap[order[ranks]]
     figure = new_figure(dark=dark, height=height)
     width = 0.85 if len(order) <= _MANY_ROLLOUTS else 1.0
-    figure.add_trace(_bars(ranks, values, values < 0, width, ink(dark).below))
-    figure.add_trace(_bars(ranks, values, values > 0, width, ink(dark).above))
+    for own, shade in ((values < 0, ink(dark).below), (values > 0, ink(dark).above)):
+        figure.add_trace(_bars(ranks[own], values[own], width, shade))
     figure.add_scatter(
         x=ranks,
         y=values,
@@ -142,7 +144,6 @@ def reward_distribution(
     margin = (edges[-1] - edges[0]) * (0.03 if len(edges) > 2 else 2)
     figure.update_xaxes(range=[edges[0] - margin, edges[-1] + margin], nticks=7)
     fit_tick_labels(figure, "x", both)
-    set_notes(figure, ())
     return figure
 
 
@@ -155,23 +156,8 @@ def _values(rollouts: pd.DataFrame, name: str, *, finite: bool = False) -> Float
     return values[is_finite] if finite else np.where(is_finite, values, np.nan)
 
 
-def _index(rollouts: pd.DataFrame) -> npt.NDArray[np.int64]:
+def _index(rollouts: pd.DataFrame) -> IntArray:
     return rollouts["index"].to_numpy(np.int64)
-
-
-def _rows_of(rollouts: pd.DataFrame, index: int | None) -> list[int]:
-    return np.flatnonzero(_index(rollouts) == index).tolist() if index is not None else []
-
-
-def _index_range(rollouts: pd.DataFrame) -> list[float]:
-    index = _index(rollouts)
-    margin = max(0.7, (index.max() - index.min()) * 0.015)
-    return [float(index.min() - margin), float(index.max() + margin)]
-
-
-def _evenly(size: int, limit: int) -> npt.NDArray[np.int64]:
-    """Up to `limit` places of `size`, evenly apart, the first and the last among them."""
-    return np.unique(np.linspace(0, size - 1, min(size, limit)).round().astype(np.int64))
 
 
 def _rollout_texts(
@@ -198,66 +184,48 @@ def _with_mean(name: str, values: Floats) -> str:
 def _points(
     rollouts: pd.DataFrame, values: Floats, name: str, hover: list[str], dark: bool
 ) -> go.Scatter:
+    size = 5 if len(rollouts) > _MANY_ROLLOUTS else 8
     return go.Scatter(
         x=_index(rollouts),
         y=values,
         mode="markers",
         name=name,
-        marker={
-            "size": 5 if len(rollouts) > _MANY_ROLLOUTS else 8,
-            "color": colour("reward", dark=dark),
-        },
+        marker={"size": size, "color": colour("reward", dark=dark)},
         customdata=_index(rollouts),
         text=hover,
         hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _ticks(index: npt.NDArray[np.int64], values: Floats, name: str, dark: bool) -> go.Scatter:
+def _ticks(index: IntArray, values: Floats, name: str, dark: bool) -> go.Scatter:
     """A short level line at each value; the text of its rollout stands at the reward."""
-    return go.Scatter(
-        x=np.column_stack([index - 0.35, index + 0.35, index]).ravel(),
-        y=np.column_stack([values, values, np.full(len(values), np.nan)]).ravel(),
-        mode="lines",
-        name=name,
-        line={"width": 2, "color": colour("reference", dark=dark)},
-        hoverinfo="skip",
-    )
+    line = {"width": 2, "color": colour("reference", dark=dark)}
+    return _strokes([index - 0.35, index + 0.35], [values, values], name=name, line=line)
 
 
-def _bars(
-    places: npt.NDArray[np.int64],
-    values: Floats,
-    wanted: npt.NDArray[np.bool_],
-    width: float,
-    ink: str,
-) -> go.Scatter:
-    """Bars from zero to the wanted values, as one filled path."""
-    left, right = places[wanted] - width / 2, places[wanted] + width / 2
-    height, zero = values[wanted], np.zeros(int(wanted.sum()))
-    gap = np.full(len(zero), np.nan)
-    return go.Scatter(
-        x=np.column_stack([left, left, right, right, right]).ravel(),
-        y=np.column_stack([zero, height, height, zero, gap]).ravel(),
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=ink,
-        hoverinfo="skip",
-        showlegend=False,
-    )
-
-
-def _links(index: npt.NDArray[np.int64], reward: Floats, reference: Floats, dark: bool) -> Any:
+def _links(index: IntArray, reward: Floats, reference: Floats, dark: bool) -> go.Scatter:
     both = np.isfinite(reward) & np.isfinite(reference)
-    gap = np.full(int(both.sum()), np.nan)
+    line = {"width": 1.4, "color": faded(colour("reference", dark=dark), 0.5)}
+    ends = [reference[both], reward[both]]
+    return _strokes([index[both]] * 2, ends, line=line, showlegend=False)
+
+
+def _bars(ranks: IntArray, values: Floats, width: float, ink: str) -> go.Scatter:
+    """Bars from zero to the values, as one filled path."""
+    left, right, zero = ranks - width / 2, ranks + width / 2, np.zeros(len(ranks))
+    corners = [left, left, right, right], [zero, values, values, zero]
+    return _strokes(*corners, line={"width": 0}, fill="toself", fillcolor=ink, showlegend=False)
+
+
+def _strokes(x: Sequence[Any], y: Sequence[Floats], **look: Any) -> go.Scatter:
+    """A line for each rollout, all of them one path. x, y: [points of a line] of [rollouts]."""
+    gap = np.full(len(y[0]), np.nan)
     return go.Scatter(
-        x=np.repeat(index[both], 3),
-        y=np.column_stack([reference[both], reward[both], gap]).ravel(),
+        x=np.column_stack([*x, x[-1]]).ravel(),
+        y=np.column_stack([*y, gap]).ravel(),
         mode="lines",
-        line={"width": 1.4, "color": faded(colour("reference", dark=dark), 0.5)},
         hoverinfo="skip",
-        showlegend=False,
+        **look,
     )
 
 
@@ -306,15 +274,14 @@ def _histogram(values: Floats, edges: Floats, key: str, name: str, dark: bool) -
 
 
 def _finish(figure: go.Figure, x_title: str) -> None:
-    figure.update_layout(hovermode="closest", dragmode="zoom")
     figure.update_xaxes(title_text=x_title)
     if any(trace.name for trace in figure.data):
         show_legend_above(figure)
 
 
 def _say_thinned(figure: go.Figure, drawn: int, recorded: int) -> None:
-    is_thinned = drawn < recorded
-    set_notes(figure, [f"{recorded:,} rollouts drawn with {drawn:,} marks."] if is_thinned else [])
+    if drawn < recorded:
+        set_notes(figure, [f"{recorded:,} rollouts drawn with {drawn:,} marks."])
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,26 +293,14 @@ class Share:
     of_tokens: float
 
 
-@dataclass(frozen=True, slots=True)
-class ShareBars:
-    """Bars of shares of a metric, each with a tick at its share of the tokens.
-
-    rows: from top to bottom. of_bars, of_ticks: what they are, in words. low, high: the ends of the
-    axis; shares are of 1, and below 0 where signs differ. ink: the colour of the bars.
-    """
-
-    rows: list[Share]
-    of_bars: str
-    of_ticks: str
-    low: float
-    high: float
-    ink: str
-
-
-def shares_chart(shares: Sequence[Share], metric: str, colour_key: str, *, dark: bool) -> ShareBars:
+def shares_chart(
+    shares: Sequence[Share], metric: str, colour_key: str, *, dark: bool
+) -> dict[str, Any]:
     """A bar for each type's share of a metric, with a tick at its share of the tokens.
 
-    shares: the largest first. Beyond seven, the others are drawn as one. metric: its label.
+    shares: the largest first. Beyond seven, the others are drawn as one. metric: its label. Returns what
+    `components.share_bars` draws: `rows` from top to bottom; `of_bars` and `of_ticks`, what they are in
+    words; `low` and `high`, the ends of the axis (below 0 where signs differ); `ink` of the bars.
     """
     rows = [*shares]
     if len(shares) > _MOST_SHARES:
@@ -353,11 +308,11 @@ def shares_chart(shares: Sequence[Share], metric: str, colour_key: str, *, dark:
         of_metric, of_tokens = sum(s.of_metric for s in others), sum(s.of_tokens for s in others)
         rows[_MOST_SHARES - 1 :] = [Share(f"{len(others)} others", of_metric, of_tokens)]
     values = [value for row in rows for value in (row.of_metric, row.of_tokens)]
-    return ShareBars(
-        rows,
-        of_bars=f"of {metric}",
-        of_ticks="of the tokens",
-        low=min(0.0, *values),
-        high=max(0.01, *values),
-        ink=colour(colour_key, dark=dark),
-    )
+    return {
+        "rows": [asdict(row) for row in rows],
+        "of_bars": f"of {metric}",
+        "of_ticks": "of the tokens",
+        "low": min(0.0, *values),
+        "high": max(0.01, *values),
+        "ink": colour(colour_key, dark=dark),
+    }

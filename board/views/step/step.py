@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Final
 
 import streamlit as st
@@ -96,7 +95,7 @@ def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
         shares = [Share(t.name, t.contribution / total, t.count / count) for t in spike.kinds]
         colour = colour_key(base_name(metric.name))
         bars = shares_chart(shares, one_line(metric.label), colour, dark=page_parts.dark())
-        share_bars(asdict(bars), key="kinds")
+        share_bars(bars, key="kinds")
 
 
 def _sentence(headline: Headline) -> str:
