@@ -109,34 +109,23 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Drawn:
-    """A series ready to draw; all arrays are [rows drawn], `rows` are their rows in the table `steps`.
+    """A series ready to draw; all arrays are [points].
 
-    points: every recorded step is a visible point, on a dotted line.
+    steps, values, counts: as recorded: the step, its mean, and how many rollouts. edges: lower and upper
+    edge of each band with its words, as recorded. mean, bands: shifted and smoothed; unsmoothed: the
+    mean shifted only. points: every recorded step is a visible point, on a dotted line.
     """
 
     series: Series
-    steps: pd.DataFrame
-    rows: Rows
+    steps: Rows
+    values: Floats
+    counts: Floats
+    edges: list[tuple[Floats, Floats, str]]
     mean: Floats
     bands: list[tuple[Floats, Floats]]
-    recorded: Floats
+    unsmoothed: Floats
     left_out: int = 0
     points: bool = False
-
-    @property
-    def x(self) -> Rows:
-        """The steps that are drawn."""
-        return self.steps["step"].to_numpy(np.int64)[self.rows]
-
-
-def evaluation_points(
-    evaluation: Evaluation, series: Series, colour: str, options: CurveOptions
-) -> Drawn:
-    """The series over other rollouts: their means as recorded, neither smoothed nor with a band."""
-    series = replace(series, label=evaluation.name, colour=colour)
-    drawn = prepared(evaluation.steps, series, replace(options, band="none", smoothing=0.0))
-    drawn.points = True
-    return drawn
 
 
 def smoothed(values: Floats, smoothing: float) -> Floats:
@@ -156,24 +145,27 @@ def smoothed(values: Floats, smoothing: float) -> Floats:
     return result
 
 
-def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Drawn:
-    """The series with its band, smoothed and shifted, at every row of the table."""
-    mean = mean_column(steps, series.stem)
-    assert mean is not None, "the caller leaves out series without a column"
-    edges = _band_edges(steps, series, mean, options)
-    recorded_at = np.flatnonzero(~np.isnan(mean))
-    first = mean[recorded_at[0]] if options.shift_to_zero and len(recorded_at) else 0.0
+def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Drawn | None:
+    """The series with its band, smoothed and shifted, at every step; None where it has no column."""
+    values = mean_column(steps, series.stem)
+    if values is None:
+        return None
+    known = np.flatnonzero(~np.isnan(values))
+    first = values[known[0]] if options.shift_to_zero and len(known) else 0.0
 
     def as_drawn(values: Floats) -> Floats:
         return smoothed(values, options.smoothing) - first if options.smoothing else values - first
 
+    edges = _band_edges(steps, series, values, options)
     return Drawn(
         series,
-        steps,
-        np.arange(len(steps)),
-        as_drawn(mean),
+        steps["step"].to_numpy(np.int64),
+        values,
+        _column(steps, f"{series.stem}_n"),
+        edges,
+        as_drawn(values),
         [(as_drawn(low), as_drawn(high)) for low, high, _ in edges],
-        mean - first,
+        values - first,
     )
 
 
@@ -199,46 +191,45 @@ def _band_edges(
 
 
 def thinned(one: Drawn) -> Drawn:
-    """The rows to draw: extremes of the line and of its widest band."""
+    """The points to draw: extremes of the line and of its widest band."""
     lows = [one.mean, *(low for low, _ in one.bands[:1])]
     highs = [one.mean, *(high for _, high in one.bands[:1])]
     rows = keep_extremes(lows, highs, MAX_POINTS)
     return replace(
         one,
-        rows=rows,
+        steps=one.steps[rows],
+        values=one.values[rows],
+        counts=one.counts[rows],
+        edges=[(low[rows], high[rows], words) for low, high, words in one.edges],
         mean=one.mean[rows],
         bands=[(low[rows], high[rows]) for low, high in one.bands],
-        recorded=one.recorded[rows],
+        unsmoothed=one.unsmoothed[rows],
     )
 
 
-def hover_texts(one: Drawn, options: CurveOptions) -> list[str]:
-    """What is recorded at each of the rows drawn, and where it is drawn if that differs."""
-    steps, series = one.steps.iloc[one.rows], one.series
-    mean = mean_column(steps, series.stem)
-    assert mean is not None, "the caller leaves out series without a column"
-    edges = [
-        (low.tolist(), high.tolist(), words, (np.isfinite(low) & np.isfinite(high)).tolist())
-        for low, high, words in _band_edges(steps, series, mean, options)
-    ]
-    rollouts = _column(steps, f"{series.stem}_n").tolist()
-    name, is_share = safe_name(series.label), series.unit == "share"
+def hover_texts(one: Drawn) -> list[str]:
+    """What is recorded at each of the points, and where it is drawn if that differs."""
+    series = one.series
+    is_share = series.unit == "share"
     unit = f" {safe_name(series.unit, 20)}" if series.unit and not is_share else ""
     read = percent if is_share else number
+    edges = [(low.tolist(), high.tolist(), words) for low, high, words in one.edges]
     texts: list[str] = []
-    points = zip(one.x.tolist(), mean.tolist(), one.mean.tolist(), strict=True)
-    for i, (step, value, drawn) in enumerate(points):
-        facts = [
+    columns = (one.steps, one.values, one.counts, one.mean)
+    points = zip(*(column.tolist() for column in columns), strict=True)
+    for i, (step, value, count, drawn) in enumerate(points):
+        lines = [f"{safe_name(series.label)} <b>{read(value)}</b>{unit}"]
+        lines += [
             f"{read(low[i])} to {read(high[i])} ({words})"
-            for low, high, words, known in edges
-            if known[i]
+            for low, high, words in edges
+            if math.isfinite(low[i]) and math.isfinite(high[i])
         ]
         # The step is named: the nearest point of each curve is shown, of other steps too.
-        counted = f", {rollouts[i]:.0f} rollout" if rollouts[i] > 0 else ""
-        facts.append(f"step {step}{counted}{'s' if rollouts[i] > 1 else ''}")
+        counted = f", {count:.0f} rollout{'s' * (count > 1)}" if count > 0 else ""
+        lines.append(f"step {step}{counted}")
         if drawn != value and math.isfinite(drawn) and read(drawn) != read(value):
-            facts.append(f"drawn at {read(drawn)}")
-        texts.append("<br>".join([f"{name} <b>{read(value)}</b>{unit}", *facts]))
+            lines.append(f"drawn at {read(drawn)}")
+        texts.append("<br>".join(lines))
     return texts
 
 

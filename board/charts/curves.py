@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,6 @@ from board.charts.curve_data import (
     Drawn,
     Evaluation,
     Series,
-    evaluation_points,
     hover_texts,
     mean_column,
     prepared,
@@ -54,20 +54,21 @@ def curve(
     """
     options = options or CurveOptions()
     chart = CurveChart(dark, height, log=options.log)
-    drawable = [one for one in series if mean_column(steps, one.stem) is not None]
-    drawn = [prepared(steps, one, options) for one in drawable]
-    for one, key in zip(evaluations if drawable else (), EVALUATIONS, strict=False):
-        if mean_column(one.steps, drawable[0].stem) is not None:
-            drawn.append(evaluation_points(one, drawable[0], key, options))
+    drawn = [one for each in series if (one := prepared(steps, each, options)) is not None]
+    own = [one.series for one in drawn]
+    unsmoothed = replace(options, smoothing=0.0)
+    for evaluation, key in zip(evaluations if own else (), EVALUATIONS, strict=False):
+        points = replace(own[0], label=evaluation.name, colour=key)
+        if (one := prepared(evaluation.steps, points, unsmoothed)) is not None:
+            # Its band is told under the pointer and not drawn.
+            drawn.append(replace(one, bands=[], points=True))
     if options.log:
         _fit_log_axis(chart, drawn)
     drawn = [thinned(one) for one in drawn]
     for group, one in enumerate(drawn):
         _add(chart, one, options, str(group))
-    chart.legend = len(drawable) > 1
-    chart.percent = (
-        not options.log and bool(drawable) and {one.unit for one in drawable} == {"share"}
-    )
+    chart.legend = len(own) > 1
+    chart.percent = not options.log and {one.unit for one in own} == {"share"}
     chart.zeroline = options.shift_to_zero and not options.log
     chart.nonnegative = not options.log and not any(map(_reaches_below_zero, drawn))
     chart.notes = _notes(drawn, len(steps))
@@ -88,7 +89,7 @@ def _fit_log_axis(chart: CurveChart, drawn: Sequence[Drawn]) -> None:
     for one in drawn:
         one.left_out = int(np.count_nonzero(one.mean <= 0))
         one.mean = np.where(one.mean > 0, one.mean, np.nan)
-        one.recorded = np.where(one.recorded > 0, one.recorded, np.nan)
+        one.unsmoothed = np.where(one.unsmoothed > 0, one.unsmoothed, np.nan)
     means = np.concatenate([np.array([]), *(one.mean for one in drawn)])
     if not np.isfinite(means).any():
         return
@@ -107,14 +108,12 @@ def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> None:
     """Bands, the recorded values where the line is smoothed, and the line."""
-    ink, x = colour(one.series.colour, dark=chart.dark), one.x
+    ink, x = colour(one.series.colour, dark=chart.dark), one.steps
     for low, high in one.bands:
         chart.shapes += band_shapes(x, low, high, faded(ink, _OPACITY), group)
     if options.smoothing:
-        faint = faded(ink, 0.3)
-        chart.shapes.append(
-            Shape(x, one.recorded, faint, group, width=_RECORDED_WIDTH, recorded=True)
-        )
+        faint = Shape(x, one.unsmoothed, faded(ink, 0.3), group, _RECORDED_WIDTH, recorded=True)
+        chart.shapes.append(faint)
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
     visible = known if one.points else known & ~before & ~after
@@ -122,7 +121,7 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
         Line(
             x,
             one.mean,
-            hover_texts(one, options),
+            hover_texts(one),
             safe_name(one.series.label),
             ink,
             width=1.4 if one.points else 2.1,
@@ -162,7 +161,7 @@ def _reaches_below_zero(one: Drawn) -> bool:
 
 def _notes(drawn: Sequence[Drawn], recorded: int) -> list[str]:
     left_out = sum(one.left_out for one in drawn)
-    points = max((len(one.rows) for one in drawn), default=0)
+    points = max((len(one.steps) for one in drawn), default=0)
     notes: list[str] = []
     if not any(np.isfinite(one.mean).any() for one in drawn):
         notes.append("Nothing that can be drawn is recorded.")

@@ -99,12 +99,7 @@ def light(chart: CurveChart) -> LightCurve:
     drawn = {
         "height": chart.height,
         "legend": chart.legend,
-        "ink": {
-            "text": colours.text,
-            "muted": colours.muted,
-            "grid": colours.grid,
-            "zero": colours.zero,
-        },
+        "ink": {name: getattr(colours, name) for name in ("text", "muted", "grid", "zero")},
         "y": _value_axis(chart),
         "lines": [_plain(one) for one in chart.lines],
         "shapes": [_plain(one) for one in chart.shapes],
@@ -145,8 +140,5 @@ def _plain(part: Line | Shape | Dots) -> dict[str, Any]:
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        numbers: list[Any] = value.tolist()
-        for place in np.flatnonzero(~np.isfinite(value)).tolist():
-            numbers[place] = None
-        return numbers
+        return np.where(np.isfinite(value), value, None).tolist()
     return list(value) if isinstance(value, list | tuple) else value
