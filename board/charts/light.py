@@ -140,5 +140,7 @@ def _plain(part: Line | Shape | Dots) -> dict[str, Any]:
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return np.where(np.isfinite(value), value, None).tolist()
+        numbers = value.astype(object)
+        numbers[~np.isfinite(value)] = None
+        return numbers.tolist()
     return list(value) if isinstance(value, list | tuple) else value

@@ -3,12 +3,37 @@
 Texts of models and logs travel as data, and go onto the page as text nodes only.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamlit.components.v2 import component
+
+if TYPE_CHECKING:
+    from streamlit.components.v2.types import ComponentRenderer
 
 
-def read_files(folder: Path, *names: str) -> str:
+def read_files(folder: Path, names: Iterable[str]) -> str:
     """A component's files in one text: scripts share a module scope, declarations first."""
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def declare(
+    name: str, folder: Path, html: str, *, css: Iterable[str] = (), js: Iterable[str]
+) -> ComponentRenderer:
+    """A component of these style sheets and scripts of a folder. html: its markup.
+
+    The key that it is called with holds letters, digits and hyphens; Streamlit takes nothing else for
+    sure.
+    """
+    return component(
+        f"rollout_board_{name}",
+        html=html,
+        css=read_files(folder, css) or None,
+        js=read_files(folder, js),
+    )
 
 
 def only_rerun() -> None:

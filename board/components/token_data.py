@@ -22,11 +22,9 @@ TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[n
 """[R] numbers, one per response token. NaN = measured and not a number; an entry that was not
 recorded is masked (np.ma.MaskedArray)."""
 
-_LOW_IS_NOTABLE: Final = frozenset(
-    {
-        *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
-        *("prob", "ref_prob", "sampling_prob"),
-    }
+_LOW_IS_NOTABLE: Final = (
+    *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
+    *("prob", "ref_prob", "sampling_prob"),
 )
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -130,23 +128,20 @@ def token_table(
     loss_mask: [R], 0 = outside the loss; None where no mask was recorded: all are in the loss. Raises
     ValueError where it is not as long as tokens.
     """
-    text = _text_column(tokens)
     if loss_mask is None:
-        in_loss = pa.array(np.ones(len(tokens), dtype=bool))
-    else:
-        mask = _checked("loss_mask", loss_mask, len(tokens))
-        inside = np.ma.getdata(mask).astype(np.float32)
-        unknown = np.ma.getmaskarray(mask) | np.isnan(inside)
-        in_loss = pa.array(inside != 0, mask=unknown)
-    return pa.table({"text": text, "in_loss": in_loss, "id": _id_column(ids, len(tokens))})
+        loss_mask = np.ones(len(tokens))
+    mask = np.ma.masked_invalid(_checked("loss_mask", loss_mask, len(tokens)).astype(np.float32))
+    in_loss = pa.array(np.ma.getdata(mask) != 0, mask=np.ma.getmaskarray(mask))
+    id_column = _id_column(ids, len(tokens))
+    return pa.table({"text": _text_column(tokens), "in_loss": in_loss, "id": id_column})
 
 
 def _id_column(ids: TokenValues | None, length: int) -> pa.Array:
     if ids is None:
         return pa.nulls(length, pa.int32())
     numbers = np.ma.filled(_checked("ids", ids, length).astype(np.float64), np.nan)
-    unknown = ~(np.isfinite(numbers) & (np.abs(numbers) < 2**31))
-    return pa.array(np.where(unknown, 0, numbers).astype(np.int32), mask=unknown)
+    known = np.abs(numbers) < 2**31
+    return pa.array(np.where(known, numbers, 0).astype(np.int32), mask=~known)
 
 
 def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.Table:
@@ -165,38 +160,33 @@ def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
     prompt: a row per part: text (empty where the tokens say it), role, name, tokens (how many; null
     where not known). prompt_tokens: the tokens of all parts in order: text, id (null where unknown).
     """
-    parts = pa.table(
-        {
-            "text": _text_column(["" if part.tokens is not None else part.text for part in prompt]),
-            "role": _text_column([part.role for part in prompt]),
-            "name": _text_column([part.name for part in prompt]),
-            "tokens": pa.array(
-                [None if part.tokens is None else len(part.tokens) for part in prompt], pa.int32()
-            ),
-        }
-    )
+    counts = [None if part.tokens is None else len(part.tokens) for part in prompt]
+    parts = {
+        "text": _text_column(["" if part.tokens is not None else part.text for part in prompt]),
+        "role": _text_column([part.role for part in prompt]),
+        "name": _text_column([part.name for part in prompt]),
+        "tokens": pa.array(counts, pa.int32()),
+    }
     texts = [text for part in prompt for text in part.tokens or ()]
-    ids = [i for part in prompt for i in _ids(part)]
-    tokens = pa.table(
-        {"text": _text_column(texts), "id": _id_column(np.array(ids, np.float64), len(texts))}
-    )
-    return {"prompt": parts, "prompt_tokens": tokens}
-
-
-def _ids(part: PromptPart) -> Sequence[float]:
-    return part.ids if len(part.ids) else [math.nan] * len(part.tokens or ())
+    ids = [
+        number
+        for part in prompt
+        for number in (part.ids if len(part.ids) else [math.nan] * len(part.tokens or ()))
+    ]
+    id_column = _id_column(np.array(ids, np.float64), len(texts))
+    tokens = {"text": _text_column(texts), "id": id_column}
+    return {"prompt": pa.table(parts), "prompt_tokens": pa.table(tokens)}
 
 
 def top_k_tables(top: TopK | None) -> dict[str, pa.Table]:
     """Arrow tables `topk` (place, logprob; k rows per token) and `topk_texts` (text); empty for None."""
-    places = np.empty(0, np.int32) if top is None else np.ravel(top.places).astype(np.int32)
-    logprobs = np.empty(0, np.float32) if top is None else np.ravel(top.logprobs).astype(np.float32)
+    top = top or TopK((), np.empty((0, 0), np.int32), np.empty((0, 0), np.float32))
+    places = pa.array(np.ravel(top.places).astype(np.int32))
+    # from_pandas=False: see `_float_column`.
+    logprobs = pa.array(np.ravel(top.logprobs).astype(np.float32), from_pandas=False)
     return {
-        # from_pandas=False: see `_float_column`.
-        "topk": pa.table(
-            {"place": pa.array(places), "logprob": pa.array(logprobs, from_pandas=False)}
-        ),
-        "topk_texts": pa.table({"text": _text_column(top.texts if top is not None else ())}),
+        "topk": pa.table({"place": places, "logprob": logprobs}),
+        "topk_texts": pa.table({"text": _text_column(top.texts)}),
     }
 
 
@@ -227,11 +217,8 @@ def cover(segments: Sequence[TokenSegment], length: int) -> list[TokenSegment]:
 def _float_column(name: str, values: TokenValues | None, length: int) -> pa.Array:
     if values is None:
         return pa.nulls(length, pa.float32())
-    checked = _checked(name, values, length)
-    numbers = np.ascontiguousarray(np.ma.getdata(checked), dtype=np.float32)
-    mask = np.ma.getmaskarray(checked) if np.ma.isMaskedArray(checked) else None
     # from_pandas=False: with pandas' rules NaN (measured) would become null (not recorded).
-    return pa.array(numbers, mask=mask, from_pandas=False)
+    return pa.array(_checked(name, values, length).astype(np.float32), from_pandas=False)
 
 
 def _checked(name: str, values: TokenValues, length: int) -> TokenValues:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from reader_cases import content_of, step_spans
 
-from board.components.reader import Chosen, reader
+from board.components.reader import reader
+from board.components.reader.choice import Chosen
 
 st.set_page_config(layout="wide")
 st.session_state["runs"] = st.session_state.get("runs", 0) + 1

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from streamlit.components.v2 import component
 
-from board.components import only_rerun, read_files
+from board.components import declare, only_rerun, read_files
 from board.components.token_data import (
     ScaleSpan,
     TokenMetricSpec,
@@ -27,13 +26,10 @@ from board.components.token_data import (
 from board.core.metrics.shares import percent
 from board.core.texts.diff import Change, similarity
 
-__all__ = ["Asked", "Comparison", "Fact", "Side", "comparison"]
-
 Fact = tuple[str, str, str]
 """Label, value, and the difference to the other side's value; label and difference may be empty."""
 
 _FOLDER: Final = Path(__file__).parent
-_READER: Final = _FOLDER.parent / "reader"
 _READER_SCRIPTS: Final = (
     *("numbers", "text", "rollout", "scale", "search", "finder", "text_find"),
     *("settings", "place"),
@@ -89,19 +85,17 @@ class Asked:
     picker: Mapping[str, Any] | None = None
 
 
-_COMPONENT = component(
-    "rollout_board_comparison",
-    html=read_files(_FOLDER, "comparison.html").replace(
-        "{text tools}", read_files(_READER, "text_tools.html")
+_COMPONENT = declare(
+    "comparison",
+    _FOLDER,
+    read_files(_FOLDER, ["comparison.html"]).replace(
+        "{text tools}", read_files(_FOLDER, ["../reader/text_tools.html"])
     ),
-    css=read_files(_READER, "base.css", "controls.css")
-    + read_files(_FOLDER, "comparison.css", "menu.css"),
-    js=read_files(
-        _FOLDER,
+    css=["../reader/base.css", "../reader/controls.css", "comparison.css", "menu.css"],
+    js=[
         *(f"../reader/js/{name}.js" for name in _READER_SCRIPTS),
         *(f"js/{name}.js" for name in _SCRIPTS),
-    ),
-    isolate_styles=True,
+    ],
 )
 
 

@@ -17,28 +17,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
-from streamlit.components.v2 import component
 
-from board.components import only_rerun, read_files
-
-__all__ = ["Card", "Click", "LineName", "Mark", "curve_bar", "curve_grid"]
-
-MarkKind = Literal["resumed", "finding", "evaluation"]
+from board.components import declare, only_rerun
 
 _FOLDER: Final = Path(__file__).parent
-_SCRIPTS: Final = (
-    "uplot/uPlot.iife.min.js",
-    "js/words.js",
-    "js/page.js",
-    "js/axis.js",
-    "js/marks.js",
-    "js/dots.js",
-    "js/plot.js",
-    "js/save.js",
-    "js/grid.js",
-)
-_STYLES: Final = ("uplot/uPlot.min.css", "curve_grid.css", "marks.css")
-_BAR_SCRIPTS: Final = ("js/words.js", "js/page.js", "js/bar.js")
+_SCRIPTS: Final = ("words", "page", "axis", "marks", "dots", "plot", "save", "grid")
+_BAR_SCRIPTS: Final = ("words", "page", "bar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +45,7 @@ class Mark:
     """A mark on the axis of steps. words: shown on hover, as text. id: what a click on it is told by."""
 
     step: int
-    kind: MarkKind
+    kind: Literal["resumed", "finding", "evaluation"]
     words: str
     id: str = ""
 
@@ -88,19 +72,19 @@ class Click(NamedTuple):
     mark: Mark | None = None
 
 
-_COMPONENT = component(
-    "rollout_board_curve_grid",
-    html='<div class="curves"></div>',
-    css=read_files(_FOLDER, *_STYLES),
-    js=read_files(_FOLDER, *_SCRIPTS),
-    isolate_styles=True,
+_GRID = declare(
+    "curve_grid",
+    _FOLDER,
+    '<div class="curves"></div>',
+    css=["uplot/uPlot.min.css", "curve_grid.css", "marks.css"],
+    js=["uplot/uPlot.iife.min.js", *(f"js/{name}.js" for name in _SCRIPTS)],
 )
-_BAR = component(
-    "rollout_board_curve_bar",
-    html='<div class="bar"></div>',
-    css=read_files(_FOLDER, "bar.css", "marks.css"),
-    js=read_files(_FOLDER, *_BAR_SCRIPTS),
-    isolate_styles=True,
+_BAR = declare(
+    "curve_bar",
+    _FOLDER,
+    '<div class="bar"></div>',
+    css=["bar.css", "marks.css"],
+    js=(f"js/{name}.js" for name in _BAR_SCRIPTS),
 )
 
 
@@ -120,7 +104,7 @@ def curve_grid(
     as CSV, with the numbers that are drawn, and as PNG. key: one per place and run.
     """
     ordered = sorted(marks, key=lambda mark: mark.step)
-    result: Any = _COMPONENT(
+    result: Any = _GRID(
         key=_key("curves", key),
         data=_written(step, across, cards, ordered, one_legend=one_legend),
         on_picked_change=only_rerun,

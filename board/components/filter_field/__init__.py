@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import streamlit as st
-from streamlit.components.v2 import component
 
-from board.components import read_files
+from board.components import declare, read_files
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("language", "completion", "saved", "filter_field")
@@ -56,20 +55,17 @@ class FilterContent:
     focus: bool = True
 
 
-_COMPONENT = component(
-    "rollout_board_filter_field",
-    html=read_files(_FOLDER, "filter_field.html"),
-    css=read_files(_FOLDER, "filter_field.css"),
-    js=read_files(_FOLDER, *(f"js/{name}.js" for name in _SCRIPTS)),
-    isolate_styles=True,
+_COMPONENT = declare(
+    "filter_field",
+    _FOLDER,
+    read_files(_FOLDER, ["filter_field.html"]),
+    css=["filter_field.css"],
+    js=(f"js/{name}.js" for name in _SCRIPTS),
 )
 
 
 def filter_field(content: FilterContent, *, key: str, on_apply: Callable[[str], None]) -> None:
-    """Draws the field; on_apply is called with the text before the next run of the page.
-
-    key: letters, digits and hyphens.
-    """
+    """Draws the field; on_apply is called with the text before the next run of the page."""
 
     def apply() -> None:
         reported: Mapping[str, Any] = st.session_state.get(key) or {}

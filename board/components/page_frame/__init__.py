@@ -9,28 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from streamlit.components.v2 import component
-
-from board.components import read_files
+from board.components import declare, read_files
 
 _FOLDER: Final = Path(__file__).parent
-_FRAME: Final = component(
-    "rollout_board_page_frame", html="<i></i>", js=read_files(_FOLDER, "page_frame.js")
-)
-_KEY_HELP: Final = component(
-    "rollout_board_key_help",
-    html=read_files(_FOLDER, "key_help.html"),
-    css=read_files(_FOLDER, "key_help.css"),
-    js=read_files(_FOLDER, "key_help.js"),
-    isolate_styles=True,
-)
+_FRAME = declare("page_frame", _FOLDER, "<i></i>", js=["page_frame.js"])
+_HELP_MARKUP: Final = read_files(_FOLDER, ["key_help.html"])
+_KEY_HELP = declare("key_help", _FOLDER, _HELP_MARKUP, css=["key_help.css"], js=["key_help.js"])
 
 
 def key_help(sections: Mapping[str, Sequence[tuple[str, str]]], *, key: str) -> None:
-    """Draws the button. sections: heading -> (keys separated by spaces, what they do).
-
-    key: letters, digits and hyphens; Streamlit takes nothing else for sure.
-    """
+    """Draws the button. sections: heading -> (keys separated by spaces, what they do)."""
     _KEY_HELP(key=key, data={"sections": [[*one] for one in sections.items()]}, height="content")
 
 

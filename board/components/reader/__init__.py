@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import streamlit as st
-from streamlit.components.v2 import component
 
-from board.components import only_rerun, read_files
+from board.components import declare, only_rerun, read_files
 from board.components.reader.choice import FIELDS, Choice, Chosen, Offer, fitting, latest
 from board.components.reader.frame import Frame
 from board.components.token_data import (
@@ -33,22 +32,10 @@ from board.components.token_data import (
 from board.core.tokens.masks import RECORDED, RULES
 from board.core.tokens.topk import TopK
 
-__all__ = [
-    "Chosen",
-    "CompareMenu",
-    "Frame",
-    "TokenContent",
-    "TokenMetricSpec",
-    "TokenSegment",
-    "first_choice",
-    "reader",
-    "reader_data",
-]
-
 Spans = Mapping[str, ScaleSpan]
 
 _FOLDER: Final = Path(__file__).parent
-_SCRIPT_PARTS: Final = (
+_SCRIPTS: Final = (
     *("numbers", "text", "frames", "rollout", "scale", "peaks", "masks", "search", "finder"),
     *("settings", "place", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
@@ -57,7 +44,8 @@ _SCRIPT_PARTS: Final = (
     "../../comparison/js/menu",
     "reader",
 )
-_STYLE_PARTS: Final = (
+# The rules for narrow places override the others'.
+_STYLES: Final = (
     *("base", "layout", "controls", "tokens", "turns", "outline", "legend", "panel"),
     *("strip", "what_if", "narrow"),
     "../comparison/menu",
@@ -105,15 +93,14 @@ class CompareMenu:
     choose: Callable[[str], None]
 
 
-_COMPONENT = component(
-    "rollout_board_reader",
-    html=read_files(_FOLDER, "reader.html").replace(
-        "{text tools}", read_files(_FOLDER, "text_tools.html")
+_COMPONENT = declare(
+    "reader",
+    _FOLDER,
+    read_files(_FOLDER, ["reader.html"]).replace(
+        "{text tools}", read_files(_FOLDER, ["text_tools.html"])
     ),
-    # The rules for narrow places come last and override the others'.
-    css=read_files(_FOLDER, *(f"{part}.css" for part in _STYLE_PARTS)),
-    js=read_files(_FOLDER, *(f"js/{part}.js" for part in _SCRIPT_PARTS)),
-    isolate_styles=True,
+    css=(f"{name}.css" for name in _STYLES),
+    js=(f"js/{name}.js" for name in _SCRIPTS),
 )
 
 

@@ -6,10 +6,10 @@ which of them changed since the run before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from board.core.tokens.masks import ChosenMasks, chosen_masks
 
@@ -96,13 +96,9 @@ def latest(
 
 def fitting(chosen: Chosen, offer: Offer) -> Chosen:
     """The choice with what this rollout does not offer at its default."""
-    wrong: dict[str, Any] = {}
-    for name in ("metric", "pinned", "strip", "zoom"):
-        try:
-            _CHECKS[name](getattr(chosen, name), offer)
-        except ValueError:
-            wrong[name] = None
-    return replace(chosen, **wrong)
+    names = ("metric", "pinned", "strip", "zoom")
+    wrong = [name for name in names if not _fits(name, getattr(chosen, name), offer)]
+    return replace(chosen, **dict.fromkeys(wrong))
 
 
 def _valid_reports(state: Mapping[str, Any], signature: str, offer: Offer) -> dict[str, Any]:
@@ -111,55 +107,34 @@ def _valid_reports(state: Mapping[str, Any], signature: str, offer: Offer) -> di
     for name in FIELDS:
         report: Any = state.get(name)
         if isinstance(report, Mapping) and report.get("signature") == signature:
+            value: Any = report.get("value")
             with suppress(ValueError):
-                values[name] = _CHECKS[name](report.get("value"), offer)
+                if name == "masks" and value is not None:
+                    values[name] = chosen_masks(value)
+                elif _fits(name, value, offer):
+                    values[name] = tuple(value) if name == "zoom" and value else value
     return values
 
 
-def _metric(value: object, offer: Offer) -> str:
-    if isinstance(value, str) and value in offer.names:
-        return value
-    raise ValueError("no such metric")
+def _fits(name: str, value: Any, offer: Offer) -> bool:
+    """Whether a field can have a value, which may be anything."""
+    if value is None:
+        return name in ("pinned", "strip", "masks", "zoom")
+    match name:
+        case "metric" | "strip":
+            return isinstance(value, str) and value in offer.names
+        case "pinned":
+            return _is_token(value, offer)
+        case "zoom":
+            is_pair = isinstance(value, list | tuple) and len(value) == 2
+            return is_pair and all(_is_token(end, offer) for end in value) and value[0] < value[1]
+        case "over":
+            return value in OVER
+        case "read":
+            return value in ("tokens", "text")
+        case _:
+            return isinstance(value, bool)
 
 
-def _token(value: object, offer: Offer) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < offer.count:
-        return value
-    raise ValueError("no index of a token")
-
-
-def _one_of(*allowed: object) -> Callable[[object, Offer], Any]:
-    def check(value: object, offer: Offer) -> Any:
-        for one in allowed:
-            if type(value) is type(one) and value == one:
-                return one
-        raise ValueError(f"not one of {allowed}")
-
-    return check
-
-
-def _zoom(value: object, offer: Offer) -> tuple[int, int]:
-    ends = cast("list[object]", value) if isinstance(value, list | tuple) else []
-    if len(ends) != 2:
-        raise ValueError("not two tokens")
-    first, last = _token(ends[0], offer), _token(ends[1], offer)
-    if first >= last:
-        raise ValueError("not from a token to a later one")
-    return first, last
-
-
-def _or_none(check: Callable[[object, Offer], Any]) -> Callable[[object, Offer], Any]:
-    return lambda value, offer: None if value is None else check(value, offer)
-
-
-_CHECKS: Final[Mapping[str, Callable[[object, Offer], Any]]] = {
-    "metric": _metric,
-    "pinned": _or_none(_token),
-    "over": _one_of(*OVER),
-    "strip": _or_none(_metric),
-    "masks": _or_none(lambda value, offer: chosen_masks(value)),
-    "zoom": _or_none(_zoom),
-    "heat": _one_of(False, True),
-    "raw": _one_of(False, True),
-    "read": _one_of("tokens", "text"),
-}
+def _is_token(value: object, offer: Offer) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < offer.count

@@ -13,9 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from streamlit.components.v2 import component
-
-from board.components import read_files
+from board.components import declare
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("values", "columns", "address", "rows", "moves", "list")
@@ -87,16 +85,14 @@ class ListState:
     prefix: str
 
 
-_COMPONENT = component(
-    "rollout_board_rollout_list",
-    html='<div class="list"></div>',
-    css=read_files(_FOLDER, "rollout_list.css"),
-    js=read_files(_FOLDER, *(f"js/{name}.js" for name in _SCRIPTS)),
-    isolate_styles=True,
+_COMPONENT = declare(
+    "rollout_list",
+    _FOLDER,
+    '<div class="list"></div>',
+    css=["rollout_list.css"],
+    js=(f"js/{name}.js" for name in _SCRIPTS),
 )
-_AHEAD = component(
-    "rollout_board_rollout_ahead", html="<i></i>", js=read_files(_FOLDER, "ahead.js")
-)
+_AHEAD = declare("rollout_ahead", _FOLDER, "<i></i>", js=["ahead.js"])
 
 
 def rollout_list(page: ListPage, state: ListState, *, key: str) -> None:

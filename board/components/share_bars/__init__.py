@@ -7,25 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from streamlit.components.v2 import component
+from board.components import declare
 
-from board.components import read_files
-
-_FOLDER: Final = Path(__file__).parent
-_COMPONENT = component(
-    "rollout_board_share_bars",
-    html='<div class="bars" role="list"></div>',
-    css=read_files(_FOLDER, "share_bars.css"),
-    js=read_files(_FOLDER, "share_bars.js"),
-    isolate_styles=True,
+_COMPONENT = declare(
+    "share_bars",
+    Path(__file__).parent,
+    '<div class="bars" role="list"></div>',
+    css=["share_bars.css"],
+    js=["share_bars.js"],
 )
 
 
 def share_bars(bars: Mapping[str, Any], *, key: str) -> None:
-    """Draws the rows from top to bottom. bars: a `board.charts.step_charts.ShareBars` as a dict.
-
-    key: letters, digits and hyphens; Streamlit takes nothing else for sure.
-    """
+    """Draws the rows from top to bottom. bars: what `board.charts.step_charts.shares_chart` returns."""
     _COMPONENT(key=key, data=dict(bars), height="content")

@@ -1,4 +1,7 @@
-"""Tiles with a number, its change and a line of its last values: a row of them is one element."""
+"""Lines of a metric's last values: in tiles with the number and its change, and alone in a card.
+
+Streamlit's own loads and runs a library of charts first, which takes longer than the rest of the page.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,29 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from streamlit.components.v2 import component
-
-from board.components import read_files
+from board.components import declare
 
 Tone = Literal["good", "bad", "change", "none"]
 """good, bad: a change in a direction that most runs want, or not; change: one that is neither; none: no
 change to speak of."""
 
 _FOLDER: Final = Path(__file__).parent
-_COMPONENT = component(
-    "rollout_board_tiles",
-    html='<div class="tiles" role="list"></div>',
-    css=read_files(_FOLDER, "tiles.css"),
-    js=read_files(_FOLDER, "tiles.js"),
-    isolate_styles=True,
+_TILES = declare(
+    "tiles",
+    _FOLDER,
+    '<div class="tiles" role="list"></div>',
+    css=["tiles.css"],
+    js=["placed.js", "tiles.js"],
+)
+_SPARKLINE = declare(
+    "sparkline",
+    _FOLDER,
+    '<svg viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">'
+    '<path fill="currentColor" fill-opacity="0.14"/>'
+    '<path fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round" '
+    'vector-effect="non-scaling-stroke"/></svg>',
+    css=["sparkline.css"],
+    js=["placed.js", "sparkline.js"],
 )
 
 
@@ -45,4 +56,9 @@ class Tile:
 
 def tiles(row: Sequence[Tile], *, key: str) -> None:
     """Draws tiles beside each other, and below each other where the page is narrow."""
-    _COMPONENT(key=key, data={"tiles": [asdict(tile) for tile in row]}, height="content")
+    _TILES(key=key, data={"tiles": [asdict(tile) for tile in row]}, height="content")
+
+
+def sparkline(values: Sequence[float], *, key: str) -> None:
+    """Draws at least two finite values from left to right, smallest at the bottom."""
+    _SPARKLINE(key=key, data={"values": list(values)}, height=46)

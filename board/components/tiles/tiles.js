@@ -1,6 +1,5 @@
 // Tiles of a number, its change and a line of the last values. All texts are text nodes.
 
-const WIDTH = 100;
 const HEIGHT = 24;
 const EDGE = 2;
 const WIDEST_PIXELS = 300;
@@ -38,20 +37,10 @@ function lineOf({ history, ink }) {
   picture.setAttribute("preserveAspectRatio", "none");
   picture.setAttribute("aria-hidden", "true");
   const line = document.createElementNS(SVG, "path");
-  const attributes = { d: `M${placed(history).join("L")}`, fill: "none", stroke: ink, "stroke-width": 1.5, "stroke-linejoin": "round", "vector-effect": "non-scaling-stroke" };
+  const attributes = { d: `M${placed(history, HEIGHT, EDGE).join("L")}`, fill: "none", stroke: ink, "stroke-width": 1.5, "stroke-linejoin": "round", "vector-effect": "non-scaling-stroke" };
   for (const [name, value] of Object.entries(attributes)) line.setAttribute(name, value);
   picture.append(line);
   return picture;
-}
-
-function placed(values) {
-  const low = Math.min(...values);
-  const reach = Math.max(...values) - low || 1;
-  const along = WIDTH / Math.max(values.length - 1, 1);
-  return values.map((value, i) => {
-    const height = ((value - low) / reach) * (HEIGHT - 2 * EDGE) + EDGE;
-    return `${(i * along).toFixed(2)},${(HEIGHT - height).toFixed(2)}`;
-  });
 }
 
 function make(tag, name = "", text = "") {

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import streamlit as st
 
-from board.components.sparkline import sparkline
+from board.components.tiles import sparkline
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.shared import cache, page_parts, shortcuts, state
@@ -89,7 +89,7 @@ def _show_side(run: Run, key: int, side: int) -> None:
         change = number(float(known[-1] - known[0])).replace("−", "-")
         words = "since its first step"
         st.metric("Reward, last", number(float(known[-1])), change, delta_description=words)
-        sparkline(known.tolist(), tone="gray", key=f"rewards-{side}")
+        sparkline(known.tolist(), key=f"rewards-{side}")
     elif len(known):
         st.metric("Reward, last", number(float(known[-1])))
     rollouts = cache.prompt_rollouts(run, key)

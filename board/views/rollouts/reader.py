@@ -11,14 +11,14 @@ import streamlit as st
 
 from board.analysis.rollout import OpenRollout
 from board.components.reader import (
-    Chosen,
     CompareMenu,
-    Frame,
     TokenContent,
     first_choice,
     reader,
     reader_data,
 )
+from board.components.reader.choice import Chosen
+from board.components.reader.frame import Frame
 from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
 from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.errors import BoardError

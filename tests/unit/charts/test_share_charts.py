@@ -10,16 +10,16 @@ from board.core.findings.finding import Finding, Target
 def test_types_beyond_seven_are_drawn_as_one_and_nothing_is_lost() -> None:
     shares = [Share(f"kind {i}", 0.1, 0.1) for i in range(10)]
     bars = shares_chart(shares, "k3", "kl", dark=True)
-    assert len(bars.rows) == 7
-    assert sum(row.of_metric for row in bars.rows) == pytest.approx(1)
-    assert bars.rows[-1].name == "4 others"
+    assert len(bars["rows"]) == 7
+    assert sum(row["of_metric"] for row in bars["rows"]) == pytest.approx(1)
+    assert bars["rows"][-1]["name"] == "4 others"
 
 
 def test_the_axis_of_shares_holds_every_bar_and_tick_and_zero() -> None:
     above = shares_chart([Share("a", 0.9, 0.2)], "k3", "kl", dark=False)
-    assert (above.low, above.high) == (0, 0.9)
+    assert (above["low"], above["high"]) == (0, 0.9)
     signed = shares_chart([Share("a", 1.2, 0.5), Share("b", -0.2, 0.5)], "k1", "kl", dark=False)
-    assert (signed.low, signed.high) == (-0.2, 1.2)
+    assert (signed["low"], signed["high"]) == (-0.2, 1.2)
 
 
 def finding(title: str, first: int | None, last: int | None) -> Finding:

@@ -7,7 +7,8 @@ def page(metric: str | None, pinned: int | None) -> None:
     import numpy as np
     import streamlit as st
 
-    from board.components.reader import Chosen, TokenContent, reader
+    from board.components.reader import TokenContent, reader
+    from board.components.reader.choice import Chosen
 
     content = TokenContent(
         ["a", "b"], {"k1": np.zeros(2), "new_column": np.ones(2), "values": None}
