@@ -1,52 +1,72 @@
-"""What the board reads of a log that a test had written."""
+"""What stands in a log that a test had written: its lines, and what the board reads of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from board.analysis.rollout import open_rollout
+from board.core.records import Record
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
+from exporters import RolloutExporter
+from exporters.batch import Batch
+from exporters.lines import native_line
+from exporters.record import encode_line
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A rollout as the board has it, as plain values; a token without a value is None.
+def lines(exporter: RolloutExporter, kind: str | None = None) -> list[dict[str, Any]]:
+    """The lines of an exporter's file, or those of one type."""
+    assert exporter.path is not None
+    parsed = map(json.loads, exporter.path.read_text().splitlines())
+    return [line for line in parsed if kind in (None, line["type"])]
 
-    tokens: recorded per response token; fields: ids, texts, scores and extras together.
+
+def lines_of_batch(batch: Batch, rank: int = 0) -> list[dict[str, Any]]:
+    """The rollouts of a batch as they would be written."""
+    rows = ((row, batch.cut(row)) for row in batch.rows)
+    written = (encode_line(native_line(batch, cut, row, rank=rank, digits=5)) for row, cut in rows)
+    return [json.loads(line) for line in written]
+
+
+def opened(folder: Path) -> list[dict[str, Any]]:
+    """Rollouts of a run that has no problem, by step and index, as plain values by name.
+
+    Whatever the record holds stands side by side: step, ids, token arrays (None where a token has no
+    value), texts, scores and extras.
     """
-
-    step: int
-    prompt_ids: list[int] | None
-    response_ids: list[int] | None
-    tokens: Mapping[str, list[float | None]]
-    fields: Mapping[str, Any]
-
-
-def opened(folder: Path) -> list[Opened]:
-    """All rollouts of a run that has no problem, in the board's order, by step and index."""
     (found,) = discover(folder).runs
     run = open_run(found)
     assert not run.problems
     places = zip(run.rollouts["step"], run.rollouts["index"], strict=True)
-    records = [open_rollout(run, int(step), int(index)).record for step, index in places]
-    return [
-        Opened(
-            record.step,
-            _whole(record.prompt_ids),
-            _whole(record.response_ids),
-            {name: [_known(v) for v in a.values().tolist()] for name, a in record.tokens.items()},
-            {**record.ids, **record.texts, **record.scores, **record.extras},
-        )
-        for record in records
-    ]
+    return [_plain(open_rollout(run, int(step), int(index)).record) for step, index in places]
 
 
-def _whole(ids: Any) -> list[int] | None:
-    return None if ids is None else [int(i) for i in ids.values()]
+def assert_rollouts(folder: Path, *expected: Mapping[str, Any]) -> None:
+    """The board opens these rollouts, in this order; None: not recorded."""
+    rollouts = opened(folder)
+    assert len(rollouts) == len(expected)
+    for rollout, values in zip(rollouts, expected, strict=True):
+        assert {name: rollout.get(name) for name in values} == {
+            name: pytest.approx(value) for name, value in values.items()
+        }
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    ids = {"prompt_ids": record.prompt_ids, "response_ids": record.response_ids}
+    return {
+        "step": record.step,
+        **{name: [int(i) for i in a.values()] for name, a in ids.items() if a is not None},
+        **{name: [_known(v) for v in a.values().tolist()] for name, a in record.tokens.items()},
+        **record.ids,
+        **record.texts,
+        **record.scores,
+        **record.extras,
+    }
 
 
 def _known(value: float) -> float | None:

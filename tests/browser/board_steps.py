@@ -94,6 +94,19 @@ def click_point(page: Page, chart: int, trace: int, point: int) -> None:
     page.mouse.click(*place)
 
 
+def drag_over(page: Page, plot: Locator, start: float, end: float) -> None:
+    """Drags from one share of the width of a curve or strip to another."""
+    expect(plot).to_be_visible()
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * start, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * end, middle, steps=5)
+    page.mouse.up()
+
+
 def click_row(page: Page, table: int, row: int) -> None:
     """Clicks a row of a table whose rows are 36 pixels high."""
     frame = page.get_by_test_id("stDataFrame").nth(table)

@@ -1,4 +1,4 @@
-"""A verl, a verifiers and a native agent log: read, folded, searched and compared by keyboard alone."""
+"""An agent's log, as text (verl) and as messages (native): all that is done with it by keyboard alone."""
 
 from __future__ import annotations
 
@@ -55,43 +55,20 @@ def spoken(turn: int, answer: str) -> str:
 
 
 def native(folder: Path) -> None:
-    rows = [
-        {
-            "type": "sample",
-            "step": 1,
-            "group_id": "g",
-            "messages": conversation(answer),
-            "reward": 0.5,
-        }
-        for answer in ANSWERS
-    ]
+    about = {"type": "sample", "step": 1, "group_id": "g", "reward": 0.5}
+    rows = [{**about, "messages": conversation(answer)} for answer in ANSWERS]
     write_lines(folder / "20260101T000000Z-rank00000-00000000.jsonl", rows)
 
 
 def verl(folder: Path) -> None:
     asked = f"system\nYou are an agent. {TRAP}\nuser\nFix it. {TRAP}\nassistant\n"
-    rows = [
-        {
-            "input": asked,
-            "output": "".join(spoken(turn, answer) for turn in range(TURNS)) + answer,
-            "gts": "5",
-            "score": 0.5,
-            "step": 1,
-        }
-        for answer in ANSWERS
-    ]
+    about = {"input": asked, "gts": "5", "score": 0.5, "step": 1}
+    turns = ["".join(spoken(turn, answer) for turn in range(TURNS)) for answer in ANSWERS]
+    rows = [{**about, "output": t + answer} for t, answer in zip(turns, ANSWERS, strict=True)]
     write_lines(folder / "1.jsonl", rows)
 
 
-def verifiers(folder: Path) -> None:
-    about = {"example_id": 0, "answer": "5", "reward": 0.5, "task": "agent"}
-    rows = [
-        {**about, "prompt": said[:2], "completion": said[2:]} for said in map(conversation, ANSWERS)
-    ]
-    write_lines(folder / "results.jsonl", rows)
-
-
-FORMATS = {write.__name__: write for write in (verl, verifiers, native)}
+FORMATS = {"verl": verl, "native": native}
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from board_steps import SAMPLES, ServeCommand, board_on, settled
+from board_steps import SAMPLES, ServeCommand, board_on, drag_over, settled
 from playwright.sync_api import Page, expect
 
 import board.components.curve_grid
@@ -26,15 +26,8 @@ def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(
     plot = cards.nth(1).locator(".u-over")
     expect(plot).to_be_visible()
     settled(page)
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    assert box is not None
     entries = page.evaluate("history.length")
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
-    page.mouse.up()
+    drag_over(page, plot, 0.3, 0.6)
     expect(page).to_have_url(re.compile(r"steps=\d+-\d+"))
     zoom = re.search(r"steps=(\d+)-(\d+)", page.url)
     assert zoom is not None

@@ -1,4 +1,4 @@
-"""Around the pages in a browser: help of keys, old addresses, and what the browser reports."""
+"""Around the pages in a browser: help of keys, themes, and what the browser reports."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from board_steps import SAMPLES, ServeCommand, board_on, settled
 from playwright.sync_api import ConsoleMessage, Page, expect
 from waits import until
 
-# Old page -> what its address leads to.
-MOVED = {
-    "spike": r"/step\?(?!.*part=groups)",
-    "groups": r"/step\?.*part=groups",
-    "health": r"/findings\?.*health=1",
-    "environments": r"/\?.*by=env",
-    "rollout": r"/rollouts\?.*index=0",
-    "words": r"/rollouts\?.*view=words",
-    "overview": r"/\?",
-}
-KEPT = ("", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
+PAGES = ("", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
+WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+BACKGROUNDS = {"dark": "rgb(14, 18, 32)", "light": "rgb(255, 255, 255)"}
+COVERED = """found => found.filter((button) => {
+  const box = button.getBoundingClientRect();
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  const top = button.getRootNode().elementFromPoint(x, y); // null outside of the window
+  return top !== null && !button.contains(top);
+}).map((button) => button.outerHTML.slice(0, 200))"""
+"""Of buttons those whose middle another element covers."""
 
 
-@pytest.mark.parametrize("page_name", [*MOVED, *KEPT])
-def test_a_deep_link_opens_its_page_without_an_error(
-    page: Page, serve: ServeCommand, page_name: str
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_nothing(
+    page: Page, serve: ServeCommand, name: str
 ) -> None:
     errors: list[str] = []
 
@@ -34,19 +33,26 @@ def test_a_deep_link_opens_its_page_without_an_error(
             errors.append(message.text)
 
     page.on("console", note)
-    address = board_on(serve, SAMPLES)
     page.goto("about:blank")
-    page.goto(f"{address}/{page_name}?run=grpo_arithmetic&step=97")
+    page.goto(f"{board_on(serve, SAMPLES)}/{name}?run=grpo_arithmetic&step=97")
     expect(page.locator(".st-key-title h3")).to_have_text("grpo_arithmetic")
-    settled(page)
-    expect(page).to_have_url(re.compile(MOVED.get(page_name, rf"/{page_name}\?")))
-    expect(page).to_have_url(re.compile("step=97"))
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.get_by_test_id("stApp")).to_have_css("background-color", BACKGROUNDS[scheme])
+        settled(page)
+        until(page, f"it fits in the {scheme}", lambda: page.evaluate(WIDER) is False)
+    expect(page).to_have_url(re.compile(rf"/{name}\?.*step=97"))
+    buttons = page.locator("button:visible:not([kind=elementToolbar])")
+    assert "Run settings" in "".join(buttons.all_inner_texts())
+    # What is still being drawn may lie above others for a moment.
+    until(page, "no button is covered", lambda: not buttons.evaluate_all(COVERED))
+    assert page.get_by_test_id("stException").count() == 0
     assert errors == []
     page.go_back()
     expect(page).to_have_url("about:blank")
 
 
-def test_a_question_mark_shows_the_keys_and_escape_closes_them(
+def test_a_question_mark_shows_the_keys_and_the_menu_of_runs_the_whole_name(
     page: Page, serve: ServeCommand
 ) -> None:
     page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
@@ -59,26 +65,18 @@ def test_a_question_mark_shows_the_keys_and_escape_closes_them(
     expect(keys).to_be_hidden()
     button.click()
     expect(keys).to_be_visible()
+    page.keyboard.press("Escape")
+    menu = page.locator(".st-key-run")
+    menu.hover()
+    expect(menu).to_have_attribute("title", "grpo_arithmetic")  # the whole name as its tooltip
 
 
-def test_a_key_draws_no_frame_around_the_page(page: Page, serve: ServeCommand) -> None:
-    page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
-    expect(page.locator(".st-key-title h3")).to_be_visible()
-    settled(page)
-    main = page.get_by_test_id("stMain")
-    main.focus()
-    page.keyboard.press("x")
-    assert main.evaluate("main => main.matches(':focus-visible')")
-    look = """main => [null, "::before", "::after"].map(part => getComputedStyle(main, part))
-        .map(look => [look.outlineStyle, look.boxShadow, look.borderStyle])"""
-    assert main.evaluate(look) == [["none"] * 3] * 3
-
-
-def test_a_notice_moves_nothing_on_the_page(page: Page, serve: ServeCommand) -> None:
-    address = board_on(serve, SAMPLES)
+def test_neither_a_key_nor_a_notice_changes_how_the_page_looks(
+    page: Page, serve: ServeCommand
+) -> None:
     tops: list[float] = []
     for query in ("", "&findings_severity=fatal"):
-        page.goto(f"{address}/findings?run=grpo_arithmetic&step=97{query}")
+        page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97{query}")
         expect(page.locator(".st-key-title h3")).to_be_visible()
         settled(page)
         box = page.locator(".st-key-title").bounding_box()
@@ -86,6 +84,13 @@ def test_a_notice_moves_nothing_on_the_page(page: Page, serve: ServeCommand) -> 
         tops.append(box["y"])
     expect(page.get_by_text("is not available")).to_be_visible()
     assert tops[0] == tops[1] < 60
+    main = page.get_by_test_id("stMain")
+    main.focus()
+    page.keyboard.press("x")
+    assert main.evaluate("main => main.matches(':focus-visible')")
+    look = """main => [null, "::before", "::after"].map(part => getComputedStyle(main, part))
+        .map(look => [look.outlineStyle, look.boxShadow, look.borderStyle])"""
+    assert main.evaluate(look) == [["none"] * 3] * 3
 
 
 def test_enter_opens_what_j_has_chosen(page: Page, serve: ServeCommand) -> None:
@@ -115,35 +120,3 @@ def test_enter_opens_what_j_has_chosen(page: Page, serve: ServeCommand) -> None:
         expect(page.locator(".list .row").nth(row)).to_have_class(re.compile("cursor"))
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/rollouts\?.*index=1\b"))
-
-
-def test_the_menu_of_runs_has_the_whole_name_as_its_tooltip(
-    page: Page, serve: ServeCommand
-) -> None:
-    page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
-    expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_visible()
-    menu = page.locator(".st-key-run")
-    menu.hover()
-    expect(menu).to_have_attribute("title", "grpo_arithmetic")
-
-
-COVERED = """found => found.filter((button) => {
-  const box = button.getBoundingClientRect();
-  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-  const top = button.getRootNode().elementFromPoint(x, y); // null outside of the window
-  return top !== null && !button.contains(top);
-}).map((button) => button.outerHTML.slice(0, 200))"""
-"""Of buttons those whose middle another element covers."""
-
-
-@pytest.mark.parametrize("page_name", ["", "step", "rollouts"])
-def test_every_button_is_clicked_at_its_middle(
-    page: Page, serve: ServeCommand, page_name: str
-) -> None:
-    page.goto(f"{board_on(serve, SAMPLES)}/{page_name}?run=grpo_arithmetic&step=97")
-    expect(page.locator(".st-key-title h3")).to_have_text("grpo_arithmetic")
-    settled(page)
-    buttons = page.locator("button:visible:not([kind=elementToolbar])")
-    assert "Run settings" in "".join(buttons.all_inner_texts())
-    # What is still being drawn may lie above others for a moment.
-    until(page, "no button is covered", lambda: not buttons.evaluate_all(COVERED))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from board_steps import ServeCommand, board_on
 from playwright.sync_api import Page, expect
 
@@ -19,14 +18,14 @@ def log_step(writer: RolloutExporter, step: int) -> None:
     writer.end_step(step)
 
 
-@pytest.mark.parametrize("folder", ["", "not_made_yet"])
-def test_a_training_is_followed_from_an_empty_folder_until_a_step_is_chosen(
-    page: Page, serve: ServeCommand, tmp_path: Path, folder: str
+def test_a_training_is_followed_from_before_its_folder_is_made_until_a_step_is_chosen(
+    page: Page, serve: ServeCommand, tmp_path: Path
 ) -> None:
-    root = tmp_path / folder
+    root = tmp_path / "not_made_yet"
     page.goto(board_on(serve, root))
     expect(page.get_by_text("Waiting for the first rollout")).to_be_visible()
     expect(page.get_by_text("RolloutExporter(").first).to_be_visible()
+    root.mkdir()
     step = page.get_by_label("Step", exact=True)
     with RolloutExporter(root / "my_run", start_step=1, mode="sync") as writer:
         log_step(writer, 1)

@@ -8,24 +8,21 @@ from urllib.parse import quote
 
 import pytest
 import written_logs
-from board_steps import SAMPLES, ServeCommand, board_on, click_step, settled
+from board_steps import SAMPLES, ServeCommand, board_on, click_step, drag_over, settled
 from playwright.sync_api import Locator, Page, expect
 from waits import until
 
 pytestmark = pytest.mark.browser
 
 RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
-WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-DARK, LIGHT = "rgb(14, 18, 32)", "rgb(255, 255, 255)"
-PAGES = ("", "step", "groups", "rollouts", "findings", "health")
+HOSTILE_PAGES = ("?", "step?", "step?part=groups", "findings?health=1", "rollouts?index=0")
 
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder for all: a server takes longer to start than most tests take."""
     root = tmp_path_factory.mktemp("pages")
-    for name in ("run", "live"):
-        written_logs.native_run(root / name)
+    written_logs.native_run(root / "run")
     written_logs.native_run(root / "growing", per_rank=20)
     written_logs.hostile_run(root)
     return root
@@ -101,11 +98,9 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
-    address = board_on(serve, runs)
-    for name in PAGES:
-        page.goto(
-            f"{address}/{name}?run={hostile}&reader_record=1&rollouts_scope=run&overview_more=1"
-        )
+    choices = "reader_as=text&reader_record=1&rollouts_scope=run&overview_more=1"
+    for name in HOSTILE_PAGES:
+        page.goto(f"{board_on(serve, runs)}/{name}&run={hostile}&{choices}")
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
         settled(page)
         assert page.evaluate(RAN) is False
@@ -113,38 +108,10 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
         assert page.locator('a[href^="javascript:"], [data-testid=stMain] img').count() == 0
     # The place that nothing listens at, named in every trap.
     assert [url for url in asked if "127.0.0.1:9/" in url] == []
-    page.goto(f"{address}/rollouts?index=0&reader_as=text&run={hostile}")
     expect(page.locator(".reader").first).to_contain_text("<script>window.hacked=")
 
 
-def test_every_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_nothing(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
-    for name in PAGES:
-        page.emulate_media(color_scheme="dark")
-        page.goto(f"{board_on(serve, runs)}/{name}?run=run")
-        expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
-        for scheme, background in (("dark", DARK), ("light", LIGHT)):
-            page.emulate_media(color_scheme=scheme)
-            expect(page.get_by_test_id("stApp")).to_have_css("background-color", background)
-            settled(page)
-            assert page.get_by_test_id("stException").count() == 0
-            until(page, f"{name} fits in the {scheme}", lambda: page.evaluate(WIDER) is False)
-
-
-def test_a_live_page_shows_what_the_run_logs_meanwhile(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
-    page.goto(f"{board_on(serve, runs)}/rollouts?run=live&rollouts_scope=run&live=1")
-    expect(page.get_by_text("32 rollouts", exact=True)).to_be_visible()
-    file = next((runs / "live").glob("a2-rank00000-*.jsonl"))
-    added = [written_logs.native_sample(36, 0, index) for index in range(3)]
-    with file.open("a", encoding="utf-8") as log:
-        log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in added))
-    expect(page.get_by_text("35 rollouts", exact=True)).to_be_visible(timeout=20_000)
-
-
-def test_what_is_looked_at_stays_while_the_run_grows(
+def test_a_live_page_shows_what_is_logged_meanwhile_and_keeps_what_is_looked_at(
     page: Page, serve: ServeCommand, runs: Path
 ) -> None:
     file = next((runs / "growing").glob("a2-rank00000-*.jsonl"))
@@ -185,13 +152,7 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     plot = card.locator(".u-over")
     expect(plot).to_be_visible()
     settled(page)
-    box = plot.bounding_box()
-    assert box is not None
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
-    page.mouse.up()
+    drag_over(page, plot, 0.3, 0.6)
     settled(page)
     expect(card).to_have_attribute("data-zoom", re.compile(r"\d"))
     zoomed_to = card.get_attribute("data-zoom")

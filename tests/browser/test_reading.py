@@ -79,7 +79,7 @@ def test_an_error_of_a_tool_is_marked_in_text_and_outline(page: Page, board: str
 
 
 def test_a_system_prompt_is_folded_after_the_first_look(page: Page, board: str) -> None:
-    reader = opened(page, board)
+    page.goto(f"{board}/_stcore/health")  # of the same origin, and quickly there
     page.evaluate("localStorage.clear()")
     reader = opened(page, board)
     system = reader.locator(".turn[data-role=system] .turn-body")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from opened_logs import lines
 
 from exporters import RolloutExporter
 
@@ -44,12 +44,6 @@ def rollouts(value: float = -1.0) -> dict[str, Any]:
     }
 
 
-def samples(exporter: RolloutExporter) -> list[dict[str, Any]]:
-    assert exporter.path is not None
-    lines = [json.loads(line) for line in exporter.path.read_text().splitlines()]
-    return [line for line in lines if line["type"] == "sample"]
-
-
 def test_log_never_synchronises(tmp_path: Path, no_synchronisation: None) -> None:
     with RolloutExporter(tmp_path) as exporter:
         given = rollouts()
@@ -73,8 +67,8 @@ def test_log_returns_while_the_device_is_busy_and_keeps_the_values_of_the_call(
         elapsed = time.perf_counter() - start
         given["logprobs"].zero_()
     assert elapsed < _LAUNCH_SECONDS
-    second = [s for s in samples(exporter) if s["step"] == 2]
-    assert [s["logprobs"][1:] for s in second] == [[-2.0] * 255] * 4
+    second = [s["logprobs"] for s in lines(exporter, "sample") if s["step"] == 2]
+    assert [logprobs[1:] for logprobs in second] == [[-2.0] * 255] * 4
 
 
 def test_pinned_memory_does_not_grow_from_step_to_step(tmp_path: Path) -> None:
@@ -97,4 +91,4 @@ def test_a_step_under_graph_capture_is_skipped_and_counted(tmp_path: Path) -> No
             exporter.log(1, **given)
         assert exporter.counts["skipped:capture"] == 1
         exporter.log(2, **given)
-    assert {s["step"] for s in samples(exporter)} == {2}
+    assert {s["step"] for s in lines(exporter, "sample")} == {2}

@@ -1,35 +1,20 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from opened_logs import lines_of_batch
 
-from exporters.batch import Batch, PaddedBatch, Place, take_padded
-from exporters.lines import native_line
-from exporters.record import encode_line
+from exporters.batch import PaddedBatch, Place, take_padded
 from exporters.snapshot import Copies
 
 IDS = [[1, 2, 3, 0], [4, 5, 0, 0]]
 MASK = [[1, 1, 1, 0], [1, 1, 0, 0]]
-
-
-FRAME = {
-    "prompt_ids": [[7, 8], [9, 9]],
-    "prompt_mask": None,
-    "response_ids": IDS,
-    "response_mask": MASK,
-}
+FRAME = {"prompt_ids": [[7, 8], [9, 9]], "prompt_mask": None}
+FRAME |= {"response_ids": IDS, "response_mask": MASK}
 TEXTS = {"prompt": ["p", "q"]}
-
-
-def lines_of(batch: Batch) -> list[dict[str, Any]]:
-    return [
-        json.loads(encode_line(native_line(batch, batch.cut(row), row, rank=1, digits=5)))
-        for row in batch.rows
-    ]
 
 
 def taken(arrays: dict[str, Any], columns: dict[str, Any] | None = None) -> PaddedBatch:
@@ -38,24 +23,15 @@ def taken(arrays: dict[str, Any], columns: dict[str, Any] | None = None) -> Padd
 
 def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str, Any]]:
     columns = arrays.pop("columns", {})
-    return lines_of(take_padded(Copies(), Place(3, 0, 10), FRAME | (frame or {}), arrays, columns))
-
-
-def test_right_padding_is_cut_from_ids_and_arrays_alike() -> None:
-    first, second = records(logprobs=[[-1.0, -2.0, -3.0, 0.0], [-4.0, -5.0, 0.0, 0.0]])
-    assert first["response_ids"] == [1, 2, 3]
-    assert first["logprobs"] == [-1, -2, -3]
-    assert second["response_ids"] == [4, 5]
-    assert second["logprobs"] == [-4, -5]
+    batch = take_padded(Copies(), Place(3, 0, 10), FRAME | (frame or {}), arrays, columns)
+    return lines_of_batch(batch, rank=1)
 
 
 def test_a_prompt_without_ids_is_left_out_and_its_text_is_kept() -> None:
-    bare = records({"prompt_ids": None})
-    assert [("prompt_ids" in line, line["response_ids"]) for line in bare] == [
-        (False, [1, 2, 3]),
-        (False, [4, 5]),
-    ]
-    assert [line["prompt"] for line in records({"prompt_ids": None}, columns=TEXTS)] == ["p", "q"]
+    first, second = records({"prompt_ids": None}, columns=TEXTS)
+    assert "prompt_ids" not in first
+    assert (first["prompt"], first["response_ids"]) == ("p", [1, 2, 3])
+    assert (second["prompt"], second["response_ids"]) == ("q", [4, 5])
 
 
 def test_a_prompt_mask_without_prompt_ids_is_an_error_that_says_so() -> None:
@@ -77,20 +53,22 @@ def test_a_reward_part_of_another_length_is_refused_by_its_name() -> None:
     assert batch.refused == {"rewards": "format: expected 2 values, one a rollout, found 1"}
 
 
-def test_left_padding_is_cut_from_ids_and_arrays_alike() -> None:
+@pytest.mark.parametrize("side", [1, -1], ids=["right", "left"])
+def test_padding_of_either_side_is_cut_from_ids_and_arrays_alike(side: int) -> None:
+    def on_that_side(rows: list[list[float]]) -> list[list[float]]:
+        return [row[::side] for row in rows]
+
     frame = {
-        "prompt_ids": [[0, 7], [8, 9]],
-        "prompt_mask": [[0, 1], [1, 1]],
-        "response_ids": [[0, 1, 2, 3], [0, 0, 4, 5]],
-        "response_mask": [[0, 1, 1, 1], [0, 0, 1, 1]],
+        "prompt_ids": on_that_side([[7, 0], [8, 9]]),
+        "prompt_mask": on_that_side([[1, 0], [1, 1]]),
+        "response_ids": on_that_side(IDS),
+        "response_mask": on_that_side(MASK),
     }
-    first, second = records(frame, logprobs=[[0.0, -1.0, -2.0, -3.0], [0.0, 0.0, -4.0, -5.0]])
-    assert first["prompt_ids"] == [7]
-    assert second["prompt_ids"] == [8, 9]
-    assert first["response_ids"] == [1, 2, 3]
-    assert first["logprobs"] == [-1, -2, -3]
-    assert second["response_ids"] == [4, 5]
-    assert second["logprobs"] == [-4, -5]
+    logprobs = on_that_side([[-1.0, -2.0, -3.0, 0.0], [-4.0, -5.0, 0.0, 0.0]])
+    first, second = records(frame, logprobs=logprobs)
+    assert (first["prompt_ids"], second["prompt_ids"]) == ([7], [8, 9][::side])
+    assert (first["response_ids"], second["response_ids"]) == ([1, 2, 3][::side], [4, 5][::side])
+    assert (first["logprobs"], second["logprobs"]) == ([-1, -2, -3][::side], [-4, -5][::side])
 
 
 def test_a_hole_in_the_response_mask_stays_in_place_and_out_of_the_loss() -> None:
@@ -111,8 +89,7 @@ def test_no_mask_means_no_padding() -> None:
 
 def test_an_empty_response_is_a_record_with_empty_arrays() -> None:
     first, _ = records({"response_mask": [[0] * 4, [1] * 4]}, logprobs=np.zeros((2, 4)))
-    assert first["response_ids"] == []
-    assert first["logprobs"] == []
+    assert first["response_ids"] == first["logprobs"] == []
     assert "loss_mask" not in first
 
 
@@ -136,10 +113,7 @@ def test_flags_are_zero_and_one() -> None:
 def test_topk_is_cut_along_tokens() -> None:
     first, second = records(topk_ids=np.arange(24).reshape(2, 4, 3))
     assert np.shape(first["topk_ids"]) == (3, 3)
-    assert second["topk_ids"] == [
-        [12, 13, 14],
-        [15, 16, 17],
-    ]
+    assert second["topk_ids"] == [[12, 13, 14], [15, 16, 17]]
 
 
 def test_every_record_says_where_it_belongs() -> None:
@@ -150,10 +124,8 @@ def test_every_record_says_where_it_belongs() -> None:
 
 def test_columns_ride_along_and_missing_values_are_left_out() -> None:
     first, second = records(columns={"env": ["add", None], "own": [{"a": 1}, 2]})
-    assert first["env"] == "add"
-    assert first["own"] == {"a": 1}
-    assert "env" not in second
-    assert second["own"] == 2
+    assert (first["env"], first["own"]) == ("add", {"a": 1})
+    assert ("env" in second, second["own"]) == (False, 2)
 
 
 def test_a_column_may_be_a_tensor_or_an_array() -> None:
@@ -223,7 +195,7 @@ def test_a_snapshot_of_a_conversation_does_not_see_what_is_appended_later() -> N
     batch = taken({}, {"messages": [messages, None]})
     messages[0]["content"] = "changed"
     messages.append({"role": "assistant", "content": "4"})
-    assert lines_of(batch)[0]["messages"] == [{"role": "user", "content": "2+2?"}]
+    assert lines_of_batch(batch)[0]["messages"] == [{"role": "user", "content": "2+2?"}]
 
 
 @pytest.mark.parametrize("mask", [np.ones((2, 3)), np.ones(2), "text"])

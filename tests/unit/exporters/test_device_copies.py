@@ -5,7 +5,6 @@ The tests in `tests/gpu` do the same on a real one.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from opened_logs import lines
 
 from exporters import RolloutExporter, snapshot
 
@@ -28,9 +28,7 @@ class Device:
 
     def copy(self, tensor: torch.Tensor) -> np.ndarray:
         host = np.full(tensor.shape, -99, tensor.numpy().dtype)
-        values = (
-            tensor.clone()
-        )  # the stream is in order: what comes later does not change this copy
+        values = tensor.clone()  # in order: what comes later does not change this copy
         self.pending.append(lambda: np.copyto(host, values.numpy()))
         return host
 
@@ -54,11 +52,6 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     monkeypatch.setattr(snapshot, "copy_to_pinned", played.copy)
     monkeypatch.setattr(snapshot, "record_event", played.record_event)
     return played
-
-
-def lines(exporter: RolloutExporter) -> list[dict[str, Any]]:
-    assert exporter.path is not None
-    return [json.loads(line) for line in exporter.path.read_text().splitlines()]
 
 
 def test_log_returns_before_the_device_did_the_copies_and_the_file_holds_the_old_values(

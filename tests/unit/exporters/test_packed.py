@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
+from opened_logs import lines_of_batch
 
 from exporters.batch import Place
-from exporters.lines import native_line
 from exporters.packed import take_packed
-from exporters.record import encode_line
 from exporters.snapshot import Copies
 
 # Two sequences, [1 2 | 3 4 5] and [6 | 7 8], and one token of padding.
@@ -22,11 +20,7 @@ LOGPROBS = [0.0, -2, -3, -4, -5, -55, -7, -8, 0]
 def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str, Any]]:
     given = {"input_ids": IDS, "seq_lens": LENGTHS, "loss_mask": LOSS, "prompt_lens": None}
     columns = arrays.pop("columns", {})
-    batch = take_packed(Copies(), Place(1), given | (frame or {}), arrays, columns)
-    return [
-        json.loads(encode_line(native_line(batch, batch.cut(row), row, rank=0, digits=5)))
-        for row in batch.rows
-    ]
+    return lines_of_batch(take_packed(Copies(), Place(1), given | (frame or {}), arrays, columns))
 
 
 def test_each_sequence_gets_its_own_prompt_response_and_values() -> None:

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from opened_logs import lines_of_batch
 
 from exporters.batch import Place
-from exporters.lines import native_line
 from exporters.ragged import RaggedBatch, take_ragged
-from exporters.record import encode_line
 from exporters.snapshot import Copies
 
 IDS = [[1, 2, 3, 4], [5, 6], [7]]
@@ -24,11 +22,7 @@ def taken(frame: dict[str, Any] | None = None, **arrays: Any) -> RaggedBatch:
 
 
 def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str, Any]]:
-    batch = taken(frame, **arrays)
-    return [
-        json.loads(encode_line(native_line(batch, batch.cut(row), row, rank=0, digits=5)))
-        for row in batch.rows
-    ]
+    return lines_of_batch(taken(frame, **arrays))
 
 
 def test_values_of_the_response_or_of_the_whole_row_stand_at_their_tokens() -> None:

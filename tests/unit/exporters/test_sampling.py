@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened_logs import lines
 
 from exporters import RolloutExporter
 from exporters.sampling import GroupSampler
@@ -50,11 +50,9 @@ def test_only_whole_groups_are_written_and_what_was_left_out_is_counted(
             groups = GROUPS[start : start + 6]
             exporter.log(1, prompt_ids=[[1]] * 6, response_ids=[[2]] * 6, meta={"group_id": groups})
         exporter.end_step(1)
-    assert exporter.path is not None
-    lines = [json.loads(line) for line in exporter.path.read_text().splitlines()]
-    sizes = Counter(line["group_id"] for line in lines if line["type"] == "sample")
+    sizes = Counter(sample["group_id"] for sample in lines(exporter, "sample"))
     assert sorted(sizes.values()) == [4, 4]
-    (end,) = [line for line in lines if line["type"] == "step_end"]
+    (end,) = lines(exporter, "step_end")
     assert (end["records"], end["sampled_out"], end["dropped"]) == (8, 16, 0)
 
 

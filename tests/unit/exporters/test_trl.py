@@ -330,10 +330,8 @@ def test_the_board_opens_what_trl_wrote(run: Run, rloo: Run) -> None:
         found = opened(written.folder)
         assert len(found) == len(written.samples())
         for rollout, line in zip(found, written.samples(), strict=True):
-            assert rollout.fields["reward"] == line["reward"]
-            assert rollout.fields["response"] == line["response"]
-            for name in ("logprobs", "ref_logprobs", "entropy"):
-                assert rollout.tokens[name] == line[name]
+            for name in ("reward", "response", "logprobs", "ref_logprobs", "entropy"):
+                assert rollout[name] == line[name]
 
 
 def test_an_off_by_one_between_logprobs_and_tokens_of_a_log_is_caught(run: Run) -> None:

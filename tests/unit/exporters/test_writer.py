@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened_logs import lines
 
 from exporters import SCHEMA_VERSION, RolloutExporter
 from exporters.files import RankFile, default_attempt
@@ -19,15 +20,6 @@ from exporters.files import RankFile, default_attempt
 
 def rows(size: int = 2) -> dict[str, Any]:
     return {"prompt_ids": [[1, 2]] * size, "response_ids": [[3, 4, 5]] * size}
-
-
-def lines(exporter: RolloutExporter) -> list[dict[str, Any]]:
-    assert exporter.path is not None
-    return [json.loads(line) for line in exporter.path.read_text().splitlines()]
-
-
-def lines_of_type(exporter: RolloutExporter, kind: str) -> list[dict[str, Any]]:
-    return [line for line in lines(exporter) if line["type"] == kind]
 
 
 @pytest.fixture(params=["thread", "sync"])
@@ -56,15 +48,9 @@ def test_index_counts_on_over_the_micro_batches_of_a_step(exporter: RolloutExpor
     exporter.log(1, micro_step=1, **rows(3))
     exporter.log(2, **rows(1))
     exporter.close()
-    samples = lines_of_type(exporter, "sample")
-    assert [(s["step"], s["index"]) for s in samples] == [
-        (1, 0),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-        (1, 4),
-        (2, 0),
-    ]
+    samples = lines(exporter, "sample")
+    expected = [*((1, index) for index in range(5)), (2, 0)]
+    assert [(s["step"], s["index"]) for s in samples] == expected
 
 
 def test_file_names_say_attempt_and_rank(tmp_path: Path) -> None:
@@ -81,13 +67,8 @@ def test_rank_zero_describes_the_run_without_naming_the_machine(tmp_path: Path) 
         pass
     text = (tmp_path / "mine" / "run-a.json").read_text()
     run = json.loads(text)
-    assert (run["name"], run["attempt"], run["start_step"], run["config"]) == (
-        "mine",
-        "a",
-        5,
-        {"lr": 1},
-    )
-    assert run["schema"] == SCHEMA_VERSION
+    about = {"name": "mine", "attempt": "a", "start_step": 5, "config": {"lr": 1}}
+    assert run.items() >= {**about, "schema": SCHEMA_VERSION}.items()
     assert "created" in run
     assert str(tmp_path) not in text
 
@@ -97,8 +78,8 @@ def test_two_exporters_of_one_process_write_two_files(tmp_path: Path) -> None:
         one.log(1, **rows(1))
         two.log(1, **rows(2))
     assert one.path != two.path
-    assert len(lines_of_type(one, "sample")) == 1
-    assert len(lines_of_type(two, "sample")) == 2
+    assert len(lines(one, "sample")) == 1
+    assert len(lines(two, "sample")) == 2
 
 
 def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> None:
@@ -113,13 +94,13 @@ def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> No
     assert counts["refused:logprobs"] == 1
     assert counts["records"] == 2
     assert counts["lost"] == 4
-    assert lines_of_type(exporter, "step_end")[0]["dropped"] == 2
+    assert lines(exporter, "step_end")[0]["dropped"] == 2
 
 
 def test_text_that_is_no_unicode_loses_that_rollout_only(exporter: RolloutExporter) -> None:
     exporter.log(1, **rows(), meta={"response": ["\ud800", "fine"]})
     exporter.close()
-    assert [s["response"] for s in lines_of_type(exporter, "sample")] == ["fine"]
+    assert [s["response"] for s in lines(exporter, "sample")] == ["fine"]
     assert exporter.counts["lost"] == 1
     assert exporter.counts["errors:write"] == 1
 
@@ -140,7 +121,7 @@ def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
     exporter.close()
     assert exporter.counts["lost"] == 6
     assert exporter.counts["records"] == 2
-    assert [s["step"] for s in lines_of_type(exporter, "sample")] == [4, 4]
+    assert [s["step"] for s in lines(exporter, "sample")] == [4, 4]
     assert len(caplog.records) == 1
     assert "No space left" in caplog.text
 
@@ -201,44 +182,26 @@ def test_only_every_nth_step_is_written(tmp_path: Path) -> None:
         for step in range(1, 8):
             exporter.log(step, **rows(1))
             exporter.end_step(step)
-    assert [s["step"] for s in lines_of_type(exporter, "sample")] == [3, 6]
-    assert [s["step"] for s in lines_of_type(exporter, "step_end")] == [3, 6]
+    assert [s["step"] for s in lines(exporter, "sample")] == [3, 6]
+    assert [s["step"] for s in lines(exporter, "step_end")] == [3, 6]
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("rank", 2),
-        ("rank", -1),
-        ("world_size", 0),
-        ("digits", 0),
-        ("digits", 10),
-        ("digits", 5.0),
-        ("digits", True),
-        ("rank", "0"),
-        ("rotate_bytes", 1000),
-        ("start_step", "1"),
-        ("max_samples_per_step", 0),
-        ("max_inflight_steps", 0),
-        ("compress", "gzip"),
-        ("fsync", "always"),
-        ("dialect", "prime"),
-        ("every_n_steps", 0),
-        ("mode", "process"),
-        ("on_full", "wait"),
-        ("queue_bytes", 0),
-        ("full_timeout", -1),
-        ("temperature", 0),
-        ("temperature", float("nan")),
-        ("temperature", "1"),
-        ("logprobs_mode", "top"),
-    ],
-)
+IMPOSSIBLE: dict[str, tuple[Any, ...]] = {
+    "rank": (2, -1, "0"), "world_size": (0,), "start_step": ("1",), "every_n_steps": (0,),
+    "digits": (0, 10, 5.0, True), "temperature": (0, float("nan"), "1"), "dialect": ("prime",),
+    "mode": ("process",), "on_full": ("wait",), "compress": ("gzip",), "fsync": ("always",),
+    "queue_bytes": (0,), "full_timeout": (-1,), "rotate_bytes": (1000,), "logprobs_mode": ("top",),
+    "max_samples_per_step": (0,), "max_inflight_steps": (0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("argument", IMPOSSIBLE)
 def test_an_argument_that_cannot_work_is_an_error_that_names_it(
-    tmp_path: Path, argument: str, value: Any
+    tmp_path: Path, argument: str
 ) -> None:
-    with pytest.raises(ValueError, match=argument):
-        RolloutExporter(tmp_path, **{argument: value})
+    for value in IMPOSSIBLE[argument]:
+        with pytest.raises(ValueError, match=argument):
+            RolloutExporter(tmp_path, **{argument: value})
     assert not list(tmp_path.iterdir())
 
 
@@ -305,7 +268,7 @@ def test_every_call_is_written_whatever_its_layout(exporter: RolloutExporter) ->
     exporter.log_ragged(1, token_ids=[[1, 2], [3]], response_lengths=[1, 1])
     exporter.end_step(1)
     exporter.close()
-    samples = lines_of_type(exporter, "sample")
+    samples = lines(exporter, "sample")
     assert [s["index"] for s in samples] == [0, 1, 2, 3]
     assert [s["response_ids"] for s in samples] == [[3, 4, 5], [3], [2], [3]]
 
@@ -316,7 +279,7 @@ def test_a_metric_that_cannot_be_written_does_not_cost_the_end_of_the_step(
     exporter.end_step(1, loss=np.float32(0.5), note="\ud800", many=np.zeros(3))
     exporter.end_step(2, loss=float("nan"))
     exporter.close()
-    first, second = lines_of_type(exporter, "step_end")
+    first, second = lines(exporter, "step_end")
     assert (first["step"], "metrics" in first) == (1, False)
     assert second["metrics"] == {"loss": None}
     assert exporter.counts["refused:many"] == exporter.counts["refused:metrics"] == 1
@@ -343,7 +306,7 @@ def test_calls_of_several_threads_give_each_rollout_a_number_of_its_own(
     for thread in threads:
         thread.join()
     exporter.close()
-    assert sorted(s["index"] for s in lines_of_type(exporter, "sample")) == list(range(200))
+    assert sorted(s["index"] for s in lines(exporter, "sample")) == list(range(200))
 
 
 def test_memory_that_is_used_again_does_not_mix_steps(exporter: RolloutExporter) -> None:
@@ -353,7 +316,7 @@ def test_memory_that_is_used_again_does_not_mix_steps(exporter: RolloutExporter)
         exporter.log(step, prompt_ids=[[1]] * 4, response_ids=values.astype(int), logprobs=values)
         exporter.end_step(step)
     exporter.close()
-    samples = lines_of_type(exporter, "sample")
+    samples = lines(exporter, "sample")
     assert len(samples) == 120
     assert all(set(s["logprobs"][1:]) == set(s["response_ids"][1:]) == {s["step"]} for s in samples)
 
@@ -436,7 +399,7 @@ def test_a_full_queue_drops_and_counts_when_told_not_to_wait(
         exporter.log(1, **rows(2))
     exporter.end_step(1)
     exporter.close()
-    end = lines_of_type(exporter, "step_end")[0]
+    end = lines(exporter, "step_end")[0]
     assert end["dropped"] > 0
     assert end["records"] + end["dropped"] == 40
     assert exporter.counts["lost"] == end["dropped"]
@@ -478,5 +441,9 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
 
 def test_importing_exporters_imports_no_framework_and_no_board() -> None:
     heavy = "{'torch', 'transformers', 'trl', 'streamlit', 'pandas', 'plotly', 'board'}"
-    done = run_python(f"import sys, exporters\nassert not {heavy} & set(sys.modules)")
+    done = run_python(
+        f"import sys, exporters\nassert not {heavy} & set(sys.modules)\n"
+        "assert 'check_alignment' in dir(exporters)\n"
+        "from exporters import check_alignment\nassert callable(check_alignment)\n"
+    )
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts, opened
 
 torch = pytest.importorskip("torch")
 
@@ -29,17 +29,12 @@ def test_what_generate_returned_is_cut_at_its_padding_and_its_end(tmp_path: Path
             rewards=torch.tensor([1.0, -1.0]), meta={"group_id": ["g", "g"]}, values=values,
         )  # fmt: skip
         to.end_step(3, loss=0.5)
-    ended, cut = opened(tmp_path)
-    assert (ended.step, cut.step) == (3, 3)
-    assert ended.prompt_ids == [5, 6]
-    assert ended.response_ids == [7, 8, EOS]
-    assert cut.prompt_ids == [4, 5, 6]
-    assert cut.response_ids == [9, 9, 2, 3]
-    assert ended.tokens["values"] == [0, 1, 2]
-    assert cut.tokens["values"] == [4, 5, 6, 7]
-    assert [r.fields["is_truncated"] for r in (ended, cut)] == [0, 1]
-    assert [r.fields["reward"] for r in (ended, cut)] == [1, -1]
-    assert ended.fields["group_id"] == "g"
+    both = {"step": 3, "group_id": "g"}
+    ended = {"prompt_ids": [5, 6], "response_ids": [7, 8, EOS], "values": [0, 1, 2]}
+    cut = {"prompt_ids": [4, 5, 6], "response_ids": [9, 9, 2, 3], "values": [4, 5, 6, 7]}
+    ended |= {"is_truncated": 0, "reward": 1}
+    cut |= {"is_truncated": 1, "reward": -1}
+    assert_rollouts(tmp_path, both | ended, both | cut)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -51,11 +46,11 @@ def test_logits_give_the_logprob_and_entropy_of_the_token_after(
         log_generated(to, 1, SEQUENCES, 3, eos_ids={EOS}, logits=logits, temperature=temperature)
     spread = (logits.double() / temperature).log_softmax(-1)
     for row, rollout in enumerate(opened(tmp_path)):
-        for i, token in enumerate(rollout.response_ids or []):
+        for i, token in enumerate(rollout["response_ids"]):
             before = spread[row, 3 + i - 1]
-            assert rollout.tokens["logprobs"][i] == pytest.approx(float(before[token]), rel=1e-4)
+            assert rollout["logprobs"][i] == pytest.approx(float(before[token]), rel=1e-4)
             entropy = float(-(before.exp() * before).sum())
-            assert rollout.tokens["entropy"][i] == pytest.approx(entropy, rel=1e-4)
+            assert rollout["entropy"][i] == pytest.approx(entropy, rel=1e-4)
 
 
 def test_texts_are_decoded_without_padding(tmp_path: Path) -> None:
@@ -67,8 +62,8 @@ def test_texts_are_decoded_without_padding(tmp_path: Path) -> None:
         log_generated(
             to, 1, SEQUENCES, 3, eos_ids={EOS}, attention_mask=PROMPT_MASK, tokenizer=Letters()
         )
-    texts = [(r.fields["prompt"], r.fields["response"]) for r in opened(tmp_path)]
-    assert texts == [("ef", "gh"), ("def", "iibc")]
+    texts = [{"prompt": "ef", "response": "gh"}, {"prompt": "def", "response": "iibc"}]
+    assert_rollouts(tmp_path, *texts)
 
 
 def test_a_step_that_is_not_wanted_is_not_prepared(tmp_path: Path) -> None:

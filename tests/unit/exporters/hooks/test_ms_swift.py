@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
@@ -91,16 +91,11 @@ def samples(made: Any) -> list[Any]:
         {"input_ids": [5, 6, 7, 8, 1], "labels": [-100, -100, 7, -100, 1]},
         {"input_ids": [9, 10, 11], "labels": [-100, 10, 11]},
     ]
-    ends = ["stop", "length"]
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    about = {"messages": messages, "prompt_id": "p"}
     return [
-        made(
-            messages=[{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
-            prompt_id="p",
-            request_id=f"r{i}",
-            finish_reason=ends[i],
-            encoded=encoded[i],
-        )
-        for i in range(2)
+        made(**about, request_id="r0", finish_reason="stop", encoded=encoded[0]),
+        made(**about, request_id="r1", finish_reason="length", encoded=encoded[1]),
     ]
 
 
@@ -121,21 +116,13 @@ def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, ba
         assert float(trainer._compute_loss_and_metrics(None, {}, grpo_batch)[0]) == 0.25
     trainer.exporter.close()
 
-    first, second = opened(tmp_path)
-    assert (first.step, second.step) == (1, 1)
-    assert (first.prompt_ids, first.response_ids) == ([5, 6], [7, 8, 1])
-    assert (second.prompt_ids, second.response_ids) == ([9], [10, 11])
-    assert first.tokens["loss_mask"] == [1, 0, 1]
-    assert first.tokens["logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
-    assert second.tokens["logprobs"] == pytest.approx([-0.4, -0.5])
-    assert second.tokens["old_logprobs"] == pytest.approx([-0.41, -0.51])
-    assert second.tokens["entropy"] == [0.5, 0.5]
-    assert second.tokens["advantages"] == [-1, -1]
-    assert [r.fields["reward"] for r in (first, second)] == [1.5, 0]
-    assert first.fields["rewards.acc"] == 1
-    assert "rewards.fmt" not in second.fields
-    assert [r.fields["is_truncated"] for r in (first, second)] == [0, 1]
-    assert first.fields["group_id"] == second.fields["group_id"] == "p"
+    both = {"step": 1, "group_id": "p"}
+    first = {"prompt_ids": [5, 6], "response_ids": [7, 8, 1], "logprobs": [-0.1, -0.2, -0.3]}
+    first |= {"loss_mask": [1, 0, 1], "reward": 1.5, "rewards.acc": 1, "is_truncated": 0}
+    second = {"prompt_ids": [9], "response_ids": [10, 11], "logprobs": [-0.4, -0.5]}
+    second |= {"old_logprobs": [-0.41, -0.51], "entropy": [0.5, 0.5], "advantages": [-1, -1]}
+    second |= {"reward": 0, "rewards.fmt": None, "is_truncated": 1}
+    assert_rollouts(tmp_path, both | first, both | second)
 
 
 def test_with_sequence_parallelism_nothing_is_written(tmp_path: Path) -> None:

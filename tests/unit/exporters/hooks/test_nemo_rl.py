@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 from exporters.hooks.nemo_rl import ExportLogger
 
@@ -46,17 +45,11 @@ def test_training_data_goes_to_the_exporter_instead_of_the_dump(tmp_path: Path) 
     logger.exporter.close()
     assert (theirs.dumped, theirs.metrics) == ([], [3])
 
-    whole, with_tool = opened(tmp_path)
-    assert (whole.step, with_tool.step) == (3, 3)
-    assert (whole.prompt_ids, whole.response_ids) == ([5, 6], [7, 8, 1])
-    assert (with_tool.prompt_ids, with_tool.response_ids) == ([9], [10, 11, 12])
-    assert whole.tokens["logprobs"] == pytest.approx([-0.15, -0.25, -0.35])
-    assert whole.tokens["sampling_logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
-    assert "loss_mask" not in whole.tokens or whole.tokens["loss_mask"] == [1, 1, 1]
-    assert with_tool.tokens["loss_mask"] == [0, 0, 0]
-    assert whole.tokens["advantages"] == [0.5] * 3
-    assert [r.fields["reward"] for r in (whole, with_tool)] == [1, 0]
-    assert whole.fields["group_id"] == with_tool.fields["group_id"]
+    both = {"step": 3, "group_id": "s3g0"}
+    whole = {"prompt_ids": [5, 6], "response_ids": [7, 8, 1], "logprobs": [-0.15, -0.25, -0.35]}
+    whole |= {"sampling_logprobs": [-0.1, -0.2, -0.3], "advantages": [0.5] * 3, "reward": 1}
+    with_tool = {"prompt_ids": [9], "response_ids": [10, 11, 12], "loss_mask": [0] * 3, "reward": 0}
+    assert_rollouts(tmp_path, both | whole | {"loss_mask": None}, both | with_tool)
 
 
 def test_other_files_and_a_dump_that_is_kept_are_the_loggers(tmp_path: Path) -> None:
@@ -66,7 +59,7 @@ def test_other_files_and_a_dump_that_is_kept_are_the_loggers(tmp_path: Path) -> 
         logger.log_batched_dict_as_jsonl(training_data(), name)
     logger.exporter.close()
     assert theirs.dumped == ["val_data_step3.jsonl", "train_data_step3.jsonl"]
-    assert len(opened(tmp_path)) == 2
+    assert_rollouts(tmp_path, {}, {})
 
 
 def test_with_dynamic_sampling_the_rewards_are_those_of_the_samples_kept(tmp_path: Path) -> None:
@@ -74,7 +67,7 @@ def test_with_dynamic_sampling_the_rewards_are_those_of_the_samples_kept(tmp_pat
     data = training_data() | {"rewards": [1.0, 0.0, 0.0, 0.0], "filtered_rewards": [1.0, 0.25]}
     logger.log_batched_dict_as_jsonl(data, "train_data_step1.jsonl")
     logger.exporter.close()
-    assert [rollout.fields["reward"] for rollout in opened(tmp_path)] == [1, 0.25]
+    assert_rollouts(tmp_path, {"reward": 1}, {"reward": 0.25})
 
 
 def test_a_dump_that_is_not_understood_is_counted_and_does_not_raise(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 torch = pytest.importorskip("torch")
 
@@ -74,19 +74,12 @@ def test_experiences_come_apart_at_their_action_masks(tmp_path: Path, made: Any)
     owner = trainer()
     export_experiences(owner, [experience(made)], 4, str(tmp_path), strict=True)
     owner.rollout_exporter.close()
-    whole, with_tool = opened(tmp_path)
-    assert whole.step == 5
-    assert (whole.prompt_ids, whole.response_ids) == ([5, 6], [7, 8, 1])
-    assert (with_tool.prompt_ids, with_tool.response_ids) == ([9], [10, 11, 12])
-    assert whole.tokens["logprobs"] == pytest.approx([-0.2, -0.3, -0.4])
-    assert with_tool.tokens["logprobs"] == pytest.approx([-0.5, 0, -0.7])
-    assert with_tool.tokens["loss_mask"] == [1, 0, 1]
-    assert whole.tokens["advantages"] == [1, 2, 3]
-    assert [r.fields["reward"] for r in (whole, with_tool)] == [1, 0]
-    assert [r.fields["is_truncated"] for r in (whole, with_tool)] == [0, 1]
-    assert [r.fields["ground_truth"] for r in (whole, with_tool)] == ["x", "y"]
-    assert whole.fields["group_id"] == with_tool.fields["group_id"]
-    assert whole.fields["fmt"] == 1
+    both = {"step": 5, "group_id": "s5g0", "fmt": 1}
+    whole = {"prompt_ids": [5, 6], "response_ids": [7, 8, 1], "logprobs": [-0.2, -0.3, -0.4]}
+    whole |= {"advantages": [1, 2, 3], "reward": 1, "is_truncated": 0, "ground_truth": "x"}
+    with_tool = {"prompt_ids": [9], "response_ids": [10, 11, 12], "logprobs": [-0.5, 0, -0.7]}
+    with_tool |= {"loss_mask": [1, 0, 1], "reward": 0, "is_truncated": 1, "ground_truth": "y"}
+    assert_rollouts(tmp_path, both | whole, both | with_tool)
 
 
 @pytest.mark.parametrize("made", experience_types())
@@ -94,7 +87,7 @@ def test_a_missing_critic_is_no_error_and_no_zero(tmp_path: Path, made: Any) -> 
     owner = trainer()
     export_experiences(owner, [experience(made, values=None)], 0, str(tmp_path), strict=True)
     owner.rollout_exporter.close()
-    assert all("values" not in rollout.tokens for rollout in opened(tmp_path))
+    assert_rollouts(tmp_path, {"values": None}, {"values": None})
 
 
 def test_every_step_goes_to_the_same_file(tmp_path: Path) -> None:
@@ -103,7 +96,7 @@ def test_every_step_goes_to_the_same_file(tmp_path: Path) -> None:
         export_experiences(owner, [experience(StandIn), experience(StandIn)], step, str(tmp_path))
     owner.rollout_exporter.close()
     assert len(list(tmp_path.glob("*.jsonl"))) == 1
-    assert [rollout.step for rollout in opened(tmp_path)] == [1] * 4 + [2] * 4 + [3] * 4
+    assert_rollouts(tmp_path, *({"step": step} for step in (1, 2, 3) for _ in range(4)))
 
 
 def test_what_is_no_experience_is_counted_and_does_not_raise(tmp_path: Path) -> None:

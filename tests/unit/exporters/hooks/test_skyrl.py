@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 torch = pytest.importorskip("torch")
 
@@ -30,13 +30,11 @@ def laid_out(
 ) -> tuple[Any, ...]:
     whole = [p + r for p, r in zip(prompts, responses, strict=True)]
     total, width = max(map(len, whole)), max(map(len, responses))
+    ones = [[1] * len(row) for row in responses]
     return (
         right_aligned(whole, total),
         right_aligned([[1] * len(row) for row in whole], total),
-        right_aligned([[1] * len(row) for row in responses], width),
-        right_aligned(rewards, width),
-        right_aligned(masks, width),
-        right_aligned(logprobs, width),
+        *(right_aligned(rows, width) for rows in (ones, rewards, masks, logprobs)),
     )
 
 
@@ -104,19 +102,12 @@ def test_a_step_is_logged_with_what_skyrl_drops_before_its_end(tmp_path: Path, l
     callback.on_step_end(trainer, state, None)
     callback.on_train_end(trainer, state, None)
 
-    long, short = opened(tmp_path)
-    assert (long.step, short.step) == (4, 4)
-    assert (long.prompt_ids, long.response_ids) == ([5, 6], [8, 9, 1])
-    assert (short.prompt_ids, short.response_ids) == ([7], [10])
-    assert long.tokens["sampling_logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
-    assert short.tokens["logprobs"] == pytest.approx([-0.41])
-    assert long.tokens["loss_mask"] == [1, 0, 1]
-    assert long.tokens["token_rewards"] == [0, 0, 1]
-    assert short.tokens["advantages"] == [0.5]
-    assert [r.fields["reward"] for r in (long, short)] == [1, 0.25]
-    assert [r.fields["is_truncated"] for r in (long, short)] == [0, 1]
-    assert long.fields["group_id"] == "u"
-    assert "values" not in long.tokens
+    long = {"step": 4, "prompt_ids": [5, 6], "response_ids": [8, 9, 1], "loss_mask": [1, 0, 1]}
+    long |= {"sampling_logprobs": [-0.1, -0.2, -0.3], "token_rewards": [0, 0, 1], "values": None}
+    long |= {"reward": 1, "is_truncated": 0, "group_id": "u"}
+    short = {"step": 4, "prompt_ids": [7], "response_ids": [10], "logprobs": [-0.41]}
+    short |= {"advantages": [0.5], "reward": 0.25, "is_truncated": 1}
+    assert_rollouts(tmp_path, long, short)
 
 
 def test_an_error_in_the_hook_is_counted_and_the_step_goes_on(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 torch = pytest.importorskip("torch")
 
@@ -76,17 +76,12 @@ def test_a_data_shard_is_logged_by_one_rank(
     assert export.exporter is not None
     assert (export.exporter.rank, export.exporter.world_size) == (1, 2)
     export.exporter.close()
-    first, second = opened(tmp_path)
-    assert (first.step, second.step) == (7, 7)
-    assert (first.prompt_ids, first.response_ids) == ([5, 6], [7, 8])
-    assert (second.prompt_ids, second.response_ids) == ([9], [10])
-    assert first.tokens["logprobs"] == pytest.approx([-0.15, -0.25])
-    assert first.tokens["sampling_logprobs"] == pytest.approx([-0.1, -0.2])
-    assert second.tokens["loss_mask"] == [0]
-    assert [r.fields["reward"] for r in (first, second)] == [1, 0.5]  # raw, of this shard
-    assert [r.fields["is_truncated"] for r in (first, second)] == [0, 1]
-    assert first.fields["group_id"] == second.fields["group_id"] == "g1"
-    assert first.fields["env"] == "math"
+    both = {"step": 7, "group_id": "g1", "env": "math"}
+    first = {"prompt_ids": [5, 6], "response_ids": [7, 8], "logprobs": [-0.15, -0.25]}
+    first |= {"sampling_logprobs": [-0.1, -0.2], "reward": 1, "is_truncated": 0}  # the raw reward
+    second = {"prompt_ids": [9], "response_ids": [10], "loss_mask": [0]}
+    second |= {"reward": 0.5, "is_truncated": 1}
+    assert_rollouts(tmp_path, both | first, both | second)
 
 
 @pytest.mark.parametrize("other", [{"tensor": 1}, {"context": 1}, {"pipeline": 0}])
@@ -110,4 +105,4 @@ def test_log_probs_that_slime_left_to_its_loss_are_not_recorded(
     export(ARGS, 0, data)
     assert export.exporter is not None
     export.exporter.close()
-    assert all("logprobs" not in rollout.tokens for rollout in opened(tmp_path))
+    assert_rollouts(tmp_path, {"logprobs": None}, {"logprobs": None})

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
@@ -86,15 +86,9 @@ def test_what_the_loss_was_given_is_logged_once_a_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_old: bool
 ) -> None:
     train(tmp_path, monkeypatch, with_old)
-    first, second = opened(tmp_path)
-    assert (first.prompt_ids, first.response_ids) == ([5, 6], [7, 8, 1])
-    assert (second.prompt_ids, second.response_ids) == ([5, 6], [9])
-    assert first.tokens["sampling_logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
-    assert ("logprobs" in first.tokens) is with_old
-    if with_old:
-        assert second.tokens["logprobs"] == pytest.approx([-0.41])
-    assert "old_logprobs" not in first.tokens
-    assert [r.fields["reward"] for r in (first, second)] == [1, 0]
-    assert [r.fields["advantage"] for r in (first, second)] == [1, -1]
-    assert [r.fields["is_truncated"] for r in (first, second)] == [0, 1]
-    assert first.fields["ground_truth"] == "x"
+    first = {"response_ids": [7, 8, 1], "sampling_logprobs": [-0.1, -0.2, -0.3], "reward": 1}
+    first |= {"logprobs": [-0.11, -0.21, -0.31] if with_old else None, "old_logprobs": None}
+    first |= {"prompt_ids": [5, 6], "advantage": 1, "is_truncated": 0, "ground_truth": "x"}
+    second = {"response_ids": [9], "logprobs": [-0.41] if with_old else None, "reward": 0}
+    second |= {"prompt_ids": [5, 6], "advantage": -1, "is_truncated": 1}
+    assert_rollouts(tmp_path, first, second)

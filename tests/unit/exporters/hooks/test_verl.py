@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened_logs import opened
+from opened_logs import assert_rollouts
 
 torch = pytest.importorskip("torch")
 
@@ -97,25 +97,14 @@ def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(
     trainer = V1(last=4)
     trainer._log_rollout_data(queue(monkeypatch, asked, made), {}, str(tmp_path))
     assert {"values", "ref_log_prob", "entropy"} <= set(asked)
-    long, short = opened(tmp_path)
-    assert (long.step, short.step) == (4, 4)
-    assert (long.prompt_ids, long.response_ids) == ([5, 6], [8, 9, 1])
-    assert (short.prompt_ids, short.response_ids) == ([7], [10])
-    assert long.tokens["logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
-    assert short.tokens["sampling_logprobs"] == pytest.approx([-0.41])
-    assert long.tokens["loss_mask"] == [1, 0, 1]
-    assert long.tokens["token_rewards"] == [0, 0, 1]
-    assert [r.fields["reward"] for r in (long, short)] == [1, 0.5]
-    assert [r.fields["policy_version"] for r in (long, short)] == [3, 4]
-    assert (long.fields["group_id"], long.fields["env"]) == ("u", "gsm8k")
-    assert long.fields["ground_truth"] == "9"
-
-
-def test_the_last_step_closes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = V1(last=4)
-    trainer._log_rollout_data(queue(monkeypatch, []), {}, str(tmp_path))
+    long = {"prompt_ids": [5, 6], "response_ids": [8, 9, 1], "logprobs": [-0.1, -0.2, -0.3]}
+    long |= {"loss_mask": [1, 0, 1], "token_rewards": [0, 0, 1], "reward": 1, "policy_version": 3}
+    long |= {"step": 4, "group_id": "u", "env": "gsm8k", "ground_truth": "9"}
+    short = {"prompt_ids": [7], "response_ids": [10], "sampling_logprobs": [-0.41]}
+    short |= {"step": 4, "reward": 0.5, "policy_version": 4}
+    assert_rollouts(tmp_path, long, short)
     (file,) = tmp_path.glob("*.jsonl")
-    assert '"type":"close"' in file.read_text()
+    assert '"type":"close"' in file.read_text(), "the last step closes the file"
 
 
 def data_protos() -> list[Any]:
@@ -145,16 +134,11 @@ def test_v0_rollouts_are_cut_by_their_masks(tmp_path: Path, made: Any) -> None:
     non_tensors = {"uid": np.array(["u", "v"], dtype=object), "reward_model": truth}
     trainer = V0(last=4)
     trainer._log_rollout_data(made(tensors, non_tensors), {"acc": [1.0, 0.0]}, {}, str(tmp_path))
-    long, short = opened(tmp_path)
-    assert (long.prompt_ids, long.response_ids) == ([5, 6], [8, 9, 1])
-    assert (short.prompt_ids, short.response_ids) == ([7], [10])
-    assert long.tokens["logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
-    assert short.tokens["values"] == pytest.approx([0.4])
-    assert long.tokens["token_rewards"] == pytest.approx([-0.01, 0, 1])
-    assert [r.fields["reward"] for r in (long, short)] == [1, 0.5]
-    assert [r.fields["group_id"] for r in (long, short)] == ["u", "v"]
-    assert [r.fields["acc"] for r in (long, short)] == [1, 0]
-    assert short.fields["ground_truth"] == "3"
+    long = {"prompt_ids": [5, 6], "response_ids": [8, 9, 1], "logprobs": [-0.1, -0.2, -0.3]}
+    long |= {"token_rewards": [-0.01, 0, 1], "reward": 1, "group_id": "u", "acc": 1}
+    short = {"prompt_ids": [7], "response_ids": [10], "values": [0.4]}
+    short |= {"reward": 0.5, "group_id": "v", "acc": 0, "ground_truth": "3"}
+    assert_rollouts(tmp_path, long, short)
 
 
 def test_a_queue_without_the_batch_is_counted_and_does_not_raise(
