@@ -14,6 +14,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 PROJECT = Path(__file__).parents[2]
 if __name__ == "__main__":
@@ -23,7 +24,7 @@ from board import cli  # noqa: E402
 from board.cli.opened_runs import opened  # noqa: E402
 from board.index.discovery.discovered_runs import RunInfo, discover  # noqa: E402
 from board.query.narrowing import narrowed, splits_of  # noqa: E402
-from board.query.open_run import Run  # noqa: E402
+from board.query.open_run import Follower, Run  # noqa: E402
 
 FILE = Path(__file__).with_name("recorded_answers.json.gz")
 ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
@@ -43,6 +44,13 @@ def name_of(info: RunInfo) -> str:
 
 def answers(info: RunInfo, *, every: bool = True) -> dict[str, Any]:
     """Command -> what it prints as JSON, and its exit code; `every`: else of some of the commands."""
+    follower = Follower()
+    # The run is read once, not anew for each command.
+    with mock.patch("board.cli.opened_runs.Follower", lambda **_: follower):
+        return _answers(info, every)
+
+
+def _answers(info: RunInfo, every: bool) -> dict[str, Any]:
     run = opened(info)
     steps = sorted(run.counts)
     some = steps[:: max(len(steps) // _STEPS, 1)][:_STEPS]

@@ -13,15 +13,10 @@ from opened_logs import opened
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch = pytest.importorskip("torch")
-trl = pytest.importorskip("trl")
+# What trainers import takes 9 seconds: that is done in functions, by the one worker that needs it.
+pytest.importorskip("trl")
 
-from datasets import Dataset  # noqa: E402 - not there without TRL
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
-
-from exporters.alignment import check_alignment  # noqa: E402
-from exporters.trl import ExportGRPOTrainer, ExportRLOOTrainer  # noqa: E402
-from exporters.trl_rollouts import describe_rollouts, token_arrays, total_rewards  # noqa: E402
+from exporters.alignment import check_alignment  # noqa: E402 - not there without torch
 
 pytestmark = pytest.mark.filterwarnings(
     # Transformers warns of a renaming that its own and TRL's code has yet to follow.
@@ -49,7 +44,10 @@ class Run:
         return [line for line in self.lines if line["type"] == "sample"]
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -60,9 +58,23 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
 
 
+def trainers_of(name: str) -> tuple[Any, Any, Any]:
+    """Of "grpo" or "rloo": the trainer with the hook, TRL's own, and its settings."""
+    import trl
+
+    from exporters.trl import ExportGRPOTrainer, ExportRLOOTrainer
+
+    if name == "grpo":
+        return ExportGRPOTrainer, trl.GRPOTrainer, trl.GRPOConfig
+    return ExportRLOOTrainer, trl.RLOOTrainer, trl.RLOOConfig
+
+
 def new_trainer(
     folder: Path, trainer: Any, settings_type: Any, hooked: Any, **settings: Any
 ) -> Any:
+    from datasets import Dataset
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
     torch.manual_seed(0)
     pieces = tokenizer()
     sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
@@ -100,9 +112,10 @@ def new_trainer(
     )
 
 
-def train(
-    folder: Path, trainer: Any = ExportGRPOTrainer, config: Any = trl.GRPOConfig, **settings: Any
-) -> Run:
+def train(folder: Path, name: str = "grpo", **settings: Any) -> Run:
+    from transformers import Qwen2ForCausalLM
+
+    trainer, _, config = trainers_of(name)
     hooked = {"rollout_dir": str(folder / "run"), "rollout_run": {"name": "test"}}
     new_trainer(folder, trainer, config, hooked, **settings).train()
     (file,) = (folder / "run").glob("*.jsonl")
@@ -141,8 +154,7 @@ def rloo(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """RLOO with two micro batches a step, and two updates on each rollout."""
     return train(
         tmp_path_factory.mktemp("rloo"),
-        ExportRLOOTrainer,
-        trl.RLOOConfig,
+        "rloo",
         max_steps=4,
         gradient_accumulation_steps=2,
         num_iterations=2,
@@ -282,17 +294,11 @@ def test_the_run_is_described_without_paths(run: Run) -> None:
     assert str(run.folder.parent) not in text
 
 
-PAIRS = {
-    "grpo": (ExportGRPOTrainer, trl.GRPOTrainer, trl.GRPOConfig),
-    "rloo": (ExportRLOOTrainer, trl.RLOOTrainer, trl.RLOOConfig),
-}
-
-
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", ["grpo", "rloo"])
 def test_training_with_the_hook_has_the_losses_of_training_without(
     tmp_path: Path, name: str
 ) -> None:
-    hooked, plain, config = PAIRS[name]
+    hooked, plain, config = trainers_of(name)
     found = {}
     for kind, trainer, options in (
         ("on", hooked, {"rollout_dir": str(tmp_path / "rollouts")}),
@@ -360,6 +366,8 @@ def test_the_second_update_on_rloo_rollouts_has_moved_from_the_old_policy(rloo: 
 
 
 def test_total_reward_skips_parts_without_a_value() -> None:
+    from exporters.trl_rollouts import total_rewards
+
     nan = float("nan")
     parts = torch.tensor([[1.0, 2.0], [nan, 2.0], [nan, nan]])
     totals = total_rewards(parts, torch.tensor([1.0, 0.5])).tolist()
@@ -368,6 +376,8 @@ def test_total_reward_skips_parts_without_a_value() -> None:
 
 
 def test_a_conversation_is_kept_as_messages_and_as_text() -> None:
+    from exporters.trl_rollouts import describe_rollouts
+
     prompt = [{"role": "user", "content": "hi"}]
     completion = [{"role": "assistant", "content": "hello"}]
     (row,) = describe_rollouts(3, [5], 4, [prompt], [completion], [[7, 1]], {1})
@@ -377,6 +387,8 @@ def test_a_conversation_is_kept_as_messages_and_as_text() -> None:
 
 
 def test_what_trl_did_not_compute_is_not_recorded_as_zero() -> None:
+    from exporters.trl_rollouts import token_arrays
+
     mask = torch.tensor([[1, 1], [0, 0]])
     arrays = token_arrays({"completion_mask": mask}, torch.zeros(2, 2), None)
     assert set(arrays) == {"logprobs"}

@@ -15,8 +15,6 @@ from opened_logs import assert_rollouts
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from exporters.hooks.ms_swift import ExportGRPO  # noqa: E402 - not there without TRL
-
 
 @dataclass
 class Sample:
@@ -81,8 +79,10 @@ class Trainer:
         return torch.tensor(0.25), {}
 
 
-class ExportTrainer(ExportGRPO, Trainer):
-    pass
+def hooked(*given: Any) -> Any:
+    from exporters.hooks.ms_swift import ExportGRPO  # loads TRL, which takes seconds
+
+    return type("ExportTrainer", (ExportGRPO, Trainer), {})(*given)
 
 
 def samples(made: Any) -> list[Any]:
@@ -101,7 +101,7 @@ def samples(made: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("sample", "batch"), data_types())
 def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, batch: Any) -> None:
-    trainer = ExportTrainer()
+    trainer = hooked()
     trainer.rollout_dir = str(tmp_path)
     (boundaries,) = trainer.callbacks
     boundaries.on_train_begin(trainer.args, trainer.state, None)
@@ -126,7 +126,7 @@ def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, ba
 
 
 def test_with_sequence_parallelism_nothing_is_written(tmp_path: Path) -> None:
-    trainer = ExportTrainer()
+    trainer = hooked()
     trainer.rollout_dir = str(tmp_path)
     trainer.template.sequence_parallel_size = 2
     assert not trainer.open_rollouts().wants(1)

@@ -14,8 +14,6 @@ from opened_logs import assert_rollouts
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from exporters.hooks.unsloth import ExportGRPO  # noqa: E402 - not there without TRL
-
 
 class Trainer:
     """What of the GRPOTrainer the hook touches: one batch of two rollouts."""
@@ -62,15 +60,17 @@ class Trainer:
         return torch.tensor(0.5)
 
 
-class ExportTrainer(ExportGRPO, Trainer):
-    pass
+def hooked(*given: Any) -> Any:
+    from exporters.hooks.unsloth import ExportGRPO  # loads TRL, which takes seconds
+
+    return type("ExportTrainer", (ExportGRPO, Trainer), {})(*given)
 
 
 def train(folder: Path, monkeypatch: pytest.MonkeyPatch, with_old: bool) -> None:
     monkeypatch.setattr(
         "exporters.writer.describe_run", lambda *_: None
     )  # no tokenizer to describe
-    trainer = ExportTrainer(with_old)
+    trainer = hooked(with_old)
     trainer.rollout_dir = str(folder)
     (boundaries,) = trainer.callbacks
     boundaries.on_train_begin(trainer.args, trainer.state, None)
