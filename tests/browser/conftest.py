@@ -1,7 +1,7 @@
 """A real browser and a real server for the tests of this folder.
 
-`chromium` is one Playwright browser per session, `serve` starts a server and gives its address,
-`page` is a fresh page that fails its test when the page's own script throws.
+`serve` starts a server and gives its address, `page` is a page that is as good as new and fails its test
+when the page's own script throws.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 Serve = Callable[[Path | Sequence[str]], str]
 
@@ -62,22 +62,31 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def context(chromium: Browser) -> Iterator[BrowserContext]:
-    """One for all pages, so that only the first one loads and compiles Streamlit's scripts."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+def tab(chromium: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """One for all tests, and what its pages threw: in a new one Streamlit's scripts are compiled again,
+    which takes twice the time of a page.
+    """
+    context = chromium.new_context()
     context.set_default_timeout(_PATIENCE_MILLISECONDS)
-    yield context
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page, errors
     context.close()
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
+def page(tab: tuple[Page, list[str]]) -> Iterator[Page]:
     """A page of 1440 x 900 with a session of its own; an exception on the page fails the test."""
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page, errors = tab
+    page.goto("about:blank")
+    page.context.new_cdp_session(page).send("Page.resetNavigationHistory")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.emulate_media(color_scheme="light")
+    page.mouse.move(0, 0)
+    errors.clear()
     yield page
-    page.close()
+    page.evaluate("() => { try { sessionStorage.clear(); } catch {} }")  # a blank page has none
     assert errors == []
 
 

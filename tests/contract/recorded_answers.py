@@ -46,7 +46,7 @@ def answers(info: RunInfo, *, every: bool = True) -> dict[str, Any]:
     """Command -> what it prints as JSON, and its exit code; `every`: else of some of the commands."""
     follower = Follower()
     # The run is read once, not anew for each command.
-    with mock.patch("board.cli.opened_runs.Follower", lambda **_: follower):
+    with mock.patch("board.cli.opened_runs.Follower", return_value=follower):
         return _answers(info, every)
 
 
