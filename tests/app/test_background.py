@@ -28,7 +28,7 @@ def test_work_is_done_once_and_its_result_stays() -> None:
 def test_work_that_is_stopped_ends_at_its_next_report_and_can_be_started_again() -> None:
     go = threading.Event()
 
-    def work(report: Report[str]) -> str:
+    def work(report: Report) -> str:
         go.wait(10)
         report(1, 2)
         return "read"
@@ -46,7 +46,7 @@ def test_work_that_is_stopped_ends_at_its_next_report_and_can_be_started_again()
 def test_what_the_work_raises_is_raised_where_it_is_asked_for_and_tried_again() -> None:
     failures = [UnreadableError("gone")]
 
-    def work(report: Report[int]) -> int:
+    def work(report: Report) -> int:
         if failures:
             raise failures.pop()
         return 7

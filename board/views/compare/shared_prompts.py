@@ -11,7 +11,6 @@ from board.components.tiles import sparkline
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.shared import cache, page_parts, shortcuts, state
-from board.views.shared.answers import answer, answer_label, best_first
 from board.views.shared.text import counted, number, one_line, plain, where_they_differ
 
 _LINE_CHARACTERS: Final = 52
@@ -38,7 +37,7 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
     runs = tuple(own_runs[run.info.name] for run in runs)
     for run in runs:
         if not has_prompts(run):
-            missing = page_parts.not_recorded(run.columns, ("prompt", "reward"))
+            missing = f"Not recorded in this run: {page_parts.lacking('Prompts', run)}."
             st.caption(plain(f"{run.info.name}: {missing}", 300))
             return
     shared = cache.shared_prompts(runs[0], runs[1])
@@ -93,9 +92,6 @@ def _show_side(run: Run, key: int, side: int) -> None:
     elif len(known):
         st.metric("Reward, last", number(float(known[-1])))
     rollouts = cache.prompt_rollouts(run, key)
-    step = int(rollouts.steps.max())
-    order = best_first(rollouts, step)
+    order = page_parts.best_first(rollouts, int(rollouts.steps.max()))
     for place in dict.fromkeys((order[0], order[-1])):
-        index = int(rollouts.indices[place])
-        label = answer_label(step, index, float(rollouts.rewards[place]))
-        answer(run, step, index, label, width=_LINE_CHARACTERS)
+        page_parts.answer_to_prompt(run, rollouts, place, width=_LINE_CHARACTERS)

@@ -65,12 +65,11 @@ def toggle(info: RunInfo, root: str) -> None:
                 st.caption(f"changed {_since(info)} ago")
         st.toggle(
             "Live",
-            key="live",
+            **state.bound("live"),
             help="Checks every second whether the log grew, and redraws the page at most every "
             f"{_DRAW_SECONDS:g} s.",
             on_change=state.put,
             kwargs={"follow": True},
-            persist_state="session",
         )
 
 

@@ -130,10 +130,9 @@ def choose_folder() -> None:
     ):
         st.text_input(
             "Log folder",
-            key="root",
+            **state.bound("root"),
             placeholder=str(start_root()),
             help="A folder of runs inside the folder that the server was started on.",
-            persist_state="session",
         )
 
 
@@ -154,10 +153,9 @@ def _choose_run(folder: Discovery) -> RunInfo:
         name = st.selectbox(
             "Run",
             names,
-            key="run",
+            **state.bound("run"),
             format_func=lambda name: one_line(name, 200),
             on_change=step_choice.first_rollout,
-            persist_state="session",
         )
     return by_name[name or names[0]]
 

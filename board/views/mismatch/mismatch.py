@@ -16,13 +16,7 @@ from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.mismatch.over_steps import over_steps
 from board.views.mismatch.rule_bounds import show_rules
-from board.views.shared import (
-    cache,
-    page_parts,
-    shortcuts,
-    state,
-    tables,
-)
+from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.background import show_progress
 from board.views.shared.text import number, plain
 
@@ -50,10 +44,7 @@ _FIELDS: Final = {
     "reverse_k1": ("KL(trainer‖sampler), k1", "r d, nats: importance-weighted, the sampler drew"),
     "reverse_k3": ("KL(trainer‖sampler), k3", "r d - r + 1, nats: importance-weighted"),
     "multiplicative": ("mean exp|d|", "NeMo-RL token_mult_prob_error"),
-    "flipped_k3": (
-        "NeMo-RL policy_kl_error",
-        "exp(-d) - 1 + d, nats: NeMo-RL policy_kl_error",
-    ),
+    "flipped_k3": ("NeMo-RL policy_kl_error", "exp(-d) - 1 + d, nats: NeMo-RL policy_kl_error"),
     "chi2": (
         "χ²",
         "mean r² - 1: verl rollout_corr/chi2_token. It can be negative, because the mean of r in a "

@@ -29,10 +29,7 @@ from board.views.shared.background import BackgroundTask, scan_buttons, watch_sc
 from board.views.shared.text import plain
 
 _CLICK: Final = "Click a step to see its mismatch."
-_SIDES: Final[dict[Side, str]] = {
-    "high": "Above the upper bound",
-    "low": "Below the lower bound",
-}
+_SIDES: Final[dict[Side, str]] = {"high": "Above the upper bound", "low": "Below the lower bound"}
 
 
 def over_steps(run: Run) -> None:

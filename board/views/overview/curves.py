@@ -102,10 +102,9 @@ def choose_options(run: Run) -> CurveOptions:
         names = plain(", ".join(one.split or "" for one in others), 40)
         st.toggle(
             f"Show {names}",
-            key="overview_evals",
+            **state.bound("overview_evals"),
             help="Means of the other splits' rollouts, dotted, next to training's. A click on one "
             "opens its step in its own split.",
-            persist_state="session",
         )
     return CurveOptions(
         band=state.get("overview_band"),
@@ -123,20 +122,18 @@ def _choose_band() -> None:
         st.radio(
             "Band",
             list(_BANDS),
-            key="overview_band",
+            **state.bound("overview_band"),
             format_func=lambda name: _BANDS[name],
             help="How much the rollouts of a step vary: not the error of their mean. ± std ends at "
             "the smallest and the largest rollout.",
-            persist_state="session",
         )
         st.number_input(
             "Standard deviations",
             0.1,
             3.0,
             step=0.1,
-            key="overview_scale",
+            **state.bound("overview_scale"),
             disabled=state.get("overview_band") != "std",
-            persist_state="session",
         )
 
 
@@ -147,15 +144,13 @@ def _choose_scale() -> None:
     ):
         st.toggle(
             "Log scale",
-            key="overview_log",
+            **state.bound("overview_log"),
             help="Values of 0 or less can't be drawn on it; the chart says how many there are.",
-            persist_state="session",
         )
         st.toggle(
             "Start at zero",
-            key="overview_shift",
+            **state.bound("overview_shift"),
             help="Subtracts the first recorded mean from every curve.",
-            persist_state="session",
         )
 
 
@@ -164,9 +159,8 @@ def _choose_estimator() -> None:
         st.segmented_control(
             "KL estimator",
             list(KL),
-            key="overview_kl",
+            **state.bound("overview_kl"),
             required=True,
             help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
             "d = logprobs - ref_logprobs (Schulman 2020).",
-            persist_state="session",
         )

@@ -39,11 +39,10 @@ def choose_options(run: Run) -> CurveOptions:
         st.multiselect(
             "Curves",
             run.metrics,
-            key="overview_metrics",
+            **state.bound("overview_metrics"),
             placeholder="default",
             width=330,
             format_func=lambda name: one_line(rollout_metric(name).label),
-            persist_state="session",
         )
     smoothing = page_parts.smoothing()
     if "env" in run.columns:
@@ -192,9 +191,8 @@ def _table(run: Run) -> None:
 def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
     """The curves by environment, each environment alone, and the table of the step."""
     if "env" not in run.columns or not run.metrics:
-        needs, page = ("reward", "Step") if "env" in run.columns else ("env", "By environment")
-        missing = page_parts.not_recorded(run.columns, [needs])
-        st.info(f"{missing} {page_parts.how_to_record(page)}", icon=":material/public_off:")
+        lacks = "Step" if "env" in run.columns else "By environment"
+        page_parts.say_lacking(lacks, run, "public_off")
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
     counts = cache.by_environment(run, "step")

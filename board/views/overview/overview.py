@@ -142,11 +142,10 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
     """A field for an expression over the columns of the rollouts, and its curve."""
     st.text_input(
         "Own curve",
-        key="overview_expression",
+        **state.bound("overview_expression"),
         placeholder="an expression, e.g. rewards.correct - 0.1 * is_truncated",
         icon=":material/function:",
         help=plain(_EXPRESSION_HELP, 500),
-        persist_state="session",
     )
     text = str(state.get("overview_expression")).strip()
     if not text:
@@ -179,9 +178,8 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     if others:
         st.toggle(
             counted(len(others), "more curve"),
-            key="overview_more",
+            **state.bound("overview_more"),
             help=plain(", ".join(chart.metric.label for chart in others), 600),
-            persist_state="session",
         )
         if state.get("overview_more"):
             _draw(run, others, options, marks, key="curves_more")

@@ -12,7 +12,7 @@ import streamlit as st
 from board.query.open_run import Run
 from board.query.prompts import PromptRollouts
 from board.views.shared import state, step_choice, tables
-from board.views.shared.answers import answer, answer_label, best_first
+from board.views.shared.page_parts import answer_to_prompt, best_first
 from board.views.shared.text import visible_token
 
 _ACROSS: Final = 3
@@ -43,7 +43,7 @@ def show(run: Run, rollouts: PromptRollouts) -> None:
             with column:
                 order = best_first(rollouts, one)
                 for place in dict.fromkeys((order[0], order[-1])):
-                    _show_answer(run, rollouts, place)
+                    answer_to_prompt(run, rollouts, place, width=_LINE_CHARACTERS)
         return
     order = best_first(rollouts, step)
     starts = list(range(0, len(order), _MOST_ANSWERS))
@@ -52,7 +52,7 @@ def show(run: Run, rollouts: PromptRollouts) -> None:
     with st.grid(_ACROSS, gap="small"):
         for place in places:
             with st.container():
-                _show_answer(run, rollouts, place)
+                answer_to_prompt(run, rollouts, place, width=_LINE_CHARACTERS)
     if len(starts) > 1:
         first = starts[page] + 1
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -60,12 +60,6 @@ def show(run: Run, rollouts: PromptRollouts) -> None:
             st.caption(words, width="content")
             _move("arrow_back", "Previous answers", "prompts_first", starts, page - 1)
             _move("arrow_forward", "Next answers", "prompts_first", starts, page + 1)
-
-
-def _show_answer(run: Run, rollouts: PromptRollouts, place: int) -> None:
-    step, index = int(rollouts.steps[place]), int(rollouts.indices[place])
-    label = answer_label(step, index, float(rollouts.rewards[place]))
-    answer(run, step, index, label, width=_LINE_CHARACTERS)
 
 
 def _choose_step(seen: list[int]) -> int | None:

@@ -26,7 +26,7 @@ from board.views.shared import (
     state,
     tables,
 )
-from board.views.shared.answers import best_first
+from board.views.shared.page_parts import best_first
 from board.views.shared.text import plain, where_they_differ
 
 _MOST_PROMPTS: Final = 500
@@ -224,11 +224,7 @@ def _render() -> None:
     page_parts.header(run)
     prompts = cache.prompts_of(run)
     if prompts is None:
-        missing = page_parts.not_recorded(run.columns, ("prompt", "reward"))
-        st.info(
-            f"{missing} {page_parts.how_to_record('Prompts')}",
-            icon=":material/chat_error:",
-        )
+        page_parts.say_lacking("Prompts", run, "chat_error")
         return
     _show_cards(prompts)
     if not (prompts.steps > 1).any():

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeVar, cast
 
 import streamlit as st
 
@@ -17,7 +18,12 @@ from board.core.metrics.shares import percent
 from board.views.shared.text import plain
 
 Result = TypeVar("Result")
-Partial = TypeVar("Partial", contravariant=True)
+Item = TypeVar("Item")
+
+Report = Callable[..., None]
+"""What work calls with its units done, its units in all, and its result so far where it has one. Raises
+where the task was stopped.
+"""
 
 _UNSEEN_SECONDS: Final = 0.4
 """Work that ends within this time shows no progress bar: it would only flicker."""
@@ -30,22 +36,14 @@ class _StoppedError(Exception):
     pass
 
 
-class Report(Protocol[Partial]):
-    """What work calls with its units done, its units in all, and its result so far where it has one."""
-
-    def __call__(self, done: int, total: int, partial: Partial | None = None, /) -> None:
-        """Raises where the task was stopped."""
-        ...
-
-
 class BackgroundTask(Generic[Result]):
     """Work in a thread, which begins at `start`. Safe to read from any thread.
 
-    work: gets a Report; called again when a stopped task is started. result: None until the work has
-    ended. partial: the result that it reported last. error: what the work raised.
+    work: called again when a stopped task is started. result: None until the work has ended. partial:
+    the result that it reported last. error: what the work raised.
     """
 
-    def __init__(self, work: Callable[[Report[Result]], Result], total: int = 0) -> None:
+    def __init__(self, work: Callable[[Report], Result], total: int = 0) -> None:
         self.done, self.total = 0, total
         self.partial: Result | None = None
         self.result: Result | None = None
@@ -103,7 +101,7 @@ class BackgroundTask(Generic[Result]):
             self.error = error
         self.has_ended = True
 
-    def _report(self, done: int, total: int, partial: Result | None = None, /) -> None:
+    def _report(self, done: int, total: int, partial: Result | None = None) -> None:
         self.done, self.total = done, total
         if partial is not None:
             self.partial = partial
@@ -111,22 +109,15 @@ class BackgroundTask(Generic[Result]):
             raise _StoppedError
 
 
-class _OfStep(Protocol):
-    @property
-    def step(self) -> int: ...
-
-
-Item = TypeVar("Item", bound=_OfStep)
-
-
 def collect_by_step(items: Iterator[Item], total: int) -> BackgroundTask[list[Item]]:
     """A task that sorts items by step as they come; total: of steps. After a stop it continues."""
     collected: list[Item] = []
+    step_of = attrgetter("step")
 
-    def work(report: Report[list[Item]]) -> list[Item]:
+    def work(report: Report) -> list[Item]:
         for item in items:
-            insort(collected, item, key=lambda one: one.step)
-            report(len({one.step for one in collected}), total, [*collected])
+            insort(collected, item, key=step_of)
+            report(len({*map(step_of, collected)}), total, [*collected])
         return collected
 
     return BackgroundTask(work, total)
@@ -165,32 +156,24 @@ def show_progress(
     task.start()
     task.wait(_UNSEEN_SECONDS)
     if task.is_running:
-        _show_bar(task, label, key, describe)
+        row = st.empty()
+        with row.container(horizontal=True, vertical_alignment="center", gap="small"):
+            bar = st.progress(0.0, text=plain(label))
+            if key:
+                icon = ":material/stop_circle:"
+                st.button("Stop", icon=icon, key=f"stop_{key}", on_click=task.stop)
+        try:
+            while task.is_running:
+                task.wait(_POLL_SECONDS)
+                # Drawing is where Streamlit leaves this run of the script when somebody clicks.
+                share = min(task.done / task.total, 1.0) if task.total else 0.0
+                words = describe(task.done, task.total) if describe else percent(share)
+                bar.progress(share, text=f"{plain(label)}: {words}")
+        finally:
+            row.empty()
     if task.was_stopped:
         st.rerun()
     return task.finish()
-
-
-def _show_bar(
-    task: BackgroundTask[Result],
-    label: str,
-    key: str,
-    describe: Callable[[int, int], str] | None,
-) -> None:
-    row = st.empty()
-    with row.container(horizontal=True, vertical_alignment="center", gap="small"):
-        bar = st.progress(0.0, text=plain(label))
-        if key:
-            st.button("Stop", icon=":material/stop_circle:", key=f"stop_{key}", on_click=task.stop)
-    try:
-        while task.is_running:
-            task.wait(_POLL_SECONDS)
-            # Drawing is where Streamlit leaves this run of the script when somebody clicks.
-            share = min(task.done / task.total, 1.0) if task.total else 0.0
-            words = describe(task.done, task.total) if describe else percent(share)
-            bar.progress(share, text=f"{plain(label)}: {words}")
-    finally:
-        row.empty()
 
 
 def scan_buttons(
@@ -201,20 +184,19 @@ def scan_buttons(
     words: on the button that starts them. options: of both buttons.
     """
     waiting = [scan for scan in scans if not scan.has_ended]
-    if any(scan.is_running for scan in waiting):
-        icon, label, action = "stop", "Stop", BackgroundTask.stop
-    elif waiting:
-        icon, action = "play_arrow", BackgroundTask.start
-        label = "Continue" if any(scan.done for scan in waiting) else words
-    else:
+    if not waiting:
         return
+    if any(scan.is_running for scan in waiting):
+        name, icon, label, action = "stop", "stop", "Stop", BackgroundTask.stop
+    else:
+        name, icon, action = "start", "play_arrow", BackgroundTask.start
+        label = "Continue" if any(scan.done for scan in waiting) else words
 
     def act() -> None:
         for scan in waiting:
             action(scan)
 
-    key = f"{key}_{'stop' if icon == 'stop' else 'start'}"
-    st.button(label, icon=f":material/{icon}:", key=key, on_click=act, **options)
+    st.button(label, icon=f":material/{icon}:", key=f"{key}_{name}", on_click=act, **options)
 
 
 def watch_scans(scans: Sequence[BackgroundTask[Any]], draw: Callable[[], object]) -> None:

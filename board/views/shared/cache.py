@@ -31,7 +31,6 @@ from board.core.tokens.contributions import (
     TOKEN_SOURCES,
     Contributions,
     Headline,
-    RolloutShare,
     TypeShare,
     contributions_to,
     headline,
@@ -128,12 +127,6 @@ def vocabulary(name: str) -> Vocabulary:
     return load_vocabulary(name)
 
 
-def download_vocabulary(name: str) -> None:
-    """Fetches a tokenizer from the hub into the local cache. Raises BoardError."""
-    load_vocabulary(name, download=True)
-    vocabulary.clear()
-
-
 @_cached(32)
 def step_spans(run: Run, step: int) -> BackgroundTask[StepSpans]:
     """The range of each token metric over all rollouts of a step."""
@@ -152,8 +145,8 @@ def light_curve(
 ) -> LightCurve:
     """These columns over the run's steps, with points of other splits. among: see `together`."""
     others = [Evaluation(one.split or "", one.steps) for one in evaluations]
-    series = together(columns, among)
-    return light(curve(run.steps, series, options, dark=dark, evaluations=others))
+    lines = together(columns, among)
+    return light(curve(run.steps, lines, options, dark=dark, evaluations=others))
 
 
 @_cached(32, "Averaging over the rollouts …")
@@ -184,25 +177,19 @@ def environment_curve(
     run: Run, column: str, codes: tuple[int, ...], options: CurveOptions, *, alone: bool, dark: bool
 ) -> LightCurve:
     """Curves of these environments and of all; alone: a small chart of the first one."""
-    means = by_environment(run, column)
-    unit = rollout_metric(column).unit
-    places = curve_charts.colour_places(by_environment(run, "step"))
+    means, unit = by_environment(run, column), rollout_metric(column).unit
+    look = {"dark": dark, "places": curve_charts.colour_places(by_environment(run, "step"))}
     if alone:
-        drawn = curve_charts.small_multiple(
-            means, codes[0], unit, options, dark=dark, places=places
-        )
-    else:
-        drawn = curve_charts.overlaid(means, codes, unit, options, dark=dark, places=places)
-    return light(drawn)
+        return light(curve_charts.small_multiple(means, codes[0], unit, options, **look))
+    return light(curve_charts.overlaid(means, codes, unit, options, **look))
 
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """Rollouts, tokens and types that contribute to a column's mean at a step, largest first."""
+    """Tokens and kinds of tokens that contribute to a column's mean at a step, largest first."""
 
     contributions: Contributions
     headline: Headline | None
-    rollouts: list[RolloutShare]
     kinds: list[TypeShare]
 
 
@@ -211,13 +198,13 @@ def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTa
     """What carries a column of tokens at a step; None where the step has no values. Raises BoardError."""
     known = vocabulary(tokenizer) if tokenizer else None
 
-    def work(report: Report[Spike | None]) -> Spike | None:
+    def work(report: Report) -> Spike | None:
         metric, _ = TOKEN_SOURCES[column]
         tokens = read_step(run, step, ReadTokens.of_metric(metric), None, known, report)
         if metric not in tokens.metric_names:
             return None
         parts = contributions_to(tokens, column)
-        return Spike(parts, headline(parts), parts.top_rollouts(), parts.by("kind"))
+        return Spike(parts, headline(parts), parts.by("kind"))
 
     return BackgroundTask(work)
 
@@ -267,7 +254,7 @@ def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
 @_cached(16, on_release=BackgroundTask.stop)
 def watched(run: Run, text: str, by: str, *, regex: bool) -> BackgroundTask[list[words.Watched]]:
     """The search for a pattern through all steps."""
-    steps = [int(step) for step in run.steps["step"]]
+    steps = run.steps["step"].tolist()
     pattern = compiled(text, regex=regex)
     return collect_by_step(words.watch(run, pattern, by, coarse_to_fine(steps)), len(steps))
 
@@ -300,5 +287,5 @@ def step_mismatch(run: Run, step: int) -> BackgroundTask[mismatch.StepMismatch]:
 @_cached(4, on_release=BackgroundTask.stop)
 def mismatch_scan(run: Run) -> BackgroundTask[list[mismatch.StepMismatch]]:
     """Sampler against trainer at all steps, by their tokens."""
-    steps = [int(step) for step in run.steps["step"]]
+    steps = run.steps["step"].tolist()
     return collect_by_step(mismatch.mismatch_by_step(run, coarse_to_fine(steps)), len(steps))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,27 +17,31 @@ from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run, reader_titles
+from board.query.prompts import PromptRollouts
 from board.views.shared import cache, run_options, state, step_choice
-from board.views.shared.text import one_line, plain
+from board.views.shared.text import number, one_line, plain
 
-_NEEDS: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
-    "Step": ({"reward": "reward"}, "Pass rewards= to RolloutExporter.log."),
+_NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
+    "Step": (("reward",), "Pass rewards= to RolloutExporter.log."),
     "Prompts": (
-        {"prompt": "prompt", "reward": "reward"},
+        ("prompt", "reward"),
         "Pass prompt_ids= (or the texts of the prompts) and rewards= to RolloutExporter.log.",
     ),
     "Groups": (
-        {"group_id": "group_id", "reward": "reward"},
+        ("group_id", "reward"),
         'Pass rewards= and meta={"group_id": ...} to RolloutExporter.log.',
     ),
-    "By environment": ({"env": "env"}, 'Pass meta={"env": ...} to RolloutExporter.log.'),
+    "By environment": (("env",), 'Pass meta={"env": ...} to RolloutExporter.log.'),
     "Mismatch": (
-        {"mismatch_kl_mean": "sampling_logprobs"},
+        ("mismatch_kl_mean",),
         "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs= "
         "to RolloutExporter.log.",
     ),
 }
-"""Page -> columns of rollouts that it needs, with what to record for them; and how to record it."""
+"""Page -> columns of rollouts that it needs; and how to record them."""
+_RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs"}
+_TEXT_PIXELS: Final = 190
+_LINE_PIXELS: Final = 24
 
 
 def run(page: st.Page) -> None:
@@ -51,10 +56,10 @@ def run(page: st.Page) -> None:
 
 def lacking(title: str, run: Run) -> str:
     """What a page needs and the run does not hold, as names; empty where it holds all."""
-    columns, _ = _NEEDS.get(title, ({}, ""))
+    columns, _ = _NEEDS.get(title, ((), ""))
     if title == "Step" and run.metrics:  # any number of a step is enough
         return ""
-    return ", ".join(words for column, words in columns.items() if column not in run.columns)
+    return ", ".join(_RECORDED_AS.get(one, one) for one in columns if one not in run.columns)
 
 
 def how_to_record(title: str) -> str:
@@ -62,10 +67,11 @@ def how_to_record(title: str) -> str:
     return _NEEDS[title][1]
 
 
-def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:
-    """What of `needs` a run lacks, as one line; empty where it has all."""
-    missing = [name for name in needs if name not in columns]
-    return f"Not recorded in this run: {', '.join(missing)}." if missing else ""
+def say_lacking(title: str, run: Run, icon: str) -> None:
+    """The page where the run does not hold what it needs: what that is, and how to record it."""
+    names = lacking(title, run)
+    words = f"Not recorded in this run: {names}. " if names else ""
+    st.info(f"{words}{how_to_record(title)}", icon=f":material/{icon}:")
 
 
 def dark() -> bool:
@@ -198,11 +204,10 @@ def segments(
     st.segmented_control(
         label,
         [*(words if offered is None else offered)],
-        key=key,
+        **state.bound(key),
         required=True,
         format_func=words.__getitem__,
         label_visibility="collapsed",
-        persist_state="session",
         **options,
     )
     return str(state.get(key))
@@ -219,10 +224,9 @@ def menu(
     st.selectbox(
         label,
         [*offered],
-        key=key,
+        **state.bound(key),
         format_func=words,
         label_visibility="collapsed",
-        persist_state="session",
         **options,
     )
     return state.get(key)
@@ -240,10 +244,60 @@ def smoothing() -> float:
             0.0,
             0.99,
             step=0.01,
-            key="smooth",
+            **state.bound("smooth"),
             width=220,
             help="Exponential moving average: each step keeps this share of the one before. The "
             "recorded values stay visible, faint. All pages share it.",
-            persist_state="session",
         )
     return float(state.get("smooth"))
+
+
+def answer(run: Run, step: int, index: int, label: str, *, width: int, note: str = "") -> None:
+    """A button that opens a rollout of a run, and below it what the rollout answered.
+
+    width: characters that fit in a line. note: words between the two.
+    """
+    with st.container(gap=None):
+        if st.button(
+            plain(label),
+            key=f"answer_{run.info.name}_{step}_{index}",
+            type="tertiary",
+            help="Open the rollout",
+        ):
+            state.go("rollouts", run=run.info.name, step=step, index=index, token=None)
+        if note:
+            st.caption(plain(note))
+    try:
+        opened = cache.rollout(run, step, index, str(state.get("tokenizer")))
+    except BoardError as error:
+        st.caption(plain(error, 200))
+        return
+    if opened.response_text:
+        text_box(opened.response_text, width=width)
+    else:
+        is_empty = "response" in opened.record.texts
+        st.caption(
+            "The response is empty." if is_empty else "No text of this response is recorded."
+        )
+
+
+def answer_to_prompt(run: Run, rollouts: PromptRollouts, place: int, *, width: int) -> None:
+    """One of the answers to a prompt, which may be of several steps."""
+    step, index = int(rollouts.steps[place]), int(rollouts.indices[place])
+    label = f"step {step} · rollout {index} · reward {number(float(rollouts.rewards[place]))}"
+    answer(run, step, index, label, width=width)
+
+
+def best_first(rollouts: PromptRollouts, step: int) -> list[int]:
+    """Places of a prompt's rollouts of a step by their reward, those without one last."""
+    places = np.flatnonzero(rollouts.steps == step)
+    rewards = rollouts.rewards[places]
+    order = np.argsort(np.where(np.isfinite(rewards), -rewards, np.inf), kind="stable")
+    return places[order].tolist()
+
+
+def text_box(text: str, *, width: int, most_pixels: int = _TEXT_PIXELS) -> None:
+    """A text of a log as it is, in a box that scrolls where the text is long."""
+    lines = sum(1 + len(line) // width for line in text.split("\n"))
+    height = "content" if _LINE_PIXELS * lines < most_pixels else most_pixels
+    st.code(text, language=None, wrap_lines=True, height=height)

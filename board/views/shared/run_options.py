@@ -49,33 +49,29 @@ def _reading_fields() -> None:
     st.markdown("**Reading the log**")
     st.text_input(
         "Padding tokens",
-        key="pads",
+        **state.bound("pads"),
         help="Tokens, separated by commas, that are removed from both ends of a response together with "
         "their values, so that they add neither length nor KL. Empty: nothing is removed.",
-        persist_state="session",
     )
     st.text_input(
         "End of the system prompt",
-        key="sysend",
+        **state.bound("sysend"),
         placeholder="the whole prompt is shown",
         help="The prompt is shown from after the first occurrence of this text.",
-        persist_state="session",
     )
     st.text_input(
         "Reasoning tags",
-        key="think",
+        **state.bound("think"),
         placeholder=", ".join(f"<{name}>" for name in THINK_TAGS),
         help="Names of tags, separated by commas: text between such a tag and its end folds in the "
         "reader. Empty: the usual ones.",
-        persist_state="session",
     )
     st.number_input(
         "Maximum rollouts per step",
         min_value=0,
         max_value=state.LARGEST_COUNT,
-        key="cap",
+        **state.bound("cap"),
         help="Tables and curves use only the first rollouts of each step. 0: all.",
-        persist_state="session",
     )
 
 
@@ -110,10 +106,9 @@ def choose_tokenizer(run: Run) -> str:
     with st.sidebar:
         st.text_input(
             "Tokenizer",
-            key="tokenizer",
+            **state.bound("tokenizer"),
             placeholder=named or "a folder, or a name in the local cache",
             help="Decodes token ids. Found on this machine only, and no code of its is run.",
-            persist_state="session",
         )
         chosen = str(state.get("tokenizer")).strip()
         name = chosen or named or ""
@@ -170,12 +165,11 @@ def choose_split(run: Run) -> None:
     widget(
         "Split",
         offered,
-        key="split",
+        **state.bound("split"),
         format_func=label,
         help="Curves, tables, groups and findings are of these rollouts alone; those that name no split "
         "are training's. Log health is of the whole log.",
         on_change=step_choice.first_rollout,
-        persist_state="session",
         **({"required": True} if with_buttons else {}),
     )
     st.caption(_other_splits(counts, splits.meant(chosen) if chosen else names[0]))
@@ -199,10 +193,9 @@ def choose_environments(run: Run) -> None:
         st.multiselect(
             "Environments",
             names,
-            key="env",
+            **state.bound("env"),
             placeholder="all",
             format_func=one_line,
             help="Curves, tables and tokens use these environments only; Findings, Log health and an "
             "open rollout use all of them.",
-            persist_state="session",
         )

@@ -10,10 +10,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-_EVERYWHERE: Final = (
-    ("← →", "previous or next step"),
-    ("?", "this help"),
-)
+_EVERYWHERE: Final = (("← →", "previous or next step"), ("?", "this help"))
 _READER: Final = (
     ("[ ]", "previous or next turn"),
     ("n p", "next or previous match of the search, else peak of the metric"),

@@ -43,35 +43,39 @@ class Choice:
     old_name: str = ""
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("not a whole number") from None
+def _parser(parse: Callable[[str], Any], wrong: str) -> Callable[[str], Any]:
+    """Parses a value. wrong: what is said of others, NaN among them."""
+
+    def parse_or_say(text: str) -> Any:
+        try:
+            value = parse(text)
+        except ValueError:
+            value = math.nan
+        if value != value:
+            raise ValueError(wrong)
+        return value
+
+    return parse_or_say
 
 
-def _count(text: str) -> int:
-    value = _whole(text)
-    if not 0 <= value <= LARGEST_COUNT:
-        raise ValueError(f"not between 0 and {LARGEST_COUNT}")
-    return value
+_whole: Final = _parser(int, "not a whole number")
+_number: Final = _parser(float, "not a number")
+_prompt_key: Final = _parser(
+    lambda text: written_key(key_from(text)), "not the key of a prompt, 16 hexadecimal digits"
+)
 
 
-def _prompt_key(text: str) -> str:
-    try:
-        return written_key(key_from(text))
-    except ValueError:
-        raise ValueError("not the key of a prompt, 16 hexadecimal digits") from None
+def _between(parse: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
+    def parse_within(text: str) -> Any:
+        value = parse(text)
+        if not low <= value <= high:
+            raise ValueError(f"not between {low} and {high}")
+        return value
+
+    return parse_within
 
 
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise ValueError("not a number")
-    return value
+_count: Final = _between(_whole, 0, LARGEST_COUNT)
 
 
 def _listed(text: str) -> list[str]:
@@ -102,11 +106,10 @@ def _bounds(text: str) -> dict[str, tuple[float, float]]:
 
 
 def _bounds_text(bounds: Mapping[str, tuple[float, float]]) -> str:
-    limits = {
-        name: ["" if math.isinf(end) else repr(end) for end in ends]
-        for name, ends in bounds.items()
-    }
-    return _list_text([f"{name}:{low}..{high}" for name, (low, high) in limits.items()])
+    def end(value: float) -> str:
+        return "" if math.isinf(value) else repr(value)
+
+    return _list_text([f"{name}:{end(low)}..{end(high)}" for name, (low, high) in bounds.items()])
 
 
 def _shifts(text: str) -> dict[str, int]:
@@ -150,16 +153,6 @@ def _list_choice(old_name: str = "") -> Choice:
     return Choice([], _listed, _list_text, old_name)
 
 
-def _decimal_choice(default: float, low: float, high: float, old_name: str = "") -> Choice:
-    def parse(text: str) -> float:
-        value = _number(text)
-        if not low <= value <= high:
-            raise ValueError(f"not between {low:g} and {high:g}")
-        return value
-
-    return Choice(default, parse, "{:g}".format, old_name)
-
-
 _RANGE: Final = Choice(None, _range, "{0[0]}-{0[1]}".format)
 CHOICES: Final[Mapping[str, Choice]] = {
     # what is shown, on every page
@@ -178,12 +171,12 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "think": Choice(""),
     "tokenizer": Choice(""),
     # all pages with curves
-    "smooth": _decimal_choice(0.0, 0.0, 0.99),
+    "smooth": Choice(0.0, _between(_number, 0, 0.99), "{:g}".format),
     "steps": _RANGE,
     # Overview
     "overview_kl": _one_of("k1", "k2", "k3", default="k3", old_name="kl"),
     "overview_band": _one_of("std", "quantiles", "minmax", "none", old_name="band"),
-    "overview_scale": _decimal_choice(1.0, 0.1, 3.0, "scale"),
+    "overview_scale": Choice(1.0, _between(_number, 0.1, 3), "{:g}".format, "scale"),
     "overview_shift": _flag_choice("shift"),
     "overview_log": _flag_choice("log"),
     "overview_more": _flag_choice("more"),
@@ -257,6 +250,11 @@ CHOICES: Final[Mapping[str, Choice]] = {
 def get(name: str) -> Any:
     """The chosen value, or the default."""
     return st.session_state.get(name, CHOICES[name].default)
+
+
+def bound(name: str) -> dict[str, Any]:
+    """What binds a widget to a choice, also on pages that do not draw the widget."""
+    return {"key": name, "persist_state": "session"}
 
 
 def put(**values: Any) -> None:

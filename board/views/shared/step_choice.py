@@ -15,25 +15,6 @@ _TYPED: Final = "_step_typed"
 _SWITCH: Final = "_following"
 _LAST_VIEW: Final = "_last_view"
 _OPENS_FIRST: Final = "_opens_first"
-# One box of four buttons and a field, without the field's own buttons and the names of keys, for which
-# the sidebar has no room: the help of the pages lists them.
-_STYLE: Final = """<style>
-.st-key-step_row {
-  --line: 1px solid var(--st-border-color, rgb(128 140 170 / 35%));
-  gap: 0;
-  flex-wrap: nowrap;
-  overflow: hidden;
-  border: var(--line);
-  border-radius: 0.5rem;
-}
-.st-key-step_row > div + div { border-left: var(--line); }
-.st-key-step_row > .st-key-_step_typed { flex: 1; min-width: 0; }
-.st-key-step_row button { min-width: 2.3rem; padding-inline: 0; border: 0; border-radius: 0; }
-.st-key-step_row [data-testid="stNumberInputContainer"] { border: 0; border-radius: 0; }
-.st-key-step_row input { padding-inline: 0.25rem; font-weight: 600; text-align: center; }
-.st-key-step_row kbd,
-.st-key-step_row [data-testid="stNumberInputContainer"] > div { display: none; }
-</style>"""
 
 
 class _View(NamedTuple):
@@ -47,17 +28,16 @@ class _View(NamedTuple):
 
 def choose(run: Run) -> None:
     """A field for the step between the buttons to its neighbours, and the switch that follows the log."""
-    steps = _steps_of(run)
+    steps = run.steps["step"].tolist()
     step = settle(run.info.name, steps)
-    st.html(_STYLE)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.markdown("Step", width="stretch")
         ends = f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else "1 step"
         st.caption(ends, width="content")
     at = steps.index(step)
     with st.container(key="step_row", horizontal=True, gap=None):
-        _button("first_page", "First step", steps, at, 0)
-        _button("chevron_left", "Previous step", steps, at, at - 1, "Left")
+        _button("first_page", "First step", steps, 0)
+        _button("chevron_left", "Previous step", steps, at - 1, shortcut="Left")
         # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
         st.session_state[_TYPED] = step
         st.number_input(
@@ -69,8 +49,8 @@ def choose(run: Run) -> None:
             on_change=_go_to_typed,
             args=(steps, step),
         )
-        _button("chevron_right", "Next step", steps, at, at + 1, "Right")
-        _button("last_page", "Newest step", steps, at, len(steps) - 1)
+        _button("chevron_right", "Next step", steps, at + 1, shortcut="Right")
+        _button("last_page", "Newest step", steps, len(steps) - 1)
     st.session_state[_SWITCH] = _is_following()
     st.toggle(
         "Following the newest step" if _is_following() else "Follow the newest step",
@@ -83,14 +63,15 @@ def choose(run: Run) -> None:
 
 def in_title(run: Run) -> None:
     """The step beside the run's name, with buttons to its neighbours for when the sidebar is closed."""
-    steps, step = _steps_of(run), state.get("step")
+    steps, step = run.steps["step"].tolist(), state.get("step")
     with st.container(key="title_step", horizontal=True, gap="xsmall", width="content"):
-        if step in steps:
-            at = steps.index(step)
-            _button("chevron_left", "Previous step", steps, at, at - 1, where="title")
+        if step not in steps:
+            st.badge(f"step {step}", color="blue")
+            return
+        at = steps.index(step)
+        _button("chevron_left", "Previous step", steps, at - 1, row="title")
         st.badge(f"step {step}", color="blue")
-        if step in steps:
-            _button("chevron_right", "Next step", steps, at, at + 1, where="title")
+        _button("chevron_right", "Next step", steps, at + 1, row="title")
 
 
 def settle(run: str, steps: Sequence[int]) -> int:
@@ -105,13 +86,13 @@ def settle(run: str, steps: Sequence[int]) -> int:
         state.put(follow=True)
     before: _View | None = st.session_state.get(_LAST_VIEW)
     if before is not None and before.run != run:
-        if step not in steps or (before.is_newest and step == before.place[0]):
-            state.put(step=newest, index=None, token=None, zoom=None)
-    elif _is_following():
-        if before is not None and before.is_following and before.place != _place():
+        moves = step not in steps or (before.is_newest and step == before.place[0])
+    else:
+        if _is_following() and before and before.is_following and before.place != _place():
             state.put(follow=False)
-        elif step != newest:
-            state.put(step=newest, index=None, token=None, zoom=None)
+        moves = _is_following() and step != newest
+    if moves:
+        state.put(step=newest, index=None, token=None, zoom=None)
     step = int(state.ensure("step", steps, newest))
     st.session_state[_LAST_VIEW] = _View(run, _place(), step == newest, _is_following())
     return step
@@ -156,17 +137,13 @@ def opens_first() -> bool:
     return st.session_state.pop(_OPENS_FIRST, None) == state.pulls()
 
 
-def _steps_of(run: Run) -> list[int]:
-    return [int(step) for step in run.steps["step"]]
-
-
 def _is_following() -> bool:
     return bool(state.get("live") and state.get("follow"))
 
 
 def _switch_following() -> None:
     is_on = bool(st.session_state[_SWITCH])
-    state.put(follow=True, live=True) if is_on else state.put(follow=False)
+    state.put(follow=is_on, live=is_on or state.get("live"))
 
 
 def _place() -> tuple[Any, ...]:
@@ -190,18 +167,20 @@ def _button(
     icon: str,
     text: str,
     steps: Sequence[int],
-    at: int,
     target: int,
+    *,
     shortcut: str | None = None,
-    where: str = "step",
+    row: str = "step",
 ) -> None:
+    """target: the place in `steps` of the step that the button leads to."""
+    leads = 0 <= target < len(steps) and steps[target] != state.get("step")
     st.button(
         "",
         icon=f":material/{icon}:",
         help=text,
-        key=f"{where}_{icon}",
+        key=f"{row}_{icon}",
         shortcut=shortcut,
-        disabled=target == at or not 0 <= target < len(steps),
+        disabled=not leads,
         on_click=_go_to,
-        args=(steps[min(max(target, 0), len(steps) - 1)],),
+        args=(steps[target] if leads else None,),
     )

@@ -24,14 +24,8 @@ from board.errors import BoardError
 from board.query.groups import RunGroups, StepFit, StepRollouts, group_names, step_grid
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.shared import (
-    cache,
-    page_parts,
-    shortcuts,
-    state,
-    tables,
-)
-from board.views.shared.answers import answer, text_box
+from board.views.shared import cache, page_parts, shortcuts, state, tables
+from board.views.shared.page_parts import answer, text_box
 from board.views.shared.text import number, one_line, plain
 
 _CHOSEN: Final = "_group_chosen"
@@ -299,11 +293,7 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
         st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
         st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps checked"))
         figure = recorded_against_expected(
-            rollouts.advantages,
-            fit.expected,
-            fit.differs,
-            rollouts.indices,
-            dark=page_parts.dark(),
+            rollouts.advantages, fit.expected, fit.differs, rollouts.indices, dark=page_parts.dark()
         )
         page_parts.clickable(figure, key="advantages", field="customdata", on_pick=_open_rollout)
     with right:
@@ -344,11 +334,7 @@ def show(run: Run, step: int) -> None:
     """Counts, the grid of groups and rollouts, one group side by side, curves and advantages."""
     groups = cache.groups_of(run)
     if groups is None:
-        missing = page_parts.not_recorded(run.columns, ("group_id", "reward"))
-        st.info(
-            f"{missing} {page_parts.how_to_record('Groups')}",
-            icon=":material/grid_off:",
-        )
+        page_parts.say_lacking("Groups", run, "grid_off")
         return
     fit = _fit_of(run, step)
     _show_cards(groups, fit, step)

@@ -165,10 +165,9 @@ def _choose_metric(run: Run, step: int) -> str | None:
         st.selectbox(
             "Metric",
             offered,
-            key="step_metric",
+            **state.bound("step_metric"),
             format_func=lambda name: one_line(rollout_metric(name).label),
             width=330,
-            persist_state="session",
         )
         shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
         metric = rollout_metric(column)
