@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +63,7 @@ def toggle(info: RunInfo, root: str) -> None:
             if state.get("live"):
                 _watch(info, root)
             else:
-                st.caption(f"changed {_since(info)} ago")
+                st.caption(f"changed {ago(_age_seconds(info))} ago")
         st.toggle(
             "Live",
             **state.bound("live"),
@@ -77,8 +78,9 @@ def toggle(info: RunInfo, root: str) -> None:
 def _watch(info: RunInfo, root: str) -> None:
     """Says how long ago the log changed, and draws the page again when it changes."""
     with st.empty():
-        is_new = time.time() - _changed_at(info) < _QUIET_SECONDS
-        st.caption(f"{':green[●]' if is_new else ':gray[●]'} changed {_since(info)} ago")
+        age = _age_seconds(info)
+        colour = "green" if age < _QUIET_SECONDS else "gray"
+        st.caption(f":{colour}[●] changed {ago(age)} ago")
     try:
         has_grown = has_news(info, root)
     except BoardError as error:
@@ -124,20 +126,13 @@ def _has_changed(file: LogFile) -> bool:
     return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
-def _changed_at(info: RunInfo) -> float:
-    """Unix seconds of the last change of a file; of a store, as its listing had it."""
-    return info.mtime if is_remote(info) else max(map(_written_at, info.files), default=info.mtime)
-
-
-def _written_at(file: LogFile) -> float:
-    try:
-        return file.path.stat().st_mtime
-    except OSError:
-        return file.mtime_ns / 1e9
-
-
-def _since(info: RunInfo) -> str:
-    return ago(max(time.time() - _changed_at(info), 0.0))
+def _age_seconds(info: RunInfo) -> float:
+    """Since the last change of a file; of a store, as its listing had it."""
+    changed = [info.mtime]
+    for file in () if is_remote(info) else info.files:
+        with suppress(OSError):
+            changed.append(file.path.stat().st_mtime)
+    return max(time.time() - max(changed), 0.0)
 
 
 def wait_for_first_file(
@@ -149,12 +144,8 @@ def wait_for_first_file(
     """
     _waiting_heading(str(root))
     if gone := st.query_params.get("run"):
-        st.warning(
-            plain(
-                f"{gone} is not in this folder. If it was, its files were moved or deleted.", 300
-            ),
-            icon=":material/folder_off:",
-        )
+        words = f"{gone} is not in this folder. If it was, its files were moved or deleted."
+        st.warning(plain(words, 300), icon=":material/folder_off:")
     if is_missing:
         st.caption("The folder does not exist yet. The exporter makes it.")
     st.caption(

@@ -163,7 +163,7 @@ def _table(run: Run) -> None:
     labelled = frame.assign(env=frame["env"].where(frame["scope"] == "env", ALL))
     shares = ["without_gradient", *(n for n in names if rollout_metric(n).unit == "share")]
     st.markdown(f"#### Step {step}")
-    clicked = tables.clicked_row(
+    clicked = tables.draw(
         tables.written(tables.without_empty(labelled), shares),
         {
             "scope": None,  # not shown

@@ -6,19 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 import streamlit as st
 
-from board.charts.curve_data import CurveOptions
-from board.charts.palette import EVALUATIONS, colour, dash
+from board.charts.curve_data import CurveOptions, mean_column, together
+from board.charts.curves import last_means
+from board.charts.palette import EVALUATIONS, colour, colour_key, dash
 from board.components.curve_grid import Card, Click, LineName, Mark, curve_bar
-from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
+from board.components.tiles import Tile, Tone, tiles
+from board.core.metrics.definitions import (
+    REWARD_PART,
+    ROLLOUT_METRICS,
+    Metric,
+    base_name,
+    rollout_metric,
+)
+from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
 from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.overview import curves, environments, tiles
+from board.views.overview import curves, environments
 from board.views.shared import cache, known_findings, page_parts, state
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, number, one_line, plain
 
 _PER_STEP: Final = "zero_std_group_fraction"
 _MAIN: Final = (
@@ -46,6 +56,13 @@ _EXPRESSION_HELP: Final = (
     'col("odd name"). A comparison is 1 or 0, so its mean is a share. Texts are whole. Missing values '
     "stay missing."
 )
+_MOST_TILES: Final = 6
+_MOST_PARTS: Final = 2
+_REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
+_USUAL: Final = ("response_tokens", "response_chars", "is_truncated", "entropy_mean", "reward_gap")
+_MOST_PARTS_DRAWN: Final = 7
+"""More colours can't be told apart."""
+_COMPARED_STEPS: Final = 2 * WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,94 @@ class _Chart:
     words: str = ""
 
 
+def _caption(run: Run) -> str:
+    """What the tiles compare, said once for all of them."""
+    steps = run.steps["step"].to_numpy(np.int64)
+    until = int(state.get("step"))
+    window = window_of(steps, until)
+    if not len(window):
+        return ""
+    if len(window) > 1:
+        words = f"Mean of the last {len(window)} steps ({window[0]}–{window[-1]})"
+    else:
+        words = f"Mean of step {window[0]}"
+    if len(steps) == 1:
+        return f"{words}."
+    if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
+        return f"{words}. The change is shown from {_COMPARED_STEPS} steps on."
+    return f"{words}, and its change from the {WINDOW} before. Grey: within {ERRORS:g} standard errors."
+
+
+def _show_tiles(run: Run, kl: str) -> None:
+    """Draws a tile for each of the first columns that are recorded: the reward, its parts, and others."""
+    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:_MOST_PARTS]
+    columns = [name for name in ("reward", *parts, kl, *_USUAL) if name in run.columns]
+    chart_colours = {one.stem: one.colour for one in together(_reward_columns(run))}
+    row: list[Tile] = []
+    for column in columns[:_MOST_TILES]:
+        stem = base_name(column)
+        key = chart_colours.get(stem, colour_key(stem))
+        row.append(_tile(run, rollout_metric(column), colour(key, dark=page_parts.dark())))
+    if row:
+        tiles(row, key="tiles")
+
+
+def _reward_columns(run: Run) -> tuple[str, ...]:
+    """The columns of the chart of rewards: totals first, then their parts."""
+    totals = (name for name in _REWARDS if name in run.columns)
+    parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
+    return (*totals, *parts[:_MOST_PARTS_DRAWN])
+
+
+def _tile(run: Run, metric: Metric, ink: str) -> Tile:
+    stem, step = base_name(metric.name), int(state.get("step"))
+    steps = run.steps["step"].to_numpy(np.int64)
+    values = mean_column(run.steps, stem)
+    now = Recent(None) if values is None else recent(steps, values, step)
+    if metric.name.startswith(REWARD_PART):
+        label, unit = metric.name.removeprefix(REWARD_PART), "part"
+    else:
+        has_unit = metric.unit not in ("", "share") and metric.unit not in metric.label
+        label, unit = metric.label, metric.unit if has_unit else ""
+    is_enough = int(np.count_nonzero(steps <= step)) >= _COMPARED_STEPS
+    change, note = _change(now, metric.unit, is_enough=is_enough)
+    return Tile(
+        one_line(label, 60),
+        one_line(unit, 20),
+        number(now.mean, metric.unit),
+        change,
+        note,
+        _tone(metric, now),
+        last_means(run.steps, stem, step),
+        ink,
+        one_line(f"{metric.label}: {metric.formula}", 600),
+    )
+
+
+def _change(now: Recent, unit: str, *, is_enough: bool) -> tuple[str, str]:
+    """The change in words, and a note on it. A share that goes from 10 to 15 % grows by 5 points."""
+
+    def size(value: float) -> str:
+        return f"{100 * abs(value):.1f} points" if unit == "share" else f"{abs(value):.2g}"
+
+    if now.mean is None:
+        return "", ""
+    if now.change is None or now.error is None:
+        return "", "not enough values" if is_enough else ""
+    if now.change == 0:
+        return "", "no change"
+    sign = "−" if now.change < 0 else "+"
+    return f"{sign}{size(now.change)}", f"± {size(now.error)}"
+
+
+def _tone(metric: Metric, now: Recent) -> Tone:
+    if not now.change or now.is_noise:
+        return "none"
+    if metric.better == "neither":
+        return "change"
+    return "good" if (now.change > 0) == (metric.better == "up") else "bad"
+
+
 def _has(run: Run, column: str) -> bool:
     if column == _PER_STEP:  # groups of one rollout each have none
         return column in run.steps and bool(run.steps[column].notna().any())
@@ -66,7 +171,7 @@ def _has(run: Run, column: str) -> bool:
 def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
     """The charts that say how a run goes, what only this run logs included; and the others."""
     parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
-    rewards = tiles.reward_columns(run)
+    rewards = _reward_columns(run)
     wanted = [curves.KL[state.get("overview_kl")], *_MAIN]
     wanted += [name for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
     main = [_Chart(rollout_metric(name), (name,)) for name in wanted if _has(run, name)]
@@ -95,7 +200,7 @@ def _card(run: Run, chart: _Chart, options: CurveOptions) -> Card:
         options,
         dark=page_parts.dark(),
         evaluations=_evaluations(chart),
-        among=tiles.reward_columns(run),
+        among=_reward_columns(run),
     )
     are_parts = len(chart.columns) > 1 and metric.name.startswith(REWARD_PART)
     return page_parts.card(
@@ -195,9 +300,9 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
 
 def _render() -> None:
     run = sidebar.narrowed()
-    page_parts.header(run, aside=tiles.caption(run))
+    page_parts.header(run, aside=_caption(run))
     known_findings.link(sidebar.current())
-    tiles.show(run, curves.KL[state.get("overview_kl")])
+    _show_tiles(run, curves.KL[state.get("overview_kl")])
     marks = curves.marks()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if by_environment := curves.choose_grouping(run):

@@ -143,7 +143,7 @@ def list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | N
         }
     ).dropna(axis="columns", how="all")
     st.markdown(f"#### Every response :gray[{words} · click to open]")
-    row = tables.clicked_row(
+    row = tables.draw(
         frame,
         {
             "step": st.column_config.NumberColumn("step", format="%d", width=70),

@@ -93,7 +93,7 @@ def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | Non
     places = places[:_MOST_PROMPTS]
     keys = prompts.keys[places].tolist()
     table = cache.prompt_table(run, tuple(keys))
-    row = tables.clicked_row(
+    row = tables.draw(
         _frame(prompts, table, places),
         _columns(table),
         key=f"prompts_{run.info.name}_{run.version}_{name}",

@@ -295,7 +295,7 @@ def _show_trending(run: Run) -> None:
         for one in trending.phrases
     ]
     frame = written(pd.DataFrame(rows), ("before", "after"))
-    row = tables.clicked_row(frame, _TREND_COLUMNS, key=f"said_more_{run.info.name}_{speaker}")
+    row = tables.draw(frame, _TREND_COLUMNS, key=f"said_more_{run.info.name}_{speaker}")
     if row is not None:
         _follow(trending.phrases[row].phrase, regex=False)
 
@@ -316,7 +316,7 @@ def _show_presets(run: Run) -> None:
     ]
     frame = written(without_empty(pd.DataFrame(rows)), ("share",))
     key = f"presets_{run.info.name}_{step}_{speaker}"
-    row = tables.clicked_row(frame, _SUM_COLUMNS, key=key)
+    row = tables.draw(frame, _SUM_COLUMNS, key=key)
     if row is not None:
         _follow([*_PRESETS.values()][row], regex=True)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import streamlit as st
 
-from board.analysis.tokenizers import named_tokenizer
+from board.analysis.tokenizers import load_vocabulary, named_tokenizer
 from board.core.options import ReadOptions
 from board.core.texts.conversation import THINK_TAGS
 from board.errors import BoardError
@@ -31,18 +30,13 @@ def read_options() -> OpenOptions:
 
 def settings_panel(run: Run) -> None:
     """A button that opens the settings of a run."""
-    panel = st.popover(
-        "Run settings",
-        icon=":material/tune:",
-        type="tertiary",
-        key="run_settings",
-        on_change="rerun",
-    )
-    with panel:
+    icon = ":material/tune:"
+    with st.popover(
+        "Run settings", icon=icon, type="tertiary", key="run_settings", on_change="rerun"
+    ) as panel:
         _reading_fields()
         if panel.open:  # what takes time is drawn only then
             _facts(run)
-            _configuration(run)
 
 
 def _reading_fields() -> None:
@@ -86,9 +80,6 @@ def _facts(run: Run) -> None:
     }
     st.markdown("  \n".join(f":gray[{name}:] {plain(fact, 300)}" for name, fact in facts.items()))
     st.code(one_line(run.info.path, 1000), language=None, wrap_lines=True)
-
-
-def _configuration(run: Run) -> None:
     st.markdown("**Configuration**")
     if not run.settings:
         st.caption("Not recorded. Pass `run={...}` to the exporter to record them.")
@@ -118,23 +109,19 @@ def choose_tokenizer(run: Run) -> str:
             cache.vocabulary(name)
             return name
         except BoardError as error:
-            if chosen or not named:
+            if chosen:
                 st.warning(plain(error, 300))
             else:
                 st.caption(plain(f"The run names {named}, which is not on this machine."))
-        return name if _offer_download(name) else ""
-
-
-def _offer_download(name: str) -> bool:
-    if not st.button("Download it from the hub", icon=":material/download:"):
-        return False
-    try:
-        with st.spinner("Downloading the tokenizer …"):
-            cache.download_vocabulary(name)
-    except BoardError as error:
-        st.warning(plain(error, 300))
-        return False
-    return True
+        if st.button("Download it from the hub", icon=":material/download:"):
+            try:
+                with st.spinner("Downloading the tokenizer …"):
+                    load_vocabulary(name, download=True)
+                cache.vocabulary.clear()
+                return name
+            except BoardError as error:
+                st.warning(plain(error, 300))
+        return ""
 
 
 def why_ids(run: Run) -> str:
@@ -172,17 +159,14 @@ def choose_split(run: Run) -> None:
         on_change=step_choice.first_rollout,
         **({"required": True} if with_buttons else {}),
     )
-    st.caption(_other_splits(counts, splits.meant(chosen) if chosen else names[0]))
-
-
-def _other_splits(counts: Mapping[str, int], chosen: str | None) -> str:
-    """What of other splits the numbers leave out, or mix."""
-    if chosen is None:
-        return f":material/warning: numbers mix {plain(' and '.join(counts), 80)} rollouts"
-    others = {name: count for name, count in counts.items() if name != chosen}
+    if chosen == splits.ALL:
+        st.caption(f":material/warning: numbers mix {plain(' and '.join(names), 80)} rollouts")
+        return
+    others = dict(counts)
+    del others[splits.meant(chosen) if chosen else names[0]]
     words = ", ".join(f"{count:,} {name}" for name, count in others.items())
     noun = "rollout" if sum(others.values()) == 1 else "rollouts"
-    return f":material/visibility_off: not shown: {plain(words, 80)} {noun}; choose them above"
+    st.caption(f":material/visibility_off: not shown: {plain(words, 80)} {noun}; choose them above")
 
 
 def choose_environments(run: Run) -> None:

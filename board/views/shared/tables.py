@@ -133,50 +133,31 @@ def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.loc[:, says.any()]
 
 
-def _options(
-    frame: pd.DataFrame | Styler,
-    columns: Mapping[str, Any] | None,
-    most_pixels: int | None,
-    placeholder: str,
-) -> dict[str, Any]:
-    height = _ROW_PIXELS * (len(frame.index) + 1) + 3
-    return {
-        "height": "auto" if most_pixels is None else min(height, most_pixels),
-        "hide_index": True,
-        "row_height": _ROW_PIXELS,
-        "placeholder": placeholder,
-        "column_config": dict(columns or {}),
-    }
-
-
 def draw(
     frame: pd.DataFrame | Styler,
     columns: Mapping[str, Any] | None = None,
     *,
-    most_pixels: int | None = None,
-    placeholder: str = "–",
-) -> None:
-    """Draws a table as high as its rows. most_pixels: above that it scrolls."""
-    st.dataframe(frame, **_options(frame, columns, most_pixels, placeholder))
-
-
-def clicked_row(
-    frame: pd.DataFrame,
-    columns: Mapping[str, Any] | None = None,
-    *,
-    key: str,
+    key: str | None = None,
     most_pixels: int | None = None,
     placeholder: str = "–",
 ) -> int | None:
-    """Draws a table; the position of the row that was clicked, None where none was."""
+    """Draws a table as high as its rows; the position of the row that was clicked, None where none was.
+
+    key: of a table whose rows can be clicked. most_pixels: above that it scrolls.
+    """
+    height = _ROW_PIXELS * (len(frame.index) + 1) + 3
     event: Any = st.dataframe(
         frame,
         key=key,
-        on_select="rerun",
+        on_select="rerun" if key else "ignore",
         selection_mode="single-cell",
-        **_options(frame, columns, most_pixels, placeholder),
+        height="auto" if most_pixels is None else min(height, most_pixels),
+        hide_index=True,
+        row_height=_ROW_PIXELS,
+        placeholder=placeholder,
+        column_config=dict(columns or {}),
     )
-    cells = event.selection.cells
+    cells = event.selection.cells if key else []
     return int(cells[0][0]) if cells else None
 
 

@@ -239,7 +239,7 @@ def _clicked_row(frame: pd.DataFrame, name: str, columns: dict[str, Any]) -> int
     """A selection is of one table: what other choices lead to is another table to Streamlit."""
     chosen = [state.get(choice) for choice in _CHOICES]
     digest = hashlib.blake2b(repr((chosen, len(frame))).encode(), digest_size=8).hexdigest()
-    return tables.clicked_row(frame, columns, key=f"{name}_{digest}", most_pixels=_TABLE_PIXELS)
+    return tables.draw(frame, columns, key=f"{name}_{digest}", most_pixels=_TABLE_PIXELS)
 
 
 def _open(index: int, token: int | None, metric: str) -> None:

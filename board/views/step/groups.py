@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -62,9 +63,16 @@ def _show_cards(groups: RunGroups, fit: StepFit | None, step: int) -> None:
     size = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     rollouts = f"of {by_step.rollouts[i]:,} rollouts"
     zero_std = number(by_step.zero_std[i], "share")
+    what_is_right = (
+        f"Right is the highest value of {groups.right_by}; where it is 0 or less throughout, nothing "
+        "is right. Mean over groups."
+        if groups.right_by
+        else "No part of the reward says what is right: the highest reward of the run counts as right, "
+        "the lowest as wrong, and what lies between as not judged. Mean over groups."
+    )
     cards = [
         ("Groups", f"{len(sizes):,}", f"of {size} rollouts", "Rollouts of one group_id."),
-        ("Solve rate", *_solve_rate(groups, i), _correctness_help(groups)),
+        ("Solve rate", *_solve_rate(groups, i), what_is_right),
         ("Zero-std groups", zero_std, _equal_outcomes(groups, i), _CURVES["zero"][1]),
         ("Effective batch", f"{by_step.effective[i]:,}", rollouts, _CURVES["batch"][1]),
     ]
@@ -77,10 +85,9 @@ def _show_cards(groups: RunGroups, fit: StepFit | None, step: int) -> None:
 
 def _solve_rate(groups: RunGroups, i: int) -> tuple[str, str]:
     """The solve rate of a step, and by what; where nothing says what is right, why."""
-    rate = float(groups.by_step.solve_rate[i])
+    rate, of_run = float(groups.by_step.solve_rate[i]), groups.groups
     if groups.right_by is not None:
         return number(rate, "share"), f"by {groups.right_by.removeprefix(REWARD_PART)}"
-    of_run = groups.groups
     if np.isfinite(rate) or not of_run.scored[of_run.steps == groups.by_step.steps[i]].any():
         return number(rate, "share"), "by the highest reward"
     if of_run.graded.any():
@@ -88,24 +95,12 @@ def _solve_rate(groups: RunGroups, i: int) -> tuple[str, str]:
     return "not judged", "all rewards of the run are equal"
 
 
-def _correctness_help(groups: RunGroups) -> str:
-    if groups.right_by:
-        return (
-            f"Right is the highest value of {groups.right_by}; where it is 0 or less throughout, nothing "
-            "is right. Mean over groups."
-        )
-    return (
-        "No part of the reward says what is right: the highest reward of the run counts as right, the "
-        "lowest as wrong, and what lies between as not judged. Mean over groups."
-    )
-
-
 def _equal_outcomes(groups: RunGroups, i: int) -> str:
     """Which groups give no gradient; right and wrong where any rollout is judged."""
     by_step = groups.by_step
-    shares = [(by_step.all_right[i], "all right"), (by_step.all_wrong[i], "all wrong")]
-    if not np.isfinite(by_step.solve_rate[i]):
-        shares = []
+    shares = []
+    if np.isfinite(by_step.solve_rate[i]):
+        shares = [(by_step.all_right[i], "all right"), (by_step.all_wrong[i], "all wrong")]
     if by_step.other[i] > 0:
         shares.append((by_step.other[i], "equal otherwise"))
     return ", ".join(f"{_percent(share)} {words}" for share, words in shares)
@@ -182,10 +177,8 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> pd.DataFrame:
     words = dict(zip(cells.names, cells.words, strict=True))
     first = next((name for name, outcome in words.items() if "/" in outcome), cells.names[0])
     # A step has groups of its own: what was chosen at the one before is no wrong link.
-    if (
-        state.get("groups_id") == st.session_state.get(_CHOSEN)
-        and state.get("groups_id") not in words
-    ):
+    before = state.get("groups_id")
+    if before == st.session_state.get(_CHOSEN) and before not in words:
         state.put(groups_id="")
     state.ensure("groups_id", ["", *words], "")
     chosen = st.session_state[_CHOSEN] = str(state.ensure("groups_id", words, first))
@@ -205,9 +198,11 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> pd.DataFrame:
 def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
     """What a group was asked, and its answers side by side."""
     if "prompt" in members and isinstance(members["prompt"].iloc[0], str):
-        prompt = _whole_prompt(run, step, int(members["index"].iloc[0]))
-        if prompt:
-            text_box(prompt, width=110, most_pixels=150)
+        tokenizer = str(state.get("tokenizer"))
+        with suppress(BoardError):
+            opened = cache.rollout(run, step, int(members["index"].iloc[0]), tokenizer)
+            if prompt := opened.record.texts.get("prompt"):
+                text_box(prompt, width=110, most_pixels=150)
     with st.grid(_ACROSS, min_column_width=130, gap="small"):
         for _, row in members.head(_MOST_ANSWERS).iterrows():
             scores = [
@@ -220,14 +215,6 @@ def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
                 answer(run, step, index, f"rollout {index}", width=22, note=note)
     if len(members) > _MOST_ANSWERS:
         st.caption(f"The best {_MOST_ANSWERS} of {len(members):,} are shown.")
-
-
-def _whole_prompt(run: Run, step: int, index: int) -> str | None:
-    try:
-        opened = cache.rollout(run, step, index, str(state.get("tokenizer")))
-    except BoardError:
-        return None
-    return opened.record.texts.get("prompt")
 
 
 def _open_rollout(index: int) -> None:
@@ -292,9 +279,8 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
     with left, st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
         st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps checked"))
-        figure = recorded_against_expected(
-            rollouts.advantages, fit.expected, fit.differs, rollouts.indices, dark=page_parts.dark()
-        )
+        columns = rollouts.advantages, fit.expected, fit.differs, rollouts.indices
+        figure = recorded_against_expected(*columns, dark=page_parts.dark())
         page_parts.clickable(figure, key="advantages", field="customdata", on_pick=_open_rollout)
     with right:
         _show_differences(rollouts, fit)
