@@ -18,98 +18,77 @@ PROMPT = written_key(key_of_text(native_sample(0, 0, 0)["prompt"]))
 QUESTION = written_key(key_of_text(native_sample(0, 0, 0)["prompt"].partition("END ")[2]))
 """The same without what `sysend` cuts off."""
 
-# name -> (page that offers it, value in the URL, value chosen); all on the native run
-LINKS: dict[str, tuple[str, str, Any]] = {
-    "root": ("overview", "native", "native"),
-    "run": ("overview", "rllb", "rllb"),
-    "step": ("overview", "10", 10),
-    "index": ("rollouts", "5", 5),
-    "pads": ("overview", "<x>,<y>", "<x>,<y>"),
-    "sysend": ("rollout", "END ", "END "),
-    "cap": ("overview", "3", 3),
-    "split": ("overview", "all", "all"),
-    "overview_evals": ("overview", "0", False),
-    "live": ("overview", "1", True),
-    "follow": ("overview", "1", True),
-    "overview_kl": ("overview", "k1", "k1"),
-    "overview_band": ("overview", "quantiles", "quantiles"),
-    "overview_scale": ("overview", "0.5", 0.5),
-    "smooth": ("overview", "0.9", 0.9),
-    "overview_shift": ("overview", "1", True),
-    "overview_log": ("overview", "1", True),
-    "overview_more": ("overview", "1", True),
-    "rollouts_scope": ("rollouts", "run", "run"),
-    "q": ("rollouts", "x<y", "x<y"),
-    "sort": ("rollouts", "reward", "reward"),
-    "desc": ("rollouts", "1", True),
-    "page": ("rollouts", "1", 1),
-    "group": ("rollouts", "group 1", ["group 1"]),
-    "env": ("rollouts", "math", ["math"]),
-    "finish": ("rollouts", "length", ["length"]),
-    "range": (
-        "rollouts",
-        "reward:0.25..,k3_mean:..0.5",
-        {"reward": (0.25, float("inf")), "k3_mean": (float("-inf"), 0.5)},
+# Pages with what links to them choose; all on the native run. What would hide the other is on its own.
+LINKS = (
+    ("overview", "root=native"),
+    ("overview", "run=rllb"),
+    ("overview", "follow=1"),
+    ("overview", "cap=3"),
+    ("overview", "pads=<x>,<y>&split=all&live=1&step=10&steps=10-35&smooth=0.9"),
+    ("overview", "overview_kl=k1&overview_band=quantiles&overview_scale=0.5&overview_shift=1"),
+    ("overview", "overview_log=1&overview_more=1&overview_evals=0"),
+    ("overview", "overview_expression=reward - ref_reward"),
+    (
+        "overview",
+        "overview_by=env&overview_metrics=entropy_mean,reward&overview_metric=entropy_mean",
     ),
-    "rollouts_columns": ("rollouts", "reward,grad_norm", ["reward", "grad_norm"]),
-    "rollouts_chart": ("rollouts", "distribution", "distribution"),
-    "step_part": ("step", "groups", "groups"),
-    "step_metric": ("step", "entropy_mean", "entropy_mean"),
-    "step_types": ("step", "kind", "kind"),
-    "step_only": ("step", "kind:word", "kind:word"),
-    "step_order": ("step", "lowest", "lowest"),
-    "findings_severity": ("findings", "severe,lead", ["severe", "lead"]),
-    "findings_nth": ("findings", "1", 1),
-    "findings_health": ("findings", "1", True),
-    "overview_expression": ("overview", "reward - ref_reward", "reward - ref_reward"),
-    "where": ("rollouts", "reward > 0.2", "reward > 0.2"),
-    "groups_values": ("step", "advantage", "advantage"),
-    "groups_id": ("step", "group 1", "group 1"),
-    "groups_first": ("step", "2", 2),
-    "prompts_list": ("prompts", "volatile", "volatile"),
-    "prompt": ("prompts", PROMPT, PROMPT),
-    "prompts_step": ("prompts", "20", 20),
-    "prompts_first": ("prompts", "12", 12),
-    "overview_metrics": ("overview", "entropy_mean,reward", ["entropy_mean", "reward"]),
-    "overview_metric": ("overview", "entropy_mean", "entropy_mean"),
-    "mismatch_slice": ("mismatch", "kind", "kind"),
-    "mismatch_measure": ("mismatch", "k3", "k3"),
-    "mismatch_bounds": ("mismatch", "tis:3", {"tis": {"C": 3.0}}),
-    "mismatch_rule": ("mismatch", "dppo", "dppo"),
-    "compare_runs": ("compare", "rllb", ["rllb"]),
-    "compare_shifts": ("compare", "rllb:-3", {"rllb": -3}),
-    "compare_metrics": ("compare", "reward", ["reward"]),
-    "compare_pair": ("compare", "native,rllb", ["native", "rllb"]),
-    "rollouts_view": ("rollouts", "words", "words"),
-    "words_phrases": ("rollouts", "think,4", ["think", "4"]),
-    "words_speaker": ("rollouts", "prompt", "prompt"),
-    "overview_by": ("overview", "env", "env"),
-    "steps": ("overview", "10-35", (10, 35)),
-    "words_regex": ("rollouts", "1", True),
-    "reader_metric": ("rollout", "entropy", "entropy"),
-    "token": ("rollout", "3", 3),
-    "reader_heat": ("rollout", "1", True),
-    "reader_over": ("rollout", "step", "step"),
-    "reader_strip": ("rollout", "logprobs", "logprobs"),
-    "reader_masks": ("rollout", "tis:3,is_masked", (("tis", (3.0,)), ("is_masked", ()))),
-    "zoom": ("rollout", "1-2", (1, 2)),
-    "reader_vs": ("rollout", "ref", "ref"),
-    "tokenizer": ("rollout", "/no/such/folder", "/no/such/folder"),
-    "reader_record": ("rollout", "1", True),
-    "reader_as": ("rollout", "text", "text"),
-    "think": ("rollout", "plan", "plan"),
-    "findings_superseded": ("findings", "1", True),
+    ("findings", "findings_severity=severe,lead&findings_nth=1"),
+    ("findings", "findings_health=1&findings_superseded=1"),
+    ("step", "step_metric=entropy_mean&step_types=kind&step_only=kind:word&step_order=lowest"),
+    ("step", "step_part=groups&groups_values=advantage&groups_id=group 1&groups_first=2"),
+    ("rollouts", "index=5"),
+    ("rollouts", "rollouts_scope=run&sort=reward&desc=1&page=1&rollouts_chart=distribution"),
+    ("rollouts", "q=x<y&rollouts_columns=reward,grad_norm"),
+    ("rollouts", "group=group 1&env=math"),
+    ("rollouts", "finish=length"),
+    ("rollouts", "where=reward > 0.2&range=reward:0.25..,k3_mean:..0.5"),
+    ("rollouts", "rollouts_view=words&words_phrases=think,4&words_speaker=prompt&words_regex=1"),
+    ("rollout", "sysend=END &think=plan&reader_as=text&reader_record=1"),
+    ("rollout", "reader_metric=entropy&token=3&zoom=1-2&reader_over=step&reader_strip=logprobs"),
+    ("rollout", "reader_heat=1&reader_masks=tis:3,is_masked"),
+    ("rollout", "reader_vs=ref&tokenizer=/no/such/folder"),
+    ("prompts", f"prompts_list=volatile&prompt={PROMPT}&prompts_step=20&prompts_first=12"),
+    ("mismatch", "mismatch_slice=kind&mismatch_measure=k3&mismatch_rule=dppo"),
+    ("mismatch", "mismatch_bounds=tis:3"),
+    ("compare", "compare_runs=rllb&compare_shifts=rllb:-3&compare_metrics=reward"),
+    ("compare", "compare_pair=native,rllb"),
+)
+# What is chosen then, where it is not the text of the link.
+VALUES: dict[str, Any] = {
+    "cap": 3,
+    "step": 10,
+    "index": 5,
+    "page": 1,
+    "token": 3,
+    "findings_nth": 1,
+    "groups_first": 2,
+    "prompts_step": 20,
+    "prompts_first": 12,
+    "smooth": 0.9,
+    "overview_scale": 0.5,
+    "overview_evals": False,
+    "steps": (10, 35),
+    "zoom": (1, 2),
+    "overview_metrics": ["entropy_mean", "reward"],
+    "findings_severity": ["severe", "lead"],
+    "group": ["group 1"],
+    "env": ["math"],
+    "finish": ["length"],
+    "rollouts_columns": ["reward", "grad_norm"],
+    "words_phrases": ["think", "4"],
+    "compare_runs": ["rllb"],
+    "compare_metrics": ["reward"],
+    "compare_pair": ["native", "rllb"],
+    "compare_shifts": {"rllb": -3},
+    "range": {"reward": (0.25, float("inf")), "k3_mean": (float("-inf"), 0.5)},
+    "reader_masks": (("tis", (3.0,)), ("is_masked", ())),
+    "mismatch_bounds": {"tis": {"C": 3.0}},
 }
 
-# What shows the part of a page that offers a choice.
-PART_OF_PAGE = {
-    "groups_values": {"step_part": "groups"},
-    "groups_id": {"step_part": "groups"},
-    "groups_first": {"step_part": "groups"},
-    "findings_superseded": {"findings_health": "1"},
-    "overview_metrics": {"overview_by": "env"},
-    "overview_metric": {"overview_by": "env"},
-}
+
+def chosen_by(link: str) -> dict[str, str]:
+    """Name -> text of the choices of a link."""
+    return dict(one.split("=", 1) for one in link.split("&"))
 
 
 def fields_of(app: AppTest) -> dict[str, Any]:
@@ -118,27 +97,30 @@ def fields_of(app: AppTest) -> dict[str, Any]:
     return {field.key: field.value for kind in kinds for field in app.get(kind) if field.key}
 
 
+ALL = {name: text for _, link in LINKS for name, text in chosen_by(link).items()}
+
+
 def test_every_choice_has_a_link_here() -> None:
-    assert set(LINKS) == set(state.CHOICES)
+    assert set(ALL) == set(state.CHOICES)
 
 
-@pytest.mark.parametrize("name", LINKS)
-def test_a_link_restores_the_choice_and_the_url_keeps_it(
-    open_app: OpenApp, logs: Path, name: str
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_a_link_restores_its_choices_and_the_url_keeps_them(
+    open_app: OpenApp, logs: Path, page: str, link: str
 ) -> None:
-    page, text, value = LINKS[name]
-    link = {"run": "native", name: text, **PART_OF_PAGE.get(name, {})}
-    app = open_app(logs, page, **link)
+    texts = chosen_by(link)
+    app = open_app(logs, page, **{"run": "native", **texts})
     assert notices(app) == []
-    assert choice(app, name) == value
     shown = fields_of(app)
-    assert shown.get(name, value) == value
-    assert query(app)[name] == text
+    for name, text in texts.items():
+        is_flag = isinstance(state.CHOICES[name].default, bool)
+        value = VALUES.get(name, is_flag or text)
+        assert (choice(app, name), shown.get(name, value)) == (value, value), name
+        assert query(app)[name] == text
 
 
 def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Path) -> None:
-    link = {name: text for name, (_, text, _) in LINKS.items()}
-    link |= {"run": "native", "root": ".", "cap": "7", "prompt": QUESTION}
+    link = {**ALL, "run": "native", "root": ".", "cap": "7", "prompt": QUESTION}
     del link["follow"]  # the step is the newest then
     del link["rollouts_view"]  # the list would not be shown
     app = open_app(logs, "findings", **link)
@@ -168,83 +150,73 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
             assert (choice(app, name) == value) == (page == at)
 
 
-# name -> (page, wrong value in the URL, what the notice names)
-WRONG = [
-    ("run", "findings", "no such run", "no such run"),
-    ("step", "findings", "99", "99"),
-    ("step", "findings", "ten", "ten"),
-    ("index", "rollouts", "99", "99"),
-    ("index", "rollouts", "-1", "-1"),
-    ("index", "rollouts", "1e2", "1e2"),
-    ("cap", "findings", "-3", "-3"),
-    ("cap", "findings", "9" * 30, "cap"),
-    ("live", "findings", "yes", "yes"),
-    ("overview_kl", "findings", "k9", "k9"),
-    ("overview_band", "findings", "wide", "wide"),
-    ("overview_scale", "findings", "99", "99"),
-    ("overview_scale", "findings", "nan", "nan"),
-    ("smooth", "findings", "1", "smooth"),
-    ("smooth", "findings", "much", "much"),
-    ("overview_shift", "findings", "on", "on"),
-    ("overview_log", "findings", "2", "overview_log"),
-    ("overview_more", "overview", "all", "all"),
-    ("rollouts_scope", "rollouts", "world", "world"),
-    ("sort", "rollouts", "nothing", "nothing"),
-    ("sort", "rollouts", "prompt", "prompt"),
-    ("desc", "rollouts", "", "desc"),
-    ("env", "rollouts", "math,mars", "mars"),
-    ("range", "rollouts", "reward", "range"),
-    ("range", "rollouts", "reward:a..b", "range"),
-    ("range", "rollouts", "reward:nan..1", "range"),
-    ("rollouts_columns", "rollouts", "reward,nothing", "nothing"),
-    ("rollouts_columns", "rollouts", "offset", "offset"),
-    ("rollouts_chart", "rollouts", "pie", "rollouts_chart"),
-    ("step_part", "step", "all", "all"),
-    ("findings_health", "findings", "true", "true"),
-    ("step_metric", "step", "prompt", "prompt"),
-    ("step_types", "step", "colour", "colour"),
-    ("step_types", "step", "role", "role"),
-    ("step_only", "step", "colour:red", "colour"),
-    ("step_order", "step", "best", "best"),
-    ("findings_severity", "findings", "fatal", "fatal"),
-    ("reader_metric", "rollout", "nothing", "nothing"),
-    ("token", "rollout", "99", "99"),
-    ("token", "rollout", "-1", "-1"),
-    ("token", "rollout", "x", "token"),
-    ("reader_heat", "rollout", "maybe", "maybe"),
-    ("reader_record", "rollout", "true", "true"),
-    ("findings_superseded", "findings", "true", "true"),
-    ("reader_over", "rollout", "run", "run"),
-    ("reader_vs", "rollout", "99.99", "99.99"),
-    ("groups_values", "step", "colour", "colour"),
-    ("groups_id", "step", "group 77", "group 77"),
-    ("groups_first", "step", "-1", "-1"),
-    ("prompts_list", "prompts", "best", "best"),
-    ("prompt", "prompts", "0" * 16, "0" * 16),
-    ("prompt", "prompts", "999", "999"),
-    ("prompts_step", "prompts", "999", "999"),
-    ("prompts_first", "prompts", "-1", "-1"),
-    ("mismatch_slice", "mismatch", "weekday", "weekday"),
-    ("mismatch_measure", "mismatch", "k9", "k9"),
-    ("mismatch_rule", "mismatch", "none", "none"),
-    ("mismatch_bounds", "mismatch", "tis:99", "mismatch_bounds"),
-    ("compare_runs", "compare", "no such run", "no such run"),
-    ("compare_shifts", "compare", "rllb", "compare_shifts"),
-    ("compare_metrics", "compare", "nothing", "nothing"),
-    ("words_speaker", "rollouts", "nobody", "nobody"),
-    ("overview_by", "overview", "prompt", "prompt"),
-    ("steps", "overview", "40-10", "steps"),
-    ("words_regex", "rollouts", "yes", "yes"),
+# What no page can mean.
+MISWRITTEN = """
+    step=ten index=1e2 cap=-3 cap=999999999999 live=yes steps=40-10 smooth=1 smooth=much
+    overview_kl=k9 overview_band=wide overview_scale=99 overview_scale=nan overview_shift=on
+    overview_log=2 overview_more=all overview_by=prompt findings_health=true findings_superseded=true
+    step_part=all step_types=colour step_order=best groups_values=colour groups_first=-1
+    rollouts_scope=world desc= rollouts_chart=pie range=reward range=reward:a..b range=reward:nan..1
+    words_speaker=nobody words_regex=yes token=x reader_heat=maybe reader_record=true reader_over=run
+    prompts_list=best prompt=999 prompts_first=-1 mismatch_slice=weekday mismatch_measure=k9
+    mismatch_rule=none mismatch_bounds=tis:99 compare_shifts=rllb
+"""
+
+
+@pytest.mark.parametrize("wrong", MISWRITTEN.split())
+def test_a_value_that_nothing_can_mean_is_refused(wrong: str) -> None:
+    name, text = wrong.split("=")
+    with pytest.raises(ValueError, match=r"^not "):
+        state.CHOICES[name].parse(text)
+
+
+def test_every_refused_value_falls_back_and_is_said_once(open_app: OpenApp, logs: Path) -> None:
+    link = dict(wrong.split("=") for wrong in MISWRITTEN.split())
+    app = open_app(logs, "findings", run="native", **link)
+    for name, text in link.items():
+        assert any(told.startswith(f"{name}={text} in the URL") for told in notices(app)), name
+        assert query(app).get(name) != text
+    app.run()
+    assert notices(app) == []
+
+
+# Page -> what it can't show of the native run, and the part of it that the notice names.
+UNAVAILABLE = [
+    ("findings", "run=no such run", ""),
+    ("findings", "step=99", ""),
+    ("findings", "findings_severity=fatal", ""),
+    ("overview", "overview_metrics=nothing&overview_by=env", "nothing"),
+    ("overview", "overview_metric=nothing&overview_by=env", "nothing"),
+    ("step", "step_metric=prompt", ""),
+    ("step", "step_types=role", ""),
+    ("step", "step_only=colour:red", ""),
+    ("step", "groups_id=group 77&step_part=groups", "group 77"),
+    ("rollouts", "index=99", ""),
+    ("rollouts", "index=-1", ""),
+    ("rollouts", "sort=nothing", ""),
+    ("rollouts", "sort=prompt", ""),
+    ("rollouts", "env=math,mars", "mars"),
+    ("rollouts", "rollouts_columns=reward,nothing", "nothing"),
+    ("rollouts", "rollouts_columns=offset", ""),
+    ("rollout", "reader_metric=nothing", ""),
+    ("rollout", "token=99", ""),
+    ("rollout", "token=-1", ""),
+    ("rollout", "reader_vs=99.99", ""),
+    ("prompts", "prompt=" + "0" * 16, ""),
+    ("prompts", "prompts_step=999", ""),
+    ("compare", "compare_runs=no such run", ""),
+    ("compare", "compare_metrics=nothing", ""),
 ]
 
 
-@pytest.mark.parametrize(("name", "page", "text", "named"), WRONG)
-def test_a_wrong_value_falls_back_and_says_so(
-    open_app: OpenApp, logs: Path, name: str, page: str, text: str, named: str
+@pytest.mark.parametrize(("page", "link", "named"), UNAVAILABLE)
+def test_what_the_run_does_not_hold_falls_back_and_is_said_once(
+    open_app: OpenApp, logs: Path, page: str, link: str, named: str
 ) -> None:
-    app = open_app(logs, page, **{"run": "native", name: text, **PART_OF_PAGE.get(name, {})})
+    app = open_app(logs, page, **{"run": "native", **chosen_by(link)})
+    name, text = next(iter(chosen_by(link).items()))
     assert any(
-        named in told and name in told.replace("column", "rollouts_columns range")
+        (named or text) in told and name in told.replace("column", "rollouts_columns")
         for told in notices(app)
     )
     assert query(app).get(name) != text
@@ -311,17 +283,8 @@ def test_the_back_button_brings_back_the_choices(open_app: OpenApp, logs: Path) 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_all_wrong_values_at_once_break_no_page(open_app: OpenApp, logs: Path, page: str) -> None:
-    app = open_app(logs, page, **{name: "\x00<b>*" for name in LINKS if name != "root"})
+    app = open_app(logs, page, **{name: "\x00<b>*" for name in ALL if name != "root"})
     assert app.subheader[0].value == "native"
-
-
-@pytest.mark.parametrize("name", ["overview_metrics", "overview_metric"])
-def test_a_wrong_curve_by_environment_falls_back_and_says_so(
-    open_app: OpenApp, logs: Path, name: str
-) -> None:
-    app = open_app(logs, run="native", overview_by="env", **{name: "nothing"})
-    assert any("nothing" in told and name in told for told in notices(app))
-    assert query(app).get(name) != "nothing"
 
 
 def test_links_from_before_choices_were_named_by_their_pages_still_work(
