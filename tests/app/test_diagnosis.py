@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,33 @@ def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_ap
     assert "step=97" in rows
 
 
+def badge_of(app: AppTest) -> str:
+    return next(label for label in links(app) if label.startswith(("Findings:", "Findings (")))
+
+
+def counted_badge_of(app: AppTest) -> str:
+    """The badge when the counting behind the page has ended."""
+    for _ in range(100):
+        if "counting" not in badge_of(app.run()):
+            break
+        time.sleep(0.1)
+    assert_sound(app)
+    return badge_of(app)
+
+
+@pytest.fixture
+def counting_later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs count as large, and none has been counted before or is afterwards."""
+    monkeypatch.setattr(known_findings, "_COUNT_AT_ONCE_ROLLOUTS", 0)
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+@pytest.mark.usefixtures("counting_later")
 def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = _badge_of(open_app(SAMPLES, run="grpo_capitals"))
-    st.cache_resource.clear()
-    monkeypatch.setattr(known_findings, "_COUNT_AT_ONCE_ROLLOUTS", 0)
     may_count = threading.Event()
 
     def late(*arguments: Any, **named: Any) -> Diagnosis:
@@ -64,48 +86,30 @@ def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
 
     monkeypatch.setattr(cache, "diagnose", late)
     app = open_app(SAMPLES, run="grpo_capitals")
-    assert _badge_of(app) == "Findings: counting …"
-    assert _badge_of(app.run()) == "Findings: counting …"
+    assert badge_of(app) == "Findings: counting …"
+    assert badge_of(app.run()) == "Findings: counting …"
     may_count.set()
-    for _ in range(100):
-        if "counting" not in _badge_of(app.run()):
-            break
-        time.sleep(0.1)
-    assert _badge_of(app) == told
-    assert_sound(app)
+    counted = counted_badge_of(app)
+    st.cache_resource.clear()
+    monkeypatch.setattr(known_findings, "_COUNT_AT_ONCE_ROLLOUTS", 100_000)
+    assert counted == badge_of(open_app(SAMPLES, run="grpo_capitals"))
 
 
+@pytest.mark.usefixtures("counting_later")
 def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Diagnosis:
         raise UnreadableError("the index was changed meanwhile; reload")
 
-    st.cache_resource.clear()
-    monkeypatch.setattr(known_findings, "_COUNT_AT_ONCE_ROLLOUTS", 0)
     monkeypatch.setattr(cache, "diagnose", broken)
     app = open_app(SAMPLES, run="grpo_capitals")
-    for _ in range(100):
-        if "counting" not in _badge_of(app.run()):
-            break
-        time.sleep(0.1)
-    assert "open them to see why" in _badge_of(app)
-    assert_sound(app)
-    st.cache_resource.clear()
-
-
-def _badge_of(app: AppTest) -> str:
-    return next(label for label in links(app) if label.startswith(("Findings:", "Findings (")))
+    assert "open them to see why" in counted_badge_of(app)
 
 
 def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
-    link = {
-        "run": "grpo_arithmetic",
-        "step": "97",
-        "step_metric": "k3_mean",
-        "step_only": "kind:word",
-    }
-    app = open_app(SAMPLES, "step", **link)
+    link = {"run": "grpo_arithmetic", "step": "97", "step_metric": "k3_mean"}
+    app = open_app(SAMPLES, "step", **link, step_only="kind:word")
     assert set(app.dataframe[0].value["kind"]) == {"word"}
     next(b for b in app.button if b.label == "All tokens").click().run()
     assert "step_only" not in query(app)
@@ -121,11 +125,6 @@ def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(
     assert rollouts["index"].iloc[0] == 7
     app = open_app(logs, "step", run="native", step="10", step_metric="reward", step_order="lowest")
     assert app.dataframe[0].value["index"].iloc[0] == 0
-
-
-def test_a_run_without_numbers_has_nothing_to_take_apart(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "step", run="texts")
-    assert "reader_metric" not in query(app)
 
 
 def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) -> None:

@@ -53,16 +53,13 @@ def test_metrics_a_run_does_not_hold_are_said_to_be_not_recorded(
 
 
 def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(
-    open_app: OpenApp, tmp_path: Path
+    open_rows: OpenApp,
 ) -> None:
-    rows = [
-        {"step": s, "prompt": "p", "response": "r", "reward": r} for s, r in ((0, 1.0), (1, None))
-    ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, step="1")
-    (reward,) = (tile for name, tile in tiles(app).items() if name == "Reward")
+    rows = [{"step": s, "response": "r", "reward": r} for s, r in ((0, 1.0), (1, None))]
+    app = open_rows("overview", *rows, step="1")
+    reward = tiles(app)["Reward"]
     assert (float(reward["value"]), reward["change"]) == (1.0, "")
-    app = open_app(tmp_path, "rollouts", step="1")
+    app = open_rows("rollouts", *rows, step="1")
     assert table(app)["reward"].isna().all()
     assert "No reward is recorded of these rollouts" in texts(app)
 
@@ -104,35 +101,20 @@ def test_a_rollout_page_shows_each_text_literally(open_app: OpenApp, logs: Path)
     assert sides[:2] == ["4", "I do not know."]
 
 
-def test_an_empty_response_is_shown_in_the_reader(open_app: OpenApp, tmp_path: Path) -> None:
-    row = {
-        "step": 0,
-        "prompt": "p",
-        "response": "",
-        "response_tokens": [],
-        "logprobs": [],
-        "reward": 0.0,
-    }
-    write_lines(tmp_path / "run" / "a.jsonl", [row])
-    app = open_app(tmp_path, "rollout")
-    shown = [one.proto.component_name for one in app.get("bidi_component")]
-    assert "rollout_board_reader" in shown
+def test_an_empty_response_is_shown_in_the_reader(open_rows: OpenApp) -> None:
+    empty = {"response": "", "response_tokens": [], "logprobs": []}
+    app = open_rows("rollout", {"step": 0, "prompt": "p", "reward": 0.0, **empty})
+    assert len(readers(app)) == 1
 
 
+SAID = ({"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "<think>4"})
+
+
+@pytest.mark.parametrize("row", [{"prompt": SAID[:1], "response": SAID[1:]}, {"messages": SAID}])
 def test_chat_messages_are_shown_as_the_conversation_they_are(
-    open_app: OpenApp, tmp_path: Path
+    open_rows: OpenApp, row: dict[str, object]
 ) -> None:
-    said = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "<think>4"}]
-    row = {"step": 0, "prompt": said[:1], "response": said[1:], "reward": 1.0}
-    write_lines(tmp_path / "run" / "a.jsonl", [row])
-    app = open_app(tmp_path, "rollout")
-    assert read_texts(app) == ["2+2?", "4"]
-
-
-def test_a_rollout_of_messages_alone_shows_what_was_said(open_app: OpenApp, tmp_path: Path) -> None:
-    said = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "<think>4"}]
-    write_lines(tmp_path / "run" / "a.jsonl", [{"step": 0, "messages": said, "reward": 1.0}])
-    app = open_app(tmp_path, "rollout")
+    app = open_rows("rollout", {"step": 0, "reward": 1.0, **row})
     assert read_texts(app) == ["2+2?", "4"]
 
 
@@ -154,7 +136,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_odd_records_break_no_page(open_app: OpenApp, tmp_path: Path, case: str) -> None:
+def test_odd_records_break_no_page(open_rows: OpenApp, case: str) -> None:
     usual = {
         "step": 0,
         "prompt": "p",
@@ -164,8 +146,7 @@ def test_odd_records_break_no_page(open_app: OpenApp, tmp_path: Path, case: str)
         "ref_logprobs": [-1.0, -0.6],
         "reward": 0.5,
     }
-    write_lines(tmp_path / "run" / "a.jsonl", [{**usual, **change} for change in ODD[case]])
-    app = open_app(tmp_path)
+    app = open_rows("overview", *({**usual, **change} for change in ODD[case]))
     for page in (*PAGES[1:], None):
         assert_sound(app)
         assert not app.error
@@ -173,17 +154,9 @@ def test_odd_records_break_no_page(open_app: OpenApp, tmp_path: Path, case: str)
             go_to(app, page)
 
 
-def test_a_list_of_another_length_is_said_and_nothing_is_shifted(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
-    row = {
-        "step": 0,
-        "response_tokens": ["a", "b", "c"],
-        "logprobs": [-1, -1, -1],
-        "token_rewards": [7],
-    }
-    write_lines(tmp_path / "run" / "a.jsonl", [row])
-    app = open_app(tmp_path, "rollout")
+def test_a_list_of_another_length_is_said_and_nothing_is_shifted(open_rows: OpenApp) -> None:
+    tokens = {"response_tokens": ["a", "b", "c"], "logprobs": [-1, -1, -1]}
+    app = open_rows("rollout", {"step": 0, **tokens, "token_rewards": [7]})
     assert "token_rewards has 1 entries for 3 tokens" in texts(app).replace("\\", "")
 
 
@@ -210,13 +183,9 @@ def test_rollouts_written_again_after_a_resume_count_once_and_are_told(
     assert found.proto.row_height > 64  # Streamlit wraps no text in lower rows
 
 
-def test_a_column_named_like_a_mean_is_drawn_as_itself(open_app: OpenApp, tmp_path: Path) -> None:
-    rows = [
-        {"step": s, "prompt": "p", "response": "r", "reward": 0.0, "reward_mean": 7.0}
-        for s in (0, 1)
-    ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path)
+def test_a_column_named_like_a_mean_is_drawn_as_itself(open_rows: OpenApp) -> None:
+    rows = [{"step": s, "response": "r", "reward": 0.0, "reward_mean": 7.0} for s in (0, 1)]
+    app = open_rows("overview", *rows)
     drawn = next(card for card in cards(app) if card["key"] == "reward_mean")
     assert drawn["chart"]["lines"][0]["text"][0].startswith("reward_mean <b>7</b>")
 
@@ -235,16 +204,13 @@ def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(
     assert set(old["file"].str.slice(0, 2)) == {"a1"}
 
 
-def test_prompts_are_listed_without_the_lines_that_all_begin_with(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_prompts_are_listed_without_the_lines_that_all_begin_with(open_rows: OpenApp) -> None:
     rows = [
         {"step": step, "prompt": f"system\nBe brief.\nAdd {place} and 2.", "reward": 1.0}
         for step in range(2)
         for place in range(3)
     ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "prompts")
+    app = open_rows("prompts", *rows)
     assert app.dataframe[0].value["prompt"].tolist() == [f"… Add {n} and 2." for n in range(3)]
 
 
@@ -268,10 +234,7 @@ def test_steps_that_are_still_written_are_named_with_their_ranks(
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"rollout"}))
-def test_a_page_has_no_text_standing_alone_that_streamlit_would_print(page):
+def test_a_page_has_no_text_standing_alone_that_streamlit_would_print(page: str) -> None:
     body = ast.parse(page_file(page).read_text()).body[1:]  # the first is the docstring
-    assert not [line for line in body if isinstance(line, ast.Expr) and not is_call(line)]
-
-
-def is_call(line):
-    return isinstance(line.value, ast.Call)
+    values = [line.value for line in body if isinstance(line, ast.Expr)]
+    assert all(isinstance(value, ast.Call) for value in values)
