@@ -162,8 +162,8 @@ def choose_split(run: Run) -> None:
     if chosen == splits.ALL:
         st.caption(f":material/warning: numbers mix {plain(' and '.join(names), 80)} rollouts")
         return
-    others = dict(counts)
-    del others[splits.meant(chosen) if chosen else names[0]]
+    own = splits.meant(chosen) if chosen else names[0]
+    others = {name: count for name, count in counts.items() if name != own}
     words = ", ".join(f"{count:,} {name}" for name, count in others.items())
     noun = "rollout" if sum(others.values()) == 1 else "rollouts"
     st.caption(f":material/visibility_off: not shown: {plain(words, 80)} {noun}; choose them above")

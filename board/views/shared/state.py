@@ -279,15 +279,8 @@ def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
             notice(f"{name} = {value!r} is not available; showing {words}.")
     elif name not in _ALWAYS_WRITTEN:
         st.session_state.setdefault(_FILLED, {})[name] = fallback
-    put(**{name: fallback})
+    st.session_state[name] = fallback
     return fallback
-
-
-def _empty_filled() -> None:
-    """Takes back what a page filled in and nobody has changed since."""
-    for name, value in st.session_state.pop(_FILLED, {}).items():
-        if get(name) == value:
-            put(**{name: CHOICES[name].default})
 
 
 def keep(name: str, allowed: Collection[str]) -> list[str]:
@@ -298,7 +291,7 @@ def keep(name: str, allowed: Collection[str]) -> list[str]:
         missing = ", ".join(value for value in chosen if value not in allowed)
         if is_linked:
             notice(f"{name} = {missing} is not available and is left out.")
-        put(**{name: available})
+        st.session_state[name] = available
     return available
 
 
@@ -323,7 +316,10 @@ def show_notices() -> None:
 
 def pull() -> None:
     """Takes the choices over from the URL when it was changed from outside the page."""
-    _empty_filled()
+    # What a page filled in, and nobody has changed since, is taken back.
+    for name, value in st.session_state.pop(_FILLED, {}).items():
+        if get(name) == value:
+            st.session_state[name] = CHOICES[name].default
     url = st.query_params.to_dict()
     pushed = st.session_state.get(_PUSHED)
     # Streamlit's own navigation empties the URL: that is no wish to forget every choice.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 import numpy as np
@@ -57,9 +56,8 @@ def tokens_table(contributions: Contributions) -> None:
     """Single tokens in their places; a click opens the rollout with that token pinned."""
     grouping, _, name = str(state.get("step_only")).partition(":")
     if grouping and grouping not in _GROUPINGS:
-        state.notice(
-            f"step_only = {state.get('step_only')!r} matches no token type; all tokens are listed."
-        )
+        words = f"step_only = {state.get('step_only')!r} matches no token type"
+        state.notice(f"{words}; all tokens are listed.")
         state.forget("step_only")
         grouping = ""
     if grouping:
@@ -237,9 +235,8 @@ def _share_column(values: pd.Series[Any]) -> Any:
 
 def _clicked_row(frame: pd.DataFrame, name: str, columns: dict[str, Any]) -> int | None:
     """A selection is of one table: what other choices lead to is another table to Streamlit."""
-    chosen = [state.get(choice) for choice in _CHOICES]
-    digest = hashlib.blake2b(repr((chosen, len(frame))).encode(), digest_size=8).hexdigest()
-    return tables.draw(frame, columns, key=f"{name}_{digest}", most_pixels=_TABLE_PIXELS)
+    key = repr([name, len(frame), *map(state.get, _CHOICES)])
+    return tables.draw(frame, columns, key=key, most_pixels=_TABLE_PIXELS)
 
 
 def _open(index: int, token: int | None, metric: str) -> None:
