@@ -60,8 +60,7 @@ _MOST_TILES: Final = 6
 _MOST_PARTS: Final = 2
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
 _USUAL: Final = ("response_tokens", "response_chars", "is_truncated", "entropy_mean", "reward_gap")
-_MOST_PARTS_DRAWN: Final = 7
-"""More colours can't be told apart."""
+_MOST_PARTS_DRAWN: Final = 7  # more colours can't be told apart
 _COMPARED_STEPS: Final = 2 * WINDOW
 
 
