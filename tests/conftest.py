@@ -1,16 +1,46 @@
-"""What holds for every test: the main module is left as it was found, and no example is timed."""
+"""What holds for every test: its worker, the main module as it was found, no timed examples."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 # How long an example takes is the machine's affair; figures are taken in benchmarks/.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+_BROWSER = "tests/browser/"
+_LONGEST = (
+    _BROWSER,
+    "tests/contract/test_same_answers.py",
+    "tests/reliability/test_ended_processes.py",
+    "tests/unit/index/test_following.py",
+    "tests/unit/index/test_killed.py",
+    "tests/unit/index/test_ray_engine.py",
+    "tests/unit/query/test_user_sql.py",
+    "tests/unit/test_cli.py",
+)
+"""What takes long begins early, so that no worker is alone with it in the end."""
+
+
+class _Scheduling(LoadFileScheduling):
+    """A file at a time to each worker, but all of the browser to one: it starts one, with its servers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _BROWSER if nodeid.startswith(_BROWSER) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    return _Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
 @pytest.fixture(autouse=True)
