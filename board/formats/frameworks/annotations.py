@@ -21,7 +21,7 @@ import orjson
 
 from board.formats.io.lines import MAX_LINE_BYTES, read_bytes, read_lines
 from board.formats.io.locations import Location, Objects, State, below, existing_file, state_of
-from board.formats.io.remote import RemoteError, RemoteLocation
+from board.formats.io.remote import RemoteLocation
 from board.formats.parse import as_object
 from board.formats.sources import DamagedError
 
@@ -97,10 +97,8 @@ class Annotations:
 def _listed(folder: RemoteLocation) -> Sequence[RemoteLocation]:
     try:
         return folder.files()[0]
-    except RemoteError as error:
-        if error.missing:
-            return ()
-        raise
+    except FileNotFoundError:
+        return ()
 
 
 def _folder(stream: Location) -> Location:

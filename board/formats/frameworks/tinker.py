@@ -5,8 +5,13 @@ Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/rl/rollo
 split ("train", "eval/NAME"), iteration (from 0), group_idx, traj_idx, tags, sampling_client_step,
 total_reward (that of all steps and the group's), final_reward (the group's), trajectory_metrics,
 final_ob_len, steps [{step_idx, ob_len, ac_len, reward, episode_done, metrics, logs}]. No tokens. The
-texts of the first groups are in the logtree beside it, and joined where they are told apart
-(tinker_texts.py).
+texts of the first groups of an iteration are in the logtree beside it (tinker_logtree.py), each group in
+a section that tells lengths, rewards and metrics of each trajectory by its index. It is joined with the
+one group whose trajectories have exactly these (tinker_cookbook/rl/metric_util.py); where two groups
+or two sections have the same, none is. Positions tell nothing of a training iteration, whose groups stand
+in the summaries in the order in which they ended; those of an evaluation stand in the order in which they
+began, as their sections do, and are joined so where all of them agree. What can't be told apart is not
+recorded; the texts that may be a rollout's own are kept beside it.
 
 Environments may log what they like at a step; these log the model's own words, so that they are known of
 every trajectory, without a logtree:
@@ -21,23 +26,28 @@ A step whose sampling was cut has no logs: its words are not recorded.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
 
-from board.core.records import Record, Remark
+from board.core.records import Record
+from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
-from board.formats.frameworks.tinker_texts import (
-    Joined,
-    Key,
+from board.formats.frameworks.tinker_logtree import (
+    Section,
     Texts,
-    joined_texts,
-    logtree_of,
+    as_logged,
+    read_logtree,
     steps_of,
+    texts_of,
 )
-from board.formats.io.locations import Location, Objects
+from board.formats.io.lines import read_bytes, read_lines
+from board.formats.io.locations import Location, Objects, State, existing_file, state_of
 from board.formats.messages import Message, response_text
-from board.formats.parse import as_object, is_measure, object_at
+from board.formats.parse import as_list, as_object, is_measure, object_at, parse_whole
 
 _CONTENT_KEYS: Final = ("assistant_content", "guess", "transcript")
 _CALL: Final = re.compile(r"tool_call_[0-9]+")
@@ -86,6 +96,9 @@ _READ_APART: Final = frozenset(
     | {"trajectory_metrics", "steps"}
 )
 _STOP: Final = "stop/"
+_SUMMARIES: Final = "_rollout_summaries.jsonl"
+_MOST_BYTES: Final = 128 << 20
+_DETAILS: Final = "Trajectory Details"
 _CUT: Final = frozenset({"max_tokens", "max_sampled_tokens"})
 
 
@@ -102,8 +115,9 @@ class TinkerReader(Reader):
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         """The logtree of a file of summaries."""
-        logtree = logtree_of(log, objects)
-        return () if logtree is None else (logtree,)
+        names = _logtree_names(log.name)
+        files = (existing_file(log.parent / name, objects) for name in names)
+        return [file for file in files if file is not None][:1]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         builder = RecordBuilder(at.options)
@@ -127,35 +141,27 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     group = "-".join(str(part) for part in (name, line.get("group_idx")) if part not in ("", None))
     builder.take("group_id", group)
     builder.take("rollout_id", f"{group}-{line.get('traj_idx')}")
-    tags = line.get("tags")
-    if isinstance(tags, list) and tags:
-        builder.take("env", ", ".join(str(tag) for tag in cast("list[Any]", tags)))
+    builder.take("env", ", ".join(map(str, as_list(line.get("tags")))) or None)
 
 
 def _take_texts(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined | None) -> None:
     """Takes what the logtree beside the summaries has of a rollout, or else its own logs, and says what
     is not recorded.
     """
-    texts = _in_logtree(line, joined)
+    texts = Texts() if joined is None else joined.texts.get(_key(line), Texts())
     turns, is_whole = ([], False) if texts.response else turns_of_logs(steps_of(line))
     if texts.prompt or texts.response or turns:
         builder.take_turns(texts.prompt, texts.response or turns)
     builder.take("ground_truth", texts.reference)
     builder.take("logtree", list(texts.paragraphs) or None)
     if turns and not is_whole:
-        reason = "its logs do not hold the text of each step"
         hint = "a step that was cut off logs nothing; the response holds the logged steps"
-        builder.remarks.append(Remark("response", reason, hint, "note"))
+        builder.note("response", "its logs do not hold the text of each step", hint)
     elif joined is not None and not turns and not texts.response:
         _say_why_not(builder, line, joined, texts)
 
 
-def _in_logtree(line: Mapping[str, Any], joined: Joined | None) -> Texts:
-    """What the logtree has of a rollout; nothing where it does not tell which is its own."""
-    return Texts() if joined is None else joined.texts.get(_key(line), Texts())
-
-
-def _key(line: Mapping[str, Any]) -> Key:
+def _key(line: Mapping[str, Any]) -> _Key:
     return line.get("group_idx", -1), line.get("traj_idx", -1)
 
 
@@ -164,20 +170,18 @@ def _say_why_not(
 ) -> None:
     """Says why a rollout has no response."""
     if joined.error:
-        hint = "prompts and responses are not recorded"
-        builder.remarks.append(Remark("prompt", joined.error, hint))
+        builder.remark("prompt", joined.error, "prompts and responses are not recorded")
         return
     if _key(line) not in joined.texts:
-        reason = "its group has no section in the logtree"
         hint = "it covers only the first groups; groups with equal numbers can't be distinguished"
-        builder.remarks.append(Remark("prompt", reason, hint, "note"))
+        builder.note("prompt", "its group has no section in the logtree", hint)
         return
     reason = "its response can't be matched to one in the logtree"
     hint = "logtree entries have no index; logtree_candidates lists those that match"
     if not texts.candidates:
         reason, hint = "the logtree has no separate response", "its environment told none"
     builder.take("logtree_candidates", [response_text(c) for c in texts.candidates] or None)
-    builder.remarks.append(Remark("response", reason, hint, "note"))
+    builder.note("response", reason, hint)
 
 
 def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
@@ -191,7 +195,8 @@ def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     metrics = [as_object(step.get("metrics")) for step in steps]
     for name in dict.fromkeys(name for step_metrics in metrics for name in step_metrics):
         if name.startswith(_STOP):
-            _take_reason(builder, name.removeprefix(_STOP))
+            builder.take("finish_reason", name.removeprefix(_STOP))
+            builder.take("is_truncated", name.removeprefix(_STOP) in _CUT)
         else:
             values = [step_metrics[name] for step_metrics in metrics if name in step_metrics]
             total = _total(values)
@@ -199,12 +204,140 @@ def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     builder.take("steps", steps)
 
 
-def _take_reason(builder: RecordBuilder, reason: str) -> None:
-    builder.take("finish_reason", reason)
-    builder.take("is_truncated", reason in _CUT)
-
-
 def _total(values: Sequence[object]) -> float | None:
     """The sum; None where one of the values is no number."""
     numbers = [value for value in values if is_measure(value)]
     return sum(numbers) if len(numbers) == len(values) else None
+
+
+_Row = Mapping[str, Any]
+_Signature = tuple[object, ...]
+_Key = tuple[int, int]
+"""group_idx and traj_idx of a rollout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The texts of the rollouts of one file of summaries; error: why there are none."""
+
+    texts: Mapping[_Key, Texts]
+    error: str = ""
+
+
+def _logtree_names(summaries: str) -> Sequence[str]:
+    """A logtree as JSON, or else as a page."""
+    if not summaries.endswith(_SUMMARIES):
+        return ()
+    base = summaries.removesuffix(_SUMMARIES)
+    return [f"{base}{end}" for end in ("_logtree.json", ".html")]
+
+
+def joined_texts(summaries: Location) -> Joined | None:
+    """The texts of the rollouts in a file of summaries; None where there is no logtree beside it."""
+    for name in _logtree_names(summaries.name):
+        try:
+            logtree = state_of(summaries.parent / name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return Joined({}, _unusable(name, error))
+        try:
+            return _joined(state_of(summaries), logtree)
+        except OSError as error:
+            return Joined({}, _unusable(summaries.name, error))
+    return None
+
+
+def _unusable(name: str, error: Exception) -> str:
+    return f"{name} can't be read: {str(error)[:120]}"
+
+
+@lru_cache(maxsize=4)
+def _joined(summaries: State, logtree: State) -> Joined:
+    """The texts of files in this state. Raises OSError."""
+    path, size, *_ = logtree
+    try:
+        if size > _MOST_BYTES:
+            raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MB")
+        page = read_logtree(read_bytes(path, 0, size), html=path.name.endswith(".html"))
+    except (ValueError, RecursionError) as error:
+        return Joined({}, _unusable(path.name, error))
+    groups = _groups(summaries[0])
+    sections = [section for section in page.below() if section.named(_DETAILS).title]
+    return Joined(
+        {
+            (number, index): texts
+            for number, section in _matched(groups, sections)
+            for index, texts in texts_of(section, groups[number]).items()
+        }
+    )
+
+
+def _groups(path: Location) -> dict[int, dict[int, _Row]]:
+    """The summaries by group_idx and traj_idx; of lines that can't be read none."""
+    groups: dict[int, dict[int, _Row]] = {}
+    for line in read_lines(path):
+        try:
+            row, _ = parse_whole(line.text or b"")
+        except RecordError:
+            continue
+        group, index = row.get("group_idx"), row.get("traj_idx")
+        if isinstance(group, int) and isinstance(index, int):
+            groups.setdefault(group, {})[index] = row
+    return groups
+
+
+def _matched(
+    groups: Mapping[int, Mapping[int, _Row]], sections: Sequence[Section]
+) -> list[tuple[int, Section]]:
+    """The sections whose group is known for certain."""
+    of_groups = {number: _of_group(rows) for number, rows in groups.items()}
+    of_sections = [_of_section(section) for section in sections]
+    in_order = sorted(of_groups)[: len(sections)]
+    if _is_evaluation(groups) and [of_groups[n] for n in in_order] == of_sections:
+        return list(zip(in_order, sections, strict=True))
+    seen = Counter(of_groups.values()), Counter(of_sections)
+    by_signature = {signature: number for number, signature in of_groups.items()}
+    return [
+        (by_signature[signature], section)
+        for signature, section in zip(of_sections, sections, strict=True)
+        if seen[0][signature] == seen[1][signature] == 1 and signature
+    ]
+
+
+def _is_evaluation(groups: Mapping[int, Mapping[int, _Row]]) -> bool:
+    splits = {str(row.get("split")) for rows in groups.values() for row in rows.values()}
+    return all(split.startswith("eval") for split in splits)
+
+
+def _of_group(rows: Mapping[int, _Row]) -> _Signature:
+    """What the summaries say of a group, as its section would."""
+    return tuple((index, _of_row(rows[index])) for index in sorted(rows))
+
+
+def _of_row(row: _Row) -> _Signature:
+    turns = [
+        (
+            *(str(step.get("ob_len")), str(step.get("ac_len")), as_logged(step.get("reward"))),
+            tuple(sorted((k, as_logged(v)) for k, v in as_object(step.get("metrics")).items())),
+        )
+        for step in steps_of(row)
+    ]
+    return (*turns, str(row.get("final_ob_len")), as_logged(row.get("final_reward")))
+
+
+def _of_section(section: Section) -> _Signature:
+    signatures: dict[int, _Signature] = {}
+    for episode in section.named(_DETAILS).sections:
+        inner = episode.named("Episode Details")
+        index = episode.title.removeprefix("Trajectory ").removesuffix(" Episode")
+        totals = inner.table
+        turns = (*map(_of_turn, inner.sections), totals.get("final_ob_len"))
+        if index.isdecimal():
+            signatures[int(index)] = (int(index), (*turns, totals.get("final_group_reward")))
+    return tuple(signatures[index] for index in sorted(signatures))
+
+
+def _of_turn(turn: Section) -> _Signature:
+    values = tuple(turn.table.get(key) for key in ("ob_len", "ac_len", "step_reward"))
+    return (*values, tuple(sorted(turn.named("Step Metrics").table.items())))

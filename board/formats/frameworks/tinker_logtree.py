@@ -1,28 +1,47 @@
 """Logtrees of Tinker cookbook: what an environment told of its rollouts, as sections of a page.
 
 Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/utils/{logtree,
-logtree_formatters}.py. A logtree is written twice: as JSON (`{base}_logtree.json`, a tree of {tag, attrs,
-children, data?} whose texts are escaped as in HTML) and as the page itself (`{base}.html`). Conversations
-are `data` of a node; before 438a2ea (March 2026) they were HTML within the JSON. Of HTML only the names
-of tags, their classes and their text are taken, by the standard library's parser; nothing of it is ever
-shown as HTML.
+logtree_formatters}.py and tinker_cookbook/rl/{rollouts,problem_env,preference_envs}.py. A logtree is
+written twice: as JSON (`{base}_logtree.json`, a tree of {tag, attrs, children, data?} whose texts are
+escaped as in HTML) and as the page itself (`{base}.html`). Conversations are `data` of a node; before
+438a2ea (March 2026) they were HTML within the JSON. Of HTML only the names of tags, their classes and
+their text are taken, by the standard library's parser; nothing of it is ever shown as HTML.
+
+Which trajectory of a group a text is: by its index where the section tells it (completions that are
+compared with each other; before 438a2ea each rollout's own section). Else prompt and response stand in
+the order in which concurrent rollouts ended, without an index or a number of tokens. The only text of the
+only trajectory is its own. Of several a text is joined by what is told below it (reward, its parts, how
+it ended), where one text and one trajectory alone have it, or where all that have it are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
-from typing import Any, Final, cast
+from numbers import Real
+from typing import Any, Final
 
 import orjson
 
 from board.formats.messages import Message
+from board.formats.parse import as_list, as_object, is_object, object_at, objects_in
 
 MOST_DEPTH: Final = 200
 _VOID: Final = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _UNSEEN: Final = frozenset({"head", "script", "style"})
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_ROLLOUT: Final = "do_single_rollout"
+_COMPARED: Final = "compute_group_rewards"
+_PROMPT: Final = "Prompt"
+_RESPONSE: Final = "Policy Response"
+_ENDED: Final = "Termination: "
+"""How a paragraph begins that says how the response ended, as its step's logs do."""
+_FLAGS: Final = (
+    *(("correct", "correct"), ("format_valid", "format")),
+    ("emotion_correct", "emotion_correct"),
+)
+_NUMBERS: Final = ("wer",)
 
 
 @dataclass(slots=True)
@@ -38,9 +57,19 @@ class Section:
     texts: list[str] = field(default_factory=list[str])
     sections: list[Section] = field(default_factory=list["Section"])
 
-    def named(self, title: str) -> Section | None:
-        """The first section right below of that title."""
-        return next((section for section in self.sections if section.title == title), None)
+    def named(self, title: str) -> Section:
+        """The first section right below of that title; an empty one where there is none."""
+        return next((section for section in self.sections if section.title == title), Section())
+
+    @property
+    def table(self) -> Mapping[str, str]:
+        """The first table; an empty one where there is none."""
+        return self.tables[0] if self.tables else {}
+
+    @property
+    def conversation(self) -> Sequence[Message]:
+        """The first conversation; an empty one where there is none."""
+        return self.conversations[0] if self.conversations else ()
 
     def below(self) -> Iterator[Section]:
         """All sections below, each before those in it."""
@@ -77,11 +106,10 @@ def read_logtree(content: bytes, *, html: bool) -> Section:
     if html:
         root = _of_html(content.decode("utf-8", "replace"))
     else:
-        parsed: object = orjson.loads(content)
-        tree = cast("dict[str, Any]", parsed).get("root") if isinstance(parsed, dict) else None
-        if not isinstance(tree, dict):
+        tree = as_object(orjson.loads(content)).get("root")
+        if not is_object(tree):
             raise ValueError("it has no root")
-        root = _of_json(cast("dict[str, Any]", tree), 0)
+        root = _of_json(tree, 0)
     page = Section()
     _fill(page, root)
     return page
@@ -90,24 +118,15 @@ def read_logtree(content: bytes, *, html: bool) -> Section:
 def _of_json(node: Mapping[str, Any], depth: int) -> _Node:
     if depth > MOST_DEPTH:
         raise ValueError(f"it is nested deeper than {MOST_DEPTH} levels")
-    attributes: object = node.get("attrs")
-    classes = (
-        cast("dict[str, Any]", attributes).get("class") if isinstance(attributes, dict) else ""
-    )
+    classes = object_at(node, "attrs").get("class")
     made = _Node(str(node.get("tag")), frozenset(str(classes or "").split()))
-    children = node.get("children")
-    for child in cast("list[Any]", children) if isinstance(children, list) else []:
-        if isinstance(child, dict):
-            made.children.append(_of_json(cast("dict[str, Any]", child), depth + 1))
+    for child in as_list(node.get("children")):
+        if is_object(child):
+            made.children.append(_of_json(child, depth + 1))
         elif isinstance(child, str):
             made.children += _of_html(child).children
-    data = node.get("data")
-    if isinstance(data, dict):
-        entries = cast("dict[str, Any]", data).get("messages")
-        messages = cast("list[Any]", entries) if isinstance(entries, list) else []
-        made.messages = [
-            _of_parts(cast("dict[str, Any]", m)) for m in messages if isinstance(m, dict)
-        ]
+    if is_object(data := node.get("data")):
+        made.messages = [_of_parts(message) for message in objects_in(data.get("messages"))]
     return made
 
 
@@ -116,24 +135,19 @@ def _of_parts(message: Mapping[str, Any]) -> Message:
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    parts = [cast("dict[str, Any]", p) for p in cast("list[Any]", content) if isinstance(p, dict)]
+    parts = objects_in(message["content"])
     thoughts = [str(part.get("thinking")) for part in parts if part.get("type") == "thinking"]
     calls = [part.get("tool_call") for part in parts if part.get("type") == "tool_call"]
-    text_parts = [part for part in parts if part.get("type") not in ("thinking", "tool_call")]
-    texts = [text for part in text_parts if isinstance(text := _text_of(part), str)]
-    made: dict[str, Any] = {**message, "content": text_parts}
-    if len(texts) == len(text_parts):
-        made["content"] = "".join(texts)
+    others = [part for part in parts if part.get("type") not in ("thinking", "tool_call")]
+    # Of a call that could not be parsed: as the model wrote it.
+    texts: list[Any] = [part.get("text", part.get("raw_text")) for part in others]
+    is_text = all(isinstance(text, str) for text in texts)
+    made: dict[str, Any] = {**message, "content": "".join(texts) if is_text else others}
     if thoughts:
         made["reasoning_content"] = "\n".join(thoughts)
     if calls:
         made["tool_calls"] = [*(message.get("tool_calls") or ()), *calls]
     return made
-
-
-def _text_of(part: Mapping[str, Any]) -> object:
-    """The text of a part; of a call that could not be parsed as the model wrote it."""
-    return part.get("text", part.get("raw_text"))
 
 
 class _Tree(HTMLParser):
@@ -232,3 +246,152 @@ def _part(node: _Node) -> Iterator[dict[str, Any]]:
         yield {"type": "image"}
     elif code:
         yield {"type": "text", "text": code}
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a logtree has of a rollout. prompt, response: messages; empty: not known.
+
+    candidates: responses of which one is the rollout's own. paragraphs: of a section with nothing else.
+    """
+
+    prompt: Sequence[Message] = ()
+    response: Sequence[Message] = ()
+    candidates: Sequence[Sequence[Message]] = ()
+    paragraphs: Sequence[str] = ()
+    reference: str | None = None
+
+
+def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps of a trajectory."""
+    return objects_in(row.get("steps"))
+
+
+def as_logged(value: object) -> str:
+    """A value as the logtree tells it: numbers with three decimals."""
+    return f"{float(value):.3f}" if isinstance(value, Real) else str(value)
+
+
+def texts_of(section: Section, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Texts]:
+    """By traj_idx what is known of the texts of a group's trajectories."""
+    compared = section.named(_COMPARED)
+    if any(inner.title.startswith("Completion ") for inner in compared.sections):
+        prompt = compared.named(_PROMPT).conversation
+        return {i: Texts(prompt, compared.named(f"Completion {i}").conversation) for i in rows}
+    own = [inner for inner in section.sections if inner.title == _ROLLOUT]
+    if own and len(own) == len(rows):
+        return {
+            index: _of_one(inner, rows[index])
+            for index, inner in zip(sorted(rows), own, strict=True)
+        }
+    if len(rows) == 1:
+        (index,) = rows
+        return {index: _of_one(section, rows[index])}
+    attempts = _attempts(section)
+    if not attempts:
+        return dict.fromkeys(rows, Texts(_problem(section)))
+    return _of_several(attempts, rows)
+
+
+def _problem(section: Section) -> Sequence[Message]:
+    """The prompt where paragraphs tell it, the same for each trajectory."""
+    start = "Problem: "
+    problems = {text.removeprefix(start) for text in section.texts if text.startswith(start)}
+    return [{"role": "user", "content": problems.pop()}] if len(problems) == 1 else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A response, the prompt that stands right before it, and what tells whose it is: the table of the
+    reward that stands right after it, and how it ended.
+    """
+
+    prompt: Sequence[Message]
+    response: Sequence[Message]
+    reward: Mapping[str, str]
+    termination: str | None = None
+
+
+def _attempts(section: Section) -> list[_Attempt]:
+    inner = [Section(), *section.sections, Section()]
+    attempts: list[_Attempt] = []
+    for before, response, after in zip(inner, inner[1:], inner[2:], strict=False):
+        if response.title == _RESPONSE:
+            prompt = before.conversation if before.title == _PROMPT else ()
+            reward = (after if after.title.startswith("Reward") else Section()).table
+            ended = [t.removeprefix(_ENDED) for t in response.texts if t.startswith(_ENDED)]
+            messages = response.conversation
+            if not messages and len(response.texts) == 1:  # it is told as a paragraph
+                messages = [{"role": "assistant", "content": response.texts[0]}]
+            attempts.append(_Attempt(prompt, messages, reward, ended[0] if ended else None))
+    return attempts
+
+
+def _of_one(section: Section, row: Mapping[str, Any]) -> Texts:
+    """The texts of a section that has one trajectory's alone."""
+    attempts = _attempts(section)
+    paragraphs = [text for inner in (section, *section.sections) for text in inner.texts]
+    if not attempts or len(attempts) != len(steps_of(row)):
+        return _of_paragraphs(paragraphs)
+    first, last = attempts[0], attempts[-1]
+    if list(last.prompt[: len(first.prompt)]) == list(first.prompt):
+        later = last.prompt[len(first.prompt) :]
+        return Texts(first.prompt, [*later, *last.response], reference=_reference([last]))
+    turns = [message for a in attempts[1:] for message in (*a.prompt, *a.response)]
+    return Texts(first.prompt, [*first.response, *turns], reference=_reference([last]))
+
+
+def _of_paragraphs(paragraphs: Sequence[str]) -> Texts:
+    """Paragraphs alone, those called Problem and Response as such where there is one of each."""
+    named = {
+        name: [text.partition(": ")[2] for text in paragraphs if text.startswith(f"{name}: ")]
+        for name in ("Problem", "Response")
+    }
+    if all(len(texts) == 1 for texts in named.values()):
+        return Texts(
+            [{"role": "user", "content": named["Problem"][0]}],
+            [{"role": "assistant", "content": named["Response"][0]}],
+        )
+    return Texts(paragraphs=paragraphs)
+
+
+def _of_several(
+    attempts: Sequence[_Attempt], rows: Mapping[int, Mapping[str, Any]]
+) -> dict[int, Texts]:
+    """The texts of trajectories of one step each, by what is told of the rewards."""
+    if any(len(steps_of(row)) != 1 for row in rows.values()):
+        return dict.fromkeys(rows, Texts())
+    same = attempts[0].prompt if all(a.prompt == attempts[0].prompt for a in attempts) else ()
+    shared = Texts(same, reference=_reference(attempts))
+    by_index: dict[int, Texts] = {}
+    for index, row in rows.items():
+        fitting = [a for a in attempts if _fits(a, row)]
+        rivals = sum(any(_fits(a, other) for a in fitting) for other in rows.values())
+        if len({str((a.prompt, a.response)) for a in fitting}) == 1 and len(fitting) == rivals:
+            one = fitting[0]
+            by_index[index] = Texts(one.prompt, one.response, reference=_reference([one]))
+        else:
+            by_index[index] = replace(shared, candidates=[a.response for a in fitting])
+    return by_index
+
+
+def _reference(attempts: Sequence[_Attempt]) -> str | None:
+    """The answer that all of them were compared with."""
+    answers = {attempt.reward.get("reference_answer") for attempt in attempts}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _fits(attempt: _Attempt, row: Mapping[str, Any]) -> bool:
+    """Whether nothing that is told of an attempt is another's than this trajectory's."""
+    (step,) = steps_of(row)
+    metrics = as_object(step.get("metrics"))
+    expected = {
+        "reward": as_logged(step.get("reward")),
+        "total_reward": as_logged(step.get("reward")),
+        **{name: str(bool(metrics[key])) for name, key in _FLAGS if key in metrics},
+        **{name: as_logged(metrics[name]) for name in _NUMBERS if name in metrics},
+    }
+    ended = as_object(step.get("logs")).get("termination")
+    if None not in (ended, attempt.termination) and ended != attempt.termination:
+        return False
+    return all(attempt.reward.get(name, value) == value for name, value in expected.items())

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -33,11 +34,14 @@ _S3_LIMITS: Final = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max
 
 
 class RemoteError(OSError):
-    """A store that can't be asked, or that has no such object. strerror: what it said, and what to do."""
+    """A store that can't be asked. strerror: what it said, and what to do."""
 
-    def __init__(self, reason: str, *, missing: bool = False) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(0, reason)
-        self.missing = missing
+
+
+class MissingObjectError(RemoteError, FileNotFoundError):
+    """A store has no such object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +131,18 @@ class RemoteLocation:
 
     def stat(self) -> RemoteStat:
         """The object as it stands now. Raises RemoteError."""
-        try:
-            return _stat_of(self._filesystem().info(self.path))
-        except Exception as error:
-            raise _remote_error(error) from error
+        with _errors():
+            return _stat_of(_filesystem(self.protocol).info(self.path))
 
     def files(self) -> tuple[list[Self], int]:
         """All objects below, and how many more there are whose names are no paths. Raises RemoteError.
 
         A location that is an object is the only one.
         """
-        filesystem = self._filesystem()
-        try:
+        filesystem = _filesystem(self.protocol)
+        with _errors():
             filesystem.invalidate_cache()
             objects: Mapping[str, Mapping[str, Any]] = filesystem.find(self.path, detail=True)
-        except Exception as error:
-            raise _remote_error(error) from error
         files: list[Self] = []
         unusable = 0
         for path, info in objects.items():
@@ -156,10 +156,8 @@ class RemoteLocation:
 
     def children_named(self, name: re.Pattern[str]) -> Iterator[Self]:
         """The objects right below whose names match. Raises RemoteError."""
-        try:
-            objects = self._filesystem().ls(self.path, detail=True)
-        except Exception as error:
-            raise _remote_error(error) from error
+        with _errors():
+            objects = _filesystem(self.protocol).ls(self.path, detail=True)
         for info in objects:
             path = str(info["name"]).rstrip("/")
             if info.get("type") == "file" and name.fullmatch(path.rpartition("/")[2]):
@@ -170,23 +168,15 @@ class RemoteLocation:
         if size <= 0:
             return b""
         try:
-            return self._filesystem().cat_file(self.path, start=offset, end=offset + size)
-        except Exception as error:
+            with _errors():
+                filesystem = _filesystem(self.protocol)
+                return filesystem.cat_file(self.path, start=offset, end=offset + size)
+        except RemoteError:
             # Stores refuse a range that begins at or after the end, each in its own way.
-            failed = _remote_error(error)
-            if not failed.missing and _size_or(self, offset + 1) <= offset:
-                return b""
-            raise failed from error
-
-    def _filesystem(self) -> Any:
-        return _filesystem(self.protocol)
-
-
-def _size_or(location: RemoteLocation, otherwise: int) -> int:
-    try:
-        return location.stat().st_size
-    except RemoteError:
-        return otherwise
+            with suppress(RemoteError):
+                if self.stat().st_size <= offset:
+                    return b""
+            raise
 
 
 def is_url(text: str) -> bool:
@@ -216,21 +206,13 @@ def _is_plain(path: str) -> bool:
 
 def _kind(protocol: str) -> Any:
     try:
-        fsspec: Any = importlib.import_module("fsspec")
+        return importlib.import_module("fsspec").get_filesystem_class(protocol)
     except ImportError as error:
-        raise _not_installed(protocol) from error
-    try:
-        return fsspec.get_filesystem_class(protocol)
-    except ImportError as error:
-        raise _not_installed(protocol) from error
-
-
-def _not_installed(protocol: str) -> BoardError:
-    package = _PACKAGES.get(protocol, "adlfs" if protocol.startswith(("a", "b")) else "fsspec")
-    extra = "rollout-board[remote]" if package in ("s3fs", "fsspec") else package
-    return BoardError(
-        f'reading {protocol}:// needs {package}, which is not installed: pip install "{extra}"'
-    )
+        package = _PACKAGES.get(protocol, "adlfs" if protocol.startswith("a") else "fsspec")
+        extra = "rollout-board[remote]" if package in ("s3fs", "fsspec") else package
+        raise BoardError(
+            f'reading {protocol}:// needs {package}, which is not installed: pip install "{extra}"'
+        ) from error
 
 
 @lru_cache(maxsize=32)
@@ -241,12 +223,9 @@ def _filesystem(protocol: str) -> Any:
         given["use_listings_cache"] = False
     if protocol in ("s3", "s3a") and "config_kwargs" not in conf.get("s3", {}):
         given["config_kwargs"] = _S3_LIMITS
-    try:
-        return _kind(protocol)(**given)
-    except BoardError:
-        raise
-    except Exception as error:
-        raise _remote_error(error) from error
+    kind = _kind(protocol)
+    with _errors():
+        return kind(**given)
 
 
 def _stat_of(info: Mapping[str, Any]) -> RemoteStat:
@@ -266,14 +245,22 @@ def _nanoseconds(time: object) -> int:
     return round(time * 1e9) if isinstance(time, int | float) else 0
 
 
+@contextmanager
+def _errors() -> Generator[None]:
+    """Raises as RemoteError what a store or its library raises."""
+    try:
+        yield
+    except (BoardError, RemoteError):
+        raise
+    except Exception as error:
+        raise _remote_error(error) from error
+
+
 def _remote_error(error: Exception) -> RemoteError:
-    if isinstance(error, RemoteError):
-        return error
     kind = type(error).__name__
     message = scrubbed(" ".join(str(error).split()))[:_MOST_TEXT].rstrip(".") or kind
-    missing = isinstance(error, FileNotFoundError)
-    if missing:
-        return RemoteError(f"{message} (check the names of bucket and folder)", missing=True)
+    if isinstance(error, FileNotFoundError):
+        return MissingObjectError(f"{message} (check the names of bucket and folder)")
     if "Credential" in kind or "Token" in kind or "login" in message.lower():
         hint = (
             "set the store's credentials in the environment, e.g. AWS_PROFILE or AWS_ACCESS_KEY_ID"

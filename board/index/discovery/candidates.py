@@ -22,7 +22,7 @@ from board.errors import NotFoundError, UnreadableError
 from board.formats import SOURCES, is_worth_a_look
 from board.formats.base import layout_match
 from board.formats.io.locations import Location, below, pure_path
-from board.formats.io.remote import RemoteError, RemoteLocation
+from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
 from board.index.discovery.mappings import Mappings
 from board.index.discovery.packed import PACKED_SUFFIXES
 from board.index.discovery.run_info import IgnoredFiles, RunInfo
@@ -246,9 +246,9 @@ def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation
     """
     try:
         objects, unreadable = root.files()
+    except MissingObjectError as error:
+        raise NotFoundError(f"{root} does not exist: {error.strerror}") from error
     except RemoteError as error:
-        if error.missing:
-            raise NotFoundError(f"{root} does not exist: {error.strerror}") from error
         raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
     if not objects and not unreadable:
         raise NotFoundError(f"{root} holds no object; check the names of bucket and folder")

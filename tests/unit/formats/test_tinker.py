@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from read_formats import DATA, reasons, records, run_at
 
-from board.formats.frameworks.tinker_logtree import Section, read_logtree
-from board.formats.frameworks.tinker_texts import _texts_of, joined_texts
+from board.formats.frameworks.tinker import joined_texts
+from board.formats.frameworks.tinker_logtree import Section, read_logtree, texts_of
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
 
@@ -325,7 +325,7 @@ def response(text: str, ended: str, reward: str | None = None) -> list[Section]:
 
 
 def texts_in(sections: list[Section], rows: dict[int, dict]) -> list[tuple[object, int]]:
-    found = _texts_of(Section(sections=sections), rows)
+    found = texts_of(Section(sections=sections), rows)
     return [
         (texts.response[0]["content"] if texts.response else None, len(texts.candidates))
         for _, texts in sorted(found.items())
@@ -368,7 +368,7 @@ def test_a_response_told_as_a_paragraph_is_joined_by_its_parts():
 def test_a_problem_that_paragraphs_tell_is_the_prompt_of_the_whole_group():
     """As recipes/code_rl/deepcoder_tool.py of tinker-cookbook@9dfcc3a tells it."""
     section = Section(texts=["Problem: Sort.", "Response: a", "Problem: Sort.", "Response: b"])
-    found = _texts_of(section, group(1.0, 0.0))
+    found = texts_of(section, group(1.0, 0.0))
     assert [texts.prompt for texts in found.values()] == [
         [{"role": "user", "content": "Sort."}]
     ] * 2
