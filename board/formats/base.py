@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, wraps
+from functools import lru_cache, wraps
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeVar
 
@@ -32,14 +32,15 @@ Repeats = Literal[
 ]
 """How a framework writes the same rollout again.
 
-never: it does not. same_id: rows with equal step, split and rollout_id are one rollout; the one that
-stands last is shown. unique_id: so are rows with equal rollout_id alone, whatever their step; lines are
-in no order of steps, so that a step that falls is no resume. file_buffer, line_buffer: what it writes
-each time (a file, or a line of many rows) is a buffer of the newest rollouts, so that its beginning may
-be the end of the one before; the copy that was written first is shown. copied_steps: it does not, but
-whoever resumes copies files: where two hold the same lines of a step, all of them and in the same order,
-from the first step that both hold on, those of the first file are shown. merged_files: files are put
-together in one more, which then holds exactly the lines of several others; those of the others are shown.
+- never: it does not.
+- same_id: rows with equal step, split and rollout_id are one rollout; the last one is shown.
+- unique_id: so are rows with equal rollout_id alone, whatever their step. Lines are in no order of
+  steps, so that a step that falls is no resume.
+- file_buffer, line_buffer: each file (or line of many rows) is a buffer of the newest rollouts, which
+  may begin with the end of the one before; the copy that was written first is shown.
+- copied_steps: whoever resumes copies files. Where two hold the same lines of a step, all of them and in
+  the same order, from the first step that both hold on, those of the first file are shown.
+- merged_files: one more file holds exactly the lines of several others; those of the others are shown.
 """
 
 
@@ -88,10 +89,12 @@ class Head:
 
 
 class Place:
-    """Where a line stands: its file, its number, and what its path says of it.
+    """Where a line is: its file, its number, and what its path says of it.
 
-    path: as the framework named the file, its folders included. location: where it is, for what lies
-    beside it. line: 1-based number of the line or row. options: how the user wants logs to be read.
+    path: as the framework named the file, its folders included. location: where it is, for what is
+    beside it. line: 1-based number of the line or row. options: how the user wants logs to be read. step,
+    split: what the path says, by the layout's groups of these names. folder_split: eval where the file's
+    folder is named as one of evaluation, else train.
     """
 
     # A plain class, changed from line to line: one made for each would cost a microsecond.
@@ -109,6 +112,10 @@ class Place:
         self._sidecars: dict[Callable[[Location], Any], Any] = {}
         match = layout_match(layout, self.path)
         self._named = match.groupdict() if match else dict[str, str | None]()
+        step, split = self._named.get("step"), self._named.get("split")
+        self.step = None if step is None else step_of_text(step)
+        self.split = None if split is None else split_of(split)
+        self.folder_split = split_of(self.path.parent.name)
 
     def named(self, group: str) -> str | None:
         """What the layout's group of that name holds; None where the path does not say."""
@@ -123,23 +130,6 @@ class Place:
         if find not in self._sidecars:
             self._sidecars[find] = find(self.location)
         return self._sidecars[find]
-
-    @cached_property
-    def step(self) -> int | None:
-        """The step that the path names, by the layout's group `step`."""
-        text = self._named.get("step")
-        return None if text is None else step_of_text(text)
-
-    @cached_property
-    def split(self) -> str | None:
-        """Whether it is train or eval, by the layout's group `split`."""
-        text = self._named.get("split")
-        return None if text is None else split_of(text)
-
-    @cached_property
-    def folder_split(self) -> str:
-        """Whether the file's folder is one of training or, by its name, of evaluation."""
-        return split_of(self.path.parent.name)
 
 
 class Reader(ABC):
@@ -172,9 +162,8 @@ class Reader(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Bounds what the reader overrides, so that no reader has to think of nesting."""
         super().__init_subclass__(**options)
-        for name, otherwise in _TOO_DEEP.items():
-            if name in cls.__dict__:
-                setattr(cls, name, _bounded(cls.__dict__[name], otherwise))
+        for name in _TOO_DEEP.keys() & cls.__dict__.keys():
+            setattr(cls, name, _bounded(cls.__dict__[name], _TOO_DEEP[name]))
 
     @abstractmethod
     def recognises(self, head: Head) -> bool:
@@ -243,8 +232,8 @@ _TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
     "token_columns": lambda *_: None,
     "recognises": lambda *_: False,
 }
-"""What a reader's methods do with lines of a thousand arrays within each other, which parsers take and
-Python can neither compare nor print.
+"""What a reader's methods do with lines of a thousand nested arrays, which parsers take and Python can
+neither compare nor print.
 """
 
 

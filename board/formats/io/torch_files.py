@@ -35,7 +35,7 @@ import orjson
 
 from board.formats.io.lines import Line, read_bytes
 from board.formats.io.locations import Location, binary
-from board.formats.parse import as_object
+from board.formats.parse import as_object, is_object
 from board.formats.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
 
 
@@ -59,10 +59,10 @@ class StandIn:
 class DType(StandIn):
     """numpy's type of the entries of an array: its code, its order of bytes."""
 
-    def entries(self, content: bytes) -> np.ndarray[Any, Any] | None:
+    def entries(self, content: object) -> np.ndarray[Any, Any] | None:
         """The numbers in the bytes; None where they are of another type, or do not fit it."""
         code = self.arguments[0] if self.arguments else None
-        if not isinstance(code, str) or code not in _CODES:
+        if not isinstance(code, str) or code not in _CODES or not isinstance(content, bytes):
             return None
         state = _entries(self.state)
         order = state[1] if len(state) > 1 and state[1] in ("<", ">") else "="
@@ -79,16 +79,11 @@ class Array(StandIn):
         if len(state) != 5 or not isinstance(state[2], DType):
             return None
         content = b"" if isinstance(state[4], NoBytes) else state[4]
-        entries = state[2].entries(content) if isinstance(content, bytes) else None
-        shape: object = state[1]
-        if entries is None or not isinstance(shape, tuple):
+        entries, shape = state[2].entries(content), _entries(state[1])
+        is_whole = all(isinstance(size, int) and size >= 0 for size in shape)
+        if entries is None or not is_whole or math.prod(shape) != len(entries):
             return None
-        sizes = cast("tuple[object, ...]", shape)
-        whole = all(isinstance(size, int) and size >= 0 for size in sizes)
-        if not whole or math.prod(cast("tuple[int, ...]", sizes)) != len(entries):
-            return None
-        order = "F" if state[3] else "C"
-        return entries.reshape(cast("tuple[int, ...]", sizes), order=order).tolist()
+        return entries.reshape(tuple(shape), order="F" if state[3] else "C").tolist()
 
 
 class Number(StandIn):
@@ -98,11 +93,7 @@ class Number(StandIn):
         """The number; None where it is none."""
         if len(self.arguments) != 2 or not isinstance(self.arguments[0], DType):
             return None
-        entries = (
-            self.arguments[0].entries(self.arguments[1])
-            if isinstance(self.arguments[1], bytes)
-            else None
-        )
+        entries = self.arguments[0].entries(self.arguments[1])
         return entries[0].item() if entries is not None and len(entries) == 1 else None
 
 
@@ -112,11 +103,8 @@ class Image(StandIn):
     def plain(self) -> Any:
         """A part of a message that says its size; without one where it is not there."""
         state = _entries(self.state)
-        size: object = state[2] if len(state) > 2 else None
-        if isinstance(size, tuple) and len(cast("tuple[Any, ...]", size)) == 2:
-            width, height = cast("tuple[Any, Any]", size)
-            return {"width": width, "height": height}
-        return {}
+        size = _entries(state[2]) if len(state) > 2 else ()
+        return dict(zip(("width", "height"), size, strict=True)) if len(size) == 2 else {}
 
 
 class StoredTensor(StandIn):
@@ -132,6 +120,7 @@ class NoBytes(StandIn):
 
 
 def _entries(state: object) -> Sequence[Any]:
+    """A list or tuple of a pickle; an empty one for anything else."""
     return cast("Sequence[Any]", state) if isinstance(state, list | tuple) else ()
 
 
@@ -244,9 +233,9 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
         plain = _plain(content, torch)
     except RecursionError:
         raise DamagedError("it is nested too deep") from None
-    if not isinstance(plain, dict):
+    if not is_object(plain):
         raise DamagedError("it holds no mapping")
-    return cast("Mapping[str, Any]", plain)
+    return plain
 
 
 def _refusal(error: Exception) -> str:
@@ -263,9 +252,8 @@ def _check(torch: Any) -> None:
     of the sources while they were written, is one of them.
     """
     match = _VERSION.match(str(torch.__version__))
-    major, minor = (int(match[1]), int(match[2])) if match else (0, 0)
-    version = (major, minor)
-    if version < _SAFE or (version == _SAFE and match is not None and match[3]):
+    version = (0, 0) if match is None else (int(match[1]), int(match[2]))
+    if version < _SAFE or (version == _SAFE and match and match[3]):
         raise DamagedError(
             f"it can't be opened safely with torch {torch.__version__}: before 2.10.0 a file can "
             "bypass weights_only and run code (CVE-2025-32434, CVE-2026-24747); pip install 'torch>=2.10'"
@@ -278,15 +266,15 @@ def _plain(value: Any, torch: Any) -> Any:
         return value.tolist()
     if isinstance(value, StandIn):
         return value.plain()
-    if isinstance(value, dict):
-        return {str(k): _plain(v, torch) for k, v in cast("dict[Any, Any]", value).items()}
+    if is_object(value):
+        return {str(k): _plain(v, torch) for k, v in value.items()}
     if isinstance(value, list | tuple):
         entries = cast("list[Any]", value)
         # Lists of numbers are long, and there is nothing to change in them.
-        flat = not any(
+        is_flat = not any(
             isinstance(entry, torch.Tensor | StandIn | dict | list | tuple) for entry in entries
         )
-        return list(entries) if flat else [_plain(entry, torch) for entry in entries]
+        return list(entries) if is_flat else [_plain(entry, torch) for entry in entries]
     return value
 
 
@@ -317,8 +305,8 @@ def _tensor(path: Location) -> np.ndarray[Any, Any]:
         header: Any = orjson.loads(read_bytes(path, 8, length))
         tensor = header["tensor"]
         dtype = np.dtype(_TYPES[tensor["dtype"]])
-        shape = tuple(int(n) for n in cast("list[int]", tensor["shape"]))
-        start, end = (int(n) for n in cast("list[int]", tensor["data_offsets"]))
+        shape = tuple(map(int, tensor["shape"]))
+        start, end = map(int, tensor["data_offsets"])
     except (ValueError, KeyError, TypeError) as error:
         raise OSError(0, "its header is of no tensor that is read") from error
     wanted = math.prod(shape) * dtype.itemsize
