@@ -13,11 +13,7 @@ from board.formats.base import Reader, layout_match
 from board.formats.frameworks.areal import ArealReader, ArealTextsReader
 from board.formats.frameworks.art import ArtReader
 from board.formats.frameworks.episodes import EpisodesReader
-from board.formats.frameworks.miles import (
-    MilesTokensReader,
-    MilesTrajectoryReader,
-    RelaxReader,
-)
+from board.formats.frameworks.miles import MilesTokensReader, MilesTrajectoryReader, RelaxReader
 from board.formats.frameworks.ms_swift import MsSwiftReader
 from board.formats.frameworks.native import NativeReader
 from board.formats.frameworks.nemo_gym import NeMoGymReader
@@ -39,24 +35,14 @@ from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader, mapping_reader
-from board.formats.sources import (
-    JSON_DOCUMENT,
-    JSON_LINES,
-    MULTILINE_JSON,
-    TEXT,
-    Source,
-)
-
-GROUP: Final = "rollout_board.readers"
-
-
-def installed_readers() -> tuple[Reader, ...]:
-    """The readers that installed packages bring. One that can't be used is a warning, never an error."""
-    return tuple(loaded(sorted(entry_points(group=GROUP), key=lambda point: point.name)))
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES, MULTILINE_JSON, TEXT, Source
 
 
 def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
-    """The readers that entry points name, as instances or as classes without arguments."""
+    """The readers that entry points name, as instances or as classes without arguments.
+
+    One that can't be used is a warning, never an error.
+    """
     for point in points:
         try:
             entry = point.load()
@@ -70,11 +56,9 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
             warnings.warn(f"reader {point.value} is not a board.formats.base.Reader", stacklevel=2)
 
 
-SOURCES: Final[tuple[Source, ...]] = (
-    *(MULTILINE_JSON, JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML),
-)
+SOURCES: Final = (MULTILINE_JSON, JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML)
 READERS: Final[tuple[Reader, ...]] = (
-    *installed_readers(),
+    *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),

@@ -147,10 +147,9 @@ class Reader(ABC):
     layout: re.Pattern[str] | None = None
     """The end of the path as the framework names it, from below the run's folder on.
 
-    What it matches is inside the run, so that all such files below one folder are one run. Groups
-    `step` and `split` become Place.step and Place.split, others Place.named(). Files whose paths do
-    not match are read too, but for .json, .pt, .txt and .yaml files: those are only looked into where a
-    layout matches. Their own folder is then the run's.
+    All such files below one folder are one run. Groups `step` and `split` become Place.step and
+    Place.split, others Place.named(). Other paths are read too, but for .json, .pt, .txt and .yaml files;
+    their own folder is then the run's.
     """
     repeats: Repeats = "never"
     """How the framework writes the same rollout again."""
@@ -172,19 +171,16 @@ class Reader(ABC):
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """The rollouts of one line as one mapping each, which `read` is given one by one.
 
-        Only for formats that write several rollouts in a line: a table, a group, an episode. What it
-        gives must depend on the line alone, since a rollout is addressed by its number in it. The line
-        is parsed whole: it holds no RawNumbers. Raises RecordError when the line can't be used.
+        Only for formats of several rollouts a line. Must depend on the line alone: a rollout is addressed
+        by its number in it. The line holds no RawNumbers. Raises RecordError when it can't be used.
         """
         return (line,)
 
     def columns(self, block: Block, at: Place) -> Columns | None:
-        """What `read` makes of every row of a block, as lists, without a Record for each.
+        """What `read` makes of every row of a block, as lists: optional, and faster for short lines.
 
-        Only worth its while for formats of texts and numbers; one that does not have it is read line by
-        line. What it gives must be what `read` gives, row for row: rows of which it is not sure it leaves
-        to `read` (ColumnBuilder does), and a block as a whole by None. Formats with `rows`, and events,
-        have none.
+        Must equal what `read` gives, row for row. Rows of which it is not sure are left to `read`
+        (ColumnBuilder does that), or the whole block by None. Not for formats with `rows`.
         """
         return None
 
@@ -196,18 +192,14 @@ class Reader(ABC):
         return None
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
-        """What tells a rollout from all others of its step, alike in the logs that are joined.
-
-        The surest first, at most two, None where it is not known. part: its number among the rollouts
-        of its line. Must be what orjson can write.
+        """At most two keys of a rollout within its step, equal in the logs that are joined, the surest
+        first; None where one is not known. part: its number in its line. Must be what orjson can write.
         """
         return ()
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
-        """The files beside a log that its rollouts are read with, in a fixed order.
-
-        They are no logs of their own, and when one of them changes the log is read again. objects: those
-        of the run's root, where it is in a store.
+        """The files that a log's rollouts are read with, in a fixed order; when one changes the log is
+        read again. objects: those of the run's root, where it is in a store.
         """
         return ()
 
@@ -215,8 +207,8 @@ class Reader(ABC):
     def read(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:
         """The rollout or event of one parsed line (or one of its rows); None: nothing to show.
 
-        Arrays of the line may be RawNumbers; RecordBuilder takes them. Raises RecordError when the line
-        can't be used. Values that can't be used are left out of the Record and named in its remarks.
+        Arrays of the line may be RawNumbers. Values that can't be used are left out of the Record and
+        named in its remarks. Raises RecordError when the line can't be used.
         """
 
 

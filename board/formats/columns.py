@@ -1,8 +1,7 @@
 """Many lines of a log at once: a list for each key, and the fields of their Records as lists.
 
-A Record for each line costs five times as much as parsing it. Where lines hold texts and numbers only,
-the checks of `RecordBuilder` can be made of a whole list, since nearly always all its values are of one
-type. A row with anything else in it is not decided here: it is left to the reader's `read`.
+A Record for each line costs five times as much as parsing it. `RecordBuilder`'s checks are made of a
+whole list here, since nearly always all its values are of one type. Any other row is left to `read`.
 """
 
 from __future__ import annotations
@@ -191,14 +190,12 @@ class ColumnBuilder:
             return frozenset()
         block = Block.of([as_object(one) for one in objects])
         for name, values in block.columns.items():
-            known = self.extras.get(name)
-            self.extras[name] = values if known is None else fill(known, values)
+            self.extras[name] = fill(self.extras.get(name, values), values)
         return block.columns.keys()
 
     def default_ids(self, key: str, values: Values) -> None:
         """Gives an id to those rows that have none."""
-        known = self.ids.get(key)
-        self.ids[key] = values if known is None else fill(known, values)
+        self.ids[key] = fill(self.ids.get(key, values), values)
 
     def use_row_reader(self, rows: Iterable[int]) -> None:
         """Leaves rows to `Reader.read`."""
@@ -266,18 +263,21 @@ class ColumnBuilder:
         messages = self._messages()
         used = [row not in self._fallback_rows for row in range(self.rows)]
 
-        def select(values: Values) -> Values:
-            return list(compress(values, used)) if self._fallback_rows else values
+        def select(fields: Mapping[str, Values]) -> dict[str, Values]:
+            if not self._fallback_rows:
+                return dict(fields)
+            return {key: list(compress(values, used)) for key, values in fields.items()}
 
+        scores = select(self.scores)
         return Columns(
-            numbers[used] if self._fallback_rows else numbers,
-            {key: select(values) for key, values in self.ids.items()},
-            {key: select(values) for key, values in self.texts.items()},
-            {key: np.array(select(values), np.float64) for key, values in self.scores.items()},
-            {key: select(values) for key, values in self.extras.items()},
+            numbers[used],
+            select(self.ids),
+            select(self.texts),
+            {key: np.array(values, np.float64) for key, values in scores.items()},
+            select(self.extras),
             self.remarks,
             frozenset(self._fallback_rows),
-            None if messages is None else select(messages),
+            None if messages is None else select({"": messages})[""],
         )
 
     def _messages(self) -> Values | None:
@@ -293,10 +293,7 @@ class ColumnBuilder:
         ]
 
     def _read_steps(self, steps: Values) -> IntArray:
-        if (
-            set(map(type, steps)) == {int}
-            and -_LARGEST_STEP <= min(steps) <= max(steps) <= _LARGEST_STEP
-        ):
+        if set(map(type, steps)) == {int} and abs(max(steps, key=abs)) <= _LARGEST_STEP:
             return np.array(steps, np.int64)
         # Texts around a number are remarked upon.
         self.use_row_reader(i for i, step in enumerate(steps) if not isinstance(step, int | float))

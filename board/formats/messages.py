@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
 from board.core.texts.messages import REASONING, part_name, part_text, reasoning_of, tool_calls
-from board.formats.parse import objects_in
+from board.formats.parse import is_list, objects_in
 
 _OTHER_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
 
@@ -19,10 +19,9 @@ Message = Mapping[str, Any]
 
 def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
     """Whether a value is a list of chat messages, of at least one."""
-    if not isinstance(value, list) or not value:
+    if not is_list(value) or not value:
         return False
-    entries = cast("list[object]", value)
-    for entry in entries:  # noqa: SIM110 - a generator costs as much as all that follows
+    for entry in value:  # noqa: SIM110 - a generator costs as much as all that follows
         if not isinstance(entry, dict) or "role" not in entry:
             return False
     return True
@@ -41,18 +40,16 @@ def message_text(message: Message) -> str:
     content = message.get("content")
     if type(content) is str and _OTHER_CONTENT.isdisjoint(message):  # most: text alone
         return content
-    text = content if type(content) is str else _content(content)
-    blocks = [_reasoning(message), text, *_tool_calls(message)]
-    return "\n".join(filter(None, blocks))
+    reasoning = reasoning_of(message)
+    blocks = [f"[reasoning]\n{reasoning}\n[/reasoning]" if reasoning else "", _content(content)]
+    return "\n".join(filter(None, (*blocks, *_tool_calls(message))))
 
 
 def role_texts(messages: Sequence[Message], texts: Sequence[str]) -> list[tuple[str | None, str]]:
     """Role and text of each message; the role is None where it is not a string."""
-    roles = (message.get("role") for message in messages)
-    return [
-        (role if isinstance(role, str) else None, text)
-        for role, text in zip(roles, texts, strict=True)
-    ]
+    roles = [message.get("role") for message in messages]
+    named = [role if isinstance(role, str) else None for role in roles]
+    return list(zip(named, texts, strict=True))
 
 
 def message_texts(messages: Sequence[Message]) -> list[str]:
@@ -88,22 +85,11 @@ def parsed_text(value: Any) -> Any:
         return value
 
 
-def _reasoning(message: Message) -> str:
-    text = reasoning_of(message)
-    return f"[reasoning]\n{text}\n[/reasoning]" if text else ""
-
-
 def _content(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(_part(part) for part in cast("list[object]", content))
+    if is_list(content):
+        texts = [(part, part_text(part)) for part in content]
+        return "".join(f"[{part_name(part)}]" if text is None else text for part, text in texts)
     return "" if content is None else str(content)
-
-
-def _part(part: object) -> str:
-    text = part_text(part)
-    return f"[{part_name(part)}]" if text is None else text
 
 
 def _tool_calls(message: Message) -> Iterator[str]:

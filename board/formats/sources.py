@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats.columns import Block
 from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_bytes, read_lines
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
+from board.formats.parse import is_list
 
 
 class DamagedError(OSError):
@@ -141,24 +142,19 @@ def has_suffix(path: PurePath | RemoteLocation, suffixes: tuple[str, ...]) -> bo
 
 
 def rows_of_table(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """One mapping per row of a line whose lists are columns; what is no list is said of all rows.
+    """One mapping per row of a line whose lists are columns; other values apply to all rows.
 
-    Raises RecordError where there is no list, and where the columns are not of one length: no telling
-    which entries belong together.
+    Raises RecordError where there is no list, or the columns are not of one length.
     """
-    columns = {
-        key: cast("list[Any]", value) for key, value in line.items() if isinstance(value, list)
-    }
+    columns = {key: value for key, value in line.items() if is_list(value)}
     shared = {key: value for key, value in line.items() if key not in columns}
     if not columns:
         raise RecordError("the line holds no table", hint="a list of equal length for each key")
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        lengths_text = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:6])
-        raise RecordError(
-            "the columns of the table are of unequal length",
-            hint=f"equal ones; found {lengths_text}",
-        )
+        found = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:6])
+        reason = "the columns of the table are of unequal length"
+        raise RecordError(reason, hint=f"equal ones; found {found}")
     rows = next(iter(lengths.values()), 0)
     return [{**shared, **{key: column[i] for key, column in columns.items()}} for i in range(rows)]
 
@@ -167,7 +163,7 @@ _HEAD_BYTES: Final = 1 << 16
 
 
 class TextFiles(Source):
-    """One text per file, read whole."""
+    """One text per file, read whole; bytes that are not UTF-8 become U+FFFD."""
 
     suffixes = (".txt",)
     appends = False
@@ -175,11 +171,11 @@ class TextFiles(Source):
 
     def head(self, path: Location) -> Iterator[Line]:
         """One row of the file's beginning; of an empty file none."""
-        text = _text(path, _HEAD_BYTES)
-        if lfs_pointer(text.encode()):
+        content = read_bytes(path, 0, _HEAD_BYTES)
+        if lfs_pointer(content):
             raise DamagedError(LFS_REASON)
-        if text:
-            yield Row(0, 1, None, record={"text": text})
+        if content:
+            yield Row(0, 1, None, record={"text": content.decode("utf-8", "replace")})
 
     def lines(self, path: Location) -> Iterator[Line]:
         yield self.fetch(path, 0, 1)
@@ -187,12 +183,8 @@ class TextFiles(Source):
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         if (length := path.stat().st_size) > MAX_LINE_BYTES:
             raise DamagedError(f"it is larger than {MAX_LINE_BYTES >> 20} MB")
-        return Row(offset, size, None, record={"text": _text(path, length)})
-
-
-def _text(path: Location, size: int) -> str:
-    """The beginning of a file; bytes that are no UTF-8 stand as U+FFFD."""
-    return read_bytes(path, 0, size).decode("utf-8", "replace")
+        text = read_bytes(path, 0, length).decode("utf-8", "replace")
+        return Row(offset, size, None, record={"text": text})
 
 
 TEXT: Final = TextFiles()
@@ -233,16 +225,16 @@ class MultilineJson(Source):
             text = (line.text or b"").strip(b"\r\xef\xbb\xbf")
             # Within a record a line is blank, indented, or too long to be looked at.
             is_inside = line.text is None or not text or text[:1] in (b" ", b"\t")
-            if record.count and (is_inside or text == b"}"):
+            is_end = bool(record.count) and text == b"}"
+            if is_end or (record.count and is_inside):
                 record.add(line)
-                if is_inside:
-                    continue
-                line = None
+            if record.count and is_inside:
+                continue
             yield from record.lines()
             record = _OpenRecord()
-            if line is not None and text == b"{":
+            if text == b"{":
                 record.add(line)
-            elif line is not None:
+            elif not is_end:
                 yield line
         yield from record.lines()
 

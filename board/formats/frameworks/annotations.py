@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -26,9 +27,8 @@ from board.formats.parse import as_object
 from board.formats.sources import DamagedError
 
 _INDEX: Final = ".index.jsonl"
-_BLOCK: Final = 1 << 16
-_ASKED: Final = 4 << 20
-"""Bytes that a store is asked for at once."""
+_BLOCK_BYTES: Final = 1 << 16
+_REMOTE_BLOCK_BYTES: Final = 4 << 20
 _FOOTER_BYTES: Final = 9
 _SEEKABLE_MAGIC: Final = (0x8F92EAB1).to_bytes(4, "little")
 _HAS_CHECKSUM: Final = 0x80
@@ -65,7 +65,8 @@ class Annotations:
     def _indexes(self) -> Sequence[Location]:
         if isinstance(self._folder, Path):
             return sorted(self._folder.glob(f"*{_INDEX}"))
-        self._objects = Objects(_listed(self._folder))
+        with suppress(FileNotFoundError):
+            self._objects = Objects(self._folder.files()[0])
         objects = self._objects.below(self._folder)
         return [o for o in objects if o.name.endswith(_INDEX) and o.parent == self._folder]
 
@@ -81,24 +82,10 @@ class Annotations:
 
     def _chunk(self, producer: str, chunk: int | None) -> Location:
         """The chunk as it is now: a full one is packed, and the plain one goes away after that."""
-        if chunk is None:
-            return self._there(self._folder / f"{producer}.jsonl")
-        plain = self._folder / producer / f"{chunk:05d}.jsonl"
-        packed = self._folder / producer / f"{chunk:05d}.jsonl.zst"
-        return existing_file(plain, self._objects) or self._there(packed)
-
-    def _there(self, location: Location) -> Location:
-        """A location, as it was listed where it was."""
-        if isinstance(location, Path):
-            return location
-        return self._objects.at(location) or location
-
-
-def _listed(folder: RemoteLocation) -> Sequence[RemoteLocation]:
-    try:
-        return folder.files()[0]
-    except FileNotFoundError:
-        return ()
+        name = producer if chunk is None else f"{producer}/{chunk:05d}"
+        plain, packed = (self._folder / f"{name}.jsonl{end}" for end in ("", ".zst"))
+        found = (existing_file(location, self._objects) for location in (plain, packed))
+        return next(filter(None, found), plain if chunk is None else packed)
 
 
 def _folder(stream: Location) -> Location:
@@ -114,27 +101,24 @@ def _places(indexes: tuple[State, ...]) -> Mapping[str, Sequence[_Place]]:
         producer = index.name.removesuffix(_INDEX)
         for line in read_lines(index, 0, size):
             try:
-                row: object = orjson.loads(line.text or b"")
+                row = as_object(orjson.loads(line.text or b""))
             except orjson.JSONDecodeError:  # the last one, still being written
                 continue
-            if isinstance(row, dict):
-                fields = cast("dict[str, Any]", row)
-                chunk, offset = fields.get("chunk"), fields.get("offset")
-                if isinstance(offset, int) and isinstance(chunk, int | None):
-                    trace = str(fields.get("trace_id"))
-                    places.setdefault(trace, []).append((producer, chunk, offset))
+            chunk, offset = row.get("chunk"), row.get("offset")
+            if isinstance(offset, int) and isinstance(chunk, int | None):
+                place = (producer, chunk, offset)
+                places.setdefault(str(row.get("trace_id")), []).append(place)
     return places
 
 
 def _update(path: Location, offset: int, trace_id: str) -> Mapping[str, Any]:
     try:
-        update: object = orjson.loads(_line_at(path, offset))
+        update = as_object(orjson.loads(_line_at(path, offset)))
     except orjson.JSONDecodeError as error:
         raise DamagedError(f"{path.name} holds no update at {offset}: {error}") from error
-    fields = as_object(update)
-    if fields.get("trace_id") != trace_id:
+    if update.get("trace_id") != trace_id:
         raise DamagedError(f"{path.name} holds no update of this trace at {offset}")
-    return fields
+    return update
 
 
 def _line_at(path: Location, offset: int) -> bytes:
@@ -149,24 +133,17 @@ def _line_at(path: Location, offset: int) -> bytes:
 
 
 def _blocks(path: Location, offset: int) -> Iterator[bytes]:
-    if isinstance(path, RemoteLocation):
-        yield from _asked_blocks(state_of(path), offset)
-        return
-    while block := read_bytes(path, offset, _BLOCK):
-        yield block
-        offset += len(block)
-
-
-def _asked_blocks(state: State, offset: int) -> Iterator[bytes]:
-    """The bytes of an object from an offset on, in blocks that hold the updates of many traces."""
-    while block := _asked(state, offset // _ASKED)[offset % _ASKED :]:
+    """The bytes from an offset on; of an object in blocks that hold the updates of many traces."""
+    size = _REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else _BLOCK_BYTES
+    state = state_of(path)
+    while block := _block(state, offset // size, size)[offset % size :]:
         yield block
         offset += len(block)
 
 
 @lru_cache(maxsize=8)
-def _asked(state: State, number: int) -> bytes:
-    return read_bytes(state[0], number * _ASKED, _ASKED)
+def _block(state: State, number: int, size: int) -> bytes:
+    return read_bytes(state[0], number * size, size)
 
 
 def _packed_blocks(path: Location, offset: int) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.core.records import Record, Remark
 from board.errors import RecordError
@@ -35,7 +35,7 @@ from board.formats.io.parquet_files import PARQUET
 from board.formats.io.yaml_files import YAML
 from board.formats.messages import instructions_of, is_messages, parsed_text
 from board.formats.messages import messages_of as messages_of_items
-from board.formats.parse import as_object, object_at, objects_in
+from board.formats.parse import as_list, as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_LINES
 
 _Object = dict[str, Any]
@@ -127,40 +127,34 @@ def _anthropic(request: _Object, response: _Object) -> _Call:
 
 def _of_blocks(role: str, content: object) -> list[_Object]:
     """A message of Anthropic's API as chat messages: results of tools are messages of their own."""
-    if not isinstance(content, list):
+    if not is_list(content):
         return [{"role": role, "content": content}]
-    blocks = objects_in(cast("list[Any]", content))
-    of_kind = {
-        kind: [b for b in blocks if b.get("type") == kind] for kind in ("thinking", "tool_use")
-    }
-    results: list[_Object] = [
-        {"role": "tool", "content": b.get("content"), "tool_call_id": b.get("tool_use_id")}
-        for b in blocks
-        if b.get("type") == "tool_result"
-    ]
-    parts = [_part_of_block(b) for b in blocks if b.get("type") in ("text", "image")]
-    message: _Object = {"role": role, "content": _alone(parts)}
-    if of_kind["thinking"]:
-        message["reasoning_content"] = "\n".join(
-            str(b.get("thinking")) for b in of_kind["thinking"]
-        )
-    if of_kind["tool_use"]:
-        message["tool_calls"] = [
-            {"id": b.get("id"), "function": {"name": b.get("name"), "arguments": b.get("input")}}
-            for b in of_kind["tool_use"]
-        ]
+    results: list[_Object] = []
+    parts: list[_Object] = []
+    thoughts: list[str] = []
+    calls: list[_Object] = []
+    for block in objects_in(content):
+        kind = block.get("type")
+        if kind == "tool_result":
+            answer = {"content": block.get("content"), "tool_call_id": block.get("tool_use_id")}
+            results.append({"role": "tool", **answer})
+        elif kind == "thinking":
+            thoughts.append(str(block.get("thinking")))
+        elif kind == "tool_use":
+            function = {"name": block.get("name"), "arguments": block.get("input")}
+            calls.append({"id": block.get("id"), "function": function})
+        elif kind == "image":
+            parts.append({"type": "image", "image": block.get("source")})
+        elif kind == "text":
+            parts.append(block)
+    # One text alone is said in both ways.
+    is_text = len(parts) == 1 and parts[0]["type"] == "text"
+    message: _Object = {"role": role, "content": parts[0].get("text") if is_text else parts}
+    if thoughts:
+        message["reasoning_content"] = "\n".join(thoughts)
+    if calls:
+        message["tool_calls"] = calls
     return [*results, message] if len(message) > 2 or parts or not results else results
-
-
-def _part_of_block(block: _Object) -> _Object:
-    return {"type": "image", "image": block.get("source")} if block["type"] == "image" else block
-
-
-def _alone(parts: Sequence[_Object]) -> object:
-    """Parts that are one text as that text, for the same is said in both ways."""
-    if len(parts) == 1 and parts[0].get("type") == "text":
-        return parts[0].get("text")
-    return list(parts)
 
 
 def _choice(reason: object, message: _Object, tokens: list[_Object] | None) -> _Object:
@@ -170,10 +164,8 @@ def _choice(reason: object, message: _Object, tokens: list[_Object] | None) -> _
 
 def _tokens(ids: object, texts: object, logprobs: object) -> list[_Object] | None:
     """{token, logprob} of each sampled token; None unless there is one of each for each token."""
-    named = [f"token_id:{i}" for i in cast("list[Any]", ids)] if isinstance(ids, list) else texts
-    if not isinstance(named, list) or not isinstance(logprobs, list):
-        return None
-    tokens, values = cast("list[Any]", named), cast("list[Any]", logprobs)
+    tokens = [f"token_id:{i}" for i in ids] if is_list(ids) else as_list(texts)
+    values = as_list(logprobs)
     if len(tokens) != len(values) or not tokens:
         return None
     return [{"token": t, "logprob": p} for t, p in zip(tokens, values, strict=True)]
@@ -218,12 +210,12 @@ class ArtReader(Reader):
         if "trajectories" not in line:
             return (line,)
         entries = line["trajectories"]
-        if not isinstance(entries, list):
+        if not is_list(entries):
             raise RecordError("trajectories is not a list", field="trajectories", hint=_EXPECTED)
         of_group = {f"group_{k}": line[k] for k in _OF_GROUP if line.get(k)}
         return [
             {**of_group, **as_object(entry), "trajectory_index": i}
-            for i, entry in enumerate(cast("list[Any]", entries))
+            for i, entry in enumerate(entries)
         ]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record | None:
@@ -233,11 +225,13 @@ class ArtReader(Reader):
         if "reward" not in line:
             raise RecordError("it is not a trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
-        whole = parsed_text(line.get(_TRAJECTORY))
-        trajectory = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line
+        trajectory = {**line, **as_object(parsed_text(line.get(_TRAJECTORY)))}
         builder = RecordBuilder(at.options)
         builder.ids["split"] = split_named(at.named("split") or "train")
-        _take_ids(builder, line, at)
+        group = line.get("group_index", at.line - 1)  # lines have no number but their own
+        builder.take("group_id", group)
+        if (index := line.get("trajectory_index")) is not None:
+            builder.take("rollout_id", f"{group}-{index}")
         builder.take("reward", line.get("reward"))
         builder.take("policy_version", trajectory.get("initial_policy_version"))
         builder.take("policy_version_end", trajectory.get("final_policy_version"))
@@ -248,14 +242,6 @@ class ArtReader(Reader):
         for key in ("metadata", "tools", "logs", "group_metadata", "group_logs"):
             builder.take(key, parsed_text(trajectory.get(key)) or None)
         return builder.build(at.step)
-
-
-def _take_ids(builder: RecordBuilder, line: Mapping[str, Any], at: Place) -> None:
-    """A group is known by its number in the file; lines have none but their own."""
-    group = line.get("group_index", at.line - 1)
-    builder.take("group_id", group)
-    if (index := line.get("trajectory_index")) is not None:
-        builder.take("rollout_id", f"{group}-{index}")
 
 
 def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> None:

@@ -19,11 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, Record, Remark
+from board.core.records import FloatArray, Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, Place, Reader
 from board.formats.fields import RecordBuilder
@@ -31,7 +31,7 @@ from board.formats.frameworks.annotations import Annotations, annotation_files
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.messages import is_messages
 from board.formats.number_arrays import as_numbers, numbers_from_list
-from board.formats.parse import is_measure, object_at, objects_in
+from board.formats.parse import as_object, is_measure, is_object, object_at, objects_in
 from board.formats.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
 
 _Object = Mapping[str, Any]
@@ -44,11 +44,9 @@ _STREAMS: Final[Mapping[str, str]] = {
     "advantages": "advantages",
     "is_masked": "is_masked",
 }
-_TRUNCATING: Final = frozenset(
-    {
-        *("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens"),
-        *("context_length", "compaction_failed"),
-    }
+_TRUNCATING: Final = (
+    *("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens"),
+    *("context_length", "compaction_failed"),
 )
 
 
@@ -113,14 +111,13 @@ class EpisodesReader(Reader):
             take_pieces(builder, [overlay.piece(i) for i in path])
         except RecordError as error:
             reason = f"tokens are not shown: {error.reason}"
-            builder.remarks.append(Remark("token_ids", reason, f"expected: {error.hint}"))
+            builder.remark("token_ids", reason, f"expected: {error.hint}")
         _take_ids(builder, line)
         if line["branch"] == line["branches"] - 1:
             _take_scores(builder, trace, info)
         else:
-            reason = "its trace has several branches"
             hint = "the scores stand with the last one"
-            builder.remarks.append(Remark("branch", reason, hint, "note"))
+            builder.note("branch", "its trace has several branches", hint)
         _take_other_keys(builder, line, info)
         return _built(builder, episode or trace, info, at)
 
@@ -132,14 +129,8 @@ def _agent(trace: _Object) -> str:
 def _branches(episode: _Object, trace: _Object, agent: str) -> Iterator[_Object]:
     """A row for each branch. agent: where the agents of an episode have different parts."""
     count = max(len(_paths(objects_in(trace.get("nodes")))), 1)
-    for branch in range(count):
-        yield {
-            "episode": episode,
-            "trace": trace,
-            "branch": branch,
-            "branches": count,
-            "among": agent,
-        }
+    shared = {"episode": episode, "trace": trace, "branches": count, "among": agent}
+    yield from ({**shared, "branch": branch} for branch in range(count))
 
 
 def _paths(nodes: Sequence[_Object]) -> list[list[int]]:
@@ -185,10 +176,10 @@ class _Overlay:
     def _project(self, path: Sequence[int], name: str, values: Any) -> None:
         """Lays a stream over the whole branch upon its nodes; what it says nothing of stays."""
         try:
-            stream = numbers_from_list(cast("list[Any]", values))
+            stream = numbers_from_list(values)
         except RecordError as error:
             reason = f"{name} of an annotation {error.reason}"
-            self._builder.remarks.append(Remark(_STREAMS[name], reason, f"expected: {error.hint}"))
+            self._builder.remark(_STREAMS[name], reason, f"expected: {error.hint}")
             return
         if name == "is_masked":
             stream = np.where(stream < 0, np.nan, stream)  # -1: the loss did not ask
@@ -223,9 +214,9 @@ class _Overlay:
             for name, values in object_at(node, "loss_weights").items()
             if (array := as_numbers(values)) is not None
         }
-        name = message.get("name")
-        tool = name if isinstance(name, str) else ""
-        return Piece(str(message.get("role", "?")), ids, sampled, compact, aligned, tool)
+        tool = message.get("name")
+        role, tool = str(message.get("role", "?")), tool if isinstance(tool, str) else ""
+        return Piece(role, ids, sampled, compact, aligned, tool)
 
 
 def _tokens(node: _Object) -> tuple[FloatArray, Any]:
@@ -246,8 +237,8 @@ def _is_stream(path: PurePath) -> bool:
 def _merged(old: _Object, new: _Object) -> dict[str, Any]:
     merged = dict(old)
     for key, value in new.items():
-        both = isinstance(value, dict) and isinstance(old.get(key), dict)
-        merged[key] = _merged(old[key], cast("dict[str, Any]", value)) if both else value
+        both = is_object(value) and is_object(old.get(key))
+        merged[key] = _merged(old[key], value) if both else value
     return merged
 
 
@@ -258,8 +249,8 @@ def _updates(at: Place, trace: _Object, builder: RecordBuilder) -> Iterator[_Obj
         if annotations is not None:
             yield from annotations.of(str(trace.get("id")))
     except OSError as error:
-        reason = "annotations can't be read"
-        builder.remarks.append(Remark("annotations", reason, str(error.strerror or error)))
+        said = str(error.strerror or error)
+        builder.remark("annotations", "annotations can't be read", said)
 
 
 def _take_turns(builder: RecordBuilder, trace: _Object, nodes: Sequence[_Object]) -> None:
@@ -276,8 +267,7 @@ def _take_turns(builder: RecordBuilder, trace: _Object, nodes: Sequence[_Object]
 def _take_task(builder: RecordBuilder, task: _Object) -> None:
     """What was to be done, where nothing of it was said."""
     prompt = object_at(task, "data").get("prompt")
-    if isinstance(prompt, str) or is_messages(prompt):
-        builder.take("prompt", prompt)
+    builder.take("prompt", prompt if isinstance(prompt, str) or is_messages(prompt) else None)
 
 
 def _take_ids(builder: RecordBuilder, line: _Object) -> None:
@@ -300,14 +290,10 @@ def _group(episode: _Object, trace: _Object) -> str | None:
 
 
 def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
-    rewards = object_at(trace, "rewards")
-    scores = {name: object_at(rewards, name).get("score") for name in rewards}
-    weights = {name: object_at(rewards, name).get("weight", 1.0) for name in rewards}
-    values = [
-        score * weights[name]
-        for name, score in scores.items()
-        if is_measure(score) and is_measure(weights[name])
-    ]
+    rewards = {name: as_object(reward) for name, reward in object_at(trace, "rewards").items()}
+    pairs = [(reward.get("score"), reward.get("weight", 1.0)) for reward in rewards.values()]
+    values = [score * weight for score, weight in pairs if is_measure(score) and is_measure(weight)]
+    scores = {name: reward.get("score") for name, reward in rewards.items()}
     builder.take_rewards(scores, sum(values) if values else None)
     builder.take("advantage", info.get("advantage"))
     for name, value in object_at(trace, "metrics").items():
@@ -317,23 +303,18 @@ def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
     stop = trace.get("stop_condition")
     builder.take("finish_reason", finish or stop)
     if stop is not None or finish is not None:
-        is_cut = isinstance(stop, str) and stop in _TRUNCATING
-        builder.take("is_truncated", is_cut or finish == "length")
+        builder.take("is_truncated", stop in _TRUNCATING or finish == "length")
 
 
 def _take_other_keys(builder: RecordBuilder, line: _Object, info: _Object) -> None:
     trace = line["trace"]
-    for key, value in (
-        ("agent", _agent(trace) or None),
-        ("trainable", object_at(trace, "agent").get("trainable")),
-        ("stop_condition", trace.get("stop_condition")),
-        ("error", _error(trace) or _error(line["episode"])),
-        ("branch", line["branch"] if line["branches"] > 1 else None),
-        ("episode", line["episode"].get("id")),
-        ("info", info or None),
-    ):
-        if value is not None:
-            builder.extras[key] = value
+    builder.take_extra("agent", _agent(trace) or None)
+    builder.take_extra("trainable", object_at(trace, "agent").get("trainable"))
+    builder.take_extra("stop_condition", trace.get("stop_condition"))
+    builder.take_extra("error", _error(trace) or _error(line["episode"]))
+    builder.take_extra("branch", line["branch"] if line["branches"] > 1 else None)
+    builder.take_extra("episode", line["episode"].get("id"))
+    builder.take_extra("info", info or None)
 
 
 def _take_failure(builder: RecordBuilder, episode: _Object) -> None:
@@ -361,13 +342,9 @@ def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: Place) -
     builder.take("policy_version", policy.get("start"))
     subset = at.named("subset")
     effective = info.get("effective") if subset is None else subset == "effective"
-    for key, value in (
-        ("effective", effective),
-        ("dispatch_step", work.get("step")),
-        ("policy_version_end", policy.get("end")),
-    ):
-        if value is not None:
-            builder.extras[key] = value
+    builder.take_extra("effective", effective)
+    builder.take_extra("dispatch_step", work.get("step"))
+    builder.take_extra("policy_version_end", policy.get("end"))
     steps = (at.step, object_at(info, "ship").get("step"), work.get("step"))
     step = next((step for step in steps if step is not None), None)
     return builder.build_undated() if step is None else builder.build(step)

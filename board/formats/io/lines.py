@@ -66,19 +66,17 @@ class LineBlock:
     @property
     def texts(self) -> list[bytes | memoryview | None]:
         """Line.text of each, or a view of it."""
-        content, newline = self.content, int(self.ended)
-        if content is None:
-            return [None] * len(self.sizes)
         ends: list[int] = self.sizes.cumsum().tolist()
-        texts: list[bytes | memoryview | None] = [
-            content[a : b - newline] for a, b in zip([0, *ends], ends, strict=False)
-        ]
-        if int(self.sizes.max()) > MAX_LINE_BYTES:
-            return [
-                None if size > MAX_LINE_BYTES else text
-                for text, size in zip(texts, self.sizes, strict=True)
-            ]
-        return texts
+        ranges, content = zip([0, *ends], ends, strict=False), self.content
+        if content is None or int(self.sizes.max()) > MAX_LINE_BYTES:
+            return [self._text(begin, end) for begin, end in ranges]
+        newline = int(self.ended)
+        return [content[begin : end - newline] for begin, end in ranges]
+
+    def _text(self, begin: int, end: int) -> bytes | memoryview | None:
+        if self.content is None or end - begin > MAX_LINE_BYTES:
+            return None
+        return self.content[begin : end - self.ended]
 
     def lines(self) -> Iterator[Line]:
         """The lines one by one."""
@@ -89,11 +87,9 @@ class LineBlock:
 
     def line(self, place: int) -> Line:
         """One of the lines, counted from 0."""
-        first, size = int(self.sizes[:place].sum()), int(self.sizes[place])
-        text = None
-        if self.content is not None and size <= MAX_LINE_BYTES:
-            text = bytes(self.content[first : first + size - self.ended])
-        return Line(self.offset + first, size, text, self.ended)
+        begin, size = int(self.sizes[:place].sum()), int(self.sizes[place])
+        text = self._text(begin, begin + size)
+        return Line(self.offset + begin, size, None if text is None else bytes(text), self.ended)
 
     def last_lines(self, size: int) -> list[Line]:
         """So many lines at the end as have that many bytes together, or all."""
@@ -107,15 +103,8 @@ class LineBlock:
         """The first lines, and those after them, of which there may be none."""
         if count >= len(self.sizes):
             return self, LineBlock(self.offset + self.size, self.sizes[:0], b"", self.ended)
-        size = int(self.sizes[:count].sum())
-        first, last = (
-            (None, None)
-            if self.content is None
-            else (
-                self.content[:size],
-                self.content[size:],
-            )
-        )
+        size, content = int(self.sizes[:count].sum()), self.content
+        first, last = (None, None) if content is None else (content[:size], content[size:])
         return (
             LineBlock(self.offset, self.sizes[:count], first, self.ended),
             LineBlock(self.offset + size, self.sizes[count:], last, self.ended),

@@ -1,12 +1,10 @@
 """Where the bytes of a log are: a path of this machine, or a location in an object store.
 
-Everything that reads a log asks here, or one of the two kinds of location, which answer alike: `stat`,
-`name`, `parent`, `/`, `relative_to`. What is above this knows no protocol.
+Both kinds of location answer alike: `stat`, `name`, `parent`, `/`, `relative_to`.
 
-A server opens local files only below the folder that it shows. Whether a path leads out of the folder is
-asked when files are looked for, too, and told to users there. Whoever writes into the folder can swap a
-file, or a folder above it, for a link after that: so each file is opened name by name from the folder on,
-and what is a link by then is not followed.
+A server opens local files only below the folder that it shows. Discovery checks paths, and tells users.
+Whoever writes into the folder can swap a file, or a folder above it, for a link after that: so each file
+is opened name by name from the folder on, and links are not followed.
 """
 
 from __future__ import annotations
@@ -39,7 +37,8 @@ def cache_folder() -> Path:
 
 def is_confined() -> bool:
     """Whether this process, or the server it was started by, shows one folder alone."""
-    return bool(os.environ.get("ROLLOUT_BOARD_ROOT")) and not _is_any_path_allowed()
+    is_any_path_allowed = os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1"
+    return bool(os.environ.get("ROLLOUT_BOARD_ROOT")) and not is_any_path_allowed
 
 
 def open_descriptor(path: Path) -> int:
@@ -67,10 +66,6 @@ def pinned_name(path: Path) -> Generator[str]:
         yield f"/dev/fd/{descriptor}" if Path("/dev/fd").is_dir() else str(path)
     finally:
         os.close(descriptor)
-
-
-def _is_any_path_allowed() -> bool:
-    return os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1"
 
 
 def _allowed_folders() -> list[Path]:
@@ -159,11 +154,11 @@ def binary(location: Location, buffer: int = _BUFFER) -> BinaryIO:
     buffer: bytes that a store is asked for at once.
     """
     if isinstance(location, RemoteLocation):
-        return cast("BinaryIO", io.BufferedReader(_Ranges(location), buffer))
+        return cast("BinaryIO", io.BufferedReader(_RemoteFile(location), buffer))
     return open_binary(location)
 
 
-class _Ranges(io.RawIOBase):
+class _RemoteFile(io.RawIOBase):
     """An object of a store as a raw file."""
 
     def __init__(self, location: RemoteLocation) -> None:
@@ -176,10 +171,6 @@ class _Ranges(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        """The offset of the next byte."""
-        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
@@ -209,8 +200,7 @@ class Objects:
     def at(self, location: RemoteLocation) -> RemoteLocation | None:
         """The object that lies there; None where there was none."""
         place = bisect_left(self._paths, location.path)
-        is_there = place < len(self._paths) and self._paths[place] == location.path
-        return self._objects[place] if is_there else None
+        return next((o for o in self._objects[place : place + 1] if o == location), None)
 
     def below(self, folder: RemoteLocation) -> Sequence[RemoteLocation]:
         """The objects below a folder, in the order of their names."""

@@ -148,7 +148,7 @@ _HEAD_BYTES: Final = 1 << 16
 _MOST_NAMES: Final = 64
 _MOST_BYTES: Final = 2 << 30
 """A larger file would not fit beside everything else: it is loaded whole."""
-_SAFE: Final[tuple[int, int]] = (2, 10)
+_SAFE: Final = (2, 10)
 """Before 2.6 a file could run code in spite of weights_only (CVE-2025-32434, GHSA-53q9-r3pm-6pq6), before
 2.10 it could corrupt memory, and so perhaps run code (CVE-2026-24747, GHSA-63cw-57p8-fm3p).
 """
@@ -252,8 +252,8 @@ def _check(torch: Any) -> None:
     of the sources while they were written, is one of them.
     """
     match = _VERSION.match(str(torch.__version__))
-    version = (0, 0) if match is None else (int(match[1]), int(match[2]))
-    if version < _SAFE or (version == _SAFE and match and match[3]):
+    major, minor = (int(match[1]), int(match[2])) if match else (0, 0)
+    if (major, minor) < _SAFE or ((major, minor) == _SAFE and match and match[3]):
         raise DamagedError(
             f"it can't be opened safely with torch {torch.__version__}: before 2.10.0 a file can "
             "bypass weights_only and run code (CVE-2025-32434, CVE-2026-24747); pip install 'torch>=2.10'"
