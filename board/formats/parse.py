@@ -83,10 +83,16 @@ def _parse_plain_line(line: bytes) -> dict[str, Any] | None:
     if len(line) > LARGE_LINE:
         return None
     try:
+        parsed: object = orjson.loads(line)
+        return parsed if is_object(parsed) else None
+    except orjson.JSONDecodeError:
+        pass
+    try:
         record, mended = parse_whole(line)
     except RecordError:
         return None
-    return None if mended else record
+    # Numbers in a list may be too large, which is for the reader to say.
+    return None if mended or any(map(is_list, record.values())) else record
 
 
 def refuse_crowd(line: bytes) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import math
 
-import pandas as pd
 import pytest
 from read_formats import DATA, records, run_at
 
@@ -42,14 +41,6 @@ def test_every_row_and_value_is_that_of_the_files(run):
         assert record.ids["split"] == row["split"]
         for key in ("seqlen", "prompt_len", "tail_version"):
             assert record.extras[key] == row[key]
-
-
-def test_steps_have_the_means_of_the_files(run):
-    frame = pd.DataFrame(plain())
-    assert run.steps["step"].tolist() == [0, 1, 2, 10]
-    by_step = frame.groupby("tail_version")
-    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
-    assert run.steps["reward_mean"].tolist() == by_step["reward"].mean().tolist()
 
 
 def test_a_version_that_the_prompts_tokens_have_is_no_policys(run):

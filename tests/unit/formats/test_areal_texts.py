@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import shutil
 
-import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
@@ -53,13 +52,6 @@ def test_every_sample_and_value_is_that_of_the_files(run):
         assert record.scores.get("reward") == reward
         assert record.extras["seqlen"] == row["seqlen"]
         assert record.ids["policy_version"] == row["step"]
-
-
-def test_steps_have_the_means_of_the_files(run):
-    by_step = pd.DataFrame(plain()).groupby("step")
-    assert run.steps["step"].tolist() == [0, 2, 10]
-    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
-    assert run.steps["reward_mean"].tolist() == by_step["reward"].mean().tolist()
 
 
 def test_a_response_that_looks_like_a_header_is_a_response(run):

@@ -6,7 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 import yaml
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, reasons, records, run_at
 
 ART = DATA / "art"
 
@@ -60,12 +60,6 @@ def test_every_trajectory_of_every_line_is_a_rollout(lines):
         assert record.texts["finish_reason"] == finish
 
 
-def test_steps_have_the_means_of_the_lines(lines):
-    frame = pd.DataFrame([(step, entry["reward"]) for step, _, _, _, entry in group_lines()])
-    assert lines.steps["step"].tolist() == [0, 2, 10]
-    assert lines.steps["reward_mean"].tolist() == frame.groupby(0)[1].mean().tolist()
-
-
 def test_a_response_begins_at_the_models_own_first_message(lines):
     record = next(r for r in records(lines) if len(r.messages) == 4 and "tools" not in r.extras)
     assert record.texts["prompt"].endswith("[user]\n4+4?")
@@ -100,13 +94,6 @@ def test_every_row_of_a_table_with_a_trajectory_is_a_rollout(version):
     by_step = rows.groupby("step")["reward"]
     assert run.steps["reward_mean"].tolist() == by_step.mean().tolist()
     assert run.problems == ()
-
-
-def test_an_opened_row_of_a_table_is_its_own():
-    for rollout in opened(run_at(ART / "v2")):
-        data = json.loads(rollout.line["trajectory_json"])
-        assert rollout.record.scores["reward"] == data.get("reward", 0.0)
-        assert rollout.record.ids["rollout_id"].endswith(f"-{rollout.line['trajectory_index']}")
 
 
 def test_version_2_has_the_tokens_of_choices_as_pieces_or_ids():

@@ -5,12 +5,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import zstandard
 from read_formats import DATA, opened, reasons, records, run_at
 
-from board.formats.frameworks import annotations
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, open_run
 
@@ -18,7 +16,6 @@ EVALUATION = DATA / "verifiers/traces/adder-v1--tiny--bash/7b1f"
 BEFORE_STREAMS = DATA / "prime_rl/episodes"
 BARE = DATA / "prime_rl/bare"
 STREAM = DATA / "prime_rl/stream"
-SUBSETS = ("all", "effective")
 TRACES = STREAM / "monitors/file/traces"
 
 
@@ -146,24 +143,6 @@ def test_an_episode_that_shipped_at_a_later_step_than_it_arrived_is_shown_there(
     assert frame.loc["at4", "step"] == 10
     assert frame.loc["at4", "dispatch_step"] == 2
     assert frame["split"].to_dict()["vt0"] == "eval"
-
-
-def test_steps_have_the_means_of_the_shown_traces():
-    run = run_at(BEFORE_STREAMS)
-    folder = BEFORE_STREAMS / "rollouts"
-    rows = [
-        {"step": step, "id": t["id"], "reward": reward(t), "advantage": t["info"].get("advantage")}
-        for step, path in (
-            *((2, f"{split}/{subset}") for split in ("train", "eval") for subset in SUBSETS),
-            (10, "train/effective"),
-        )
-        for line in plain(folder / f"step_{step}" / path / "traces.jsonl")
-        for t in line["traces"]
-    ]
-    frame = pd.DataFrame(rows).drop_duplicates("id", keep="last").groupby("step")
-    assert run.steps["rollouts"].tolist() == frame.size().tolist()
-    for name in ("reward", "advantage"):
-        np.testing.assert_allclose(run.steps[f"{name}_mean"], frame[name].mean())
 
 
 def test_advantages_in_the_messages_are_read():
@@ -321,15 +300,6 @@ def test_annotations_that_are_gone_or_packed_otherwise_are_named(growing):
         assert "annotations can't be read" in dict(reasons(found))
     hints = [p.hint for p in foreign.problems if p.field == "annotations"]
     assert "no seek table" in hints[0]
-
-
-def test_a_packed_chunk_is_read_across_its_frames():
-    packed = TRACES / "annotations/trainer/00000.jsonl.zst"
-    starts, _ = annotations._frames(annotations.state_of(packed))
-    assert len(starts) > 2
-    offsets = [row["offset"] for row in plain(TRACES / "annotations/trainer.index.jsonl")[:3]]
-    lines = [json.loads(annotations._line_at(packed, offset)) for offset in offsets]
-    assert lines == plain(packed)
 
 
 def test_steps_in_no_order_are_no_resume(tmp_path):

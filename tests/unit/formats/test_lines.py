@@ -44,20 +44,6 @@ def test_only_a_newline_ends_a_line(file, sign):
     assert texts(file(content)) == [f"one{sign}two".encode(), b"three"]
 
 
-def test_blank_lines_are_lines(file):
-    assert texts(file(b"\n\na\n\n")) == [b"", b"", b"a", b""]
-
-
-def test_an_empty_file_has_no_lines(file):
-    assert texts(file(b"")) == []
-
-
-def test_a_last_line_without_a_newline_says_so(file):
-    first, last = read_lines(file(b"a\nbc"))
-    assert (first.ended, first.size) == (True, 2)
-    assert (last.ended, last.size, last.text) == (False, 2, b"bc")
-
-
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.text("ab\n\u2028", max_size=40), block=st.integers(1, 9))
 def test_lines_do_not_depend_on_the_block_size(tmp_path, content, block):
@@ -124,16 +110,6 @@ def test_nothing_behind_the_range_is_read_where_a_line_ends_with_it(file, monkey
     assert texts(path, 4, 8) == [b"two"]
     assert max(read) == 8
     assert texts(path, 4, 7) == [b"two"]
-
-
-def test_a_line_that_begins_in_the_range_is_read_to_its_end(file):
-    assert texts(file(b"first\nsecond\nthird\n"), 0, 8) == [b"first", b"second"]
-
-
-def test_an_empty_range_holds_no_line(file):
-    path = file(b"first\nsecond\n")
-    assert texts(path, 6, 6) == []
-    assert texts(path, 13, 13) == []
 
 
 def test_a_file_that_shrank_ends_early_and_without_an_error(file):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, reasons, records, run_at
 
 FOLDER = DATA / "ms_swift"
 
@@ -47,17 +47,6 @@ def test_a_buffer_that_is_not_emptied_is_shown_once_at_the_step_that_wrote_it_fi
     assert (run.rollout_count, run.repeated) == (12, 22 - 12)
     assert run.steps["step"].tolist() == [1, 2, 3]
     assert run.steps["rollouts"].tolist() == [4, 4, 4]
-
-
-def test_several_parts_without_weights_have_no_total():
-    run = run_at(FOLDER / "megatron")
-    assert "reward" not in run.rollouts
-    assert any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))
-
-
-def test_an_opened_row_is_its_own_row_of_the_table():
-    for rollout in opened(run_at(FOLDER / "megatron")):
-        assert rollout.line["completion"] == rollout.record.texts["response"]
 
 
 def test_rows_of_their_own_have_their_reward():

@@ -50,37 +50,13 @@ def test_every_array_may_be_one_number_when_it_is_constant(read_line):
 def test_ids_texts_and_structure_have_their_places(read_line):
     messages = [{"role": "user", "content": "q"}]
     segments = [{"start": 0, "end": 1, "role": "assistant"}]
-    record = read_line(
-        "native",
-        {
-            "step": 2,
-            "micro_step": 1,
-            "rank": 3,
-            "index": 4,
-            "rollout_id": "r",
-            "group_id": 5,
-            "env": "math",
-            "split": "train",
-            "policy_version": 6,
-            "timestamp": 7.5,
-            "prompt_ids": [1, 2, 3],
-            "response_ids": [4],
-            "messages": messages,
-            "segments": segments,
-            "topk_ids": [[4, 5]],
-            "topk_logprobs": [[-0.1, -0.2]],
-        },
-    )
-    assert record.ids == {
-        "micro_step": 1,
-        "rank": 3,
-        "rollout_id": "r",
-        "group_id": "5",
-        "env": "math",
-        "split": "train",
-        "policy_version": 6,
-        "timestamp": 7.5,
-    }
+    ids = {"micro_step": 1, "rank": 3, "rollout_id": "r", "env": "math", "split": "train"}
+    ids |= {"policy_version": 6, "timestamp": 7.5}
+    topk = {"topk_ids": [[4, 5]], "topk_logprobs": [[-0.1, -0.2]]}
+    arrays = {"prompt_ids": [1, 2, 3], "response_ids": [4], "messages": messages}
+    line = {"step": 2, "index": 4, "group_id": 5, "segments": segments, **ids, **arrays, **topk}
+    record = read_line("native", line)
+    assert record.ids == {**ids, "group_id": "5"}
     assert record.prompt_ids.values().tolist() == [1, 2, 3]
     assert record.response_ids.values().tolist() == [4]
     assert record.messages == messages

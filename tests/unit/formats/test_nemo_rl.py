@@ -4,7 +4,6 @@ import json
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
@@ -73,19 +72,6 @@ def test_validation_is_the_eval_split_and_its_messages_have_their_roles(found, s
         assert list(record.messages) == row["content"]
         assert record.scores == {"reward": row["rewards"]}
         assert record.texts["prompt"] == "[user]\n" + row["content"][0]["content"]
-
-
-def test_steps_have_the_means_of_the_files(run):
-    rewards = {
-        0: [row["rewards"] for row in plain("val_data_step0.jsonl")],
-        1: [row["rewards"] for row in plain("train_data_step1.jsonl")],
-        10: [row["filtered_rewards"] for row in plain("train_data_step10.jsonl")],
-    }
-    table = run.steps.set_index("step")
-    assert table.index.tolist() == [0, 1, 2, 10]
-    for step, of_step in rewards.items():
-        assert table.loc[step, "rollouts"] == len(of_step)
-        assert table.loc[step, "reward_mean"] == pd.Series(of_step).mean()
 
 
 def test_what_stands_between_generated_stretches_is_the_environments(run):

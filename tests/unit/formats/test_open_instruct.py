@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
@@ -45,14 +44,6 @@ def test_every_row_token_and_value_is_that_of_the_files(run):
         assert record.extras["tool_runtimes"] == row["request_info"]["tool_runtimes"]
 
 
-def test_steps_have_the_means_of_the_files(run):
-    by_step = pd.DataFrame(plain()).groupby("step")
-    assert run.steps["step"].tolist() == list(by_step.groups) == [1, 2, 10]
-    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
-    for name in ("reward", "advantage"):
-        assert run.steps[f"{name}_mean"].tolist() == by_step[name].mean().tolist()
-
-
 def test_the_zeros_of_a_tools_answer_are_no_log_probabilities(run):
     (answered,) = [o for o in opened(run) if o.line["request_info"]["tool_calleds"]]
     shown = answered.record.tokens["sampling_logprobs"].values()
@@ -60,11 +51,6 @@ def test_the_zeros_of_a_tools_answer_are_no_log_probabilities(run):
     assert answered.record.extras["request_info"]["tool_outputs"] == "4\u2028"
     words = "logprobs are 0 at tokens of tool results"
     assert sum(count for reason, count in reasons(run) if reason.startswith(words)) == 1
-
-
-def test_a_zero_without_a_tool_is_a_log_probability(run):
-    shown = [r.tokens["sampling_logprobs"].values() for r in records(run) if r.tokens]
-    assert [values.tolist() for values in shown].count([-2.0, 0.0]) == 1
 
 
 def test_a_step_that_is_written_again_is_shown_once_as_it_was_written_last(tmp_path):

@@ -10,11 +10,10 @@ import random
 import numpy as np
 import pytest
 
-from board.core.records import Parsed
 from board.errors import RecordError
 from board.formats import number_arrays
 from board.formats.number_arrays import LineParser, RawNumbers, as_numbers, numbers_from_list
-from board.formats.parse import parse_whole
+from board.formats.parse import parse_plain_lines, parse_whole
 
 KEYS = ("logprobs", "ref_logprobs", "values", "entropy", "loss_mask", "mine", 'a"b', "ü", "x\\")
 TEXTS = (
@@ -46,23 +45,9 @@ def array(source: random.Random):
     kind = source.random()
     if kind < 0.6:
         return [number(source) for _ in range(source.randint(1, 6))]
-    choices = (
-        [],
-        [[1, 2], [3]],
-        ["0.5", "b"],
-        [1, "two", 3],
-        [None, None],
-        [1, {"logprobs": [1]}],
-        [{}],
-        [1, {}],
-        [True, False],
-        [math.nan, 1.0],
-        [math.inf, -math.inf],
-        [10**400],
-        5,
-        None,
-        "text",
-    )
+    numbers = ([], [None, None], [True, False], [math.nan, 1.0], [math.inf, -math.inf], [10**400])
+    others = ([[1, 2], [3]], ["0.5", "b"], [1, "two", 3], [1, {"logprobs": [1]}], [{}], [1, {}])
+    choices = (*numbers, *others, 5, None, "text")
     return source.choice(choices)
 
 
@@ -241,10 +226,6 @@ def test_broken_bytes_are_told_beside_a_replacement_sign_that_was_there_before()
     assert parse_whole('{"a": "\ufffd'.encode() + b'\xff"}')[1] is True
 
 
-def test_a_replacement_sign_of_the_log_is_not_called_broken():
-    assert parse_whole('{"r": NaN, "a": "\ufffd"}'.encode())[1] is False
-
-
 def test_lone_surrogates_become_the_replacement_sign_in_keys_and_values():
     found, mended = parse_whole(b'{"a\\ud800": ["\\udfff", {"b": "x\\ud800"}]}')
     assert found == {"a\ufffd": ["\ufffd", {"b": "x\ufffd"}]}
@@ -271,25 +252,9 @@ def test_unparsed_numbers_equal_parsed_ones(monkeypatch, raw, with_simdjson):
     np.testing.assert_array_equal(numbers.values(), wanted)
 
 
-def test_two_rollouts_of_unequal_length_keep_their_own_values():
-    parser = taught()
-    first = parser.parse(b'{"step":1,"logprobs":[1,2,3],"values":[4,5,6]}')[0]
-    second = parser.parse(b'{"step":1,"logprobs":[7],"values":[8]}')[0]
-    kept = first["logprobs"].values()
-    assert second["logprobs"].values().tolist() == [7]
-    assert kept.tolist() == [1, 2, 3]
-    assert first["values"].values().tolist() == [4, 5, 6]
-
-
 @pytest.mark.parametrize("value", [None, [None, None], unparsed(b"[ null, null]")])
 def test_an_array_of_nulls_is_not_recorded(value):
     assert as_numbers(value) is None
-
-
-def test_an_empty_array_is_recorded_and_empty():
-    found = as_numbers([])
-    assert found is not None
-    assert len(found) == 0
 
 
 @pytest.mark.parametrize("value", ["", "1,2", 3, 1.5, True, {}, {"a": 1}])
@@ -304,11 +269,10 @@ def test_a_list_of_something_else_is_no_array(entries):
         numbers_from_list(entries)
 
 
-def test_numbers_written_as_text_are_numbers():
-    assert numbers_from_list(["0.5", "1"]).tolist() == [0.5, 1]
-
-
-def test_a_list_of_numbers_is_a_number_array():
-    found = as_numbers([1, None, True])
-    assert isinstance(found, Parsed)
-    np.testing.assert_array_equal(found.values(), [1, np.nan, 1])
+def test_lines_parsed_together_are_those_parsed_alone():
+    """None for a line that takes a closer look: no object, mended, blank, or too long."""
+    lines = [json.dumps({"text": "é" * 3000, "n": number}).encode() for number in range(9)]
+    assert parse_plain_lines(lines) == [json.loads(line) for line in lines]
+    odd = [b"[1]", None, b"", b'{"a": "\xff"}', b'{"a": "\\ud800"}', b'{"a": Infinity, "b": [1]}']
+    assert parse_plain_lines([lines[0], *odd]) == [json.loads(lines[0]), *[None] * 6]
+    assert parse_plain_lines([b'{"a": Infinity}', b"[1]"]) == [{"a": math.inf}, None]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-import pandas as pd
 import pytest
 from read_formats import DATA, reasons, records, run_at
 
@@ -51,14 +50,6 @@ def test_ids_and_log_probabilities_of_later_versions_are_token_arrays(run):
             "sampling_logprobs": row["response_rollout_log_probs"],
             "rollout_log_probs_mask": row["response_rollout_log_probs_mask"],
         }
-
-
-def test_steps_have_the_means_of_the_files(run):
-    table = run.steps.set_index("step")
-    assert table.index.tolist() == [0, 2, 10]
-    rewards = pd.Series([row["reward"] for row in plain(2, "train")], dtype=float)
-    assert table.loc[2, "reward_mean"] == rewards.mean()
-    assert table.loc[2, "reward_n"] == rewards.notna().sum() == 3
 
 
 def test_a_reward_by_name_has_its_score_as_total_and_its_other_numbers_as_parts(run):

@@ -65,12 +65,6 @@ def test_two_pieces_more_than_values_is_named_for_each_array(read_line):
     }
 
 
-def test_values_are_null_without_a_critic(read_line):
-    record = read_line("rllb", {**EVERY_KEY, "values": None})
-    assert "values" not in record.tokens
-    assert record.remarks == []
-
-
 def test_a_row_without_pieces_keeps_its_own_values(read_line):
     fields = {key: value for key, value in EVERY_KEY.items() if key != "response_tokens"}
     record = read_line("rllb", fields)

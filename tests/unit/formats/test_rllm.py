@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -60,21 +59,6 @@ def test_steps_without_messages_show_what_the_model_said(run):
     (trajectory,) = [t for _, _, t in plain() if t["uid"] == record.ids["rollout_id"]]
     assert record.texts["response"] == "I think\n\n" + trajectory["steps"][1]["model_response"]
     assert record.texts["prompt"] == trajectory["steps"][0]["observation"]
-
-
-def test_steps_have_the_means_of_the_documents(run):
-    table = run.steps.set_index("step")
-    assert table.index.tolist() == [1, 2, 10]
-    for step in (1, 2, 10):
-        rewards = [t["reward"] for _, e, t in plain() if e["training_step"] == step]
-        scored = [reward for reward in rewards if reward is not None]
-        assert table.loc[step, "rollouts"] == len(rewards) > len(scored)
-        assert table.loc[step, "reward_mean"] == np.mean(scored)
-
-
-def test_an_opened_trajectory_is_its_own_of_its_document(run):
-    for rollout in opened(run):
-        assert rollout.line["trajectory"]["uid"] == rollout.record.ids["rollout_id"]
 
 
 def test_summaries_and_other_documents_are_passed_over(run, tmp_path):

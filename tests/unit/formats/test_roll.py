@@ -42,17 +42,6 @@ def test_every_row_and_value_is_that_of_the_tables(run):
         assert record.texts["prompt"] == "[user]\n" + json.loads(messages)[0]["content"]
 
 
-def test_steps_have_the_means_of_the_tables(run):
-    assert run.steps["step"].tolist() == [1, 2, 10]
-    expected = [table(step)["scores"].mean() for step in (1, 2, 10)]
-    assert run.steps["reward_mean"].tolist() == expected
-
-
-def test_an_opened_row_is_its_own_row_of_the_table(run):
-    for rollout in opened(run):
-        assert rollout.line["responses"] == rollout.record.texts["response"]
-
-
 def test_an_agents_trajectory_has_its_episodes_reward_and_messages(read_line):
     asked, answered = {"role": "user", "content": "go"}, {"role": "assistant", "content": "left"}
     trajectory = {"reward_info": {"episode_reward": 0.5, "step_rewards": [0.0, 0.5]}, "id": "t"}

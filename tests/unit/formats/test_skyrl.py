@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import math
 
-import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
@@ -45,15 +44,6 @@ def test_every_row_and_value_is_that_of_the_files(run):
         assert (record.ids["env"], record.ids["split"]) == (row["data_source"], "eval")
         assert record.extras["env_class"] == row["env_class"]
         assert record.extras["env_extras"]["extra_info"] == row["env_extras"]["extra_info"]
-
-
-def test_steps_have_the_means_of_the_files(run):
-    frame = pd.DataFrame(plain())
-    frame["reward"] = [total(score) for score in frame["score"]]
-    by_step = frame.groupby("step")
-    assert run.steps["step"].tolist() == list(by_step.groups) == [0, 2, 10]
-    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
-    assert run.steps["reward_mean"].tolist() == by_step["reward"].mean().tolist()
 
 
 def test_scores_per_token_are_the_tokens_rewards(run):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import importlib
 import json
 import shutil
@@ -122,16 +121,6 @@ def test_ranks_that_dump_the_same_shard_are_shown_once_and_counted(miles):
             np.testing.assert_array_equal(shown[index], values)
 
 
-def test_steps_have_the_means_of_the_dumps(slime, miles):
-    for run, folder in ((slime["slime"].run, SLIME), (miles["slime"].run, MILES)):
-        table = run.steps.set_index("step")
-        for step in (1, 10) if folder is SLIME else (1,):
-            samples = plain(folder / "rollout_data" / f"{step}.pt")["samples"]
-            assert table.loc[step, "rollouts"] == len(samples)
-            assert table.loc[step, "reward_mean"] == np.mean([s["reward"] for s in samples])
-    assert slime["slime"].run.steps["step"].tolist() == [0, 1, 2, 10]
-
-
 def test_a_reward_by_name_is_several_parts_and_an_absent_one_none(slime):
     first, *others = of(slime["slime"], 2)
     assert first.scores.keys() == {"is_truncated"}
@@ -180,21 +169,6 @@ def test_other_names_of_the_guides_are_found(tmp_path, name):
     shutil.copy(SLIME / "rollout_data" / "0.pt", path)
     (run,) = discover(tmp_path).runs
     assert (run.name, run.formats) == ("run", ("slime",))
-
-
-def test_a_dump_that_would_run_code_is_refused_and_named(tmp_path):
-    class Trap:
-        def __reduce__(self):
-            return (builtins.exec, ("raise SystemExit",))
-
-    sample = {"group_index": 0, "response_length": 1, "tokens": Trap()}
-    (tmp_path / "rollout_data").mkdir()
-    torch.save({"rollout_id": 0, "samples": [sample]}, tmp_path / "rollout_data" / "0.pt")
-    (run,) = [open_run(info) for info in discover(tmp_path).runs]
-    assert run.rollout_count == 0
-    (problem,) = run.problems
-    assert "torch refuses it as plain data: it holds exec, which is" in problem.reason
-    assert problem.hint == ""
 
 
 def test_a_dump_that_torch_can_not_take_is_refused_in_one_plain_line(tmp_path):

@@ -4,7 +4,6 @@ import json
 import math
 import shutil
 
-import pandas as pd
 import pytest
 from read_formats import DATA, reasons, records, run_at
 
@@ -50,13 +49,6 @@ def test_every_row_and_value_is_that_of_the_files(run):
         for name, value in row["trajectory_metrics"].items():
             assert record.extras[f"metrics.{name}"] == value
         assert record.texts.get("prompt") is record.texts.get("response") is None
-
-
-def test_steps_have_the_means_of_the_files(run):
-    by_step = pd.DataFrame(plain()).groupby("iteration")
-    assert run.steps["step"].tolist() == list(by_step.groups) == [0, 2, 10]
-    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
-    assert run.steps["reward_mean"].tolist() == by_step["total_reward"].mean().tolist()
 
 
 def test_groups_of_two_evaluations_are_never_one(run):

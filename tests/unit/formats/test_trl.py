@@ -32,21 +32,6 @@ def test_every_row_and_value_is_that_of_the_tables(texts):
         np.testing.assert_array_equal(parts, expected[name])
 
 
-def test_a_reward_function_that_returned_none_is_no_zero(texts):
-    expected = plain("text", 1, 3)
-    assert expected["short"].isna().any()
-    column = texts.rollouts["rewards.short"]
-    np.testing.assert_array_equal(column, expected["short"])
-
-
-def test_steps_have_the_means_of_the_tables(texts):
-    by_step = plain("text", 1, 3).groupby("step")
-    assert texts.steps["step"].tolist() == [1, 3]
-    assert texts.steps["rollouts"].tolist() == by_step.size().tolist()
-    for name in ("count_e", "short"):
-        np.testing.assert_allclose(texts.steps[f"rewards.{name}_mean"], by_step[name].mean())
-
-
 def test_several_parts_without_weights_have_no_total_and_a_note_says_so(texts):
     assert "reward" not in texts.rollouts
     said = [n for reason, n in reasons(texts) if reason.startswith("the log has reward parts")]

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 
-import numpy as np
-import pandas as pd
 import pytest
 from read_formats import DATA, reasons, records, run_at
 
@@ -53,16 +50,6 @@ def test_messages_are_kept_and_their_texts_can_be_read(written):
 def test_tool_calls_that_are_json_in_texts_are_shown_as_calls():
     assert '[tool call] double({"a": 1})' in records(run_at(OLD))[2].texts["response"]
     assert '[tool call] add({"a": 12, "b": 30})' in records(run_at(NEW))[0].texts["response"]
-
-
-def test_the_step_table_has_the_means_of_the_lines(written):
-    run, rows = written
-    expected = pd.DataFrame(rows)
-    assert run.counts == {0: len(expected)}
-    assert run.steps["reward_mean"].tolist() == pytest.approx([expected["reward"].mean()])
-    for name in {"right", "format", "correct", "num_turns", "generation_ms"} & set(expected):
-        np.testing.assert_array_equal(run.rollouts[name], expected[name])
-        assert run.steps[f"{name}_mean"].tolist() == pytest.approx([expected[name].mean()])
 
 
 def test_a_log_without_steps_says_so(written):
@@ -138,11 +125,6 @@ def test_texts_and_nulls_in_place_of_messages_are_read(read_line):
     assert "response" not in failed.texts
     assert "reward" not in failed.scores
     assert failed.extras["error"] == "x"
-
-
-def test_a_nan_reward_is_no_zero(read_line):
-    record = read_line("verifiers", LINE | {"reward": math.nan})
-    assert "reward" not in record.scores
 
 
 def test_a_tool_call_that_is_no_json_costs_nothing_else(read_line):

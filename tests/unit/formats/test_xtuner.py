@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import json
 
-import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
@@ -55,16 +54,6 @@ def test_every_row_and_value_is_that_of_the_files(run):
 def test_the_summary_is_no_rollout_and_no_problem(run):
     assert run.rollout_count == sum(len(plain(name)) for name in FILES.values()) == 16
     assert reasons(run) == []
-
-
-def test_steps_have_the_means_that_the_files_own_summaries_say(run):
-    table = run.steps.set_index("step")
-    assert table.index.tolist() == [0, 1, 2, 10]
-    for step in (1, 10):
-        head = (FOLDER / FILES[(step, "train")]).read_text(encoding="utf-8").split("\n")[0]
-        assert table.loc[step, "reward_mean"] == json.loads(head)["reward_mean"]
-    both = [r["reward"] for split in ("train", "eval") for r in plain(FILES[(2, split)])]
-    assert table.loc[2, "reward_mean"] == pd.Series(both).mean()
 
 
 def test_an_agents_conversation_is_shown_with_its_tool_call(run):
