@@ -65,12 +65,8 @@ def only_run(discovery: Discovery, path: Location, source: str | None = None) ->
 
 def _of_source(runs: Sequence[RunInfo], path: Location, source: str | None) -> RunInfo:
     """Of the runs of one folder that of a source; without one, the joined or the only one."""
-    if source is None and len(runs) > 1:
-        source = next((run.source for run in runs if run.is_joined), None)
-    if source is None and len(runs) == 1:
-        return runs[0]
     for run in runs:
-        if run.source == source:
+        if run.source == source or (source is None and (run.is_joined or len(runs) == 1)):
             return run
     names = ", ".join(sorted(run.source for run in runs))
     if source is None:

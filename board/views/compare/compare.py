@@ -83,33 +83,32 @@ def _newest_other(run: Run) -> list[str]:
 def _narrow_to_environments(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     """The runs with the chosen environments alone, without those that have none of them."""
     chosen: list[str] = state.get("env")
-    narrowed: list[Run] = []
-    lacking: list[str] = []
-    for run in runs:
-        own = tuple(env for env in chosen if env in cache.environments_of(run))
-        if chosen and not own:
-            lacking.append(run.info.name)
-        else:
-            narrowed.append(cache.of_environments(run, own))
+    envs = [tuple(env for env in chosen if env in cache.environments_of(run)) for run in runs]
+    lacking = [run.info.name for run, own in zip(runs, envs, strict=True) if chosen and not own]
     if lacking:
         st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
-    return tuple(narrowed)
+    return tuple(
+        cache.of_environments(run, own)
+        for run, own in zip(runs, envs, strict=True)
+        if run.info.name not in lacking
+    )
 
 
 def _shift_fields(runs: Sequence[Run]) -> None:
     """How many steps each of the others is moved by, for runs that begin at another step."""
     if len(runs) < 2:
         return
-    shifts: dict[str, int] = {}
     before: Mapping[str, int] = state.get("compare_shifts")
     with st.popover("Shift steps", icon=":material/arrow_range:"):
-        for name in (run.info.name for run in runs[1:]):
-            shifts[name] = st.number_input(
-                plain(f"{name}: steps added"),
-                value=int(before.get(name, 0)),
+        shifts = {
+            run.info.name: st.number_input(
+                plain(f"{run.info.name}: steps added"),
+                value=int(before.get(run.info.name, 0)),
                 step=1,
-                key=f"shift_{state.pulls()}_{name}",
+                key=f"shift_{state.pulls()}_{run.info.name}",
             )
+            for run in runs[1:]
+        }
     state.put(compare_shifts={name: steps for name, steps in shifts.items() if steps})
 
 
@@ -178,21 +177,15 @@ def _open_step(runs: tuple[Run, ...], clicked: Click) -> None:
     sides = zip(runs, _shifts_of(runs), strict=True)
     drawn = [(run, shift) for run, shift in sides if clicked.chart in run.metrics]
     run, shift = drawn[min(clicked.line, len(drawn) - 1)]
-    at = {
-        "run": run.info.name,
-        "step": clicked.step - shift,
-        "step_metric": clicked.chart,
-        "index": None,
-    }
-    state.go(
-        "step", step_part="contributions", **at, token=None, step_only="", step_order="highest"
-    )
+    place = {"run": run.info.name, "step": clicked.step - shift, "index": None, "token": None}
+    metric = {"step_metric": clicked.chart, "step_only": "", "step_order": "highest"}
+    state.go("step", step_part="contributions", **place, **metric)
 
 
 def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     """The metrics at the end of each run, and how far from the first run's they are."""
-    first, *others = _names(runs)
-    is_unlike = [{*_parts(run)} != {*_parts(runs[0])} for run in runs[1:]]
+    names = _names(runs)
+    is_unlike = [{*_parts(run)} != {*_parts(runs[0])} for run in runs]
     rows: list[dict[str, object]] = []
     for metric in metrics:
         known = rollout_metric(metric)
@@ -201,16 +194,21 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
             means = [*map(in_percent, means)]
         unit = "%" if known.unit == "share" else known.unit
         label = f"{known.label}, {unit}" if unit and unit not in known.label else known.label
-        row: dict[str, object] = {
-            "metric": label,
-            **dict(zip((first, *others), means, strict=True)),
-        }
-        for name, mean, unlike in zip(others, means[1:], is_unlike, strict=True):
+        row: dict[str, object] = {"metric": label, **dict(zip(names, means, strict=True))}
+        for name, mean, unlike in list(zip(names, means, is_unlike, strict=True))[1:]:
             gap = None if unlike and metric in _TOTALS else mean - means[0]
-            row[f"{name} − {first}"] = gap
+            row[f"{name} − {names[0]}"] = gap
         rows.append(row)
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
-    st.caption(plain(" · ".join(map(_last_steps, runs)), 400))
+    # Those of another run may be much earlier ones.
+    last_steps = [
+        (name, run.steps["step"].tolist()[-_LAST:]) for name, run in zip(names, runs, strict=True)
+    ]
+    ranges = [
+        f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
+        for name, last in last_steps
+    ]
+    st.caption(plain(" · ".join(ranges), 400))
     if any(is_unlike):
         _warn_of_rewards(runs)
     frame = pd.DataFrame(rows).set_index("metric").astype(float).reset_index()
@@ -218,30 +216,20 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     tables.draw(frame.style.format(formats, na_rep="–"), most_pixels=420)
 
 
-def _last_steps(run: Run) -> str:
-    """Which steps the means of a run are over: those of another run may be much earlier ones."""
-    last = run.steps["step"].tolist()[-_LAST:]
-    name = one_line(run.info.name, 40)
-    return f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
-
-
 def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
     """Says that rewards of other parts can't be subtracted, and which parts can be compared."""
+
+    def listed(parts: Sequence[str]) -> str:
+        return ", ".join(part.removeprefix(REWARD_PART) for part in parts)
+
     of_runs = zip(_names(runs), map(_parts, runs), strict=True)
-    parts = "; ".join(f"{name}: {_listed(own) or 'none recorded'}" for name, own in of_runs)
-    shared = _shared_parts(runs)
-    advice = f" Compare what all of them have: {_listed(shared)}." if shared else ""
-    st.warning(
-        plain(
-            f"The reward functions differ: no difference of rewards is shown. Parts of {parts}.{advice}",
-            700,
-        ),
-        icon=":material/warning:",
+    parts = "; ".join(f"{name}: {listed(own) or 'none recorded'}" for name, own in of_runs)
+    shared = listed(_shared_parts(runs))
+    advice = f" Compare what all of them have: {shared}." if shared else ""
+    words = (
+        f"The reward functions differ: no difference of rewards is shown. Parts of {parts}.{advice}"
     )
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return ", ".join(part.removeprefix(REWARD_PART) for part in parts)
+    st.warning(plain(words, 700), icon=":material/warning:")
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -258,30 +246,27 @@ def _ending(run: Run, metric: str) -> float:
 
 
 def _settings(runs: tuple[Run, ...]) -> None:
+    """What the last start of each run was set to, where it differs."""
     whole = " :gray[of the whole runs, not of the environments chosen]" if state.get("env") else ""
     st.markdown(f"#### Settings that differ{whole}")
     without = [run.info.name for run in runs if not run.settings]
     if without:
         st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
     names = _names(runs)
+    newest = [run.settings[max(run.settings)] if run.settings else {} for run in runs]
     rows = [
-        {"setting": one.key} | {name: _as_json(value) for name, value in one.values.items()}
-        for one in differences(dict(zip(names, map(_newest, runs), strict=True)))
+        {"setting": one.key}
+        | {
+            name: json.dumps(value, ensure_ascii=False, default=str)
+            for name, value in one.values.items()
+        }
+        for one in differences(dict(zip(names, newest, strict=True)))
         if one.key not in _OF_EVERY_START
     ]
     if rows:
         tables.draw(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)
     elif len(runs) - len(without) > 1:
         st.caption("None of the recorded settings differs.")
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _newest(run: Run) -> Mapping[str, Any]:
-    """What the last start of a run was set to."""
-    return run.settings[max(run.settings)] if run.settings else {}
 
 
 def _render() -> None:

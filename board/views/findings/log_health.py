@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -171,30 +172,24 @@ def _line(check: Check) -> None:
 
 
 def _left_out(run: Run) -> None:
-    lines = [f"{join.words}." for join in run.joins]
-    if run.repeated:
-        lines.append(
-            f"{counted(run.repeated, 'row', 'repeats')} rollouts that the log holds already; each is "
-            "shown once."
-        )
-    if run.superseded:
-        lines.append(
-            f"{counted(run.superseded, 'rollout', 'was')} written again after a resume; what was "
-            "written last is shown."
-        )
-    if run.over_cap:
-        lines.append(
-            f"{counted(run.over_cap, 'rollout', 'is')} beyond the cap of {run.options.max_per_step} "
-            "a step."
-        )
-    if "pad_tokens" in run.columns:
-        lines.append(f"{int(run.total('pad_tokens')):,} padding tokens were left out.")
-    if missing := int(run.total("missing_values")):
-        lines.append(
-            f"{counted(missing, 'token value', 'is')} null, NaN or infinite: left out of means."
-        )
-    for text in lines:
-        st.text(text)
+    """What of the log is not in the numbers, a line for each reason."""
+    padding = int(run.total("pad_tokens")) if "pad_tokens" in run.columns else 0
+    missing = int(run.total("missing_values"))
+    copies = "rollouts that the log holds already; each is shown once."
+    again = "written again after a resume; what was written last is shown."
+    cap = f"beyond the cap of {run.options.max_per_step} a step."
+    reasons = (
+        (run.repeated, "row", "repeats", copies),
+        (run.superseded, "rollout", "was", again),
+        (run.over_cap, "rollout", "is", cap),
+        (padding, "padding token", "was", "left out."),
+        (missing, "token value", "is", "null, NaN or infinite: left out of means."),
+    )
+    for join in run.joins:
+        st.text(f"{join.words}.")
+    for count, noun, verb, rest in reasons:
+        if count:
+            st.text(f"{counted(count, noun, verb)} {rest}")
 
 
 def _superseded(run: Run) -> None:
@@ -220,13 +215,12 @@ def _superseded(run: Run) -> None:
 
 def _unended(run: Run) -> None:
     """The steps that a rank has not ended: a line for each rank."""
-    of_rank: dict[int, list[int]] = {}
+    of_rank: dict[int, list[int]] = defaultdict(list)
     for step in sorted(run.missing_ranks):
         for rank in run.missing_ranks[step]:
-            of_rank.setdefault(rank, []).append(step)
-    if not of_rank:
-        return
-    st.markdown("#### Steps not ended")
+            of_rank[rank].append(step)
+    if of_rank:
+        st.markdown("#### Steps not ended")
     for rank, steps in sorted(of_rank.items()):
         st.text(f"Rank {rank}: {_ranges(steps, sorted(run.counts))}")
 
@@ -246,17 +240,13 @@ def _files(run: Run) -> None:
     for file in run.info.files:
         path = run.info.path_of(file)
         count, first, last = visible.get(path, (0, None, None))
-        rows.append(
-            {
-                "file": path,
-                "format": format_title(file.reader),
-                "size": size(file.size),
-                "rollouts shown": count,
-                "first step": first,
-                "last step": last,
-                **({"joined to others": joined.get(path, 0)} if run.joins else {}),
-            }
-        )
+        row: dict[str, object] = {
+            "file": path,
+            "format": format_title(file.reader),
+            "size": size(file.size),
+        }
+        row |= {"rollouts shown": count, "first step": first, "last step": last}
+        rows.append(row | ({"joined to others": joined.get(path, 0)} if run.joins else {}))
     st.markdown("#### Files")
     st.text(str(run.info.path))
     st.dataframe(

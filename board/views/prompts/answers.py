@@ -34,12 +34,12 @@ _STEP_HELP: Final = (
 
 def show(run: Run, rollouts: PromptRollouts) -> None:
     """The answers of the chosen step, a dozen at a time; else the best and the worst of three steps."""
-    step = _choose_step(np.unique(rollouts.steps).tolist())
+    seen = np.unique(rollouts.steps)
+    step = _choose_step(seen.tolist())
     if step is None:
-        seen = np.unique(rollouts.steps)
-        middle = np.linspace(0, len(seen) - 1, min(_ACROSS, len(seen))).round().astype(int)
+        spread = np.linspace(0, len(seen) - 1, min(_ACROSS, len(seen))).round().astype(int)
         columns = st.columns(_ACROSS, gap="small")
-        for column, one in zip(columns, seen[np.unique(middle)].tolist(), strict=False):
+        for column, one in zip(columns, seen[spread].tolist(), strict=False):
             with column:
                 order = best_first(rollouts, one)
                 for place in dict.fromkeys((order[0], order[-1])):

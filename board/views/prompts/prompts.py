@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,13 +20,7 @@ from board.query.open_run import Run
 from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
 from board.views.frame import sidebar
 from board.views.prompts import answers
-from board.views.shared import (
-    cache,
-    page_parts,
-    shortcuts,
-    state,
-    tables,
-)
+from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.page_parts import best_first
 from board.views.shared.text import plain, where_they_differ
 
@@ -52,31 +47,30 @@ _FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_so
 
 
 def _show_cards(prompts: RunPrompts) -> None:
-    count = len(prompts.keys)
+    count, several = len(prompts.keys), prompts.steps > 1
     seen = np.median(prompts.steps)
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
     cards = [("Prompts", f"{count:,}", f"median: seen at {steps}", _EXPLAINED["all"])]
-    several = prompts.steps > 1
+    unknown = "correctness not recorded" if several.any() else "no prompt at two steps"
     for name, flag in _FLAGS.items():
-        flagged = int(getattr(prompts, flag).sum())
+        value, words = "–", unknown
         if prompts.graded[several].any():
+            flagged = int(getattr(prompts, flag).sum())
             value, words = f"{flagged:,}", f"{percent(flagged / count)} of prompts"
-        else:
-            words = "correctness not recorded" if several.any() else "no prompt at two steps"
-            value = "–"
         cards.append((_LISTS[name], value, words, _EXPLAINED[name]))
     tables.cards(cards)
 
 
 def _places_of_list(prompts: RunPrompts, name: str) -> IntArray:
     """Places of the prompts of a list, in its order."""
-    if name in _FLAGS:
-        places = np.flatnonzero(getattr(prompts, _FLAGS[name]))
-        return places[np.argsort(-prompts.graded[places], kind="stable")]
+    if name == "all":
+        return np.arange(len(prompts.keys))
     if name == "volatile":
-        places = np.flatnonzero(np.isfinite(prompts.volatility))
-        return places[np.argsort(-prompts.volatility[places], kind="stable")]
-    return np.arange(len(prompts.keys))
+        chosen, largest_first = np.isfinite(prompts.volatility), prompts.volatility
+    else:
+        chosen, largest_first = getattr(prompts, _FLAGS[name]), prompts.graded
+    places = np.flatnonzero(chosen)
+    return places[np.argsort(-largest_first[places], kind="stable")]
 
 
 def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | None:
@@ -142,16 +136,14 @@ def _finite(values: FloatArray) -> FloatArray:
 def _columns(table: pd.DataFrame) -> dict[str, Any]:
     known = _finite(np.concatenate(table["rewards"].tolist()))
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    solved = {"right first": "solved, first", "right last": "solved, last"}
+    percent_column = partial(st.column_config.NumberColumn, format=tables.PERCENT)
     return {
         "prompt": st.column_config.TextColumn("prompt", width=280),
         "reward over steps": st.column_config.LineChartColumn(
             "reward over steps", y_min=low, y_max=high if high > low else low + 1, width=150
         ),
-        **{
-            name: st.column_config.NumberColumn(label, format=tables.PERCENT)
-            for name, label in solved.items()
-        },
+        "right first": percent_column("solved, first"),
+        "right last": percent_column("solved, last"),
         **tables.numbers("%.4g", "reward", "volatility"),
     }
 
@@ -191,12 +183,10 @@ def _show_charts(
     """Rewards and lengths over the steps. A click on a point opens its rollout; one between points shows
     the answers of that step below.
     """
+    charts = (("reward", rollouts.rewards, "reward"), (length, rollouts.lengths, "length"))
     cards = [
         _chart(rollouts, column, values, name)
-        for column, values, name in (
-            ("reward", rollouts.rewards, "reward"),
-            (length, rollouts.lengths, "length"),
-        )
+        for column, values, name in charts
         if column and np.isfinite(values).any()
     ]
     first, last = int(rollouts.steps.min()), int(rollouts.steps.max())
@@ -210,10 +200,8 @@ def _show_charts(
 
 
 def _chart(rollouts: PromptRollouts, column: str, values: FloatArray, name: str) -> Card:
-    figure = prompt_course(
-        rollouts.steps, rollouts.indices, values, name, name, dark=page_parts.dark()
-    )
-    drawn = light(figure)
+    dark = page_parts.dark()
+    drawn = light(prompt_course(rollouts.steps, rollouts.indices, values, name, name, dark=dark))
     unit = {"response_tokens": "tokens", "response_chars": "characters"}.get(column, "")
     click = "Click a point to open the rollout; drag to zoom both charts."
     return Card(column, f"{name.title()}s", drawn.chart, unit, [click], drawn.notes)
@@ -232,16 +220,12 @@ def _render() -> None:
     chosen = _choose_prompt(run, prompts)
     if chosen is not None:
         _show_prompt(run, *chosen, prompts.length)
-    correctness = (
-        prompts.right_by
-        or "the reward: the highest of the run counts as right, the lowest as wrong"
+    by_reward = "the reward: the highest of the run counts as right, the lowest as wrong"
+    words = (
+        f"Correctness comes from {prompts.right_by or by_reward}. "
+        "Prompts are the same when all of their text is."
     )
-    st.caption(
-        plain(
-            f"Correctness comes from {correctness}. Prompts are the same when all of their text is.",
-            400,
-        )
-    )
+    st.caption(plain(words, 400))
 
 
 _render()

@@ -70,12 +70,12 @@ def show(run: Run, scope: Selection, *, is_open: bool = False) -> Listed:
     if refused is not None:
         text, error = refused
         mistake = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
-    words = (
-        counted(total, "rollout") if count == total else f"{count:,} of {counted(total, 'rollout')}"
-    )
+    words = f"{'' if count == total else f'{count:,} of '}{counted(total, 'rollout')}"
     with place:
         content = FilterContent(text, _offered(run), words, mistake, not is_open)
-        filter_field(content, key=_KEY, on_apply=_enter)
+        filter_field(
+            content, key=_KEY, on_apply=lambda text: st.session_state.update({_ENTERED: text})
+        )
     return Listed(selection, count)
 
 
@@ -115,10 +115,6 @@ def _quoted(text: str) -> str:
 def _written(name: str) -> str:
     """A column as it is written in a filter."""
     return name if name.replace(".", "").isidentifier() else f"col({_quoted(name)})"
-
-
-def _enter(text: str) -> None:
-    st.session_state[_ENTERED] = text
 
 
 def _apply_entered(run: Run, scope: Selection) -> tuple[str, ExpressionError] | None:

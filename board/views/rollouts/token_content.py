@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from board.analysis.rollout import OpenRollout
 from board.components.reader import TokenContent
@@ -37,10 +37,9 @@ from board.views.shared.background import show_progress
 
 MaskedFloats = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 
-_NO_TOKEN: Final = ""
-# What a chat template writes before a message is at most so long.
 _MARKER_CHARACTERS: Final = 32
 _MARKER_TOKENS: Final = 6
+"""What a chat template writes before a message is at most so long."""
 
 
 def signature_of(run: Run, opened: OpenRollout) -> str:
@@ -60,11 +59,13 @@ def has_tokens(opened: OpenRollout) -> bool:
 
 def content_of(opened: OpenRollout) -> TokenContent:
     """A rollout as the reader takes it."""
-    metrics = fitted_metrics(opened)
-    count, length = _positions(opened), len(opened.tokens)
+    length = len(opened.tokens)
+    # An array may be longer than there are tokens.
+    count = max([length, *(len(values) for values in opened.metrics.values())])
+    metrics = {name: fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
     ids = opened.record.response_ids
     return TokenContent(
-        [*opened.tokens, *[_NO_TOKEN] * (count - length)],
+        [*opened.tokens, *[""] * (count - length)],
         metrics,
         specs_of(metrics),
         loss_mask=metrics.get("loss_mask"),
@@ -78,35 +79,23 @@ def content_of(opened: OpenRollout) -> TokenContent:
     )
 
 
-def _positions(opened: OpenRollout) -> int:
-    """Tokens of the response, or values where an array is longer than they are."""
-    return max([len(opened.tokens), *(len(values) for values in opened.metrics.values())])
-
-
 def fitted(values: FloatArray, length: int) -> MaskedFloats:
     """[length] values; what is missing at the end is masked as not recorded, and so is NaN.
 
     An array of nothing but NaN was measured so: it is shown as NaN, not as missing.
     """
-    padded: npt.NDArray[np.float64] = np.full(length, np.nan)
-    recorded = values[:length]
-    padded[: len(recorded)] = recorded
+    recorded = np.asarray(values[:length], np.float64)
+    padded = np.pad(recorded, (0, length - len(recorded)), constant_values=np.nan)
     missing = np.isnan(padded)
     if missing[: len(recorded)].all():
         missing[: len(recorded)] = False
     return np.ma.masked_array(padded, mask=missing)
 
 
-def fitted_metrics(opened: OpenRollout) -> dict[str, MaskedFloats]:
-    """Every token metric in the order of the menu, each as long as there are positions."""
-    count = _positions(opened)
-    return {name: fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
-
-
 def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
     """Words for the arrays that the board knows; the reader finds words for the others itself."""
-    known = [name for name in metrics if token_metric(name).label != name]
-    return {name: spec_of(token_metric(name)) for name in known}
+    known = {name: token_metric(name) for name in metrics}
+    return {name: spec_of(metric) for name, metric in known.items() if metric.label != name}
 
 
 def segments_of(opened: OpenRollout) -> list[TokenSegment]:
@@ -175,9 +164,8 @@ def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:
             continue
         if content.strip() and content.strip() in response:
             break
-        parts.append(
-            PromptPart(content, str(message.get("role", "")), str(message.get("name") or ""))
-        )
+        role, name = str(message.get("role", "")), str(message.get("name") or "")
+        parts.append(PromptPart(content, role, name))
     return parts
 
 
@@ -197,17 +185,15 @@ def step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
 def length_notes(opened: OpenRollout) -> list[str]:
     """Arrays that are longer or shorter than the response: values stay at the position they had."""
     length = len(opened.tokens)
-    others: dict[int, list[str]] = {}
+    others: dict[int, list[str]] = defaultdict(list)
     for name, values in opened.metrics.items():
         if len(values) != length:
-            others.setdefault(len(values), []).append(name)
-    return [
-        f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {count:,} entries for {length:,} "
-        "tokens: "
-        + (
-            f"the last {count - length:,} are shown below as values without a token."
-            if count > length
-            else f"the last {length - count:,} tokens are shown without a value."
-        )
-        for count, names in others.items()
-    ]
+            others[len(values)].append(name)
+    notes: list[str] = []
+    for count, names in others.items():
+        what = f"the last {length - count:,} tokens are shown without a value."
+        if count > length:
+            what = f"the last {count - length:,} are shown below as values without a token."
+        verb = "has" if len(names) == 1 else "have"
+        notes.append(f"{', '.join(names)} {verb} {count:,} entries for {length:,} tokens: {what}")
+    return notes
