@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,9 +16,6 @@ response, ref_response, ground_truth and any_text are whole texts. Case matters 
 contains. A rollout without a value does not match. See docs/expressions.md."""
 
 
-_TRAINING: Final = "train, or what is not said to be of any split, where there are several"
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = argparse.ArgumentParser(
@@ -29,36 +26,27 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rollout-board {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        command.add_arguments(commands.add_parser(name, help=command.summary))
+        own = commands.add_parser(name, help=command.summary, description=command.description)
+        for add_arguments in command.arguments:
+            add_arguments(own)
     return parser
 
 
-def _add_serve(parser: argparse.ArgumentParser) -> None:
-    _add_path(parser)
+def _add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="default: the first free port from 8501 on")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument(
         "--allow-any-path", action="store_true", help="let users of the page open any folder"
     )
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    _add_thresholds(parser)
-
-
-def _add_runs(parser: argparse.ArgumentParser) -> None:
-    _add_path(parser)
-    _add_json(parser)
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
-    _add_run(parser)
-    _add_split(parser, _TRAINING)
-    _add_narrowing(parser)
     parser.add_argument("--last", type=_count, metavar="N", help="the last N steps only")
     _add_output(parser, "all columns")
 
 
 def _add_rollouts(parser: argparse.ArgumentParser) -> None:
-    _add_run(parser)
     parser.add_argument("--step", type=int, help="rollouts of this step only")
     _add_split(parser, "all")
     parser.add_argument("--sort", metavar="COLUMN", help="by this column; missing values come last")
@@ -71,12 +59,7 @@ def _add_rollouts(parser: argparse.ArgumentParser) -> None:
     _add_output(parser, "all columns, and texts in full")
 
 
-def _add_sql(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, prompts "
-        "and problems of a run (docs/sql.md has their columns). It reads nothing but the run."
-    )
-    _add_run(parser)
+def _add_statement(parser: argparse.ArgumentParser) -> None:
     example = "such as 'select step, avg(reward) from rollouts group by 1'"
     parser.add_argument("statement", metavar="SELECT", help=example)
     parser.add_argument(
@@ -92,58 +75,22 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--parquet", type=Path, metavar="FILE", help="write them to a Parquet file")
 
 
-def _add_show(parser: argparse.ArgumentParser) -> None:
-    _add_run(parser)
+def _add_rollout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, required=True, help="trainer step")
     parser.add_argument("--index", type=int, required=True, help="position within the step, from 0")
-    _add_json(parser)
 
 
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
-        "not shown. partial: a value of a rollout is not shown. note: all is shown, and it is said how "
-        "it was read. Exits 1 when anything is lost or partial; notes alone exit 0."
-    )
-    _add_run(parser)
-    _add_json(parser)
-
-
-def _add_sniff(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Says of a file, or of each file of a folder that may be a log, by which reader it is read, or "
-        "what each reader misses, and suggests a mapping file (docs/own_format.md). Exits 0 when a file "
-        "is recognised, 1 when none is."
-    )
+def _add_sniffed(parser: argparse.ArgumentParser) -> None:
     help_text = "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)"
     parser.add_argument("path", metavar="PATH", help=help_text)
-    _add_json(parser)
 
 
-def _add_findings(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
-        "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
-        "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "
-        "step, and of as many steps as 256 MB of the log hold."
-    )
-    _add_run(parser)
-    _add_split(parser, _TRAINING)
-    _add_narrowing(parser)
-    _add_thresholds(parser)
-    parser.add_argument(
-        "--index-only", action="store_true", help="leave out rules that read token arrays"
-    )
-    _add_json(parser)
+def _add_index_only(parser: argparse.ArgumentParser) -> None:
+    help_text = "leave out rules that read token arrays"
+    parser.add_argument("--index-only", action="store_true", help=help_text)
 
 
-def _add_index(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Reads what is new in a run's log into its index, so that later openings take no time. The index "
-        "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
-        "written. It can be interrupted and goes on where it stopped; it can be deleted at any time."
-    )
-    _add_run(parser)
+def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         choices=("local", "ray"),
@@ -156,7 +103,6 @@ def _add_index(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
     )
-    _add_json(parser)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -180,7 +126,10 @@ def _add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=help_text)
 
 
-def _add_split(parser: argparse.ArgumentParser, default: str) -> None:
+def _add_split(
+    parser: argparse.ArgumentParser,
+    default: str = "train, or what is not said to be of any split, where there are several",
+) -> None:
     help_text = (
         f"rollouts of this split alone, e.g. eval; all: of all of them (default: {default}). A split "
         "that is itself called all is =all"
@@ -234,22 +183,70 @@ def _seconds(text: str) -> float:
 
 
 class Command(NamedTuple):
-    """module: of board.cli.commands, with a function of the command's name."""
+    """module: of board.cli.commands, with a function of the command's name. arguments: each adds some of
+    its arguments.
+    """
 
     module: str
     summary: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    arguments: Sequence[Callable[[argparse.ArgumentParser], None]]
+    description: str | None = None
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "serve": Command("serve", "open the dashboard in a browser", _add_serve),
-    "runs": Command("discovery", "list the runs under a folder", _add_runs),
-    "steps": Command("rows", "the metrics of each step of a run", _add_steps),
-    "rollouts": Command("rows", "the rollouts of a run, sorted and filtered", _add_rollouts),
-    "sql": Command("rows", "ask a run by SQL", _add_sql),
-    "show": Command("show", "one rollout whole, token by token", _add_show),
-    "check": Command("index", "every line and value that could not be used", _add_check),
-    "sniff": Command("discovery", "why a file is or is not recognised", _add_sniff),
-    "findings": Command("findings", "what looks wrong in a run, worst first", _add_findings),
-    "index": Command("index", "build or extend the index of a run", _add_index),
+    "serve": Command(
+        "serve", "open the dashboard in a browser", (_add_path, _add_server, _add_thresholds)
+    ),
+    "runs": Command("discovery", "list the runs under a folder", (_add_path, _add_json)),
+    "steps": Command(
+        "rows",
+        "the metrics of each step of a run",
+        (_add_run, _add_split, _add_narrowing, _add_steps),
+    ),
+    "rollouts": Command(
+        "rows", "the rollouts of a run, sorted and filtered", (_add_run, _add_rollouts)
+    ),
+    "sql": Command(
+        "rows",
+        "ask a run by SQL",
+        (_add_run, _add_statement),
+        "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, prompts "
+        "and problems of a run (docs/sql.md has their columns). It reads nothing but the run.",
+    ),
+    "show": Command(
+        "show", "one rollout whole, token by token", (_add_run, _add_rollout, _add_json)
+    ),
+    "check": Command(
+        "index",
+        "every line and value that could not be used",
+        (_add_run, _add_json),
+        "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
+        "not shown. partial: a value of a rollout is not shown. note: all is shown, and it is said how "
+        "it was read. Exits 1 when anything is lost or partial; notes alone exit 0.",
+    ),
+    "sniff": Command(
+        "discovery",
+        "why a file is or is not recognised",
+        (_add_sniffed, _add_json),
+        "Says of a file, or of each file of a folder that may be a log, by which reader it is read, or "
+        "what each reader misses, and suggests a mapping file (docs/own_format.md). Exits 0 when a file "
+        "is recognised, 1 when none is.",
+    ),
+    "findings": Command(
+        "findings",
+        "what looks wrong in a run, worst first",
+        (_add_run, _add_split, _add_narrowing, _add_thresholds, _add_index_only, _add_json),
+        "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
+        "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
+        "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "
+        "step, and of as many steps as 256 MB of the log hold.",
+    ),
+    "index": Command(
+        "index",
+        "build or extend the index of a run",
+        (_add_run, _add_engine, _add_json),
+        "Reads what is new in a run's log into its index, so that later openings take no time. The index "
+        "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
+        "written. It can be interrupted and goes on where it stopped; it can be deleted at any time.",
+    ),
 }

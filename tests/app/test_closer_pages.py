@@ -25,13 +25,8 @@ def metrics(app: AppTest) -> dict[str, str]:
 def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(
     open_app: OpenApp,
 ) -> None:
-    chosen = {
-        "run": "grpo_arithmetic",
-        "step": "97",
-        "step_part": "groups",
-        "groups_values": "advantage",
-    }
-    app = open_app(BUNDLED, "step", **chosen)
+    chosen = {"step_part": "groups", "groups_values": "advantage"}
+    app = open_app(BUNDLED, "step", run="grpo_arithmetic", step="97", **chosen)
     cards = metrics(app)
     assert (cards["Groups"], cards["Effective batch"]) == ("4", "32")
     assert (cards["Solve rate"], cards["Advantages that do not match"]) == ("63 %", "0")
@@ -96,31 +91,22 @@ def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
 
 
 def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
-    app = open_app(
-        BUNDLED, "overview", run="grpo_arithmetic", step="150", env="add", overview_by="env"
-    )
+    app = open_app(BUNDLED, run="grpo_arithmetic", step="150", env="add", overview_by="env")
     shown = table(app)
     assert shown["scope"].tolist()[0] == "all"
     assert shown.loc[shown["scope"] == "env", "rollouts"].sum() == shown["rollouts"].iloc[0]
 
 
-def test_a_mean_that_is_zero_but_for_rounding_is_zero(open_rows: OpenApp) -> None:
+def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(
+    open_rows: OpenApp,
+) -> None:
     rows = [
-        {"step": 0, "env": "a", "advantage": a, "reward": 1.0, "prompt": "p", "response": "r"}
-        for a in (0.1, 0.2, -0.3)
+        {"step": 0, "env": env, "advantage": a, "reward": r, "prompt": "p", "response": "r"}
+        for env, a, r in (("all", 0.1, 0.0), ("all", 0.2, 0.0), ("all", -0.3, 0.0), ("b", 0, 1.0))
     ]
-    app = open_rows("overview", *rows, by="env")
-    assert table(app)["advantage"].tolist() == [0.0, 0.0]
-
-
-def test_an_environment_called_all_is_no_mean(open_rows: OpenApp) -> None:
-    rows = [
-        {"step": 0, "env": env, "reward": r, "prompt": "p", "response": "r"}
-        for env, r in (("all", 0.0), ("b", 1.0))
-    ]
-    app = open_rows("overview", *rows, by="env")
-    shown = table(app).set_index(["scope", "env"])["reward"]
-    assert (shown["all", "all environments"], shown["env", "all"]) == (0.5, 0.0)
+    shown = table(open_rows("overview", *rows, by="env")).set_index(["scope", "env"])
+    assert shown.loc[("env", "all"), ["advantage", "reward"]].tolist() == [0.0, 0.0]
+    assert shown.loc[("all", "all environments"), "reward"] == 0.25
 
 
 def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp) -> None:
@@ -166,30 +152,20 @@ def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
 
 
 def test_what_tools_say_is_told_by_tool_over_the_steps(open_rows: OpenApp, tmp_path: Path) -> None:
-    call, roles = {"name": "search", "arguments": "{}"}, ("assistant", "tool") * 2
-    rows = [
-        {
-            "step": step,
-            "prompt": "p",
-            "response_tokens": ["look", " up", " error", " seen", " 42"],
-            "logprobs": [-0.1, -0.1, -1.0 * step, -0.1, -4.0],
-            "sft_mask": [0, 0, 1, 0, 1],
-            "segments": [
-                {"start": start, "end": end, "role": role}
-                for start, end, role in zip((0, 2, 3, 4), (2, 3, 4, 5), roles, strict=True)
-            ],
-            "messages": [
-                {
-                    "role": "assistant",
-                    "content": "",
-                    "tool_calls": [{"id": "c1", "function": call}],
-                },
-                {"role": "tool", "content": "error", "tool_call_id": "c1"},
-                {"role": "tool", "content": "42", "name": "python"},
-            ],
-        }
-        for step in (1, 2, 3)
-    ]
+    call = {"id": "c1", "function": {"name": "search", "arguments": "{}"}}
+    ends = ((0, 2, "assistant"), (2, 3, "tool"), (3, 4, "assistant"), (4, 5, "tool"))
+    row = {
+        "prompt": "p",
+        "response_tokens": ["look", " up", " error", " seen", " 42"],
+        "sft_mask": [0, 0, 1, 0, 1],
+        "segments": [{"start": start, "end": end, "role": role} for start, end, role in ends],
+        "messages": [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "content": "error", "tool_call_id": "c1"},
+            {"role": "tool", "content": "42", "name": "python"},
+        ],
+    }
+    rows = [{**row, "step": n, "logprobs": [-0.1, -0.1, -1.0 * n, -0.1, -4.0]} for n in (1, 2, 3)]
     app = open_rows("mismatch", *rows, step="2")
     shown = table(app).set_index("of")
     assert shown.loc["tool search", ["mean NLL", "largest"]].tolist() == [2.0, 2.0]
@@ -243,8 +219,7 @@ def test_words_are_found_in_the_step_and_the_run_and_a_wrong_pattern_breaks_noth
 def test_before_words_are_chosen_what_is_often_watched_is_counted(
     open_app: OpenApp, logs: Path
 ) -> None:
-    app = open_app(logs, "words", run="native", step="20")
-    shown = table(app).set_index("what")
+    shown = table(open_app(logs, "words", run="native", step="20")).set_index("what")
     assert shown.loc["thinking tags", ["rollouts", "hits", "times"]].tolist() == [8, 4, 8]
     app = open_app(logs, "words", run="native", step="20", words_speaker="tool")
     assert "Not recorded at this step: segments" in texts(app)
@@ -284,40 +259,30 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     assert len(app.code) >= 2
 
 
-def test_without_a_choice_the_newest_other_run_is_compared_with(
-    open_app: OpenApp, logs: Path
-) -> None:
-    app = open_app(logs, "compare", run="native")
-    assert [c for c in table(app).columns if " − " in c] == ["rllb − native"]
-    assert "compare_runs" not in query(app)
-
-
-def test_the_run_compared_with_is_of_the_same_folder_where_there_is_one(
+def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
-    for place, name in enumerate(("a/new", "b/mine", "b/old")):
+    for place, name in enumerate(("a/new", "a/old", "b/mine", "b/old")):
         rows = [{"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "group_id": "g"}]
         age(write_lines(tmp_path / name / "x.jsonl", rows).parent, 60 * place)
     app = open_app(tmp_path, "compare", run="b/mine")
     assert app.multiselect(key="compare_runs").placeholder == "b/old"
+    assert "compare_runs" not in query(app)
     assert "settings (run-*.json) of b/mine, b/old" in texts(app).replace("\\", "")
     assert "None of the recorded settings" not in texts(app)
+    assert [c for c in table(app).columns if " − " in c] == ["b/old − b/mine"]
     assert "Response length in characters" in table(app)["metric"].tolist()
 
 
-def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> None:
+def test_the_same_prompt_is_shown_in_two_of_the_runs_and_is_of_the_environments_chosen(
+    open_app: OpenApp,
+) -> None:
     pair = "grpo_arithmetic,grpo_reward_hack"
-    app = open_app(
-        BUNDLED, "compare", run="resumed", compare_runs=pair, compare_pair=pair, env="add"
-    )
+    chosen = {"run": "resumed", "compare_runs": pair, "compare_pair": pair}
+    app = open_app(BUNDLED, "compare", **chosen, env="subtract")
     sides = [str(m.value) for m in app.markdown if "seen at" in str(m.value)]
     assert ["arithmetic" in side for side in sides] == [True, False]
     assert "hack" in sides[1]
-
-
-def test_the_same_prompt_in_two_runs_is_one_of_the_chosen_environment(open_app: OpenApp) -> None:
-    chosen = {"run": "grpo_arithmetic", "compare_runs": "grpo_reward_hack"}
-    app = open_app(BUNDLED, "compare", **chosen, env="subtract")
     (prompt,) = [box for box in app.selectbox if box.key == "prompt"]
     assert prompt.options
     assert all(text.startswith("Take ") for text in prompt.options)

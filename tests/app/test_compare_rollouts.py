@@ -76,28 +76,17 @@ def test_both_sides_say_reward_length_advantage_and_group(compare: OpenApp) -> N
     own = row(group_id="g", reward=0.5, advantage=-1.0)
     other = row(group_id="g", reward=1.0, advantage=1.5, response="a b c")
     seen = words(compare(own, other, vs="0.1"))
-    assert seen["leftFacts"] == [
-        ["reward", "0.5", ""],
-        ["advantage", "−1", ""],
-        ["", "3 chars", ""],
-        ["group", "g", ""],
-    ]
-    assert seen["rightFacts"] == [
-        ["reward", "1", "(+0.5)"],
-        ["advantage", "1.5", "(+2.5)"],
-        ["", "5 chars", "(+2)"],
-        ["group", "g", ""],
-    ]
+    left = [["reward", "0.5"], ["advantage", "−1"], ["", "3 chars"], ["group", "g"]]
+    assert seen["leftFacts"] == [[*fact, ""] for fact in left]
+    right = [["reward", "1", "(+0.5)"], ["advantage", "1.5", "(+2.5)"], ["", "5 chars", "(+2)"]]
+    assert seen["rightFacts"] == [*right, ["group", "g", ""]]
 
 
-@pytest.mark.parametrize(
-    ("vs", "title"), [("ref", "Reference response"), ("truth", "Ground truth")]
-)
 def test_the_reference_response_and_the_ground_truth_are_compared_as_texts(
-    compare: OpenApp, vs: str, title: str
+    compare: OpenApp,
 ) -> None:
-    app = compare(row(ref_response="a c", ground_truth="41"), vs=vs)
-    assert words(app)["right"] == title
+    for vs, title in (("ref", "Reference response"), ("truth", "Ground truth")):
+        assert words(compare(row(ref_response="a c", ground_truth="41"), vs=vs))["right"] == title
 
 
 @pytest.mark.parametrize("vs", ["ref", "truth", "9", "7:0", "none/0:0", "run/5", "x"])
@@ -129,26 +118,15 @@ def test_a_conversation_is_compared_with_its_roles(compare: OpenApp) -> None:
 def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward(
     compare: OpenApp,
 ) -> None:
-    rows = [
-        row(group_id="b", reward=0.0),
-        row(group_id="c", reward=0.0),
-        row(group_id="a", reward=0.0),
-        row(group_id="a", reward=1.0),
-        row(group_id="b", reward=0.5, response="Hi <b>"),
-    ]
+    groups = (("b", 0.0), ("c", 0.0), ("a", 0.0), ("a", 1.0), ("b", 0.5))
+    rows = [row(group_id=group, reward=reward, ground_truth="41") for group, reward in groups]
+    rows[4]["response"] = "Hi <b>"
     seen = offered(compare(*rows, vs="1"))
     assert [one["index"] for one in seen["rows"]] == [4, 3, 2, 1]
-    assert seen["rows"][0] == {
-        "vs": "4",
-        "index": 4,
-        "reward": "0.5",
-        "advantage": "",
-        "length": "6 chars",
-        "group": "b",
-        "sameGroup": True,
-        "samePrompt": False,
-        "text": "Hi <b>",
-    }
+    first = {"vs": "4", "index": 4, "reward": "0.5", "advantage": "", "length": "6 chars"}
+    first |= {"group": "b", "sameGroup": True, "samePrompt": False, "text": "Hi <b>"}
+    assert seen["rows"][0] == first
+    assert [one["vs"] for one in seen["texts"]] == ["truth"]
 
 
 def test_the_menu_finds_rollouts_behind_the_first_ones(
@@ -184,17 +162,7 @@ def test_a_question_of_the_menu_for_what_is_not_there_is_answered_with_what_is(
 
 
 def test_the_whole_prompt_decides_what_is_of_one_prompt(compare: OpenApp) -> None:
-    system = "You are careful. " * 30
-    rows = [
-        row(prompt=f"{system}Add 1 and 2."),
-        row(prompt=f"{system}Add 1 and 2.", step=3),
-        row(prompt=f"{system}Add 7 and 2.", step=2),
-        row(prompt=f"{system}Add 1 and 2.", step=1),
-    ]
-    app = compare(*rows, vs="1:0")
-    assert offered(app)["promptSteps"] == [0, 1, 3]
-
-
-def test_the_texts_of_the_rollout_are_offered_where_they_are_recorded(compare: OpenApp) -> None:
-    app = compare(row(ground_truth="41"), row(), vs="1")
-    assert [one["vs"] for one in offered(app)["texts"]] == ["truth"]
+    prompt = f"{'You are careful. ' * 30}Add 1 and 2."
+    other = prompt.replace("1", "7")
+    rows = [row(prompt=other if step == 2 else prompt, step=step) for step in (0, 3, 2, 1)]
+    assert offered(compare(*rows, vs="1:0"))["promptSteps"] == [0, 1, 3]

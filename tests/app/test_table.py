@@ -30,14 +30,18 @@ def sent(app: AppTest) -> dict[str, Any]:
     return found["page"]
 
 
-@pytest.mark.parametrize("descending", [False, True])
-def test_sorting_orders_all_rows_in_scope(open_app: OpenApp, logs: Path, descending: bool) -> None:
-    app = open_app(
-        logs, "rollouts", run="native", rollouts_scope="run", sort="reward", desc=f"{descending:d}"
-    )
-    rewards = table(app)["reward"].tolist()
-    assert len(rewards) == 32
-    assert rewards == sorted(rewards, reverse=descending)
+def test_sorting_orders_all_rows_in_scope_and_begins_with_the_newest_step(
+    open_app: OpenApp, logs: Path
+) -> None:
+    whole = {"run": "native", "rollouts_scope": "run"}
+    for descending in (False, True):
+        app = open_app(logs, "rollouts", **whole, sort="reward", desc=f"{descending:d}")
+        rewards = table(app)["reward"].tolist()
+        assert len(rewards) == 32
+        assert rewards == sorted(rewards, reverse=descending)
+    places = sent(open_app(logs, "rollouts", **whole))["addresses"]
+    assert places == sorted(places, key=lambda place: (-place[0], place[1]))
+    assert len({step for step, _ in places}) > 1
 
 
 @pytest.mark.parametrize(
@@ -55,9 +59,14 @@ def test_rows_without_a_value_sort_last_either_way_and_are_in_no_range(
     assert table(open_rows("rollouts", *rows, **chosen))["index"].tolist() == indices
 
 
-def test_the_column_picker_decides_what_is_shown(open_app: OpenApp, logs: Path) -> None:
+def test_the_column_picker_decides_what_is_shown_beside_parts_of_the_reward(
+    open_app: OpenApp, logs: Path
+) -> None:
     app = open_app(logs, "rollouts", run="native")
-    assert "grad_norm" not in table(app)
+    columns = list(table(app).columns)
+    place = columns.index("reward")
+    assert columns[place + 1 : place + 3] == ["rewards.correct", "rewards.format"]
+    assert "grad_norm" not in columns
     app.multiselect(key="rollouts_columns").set_value(["grad_norm", "reward"]).run()
     assert list(table(app).columns) == ["index", "grad_norm", "reward"]
 
@@ -91,16 +100,9 @@ def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(
 
 def test_environments_that_differ_in_their_ends_are_told_apart(open_rows: OpenApp) -> None:
     envs = [f"company/environments/arithmetic-{n}" for n in (1, 2)]
-    columns = sent(open_rows("rollouts", *({"step": 0, "response": "r", "env": e} for e in envs)))[
-        "columns"
-    ]
-    assert next(c["width"] for c in columns if c["name"] == "env") >= 6 * len(envs[0])
-
-
-def test_reward_parts_stand_beside_the_reward(open_app: OpenApp, logs: Path) -> None:
-    columns = list(table(open_app(logs, "rollouts", run="native")).columns)
-    place = columns.index("reward")
-    assert columns[place + 1 : place + 3] == ["rewards.correct", "rewards.format"]
+    page = sent(open_rows("rollouts", *({"step": 0, "response": "r", "env": e} for e in envs)))
+    width = next(c["width"] for c in page["columns"] if c["name"] == "env")
+    assert width >= 6 * len(envs[0])
 
 
 def test_the_cap_is_kept_in_table_and_curves_and_told(open_app: OpenApp, logs: Path) -> None:
@@ -130,13 +132,6 @@ def test_the_system_prompt_ends_at_the_marker(open_app: OpenApp, logs: Path) -> 
     assert "What is 2+0?" in str(readers(app))
 
 
-def test_the_whole_run_begins_with_its_newest_step(open_app: OpenApp, logs: Path) -> None:
-    page = sent(open_app(logs, "rollouts", run="native", rollouts_scope="run"))
-    places = [tuple(place) for place in page["addresses"]]
-    assert places == sorted(places, key=lambda place: (-place[0], place[1]))
-    assert len({step for step, _ in places}) > 1
-
-
 def test_the_last_ten_steps_are_the_newest(
     open_rows: OpenApp, open_app: OpenApp, tmp_path: Path
 ) -> None:
@@ -144,10 +139,8 @@ def test_the_last_ten_steps_are_the_newest(
     app = open_rows("rollouts", *rows, scope="last")
     assert [step for step, _ in sent(app)["addresses"]] == [*range(11, 1, -1)]
     assert count(app) == "10 rollouts"
-    assert (
-        count(open_app(tmp_path, "rollouts", rollouts_scope="last", where="step > 5"))
-        == "6 of 10 rollouts"
-    )
+    app = open_app(tmp_path, "rollouts", rollouts_scope="last", where="step > 5")
+    assert count(app) == "6 of 10 rollouts"
 
 
 def test_a_page_of_the_list_names_what_it_lies_between_and_a_link_shows_the_page_it_is_on(

@@ -15,9 +15,9 @@ from board.analysis.rollout import OpenRollout
 from board.core.records import Record
 from board.views.rollouts import token_content
 
-CHAT = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
-
-
+SYSTEM = "<|im_start|>system\nBe kind.<|im_end|>\n"
+USER = "<|im_start|>user\nHi<|im_end|>\n"
+CHAT = SYSTEM + USER
 MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
 IDS = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
 
@@ -27,11 +27,6 @@ def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(open_rows: Ope
     said = texts(open_rows("rollout", row | {"values": [1.0, 2.0, 3.0, 4.0]})).replace("\\", "")
     assert "values has 4 entries for 2 tokens" in said
     assert "the last 2 are shown below as values without a token" in said
-
-
-def test_a_response_of_no_tokens_is_no_missing_response(open_rows: OpenApp) -> None:
-    app = open_rows("rollout", {"step": 0, "response": "", "response_tokens": []})
-    assert "No tokens are recorded" not in texts(app)
 
 
 def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
@@ -45,34 +40,22 @@ def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
 @pytest.mark.parametrize(
     ("fields", "prompt_tokens", "expected"),
     [
-        pytest.param(
-            {"texts": {"prompt": CHAT}},
-            None,
-            [
-                ("system", "<|im_start|>system\nBe kind.<|im_end|>\n"),
-                ("user", "<|im_start|>user\nHi<|im_end|>\n"),
-            ],
-            id="by the markers of its chat template",
-        ),
-        pytest.param(
+        # By the markers of its chat template, in its text and among its tokens.
+        ({"texts": {"prompt": CHAT}}, None, [("system", SYSTEM), ("user", USER)]),
+        (
             {},
             ("<|im_start|>", "system", "\n", "Be kind.", "<|im_end|>", "\n"),
-            [("system", "<|im_start|>system\nBe kind.<|im_end|>\n")],
-            id="by markers among its tokens",
+            [("system", SYSTEM)],
         ),
-        pytest.param(
+        # By the messages found in it; messages without a prompt; a text without roles; nothing.
+        (
             {"texts": {"prompt": "Q: Hi\nA: "}, "messages": MESSAGES},
             None,
             [("user", "Q: Hi"), ("prompt", "\nA: ")],
-            id="by the messages found in it",
         ),
-        pytest.param(
-            {"messages": MESSAGES}, None, [("user", "Hi")], id="messages without a prompt"
-        ),
-        pytest.param(
-            {"texts": {"prompt": "Add 1."}}, None, [("prompt", "Add 1.")], id="without roles"
-        ),
-        pytest.param({}, None, [], id="nothing"),
+        ({"messages": MESSAGES}, None, [("user", "Hi")]),
+        ({"texts": {"prompt": "Add 1."}}, None, [("prompt", "Add 1.")]),
+        ({}, None, []),
     ],
 )
 def test_a_prompt_is_shown_by_role(

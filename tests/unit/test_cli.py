@@ -504,7 +504,7 @@ def test_a_busy_port_is_passed_over_unless_it_was_asked_for(
         busy.listen()
         port = busy.getsockname()[1]
         monkeypatch.setattr(serve, "_FIRST_PORT", port)
-        assert serve._free_port("127.0.0.1") > port
+        assert serve._port("127.0.0.1", None) > port
         said = refuses(call, "serve", tmp_path, "--port", port)
     assert f"--port {port} on 127.0.0.1 can't be used" in said
 

@@ -39,8 +39,7 @@ def serve(args: argparse.Namespace) -> int:
     script = PROJECT / "app.py"
     if not script.is_file():
         raise BoardError(f"{script} is missing; install rollout-board again")
-    host = args.host
-    port = _free_port(host) if args.port is None else _given_port(host, args.port)
+    host, port = args.host, _port(args.host, args.port)
     app = runpy.run_path(str(script))["app"]
     os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
     os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if args.allow_any_path else "0"
@@ -130,26 +129,23 @@ def _root(path: str | None) -> Location:
     return root
 
 
-def _given_port(host: str, port: int) -> int:
-    if not 1 <= port <= 65535:
-        raise ChoiceError(f"--port {port} is not a port; expected 1 to 65535")
-    reason = _why_not(host, port)
-    if reason:
-        raise ChoiceError(
-            f"--port {port} on {host} can't be used: {reason}; leave --port out to get a free one"
-        )
-    return port
-
-
-def _free_port(host: str) -> int:
-    reason, ports = "", range(_FIRST_PORT, _FIRST_PORT + _PORTS_TRIED)
+def _port(host: str, given: int | None) -> int:
+    """The port that was asked for, else the first free one. Raises ChoiceError."""
+    if given is not None and not 1 <= given <= 65535:
+        raise ChoiceError(f"--port {given} is not a port; expected 1 to 65535")
+    ports = range(_FIRST_PORT, _FIRST_PORT + _PORTS_TRIED) if given is None else (given,)
+    reason = ""
     for port in ports:
         reason = _why_not(host, port)
         if not reason:
             return port
+    if given is None:
+        raise ChoiceError(
+            f"no port from {ports[0]} to {ports[-1]} on {host} can be used: {reason}; "
+            "give --host or --port"
+        )
     raise ChoiceError(
-        f"no port from {ports[0]} to {ports[-1]} on {host} can be used: {reason}; "
-        "give --host or --port"
+        f"--port {given} on {host} can't be used: {reason}; leave --port out to get a free one"
     )
 
 

@@ -20,15 +20,15 @@ def show(args: argparse.Namespace) -> int:
     """Prints one rollout whole."""
     run = open_run(args)
     row = run.row(args.step, args.index)
-    whole = rollout_document(run, row, open_rollout(run, args.step, args.index))
+    document = _document(run, row, open_rollout(run, args.step, args.index))
     if args.json:
-        output.print_json(whole)
+        output.print_json(document)
     else:
-        _print_rollout(whole)
+        _print_rollout(document)
     return 0
 
 
-def rollout_document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, Any]:
+def _document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, Any]:
     """A rollout as one JSON object; arrays are [R] unless they were recorded otherwise."""
     record = rollout.record
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -182,29 +182,23 @@ def send_neighbours(run: Run, page: ListPage, at: Address) -> None:
     if at not in page.addresses or state.get("reader_vs") or state.get("reader_record"):
         return
     sent: list[str] = st.session_state.setdefault(_SENT, [])
+    row = [page.before, *page.addresses, page.after]
+    places = [page.addresses.index(at) + 1 + offset for offset in _AHEAD]
+    ahead = [row[place] for place in places if 0 <= place < len(row)]
     with st.container(key="rollouts_ahead"):
-        for slot, neighbour in enumerate(_neighbours(page, at)):
-            address = f"{ahead_prefix(run)}/{neighbour.step}/{neighbour.index}"
+        for slot, (step, index) in enumerate(one for one in ahead if one is not None):
+            address = f"{ahead_prefix(run)}/{step}/{index}"
             if address in sent:
                 continue
             try:
-                size = run.row(*neighbour, ("size",))["size"]
-                data = _data_ahead(run, *neighbour) if size <= _LARGEST_AHEAD_BYTES else None
+                size = run.row(step, index, ("size",))["size"]
+                data = _data_ahead(run, step, index) if size <= _LARGEST_AHEAD_BYTES else None
             except BoardError:
                 continue
             if data is not None:
                 send_ahead(address, data, key=f"ahead_{slot}")
                 sent.append(address)
                 del sent[:-MOST_WAITING]
-
-
-def _neighbours(page: ListPage, at: Address) -> Iterator[Address]:
-    row = [page.before, *page.addresses, page.after]
-    place = page.addresses.index(at) + 1
-    for offset in _AHEAD:
-        neighbour = row[place + offset] if 0 <= place + offset < len(row) else None
-        if neighbour is not None:
-            yield neighbour
 
 
 def _data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from board.core.texts.conversation import (
     conversation_of,
     think_tags,
 )
-from board.index.storage import StepRange
 from board.query import splits
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of, texts_at
@@ -78,15 +77,13 @@ _LONGEST_TEXT_BYTES: Final = 64 << 10
 
 def listed(run: Run) -> Listed:
     """The rollouts of the scope that pass the filter, whose field is drawn."""
-    scope = replace(run.selection, steps=_steps_in_scope(run))
-    return filter_field.show(run, scope, is_open=opened() is not None)
-
-
-def _steps_in_scope(run: Run) -> StepRange | None:
+    steps, newest = None, sorted(run.counts)[-_NEWEST_STEPS:]
     if state.get("rollouts_scope") == "step":
-        return int(state.get("step")), int(state.get("step"))
-    steps = sorted(run.counts)[-_NEWEST_STEPS:]
-    return (steps[0], steps[-1]) if state.get("rollouts_scope") == "last" and steps else None
+        steps = int(state.get("step")), int(state.get("step"))
+    elif state.get("rollouts_scope") == "last" and newest:
+        steps = newest[0], newest[-1]
+    scope = replace(run.selection, steps=steps)
+    return filter_field.show(run, scope, is_open=opened() is not None)
 
 
 def opened() -> Address | None:
