@@ -1,15 +1,24 @@
-"""A log as the board has it, for comparison with a plain reading of the same files."""
+"""Logs of this checkout as the board has them, for comparison with a plain reading of the same files."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.records import Record
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
+from board.index.discovery.discovered_runs import RunInfo, discover
+from board.query.open_run import Follower, Run, open_run
 
+SAMPLES = Path(__file__).parents[1] / "rollout_samples"
 DATA = Path(__file__).parent / "formats" / "data"
+REAL_RUNS = [info for root in (SAMPLES, DATA) for info in discover(root).runs]
+
+
+@cache
+def real_run(info: RunInfo) -> Run:
+    """One of REAL_RUNS, read once for all tests of a process."""
+    return Follower().run(info)
 
 
 def collection() -> Path:

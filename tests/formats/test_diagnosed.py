@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from read_formats import DATA, REAL_RUNS, real_run
 
 from board.analysis.findings import diagnose
 from board.analysis.step_tokens import read_step
 from board.core.tokens.contributions import contributions
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 
-RUNS = discover(Path(__file__).parent / "data").runs
+RUNS = [info for info in REAL_RUNS if info.path.is_relative_to(DATA)]
 
 
 @pytest.mark.parametrize("info", RUNS, ids=lambda info: info.name)
 def test_every_rollout_of_every_format_is_read_again(info) -> None:
-    run = open_run(info)
+    run = real_run(info)
     for row in run.steps.to_dict("records"):
         tokens = read_step(run, int(row["step"]))
         assert tokens.indices.tolist() == run.of_step(int(row["step"]))["index"].tolist()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from read_formats import REAL_RUNS, real_run
 
 from board.analysis import step_records
 from board.analysis.rollout import open_rollout
@@ -19,9 +20,6 @@ from board.core.records import Record
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, Run
 
-PROJECT = Path(__file__).parents[3]
-ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
-INFOS = [info for root in ROOTS for info in discover(root).runs]
 MOST_ROLLOUTS = 400
 WANTED = (ReadTokens(), ReadTokens(texts=True), ReadTokens.of_metric("k3"))
 
@@ -60,9 +58,9 @@ def both(run: Run, what: ReadTokens) -> tuple[list[Any], list[Any]]:
     return together, alone
 
 
-@pytest.fixture(scope="module", params=INFOS, ids=lambda info: info.name)
+@pytest.fixture(scope="module", params=REAL_RUNS, ids=lambda info: info.name)
 def real(request: pytest.FixtureRequest) -> Run:
-    return Follower().run(request.param)
+    return real_run(request.param)
 
 
 @pytest.mark.parametrize("what", WANTED, ids=["all", "texts", "k3"])

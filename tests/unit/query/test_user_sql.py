@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from read_formats import REAL_RUNS, real_run
 
 import board
 from board.errors import ChoiceError, UnreadableError
@@ -17,9 +18,6 @@ from board.query.open_run import Follower, OpenOptions, Run
 from board.query.user_sql import VIEW_COLUMNS, select
 
 PROJECT = Path(__file__).parents[3]
-SAMPLES = PROJECT / "rollout_samples"
-FORMATS = PROJECT / "tests" / "formats" / "data"
-INFOS = [info for root in (SAMPLES, FORMATS) for info in discover(root).runs]
 BYTES_OF_A_ROLLOUT = ("offset", "size", "part")
 WHOLE_TEXTS = ("prompt", "response")
 
@@ -40,9 +38,9 @@ def assert_rollouts_are_those_of_the_table(run: Run) -> None:
             assert found[name].astype(object).where(found[name].notna(), None).tolist() == expected
 
 
-@pytest.mark.parametrize("info", INFOS, ids=lambda info: info.name)
-def test_rollouts_are_those_of_the_table_in_every_format(info, tmp_path) -> None:
-    assert_rollouts_are_those_of_the_table(Follower().run(info))
+@pytest.mark.parametrize("info", REAL_RUNS, ids=lambda info: info.name)
+def test_rollouts_are_those_of_the_table_in_every_format(info) -> None:
+    assert_rollouts_are_those_of_the_table(real_run(info))
 
 
 def lines(*steps: int, **more: object) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from read_formats import REAL_RUNS, real_run
 
 from board.analysis.step_records import StepRecords
 from board.analysis.utterances import SPEAKERS, compiled, utterances
@@ -19,9 +20,6 @@ from board.query.open_run import Follower, Run
 from board.query.rollouts import texts_at
 from board.views.rollouts import rollout_list
 
-PROJECT = Path(__file__).parents[3]
-ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
-INFOS = [info for root in ROOTS for info in discover(root).runs]
 NAMES = ("prompt", "response", "ref_response", "ground_truth")
 
 
@@ -42,10 +40,10 @@ def write(folder: Path, *lines: dict[str, Any], name: str = "log.jsonl") -> None
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-@pytest.fixture(scope="module", params=INFOS, ids=lambda info: info.name)
+@pytest.fixture(scope="module", params=REAL_RUNS, ids=lambda info: info.name)
 def logged(request: pytest.FixtureRequest) -> tuple[Run, dict[tuple[int, int], Record]]:
     """A run, and rollouts of up to 16 of its steps as the log has them, by step and index."""
-    run = Follower().run(request.param)
+    run = real_run(request.param)
     steps = sorted(run.counts)
     addresses = run.rollouts[run.rollouts["step"].isin(steps[:: max(len(steps) // 8, 1)])]
     keys = [*zip(addresses["step"].tolist(), addresses["index"].tolist(), strict=True)]
