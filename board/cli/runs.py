@@ -64,7 +64,7 @@ def only_run(discovery: Discovery, path: Location, source: str | None = None) ->
 
 
 def _of_source(runs: Sequence[RunInfo], path: Location, source: str | None) -> RunInfo:
-    """Of the runs of one folder that of a source; without one, the joined or the only one."""
+    """The run of a source among those of one folder; without a source, the joined or the only run."""
     for run in runs:
         if run.source == source or (source is None and (run.is_joined or len(runs) == 1)):
             return run

@@ -134,19 +134,16 @@ def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(open_rows:
 
 
 def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
-    run = {"run": "ppo_critic", "step": "20"}
-
-    def stopped(app: AppTest) -> tuple[str, float, str]:
-        assert_sound(app)
+    def stopped(**bounds: str) -> tuple[str, float, str]:
+        app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20", **bounds)
         row = app.dataframe[1].value.set_index("rule").loc["Ratio clip (PPO, GRPO)"]
         return row["bounds"], row["hit"], row["set by"]
 
-    usual = stopped(open_app(BUNDLED, "mismatch", **run))
-    tight = stopped(open_app(BUNDLED, "mismatch", mismatch_bounds="ratio_clip:0.05:0.05", **run))
+    usual, tight = stopped(), stopped(mismatch_bounds="ratio_clip:0.05:0.05")
     assert (usual[0], usual[2]) == ("0.8 to 1.2", "the run")
     assert (tight[0], tight[2]) == ("0.95 to 1.05", "you")
     assert tight[1] > usual[1] > 0
-    app = open_app(BUNDLED, "mismatch", **run)
+    app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20")
     next(n for n in app.number_input if "icepop_α" in n.key).set_value(0.7).run()
     assert query(app)["mismatch_bounds"] == "icepop:0.7:5"
 

@@ -88,18 +88,8 @@ def refuses(call: Call, *arguments: object) -> str:
 def test_runs_counts_what_each_run_holds(run_folder: Path, call: Call) -> None:
     size = (run_folder / "rank_0.jsonl").stat().st_size
     called = call("runs", run_folder.parent, "--json")
-    assert called.code == 0
-    assert called.document == [
-        {
-            "run": "run_a",
-            "path": str(run_folder),
-            "format": "rllb",
-            "steps": 2,
-            "rollouts": 5,
-            "bytes": size,
-            "problems": 0,
-        }
-    ]
+    row = {"run": "run_a", "path": str(run_folder), "format": "rllb", "steps": 2, "rollouts": 5}
+    assert (called.code, called.document) == (0, [{**row, "bytes": size, "problems": 0}])
 
 
 def test_sql_prints_rows_or_writes_them(run_folder: Path, call: Call) -> None:
@@ -145,8 +135,9 @@ def test_steps_have_the_fixed_keys_and_null_where_nothing_is_recorded(
     assert (first["step"], first["rollouts"], first["reward_mean"]) == (0, 4, 0.5)
     assert first["k1_mean"] == 0.125
     assert {"mismatch_kl_mean", "entropy_mean", "zero_std_group_fraction"} <= first.keys()
-    assert first["mismatch_kl_mean"] is None
-    assert second["reward_std"] is None
+    assert (first["mismatch_kl_mean"], second["reward_std"]) == (None, None)
+    table = call("steps", run_folder, "--columns", "step,reward_std", "--csv").out.splitlines()
+    assert (table[0], table[-1]) == ("step,reward_std", "1,")
 
 
 def test_rollouts_are_in_order_with_their_file_and_line(run_folder: Path, call: Call) -> None:
@@ -157,15 +148,12 @@ def test_rollouts_are_in_order_with_their_file_and_line(run_folder: Path, call: 
     assert "offset" not in rows[4]
 
 
-@pytest.mark.parametrize("descending", [False, True])
-def test_missing_values_sort_last_either_way(
-    run_folder: Path, call: Call, descending: bool
-) -> None:
-    arguments = ["rollouts", run_folder, "--sort", "reward", "--json"]
-    rows = call(*arguments, *(["--desc"] if descending else [])).document
-    rewards = [row["reward"] for row in rows]
-    assert rewards[-1] is None
-    assert rewards[:-1] == sorted(rewards[:-1], reverse=descending)
+def test_missing_values_sort_last_either_way(run_folder: Path, call: Call) -> None:
+    for options in ([], ["--desc"]):
+        rows = call("rollouts", run_folder, "--sort", "reward", *options, "--json").document
+        *rewards, last = [row["reward"] for row in rows]
+        assert last is None
+        assert rewards == sorted(rewards, reverse=bool(options))
 
 
 @pytest.mark.parametrize(
@@ -264,12 +252,6 @@ def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(
     assert [[str(value) for value in json.loads(line).values()] for line in lines] == expected
 
 
-def test_steps_as_csv_leave_empty_what_is_not_recorded(run_folder: Path, call: Call) -> None:
-    called = call("steps", run_folder, "--columns", "step,reward_std", "--csv")
-    assert called.out.splitlines()[0] == "step,reward_std"
-    assert called.out.splitlines()[-1] == "1,"
-
-
 def test_show_holds_texts_tokens_and_derived_arrays(run_folder: Path, call: Call) -> None:
     whole = call("show", run_folder, "--step", 0, "--index", 1, "--json").document
     assert whole["texts"]["response"] == "two"
@@ -301,19 +283,14 @@ def test_nan_in_a_log_is_null_in_json(tmp_path: Path, call: Call) -> None:
     assert whole["metrics"]["k3"] == [None, None]
 
 
-@pytest.mark.parametrize("command", ["rollouts", "show"])
-def test_an_array_of_unequal_length_is_named_and_not_cut(
-    tmp_path: Path, call: Call, command: str
-) -> None:
+def test_an_array_of_unequal_length_is_named_and_not_cut(tmp_path: Path, call: Call) -> None:
     file = write(tmp_path / "a.jsonl", [rollout(0, logprobs=[-0.5, -1.0, -2.0, -3.0])])
-    place = ["--step", 0, "--index", 0] if command == "show" else []
-    document = call(command, file, *place, "--json").document
-    if command == "show":
-        assert document["metrics"]["logprobs"] == [-0.5, -1.0, -2.0, -3.0]
-        assert "k3" not in document["metrics"]
-        assert any(remark["field"] == "logprobs" for remark in document["remarks"])
-    else:
-        assert document[0].get("k3_mean") is None
+    (row,) = call("rollouts", file, "--json").document
+    assert row.get("k3_mean") is None
+    whole = call("show", file, "--step", 0, "--index", 0, "--json").document
+    assert whole["metrics"]["logprobs"] == [-0.5, -1.0, -2.0, -3.0]
+    assert "k3" not in whole["metrics"]
+    assert any(remark["field"] == "logprobs" for remark in whole["remarks"])
 
 
 def test_check_names_file_line_field_and_reason(tmp_path: Path, call: Call) -> None:
@@ -564,13 +541,10 @@ def test_an_installation_without_the_projects_configuration_looks_as_the_project
     tmp_path: Path,
 ) -> None:
     bare = serve.theme_options(tmp_path / "app.py")
-    beside = serve.PROJECT / ".streamlit" / "config.toml"
-    told = tomllib.loads(beside.read_text(encoding="utf-8"))
-    assert bare["client.toolbarMode"] == told["client"]["toolbarMode"]
-    assert (
-        bare["theme.dark.sidebar.backgroundColor"]
-        == (told["theme"]["dark"]["sidebar"]["backgroundColor"])
-    )
+    own = tomllib.loads((serve.PROJECT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert bare["client.toolbarMode"] == own["client"]["toolbarMode"]
+    sidebar = own["theme"]["dark"]["sidebar"]
+    assert bare["theme.dark.sidebar.backgroundColor"] == sidebar["backgroundColor"]
     assert bare.keys() <= config.get_config_options(force_reparse=True).keys()
     assert serve.theme_options(serve.PROJECT / "app.py") == {}
 
@@ -615,27 +589,17 @@ JOINED = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
     ("source", "rollouts"),
     [((), 10), (("--source", "joined"), 10), (("--source", "episodes"), 7)],
 )
-@pytest.mark.parametrize("command", ["steps", "check", "findings", "index", "show", "rollouts"])
 def test_each_log_of_a_folder_of_several_formats_can_be_named(
-    tmp_path: Path,
-    call: Call,
-    command: str,
-    source: tuple[str, ...],
-    rollouts: int,
+    tmp_path: Path, call: Call, source: tuple[str, ...], rollouts: int
 ) -> None:
     folder = shutil.copytree(JOINED, tmp_path / "run")
-    more = {"show": ("--step", 2, "--index", 1), "steps": ("--split", "all")}.get(command, ())
-    called = call(command, folder, *source, *more, "--json")
-    assert called.code in ((0, 1) if command == "findings" else (0,))
-    found = called.document
-    if command in ("steps", "rollouts"):
-        assert (sum(row.get("rollouts", 1) for row in found)) == rollouts
-    elif command == "show":
-        assert ("logprobs" in found["metrics"]) == (rollouts == 10)
-    elif command == "findings":
-        assert found["run"] == ("run" if rollouts == 10 else "run (episodes)")
-    else:
-        assert found["rollouts"] == rollouts
+    for command in ("check", "index"):
+        assert call(command, folder, *source, "--json").document["rollouts"] == rollouts
+    assert len(call("rollouts", folder, *source, "--json").document) == rollouts
+    name = "run" if rollouts == 10 else "run (episodes)"
+    assert call("findings", folder, *source, "--json").document["run"] == name
+    one = call("show", folder, *source, "--step", 2, "--index", 1, "--json").document
+    assert ("logprobs" in one["metrics"]) == (rollouts == 10)
 
 
 @pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])

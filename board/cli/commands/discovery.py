@@ -6,8 +6,8 @@ import argparse
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -98,15 +98,11 @@ def _folder_state(folder: Location) -> list[tuple[str, int, int]]:
 
 def _write(path: Path, text: str) -> None:
     """Writes a file whole or not at all; a cache that can't be written is none."""
-    try:
+    part = path.with_suffix(f".{os.getpid()}.tmp")
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, suffix=".tmp", delete=False
-        ) as file:
-            file.write(text)
-        os.replace(file.name, path)  # noqa: PTH105 - of one folder, on every system
-    except OSError:
-        return
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
 
 
 def sniff(args: argparse.Namespace) -> int:

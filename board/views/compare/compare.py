@@ -48,12 +48,11 @@ def _choose_runs(run: Run) -> tuple[Run, ...]:
         st.multiselect(
             "Compare with",
             [*infos],
-            key="compare_runs",
+            **state.bound("compare_runs"),
             placeholder=one_line(usual[0]) if usual else "runs of this folder",
             help="By default the newest other run that is small enough to be read at once, from "
             "the same folder if there is one.",
             format_func=one_line,
-            persist_state="session",
         )
         split = str(state.get("split"))
         runs, lacking = [run], list[str]()
@@ -95,7 +94,7 @@ def _narrow_to_environments(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 
 def _shift_fields(runs: Sequence[Run]) -> None:
-    """How many steps each of the others is moved by, for runs that begin at another step."""
+    """Fields for the number of steps each other run is moved by, for runs that begin at another step."""
     if len(runs) < 2:
         return
     before: Mapping[str, int] = state.get("compare_shifts")
@@ -127,7 +126,7 @@ def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
 
 
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
-    """The curves of the chosen metrics; these metrics."""
+    """Draws the curves of the chosen metrics; returns these metrics."""
     chosen = state.keep("compare_metrics", offered)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
@@ -135,11 +134,10 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
             st.multiselect(
                 "Curves",
                 offered,
-                key="compare_metrics",
+                **state.bound("compare_metrics"),
                 placeholder="default",
                 width=420,
                 format_func=lambda name: one_line(rollout_metric(name).label),
-                persist_state="session",
             )
         smoothing = page_parts.smoothing()
         steps = [
@@ -173,7 +171,7 @@ def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
 
 
 def _open_step(runs: tuple[Run, ...], clicked: Click) -> None:
-    """Of the run whose curve was clicked the step as that run counts."""
+    """Opens the step of the run whose curve was clicked, as that run counts its steps."""
     sides = zip(runs, _shifts_of(runs), strict=True)
     drawn = [(run, shift) for run, shift in sides if clicked.chart in run.metrics]
     run, shift = drawn[min(clicked.line, len(drawn) - 1)]

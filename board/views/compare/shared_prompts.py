@@ -67,13 +67,12 @@ def _choose_pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     st.multiselect(
         "In",
         list(by_name),
-        key="compare_pair",
+        **state.bound("compare_pair"),
         max_selections=2,
         placeholder=one_line(" and ".join([*by_name][:2])),
         width=420,
         format_func=one_line,
         label_visibility="collapsed",
-        persist_state="session",
     )
     return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
 

@@ -39,13 +39,12 @@ def _bar(run: Run, diagnosis: Diagnosis) -> None:
         st.pills(
             "Severity",
             list(SEVERITIES),
-            key="findings_severity",
+            **state.bound("findings_severity"),
             selection_mode="multi",
             format_func=lambda name: (
                 f"{known_findings.ICONS[name]} {known_findings.counted(counts[name], name)}"
             ),
             label_visibility="collapsed",
-            persist_state="session",
         )
         st.space("stretch")
         for name, data, mime in (
@@ -251,11 +250,10 @@ def _render() -> None:
     st.segmented_control(
         "Part of the page",
         [False, True],
-        key="findings_health",
+        **state.bound("findings_health"),
         required=True,
         format_func=lambda health: "Log health" if health else "Findings",
         label_visibility="collapsed",
-        persist_state="session",
     )
     if is_health:
         log_health.show(run)

@@ -198,9 +198,8 @@ def _superseded(run: Run) -> None:
         return
     st.toggle(
         "Show the rollouts that were written again",
-        key="findings_superseded",
+        **state.bound("findings_superseded"),
         help="As they were before the resume. No mean and no curve has them.",
-        persist_state="session",
     )
     if not state.get("findings_superseded"):
         return

@@ -75,7 +75,7 @@ def _choose_step(seen: list[int]) -> int | None:
             st.selectbox(
                 "Answers at step",
                 [None, *seen],
-                key="prompts_step",
+                **state.bound("prompts_step"),
                 width=230,
                 # None is no choice to Streamlit, which shows the placeholder.
                 placeholder=_NO_STEP,
@@ -83,7 +83,6 @@ def _choose_step(seen: list[int]) -> int | None:
                 help=_STEP_HELP,
                 on_change=state.put,
                 kwargs={"prompts_first": 0},
-                persist_state="session",
             )
         _move("chevron_left", "Previous step", "prompts_step", seen, place - 1)
         _move("chevron_right", "Next step", "prompts_step", seen, place + 1)

@@ -110,7 +110,7 @@ def _put_prompt(prompt: str) -> None:
 
 
 def _frame(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataFrame:
-    """The table of the prompts at these places; table: of RunPrompts, of the same."""
+    """What the list shows of the prompts at these places; table: what the index has of the same."""
     flags = {name: getattr(prompts, flag)[places] for name, flag in _FLAGS.items()}
     statuses = np.select(list(flags.values()), [_LISTS[name].lower() for name in flags], "")
     frame = pd.DataFrame(

@@ -128,11 +128,12 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
     """The sections of the side panel. raw: with the record of the log, else a button that asks for it."""
     record = opened.record
     ids = {name: value for name, value in record.ids.items() if name not in ("env", "split")}
-    extras = [
-        Score(one_line(name), _as_text(value))
-        for name, value in {**ids, **record.extras}.items()
-        if value is not None
-    ]
+    extras: list[Score] = []
+    for name, value in {**ids, **record.extras}.items():
+        if value is not None:
+            text = value if isinstance(value, str) else _as_json(value)
+            mark = "…" if len(text) > _LONGEST_EXTRA else ""
+            extras.append(Score(one_line(name), f"{text[:_LONGEST_EXTRA]}{mark}"))
     files = [
         Score(
             run.info.path_of(run.info.files[int(place["file"])]),
@@ -140,16 +141,15 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
         )
         for place in (row, *run.joined_places(row))
     ]
-    texts = [
-        Detail(title, record.texts[name]) for name, title in TEXTS.items() if name in record.texts
-    ]
-    raw_record = (
-        Detail("Raw record", _record_text(opened), tall=True)
-        if raw
-        else Detail("Raw record", ask="raw")
-    )
+    raw_record = Detail("Raw record", ask="raw")
+    if raw:
+        text = _as_json(opened.line, indent=2)
+        if len(text) > _LONGEST_RECORD:
+            cut = f"… cut after {_LONGEST_RECORD:,} of {len(text):,} characters"
+            text = f"{text[:_LONGEST_RECORD]}\n{cut}"
+        raw_record = Detail("Raw record", text, tall=True)
     return [
-        *texts,
+        *(Detail(TEXTS[name], record.texts[name]) for name in TEXTS if name in record.texts),
         Detail("Scores", rows=_scores(row) or [Score("no score", "not recorded")]),
         *([Detail("Other columns", rows=extras)] if extras else []),
         Detail("Place in the log", rows=files),
@@ -168,26 +168,8 @@ def _scores(row: pd.Series[Any]) -> list[Score]:
     return scores
 
 
-def _as_text(value: Any) -> str:
-    text = value if isinstance(value, str) else _as_json(value)
-    if text is None:
-        return "nested too deep to be shown"
-    return text if len(text) <= _LONGEST_EXTRA else f"{text[:_LONGEST_EXTRA]}…"
-
-
-def _record_text(opened: OpenRollout) -> str:
-    """The line of the log as it was parsed, as JSON; cut where it is very long."""
-    text = _as_json(opened.line, indent=2)
-    if text is None:
-        return "The record is nested too deep to be shown."
-    if len(text) <= _LONGEST_RECORD:
-        return text
-    return f"{text[:_LONGEST_RECORD]}\n… cut after {_LONGEST_RECORD:,} of {len(text):,} characters"
-
-
-def _as_json(value: Any, indent: int | None = None) -> str | None:
-    """None for what is nested too deep, or within itself."""
+def _as_json(value: Any, indent: int | None = None) -> str:
     try:
         return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
-    except (RecursionError, ValueError):
-        return None
+    except (RecursionError, ValueError):  # ValueError: nested within itself
+        return "The record is nested too deep to be shown."

@@ -44,11 +44,10 @@ def _choose_columns(run: Run) -> None:
         st.multiselect(
             "Columns shown",
             offered,
-            key="rollouts_columns",
+            **state.bound("rollouts_columns"),
             format_func=tables.heading,
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
-            persist_state="session",
         )
 
 

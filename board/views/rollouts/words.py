@@ -86,7 +86,7 @@ def _choose_patterns(run: Run) -> list[str]:
         st.multiselect(
             "Words, phrases or patterns",
             list(dict.fromkeys((*chosen, *trending, *_SUGGESTED))),
-            key="words_phrases",
+            **state.bound("words_phrases"),
             accept_new_options=True,
             # Enter takes what was typed, or the suggestion that it begins, and never all matches.
             filter_mode="prefix",
@@ -95,25 +95,22 @@ def _choose_patterns(run: Run) -> list[str]:
             placeholder="type one and press Enter",
             width=480,
             format_func=one_line,
-            persist_state="session",
         )
         st.selectbox(
             "Search in",
             SPEAKERS,
-            key="words_speaker",
+            **state.bound("words_speaker"),
             width=190,
             format_func=_WHOSE.__getitem__,
             help="Roles come from the recorded segments of tokens, else from the markers of chat "
             "templates, else from messages. Reasoning is what segments or thinking tags enclose, "
             "the answer is the rest of the response.",
-            persist_state="session",
         )
         st.toggle(
             "Regular expressions",
-            key="words_regex",
+            **state.bound("words_regex"),
             help="RE2 syntax: no look-around, no back-references, so that no search can run forever. "
             "Case is ignored either way.",
-            persist_state="session",
         )
     sound: list[str] = []
     for text in state.get("words_phrases")[:_MOST_PATTERNS]:
@@ -188,7 +185,7 @@ def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
 
 
 def _sums(entries: Sequence[Watched]) -> dict[str, object]:
-    """Over all steps that were read."""
+    """Counts and rewards over all steps that were read."""
     rollouts, hits = sum(one.rollouts for one in entries), sum(one.hits for one in entries)
     return {
         "rollouts": rollouts,
@@ -322,7 +319,7 @@ def _show_presets(run: Run) -> None:
 
 
 def _follow(text: str, *, regex: bool) -> NoReturn:
-    """Searches the run for one phrase or pattern."""
+    """Opens the search of the run for one phrase or pattern."""
     state.go("rollouts", rollouts_view="words", words_phrases=[text], words_regex=regex)
 
 
