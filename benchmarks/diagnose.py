@@ -75,7 +75,6 @@ def of_step(run: Run) -> dict[str, Callable[[], None]]:
 
     def lists() -> None:
         found = contributions(read_step(run, 1, ReadTokens.of_metric("k3")), "k3")
-        found.top_rollouts(50)
         found.top_tokens(50)
         found.by("kind")
         found.by("piece", 50)
@@ -83,7 +82,7 @@ def of_step(run: Run) -> dict[str, Callable[[], None]]:
     def lab() -> None:
         step_mismatch(run, 1)
 
-    return {"lists of rollouts, tokens and types by k3": lists, "mismatch": lab}
+    return {"lists of tokens and types by k3": lists, "mismatch": lab}
 
 
 def main() -> None:

@@ -24,20 +24,6 @@ Grouping = Literal["kind", "piece", "role"]
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutShare:
-    """A rollout's part. mean: over its counted tokens, the value in the rollouts table.
-
-    share: of the step mean; NaN where that is 0.
-    """
-
-    index: int
-    mean: float
-    contribution: float
-    share: float
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class TokenShare:
     """A token in its place. index: of the rollout in its step; position: of the token in the response."""
 
@@ -78,24 +64,6 @@ class Contributions:
     values: FloatArray
     parts: FloatArray
     counted: np.ndarray[tuple[int], np.dtype[np.bool_]]
-
-    def top_rollouts(self, limit: int | None = None) -> list[RolloutShare]:
-        """Rollouts, the one that contributes most first; see `order`."""
-        of = self.tokens.rollout_of
-        n = len(self.tokens.indices)
-        parts = np.bincount(of, weights=self.parts, minlength=n)
-        counts = np.bincount(of[self.counted], minlength=n)
-        result = [place for place in self._order(parts).tolist() if counts[place]][:limit]
-        return [
-            RolloutShare(
-                int(self.tokens.indices[place]),
-                float(parts[place] * self.rollouts),
-                float(parts[place]),
-                self._share(parts[place]),
-                int(counts[place]),
-            )
-            for place in result
-        ]
 
     def top_tokens(self, limit: int = 50) -> list[TokenShare]:
         """Single tokens, the one that contributes most first."""
@@ -147,7 +115,7 @@ class Contributions:
         counts = np.bincount(codes[selected], minlength=len(names))
         parts = np.bincount(codes, weights=self.parts, minlength=len(names))
         totals = np.bincount(codes[selected], weights=self.values[selected], minlength=len(names))
-        order: list[int] = self._order(parts).tolist()
+        order: list[int] = np.argsort(-self._keys(parts), kind="stable").tolist()
         result = [place for place in order if counts[place]][:limit]
         return [
             TypeShare(
@@ -177,10 +145,6 @@ class Contributions:
         if grouping == "piece" and place < len(self.tokens.kinds):
             return KINDS[int(self.tokens.kinds[place])]
         return ""
-
-    def _order(self, parts: npt.NDArray[Any]) -> IntArray:
-        order: IntArray = np.argsort(-self._keys(parts), kind="stable")
-        return order
 
     def _keys(self, parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Metrics around zero are ranked by size, others by value."""

@@ -42,7 +42,7 @@ def test_contributions_add_up_to_the_mean_of_rollout_means(
     means = [values[a:b][mask[a:b] & np.isfinite(values[a:b])] for a, b in pairwise(starts)]
     expected = np.mean([part.mean() for part in means if len(part)] or [NAN])
     assert found.mean == pytest.approx(expected, nan_ok=True)
-    for parts in (found.by("kind"), found.by("piece"), found.by("role"), found.top_rollouts()):
+    for parts in (found.by("kind"), found.by("piece"), found.by("role")):
         assert sum(part.contribution for part in parts) == pytest.approx(
             0.0 if np.isnan(expected) else expected
         )
@@ -72,7 +72,7 @@ def test_a_metric_around_zero_is_ranked_by_size() -> None:
 def test_a_rollout_without_the_metric_takes_no_part() -> None:
     found = contributions(step_tokens([2, 2], {"entropy": [NAN, NAN, 1, 3]}), "entropy")
     assert (found.mean, found.rollouts) == (2.0, 1)
-    assert [r.index for r in found.top_rollouts()] == [1]
+    assert {t.index for t in found.top_tokens()} == {1}
 
 
 def test_td_errors_do_not_look_into_the_next_rollout() -> None:
