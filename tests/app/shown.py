@@ -83,6 +83,12 @@ def table(app: AppTest) -> pd.DataFrame:
     return frame.assign(index=places["index"])
 
 
+def buttons(app: AppTest, label: str) -> Any:
+    """The options side by side under a label."""
+    (group,) = [group for group in app.button_group if group.label == label]
+    return group
+
+
 def rollout_list(app: AppTest) -> dict[str, Any] | None:
     """What the list of rollouts was sent; None on a page without one."""
     lists = [one.proto for one in app.get("bidi_component")]

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, choice, go_to, readers, table, texts
+from shown import OpenApp, assert_sound, buttons, choice, go_to, readers, table, texts
 
 PRIME = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
 
@@ -21,13 +21,11 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
     folder: Path, open_app: OpenApp
 ) -> None:
     app = open_app(folder, "rollouts", run="run", step="2")
-    (source,) = [group for group in app.button_group if group.label == "Source"]
-    assert source.options == ["joined", "traces", "trainer"]
+    assert buttons(app, "Source").options == ["joined", "traces", "trainer"]
     assert table(app)["reward"].notna().sum() == 4
-    app = next(group for group in app.button_group if group.label == "Split").set_value("all").run()
+    buttons(app, "Split").set_value("all").run()
     assert table(app)["reward"].notna().sum() == 5
-    (source,) = [group for group in app.button_group if group.label == "Source"]
-    app = source.set_value("prime_rl_tokens").run()
+    buttons(app, "Source").set_value("prime_rl_tokens").run()
     assert choice(app, "run") == "run (prime_rl_tokens)"
     assert_sound(app)
     assert len(table(app)) == 4
@@ -35,11 +33,9 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
 
 def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app: OpenApp) -> None:
     app = open_app(folder, "findings", findings_health="1", run="run", step="2")
-    assert (
-        "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids"
-        in texts(app)
-    )
-    assert "6 rows without a match in another log" in texts(app)
+    said = texts(app)
+    assert "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids" in said
+    assert "6 rows without a match in another log" in said
     files = app.dataframe[-1].value.set_index("file")
     assert files.loc["token_exports/step_10/rank_0.jsonl", "joined to others"] == 1
 

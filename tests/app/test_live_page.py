@@ -64,21 +64,33 @@ def state(app: AppTest) -> tuple[int, bool, str]:
     return choice(app, "step"), switch.value, switch.label
 
 
-def test_with_live_on_the_newest_step_is_shown_as_the_log_grows(
-    open_app: OpenApp, growing: Path
+FOLLOWING = (True, "Following the newest step")
+NOT_FOLLOWING = (False, "Follow the newest step")
+
+
+@pytest.mark.parametrize(
+    ("link", "before", "after", "switch"),
+    [
+        ({"live": "1"}, 7, 9, FOLLOWING),
+        ({"live": "1", "follow": "1", "step": "5"}, 7, 9, FOLLOWING),  # opened anew
+        ({"live": "1", "step": "3"}, 3, 3, NOT_FOLLOWING),
+        ({}, 7, 7, NOT_FOLLOWING),
+    ],
+)
+def test_the_newest_step_is_shown_as_the_log_grows_where_the_page_follows(
+    open_app: OpenApp,
+    growing: Path,
+    link: dict[str, str],
+    before: int,
+    after: int,
+    switch: tuple[bool, str],
 ) -> None:
-    app = open_app(growing, live="1")
-    assert state(app) == (7, True, "Following the newest step")
+    app = open_app(growing, **link)
+    assert state(app) == (before, *switch)
     grown(app, growing, 9)
     assert_sound(app)
-    assert state(app) == (9, True, "Following the newest step")
+    assert state(app) == (after, *switch)
     assert notices(app) == []
-
-
-def test_without_live_the_step_stays(open_app: OpenApp, growing: Path) -> None:
-    app = open_app(growing)
-    grown(app, growing, 9)
-    assert state(app) == (7, False, "Follow the newest step")
 
 
 @pytest.mark.parametrize("chosen", [{"step": 3}, {"index": 1}, {"token": 0}])
@@ -90,7 +102,7 @@ def test_choosing_a_step_a_rollout_or_a_token_ends_following(
         app.session_state[name] = value
     app.run()
     grown(app, growing, 9)
-    assert state(app) == (chosen.get("step", 7), False, "Follow the newest step")
+    assert state(app) == (chosen.get("step", 7), *NOT_FOLLOWING)
     assert query(app)["live"] == "1"
     assert "follow" not in query(app)
 
@@ -101,9 +113,9 @@ def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(
     app = open_app(growing, live="1")
     app.button(key="step_chevron_left").click().run()
     grown(app, growing, 9)
-    assert state(app) == (6, False, "Follow the newest step")
+    assert state(app) == (6, *NOT_FOLLOWING)
     app.toggle(key=SWITCH).set_value(True).run()
-    assert state(app) == (9, True, "Following the newest step")
+    assert state(app) == (9, *FOLLOWING)
     assert query(app)["follow"] == "1"
 
 
@@ -113,16 +125,7 @@ def test_following_switches_live_on_and_live_follows(open_app: OpenApp, growing:
     assert (choice(app, "live"), choice(app, "step")) == (True, 7)
     app = open_app(growing, step="3")
     app.toggle(key="live").set_value(True).run()
-    assert state(app) == (7, True, "Following the newest step")
-
-
-def test_a_live_link_that_names_a_step_shows_it(open_app: OpenApp, growing: Path) -> None:
-    app = open_app(growing, live="1", step="3")
-    assert state(app) == (3, False, "Follow the newest step")
-
-
-def test_a_page_that_is_opened_anew_goes_on_following(open_app: OpenApp, growing: Path) -> None:
-    assert state(open_app(growing, live="1", follow="1", step="5"))[0] == 7
+    assert state(app) == (7, *FOLLOWING)
 
 
 def test_a_run_without_the_step_is_entered_silently_at_its_newest(
@@ -147,20 +150,13 @@ def test_from_the_newest_step_one_comes_to_the_newest_of_another_run(
     assert (choice(app, "step"), notices(app)) == (2, [])
 
 
-def test_a_link_to_a_step_that_is_not_there_says_so(open_app: OpenApp, growing: Path) -> None:
-    app = open_app(growing, step="99")
-    assert choice(app, "step") == 7
-    assert len(notices(app)) == 1
-
-
 def test_an_empty_folder_is_waited_for_and_then_followed(open_app: OpenApp, tmp_path: Path) -> None:
     app = open_app(tmp_path)
     assert "Waiting for the first rollout" in app.subheader[0].value
     assert str(tmp_path / "my_run") in app.code[0].value
     write(tmp_path, range(1, 3))
-    app.run()
+    assert app.run().subheader[0].value == "run"
     assert_sound(app)
-    assert app.subheader[0].value == "run"
 
 
 def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app: OpenApp, tmp_path: Path) -> None:
@@ -179,17 +175,9 @@ def test_a_run_without_a_rollout_is_waited_for(open_app: OpenApp, tmp_path: Path
 
 def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_path: Path) -> None:
     code = live.LOOP.format(folder=repr(str(tmp_path / "my_run")))
-    given = {
-        "tokenizer": None,
-        "steps": 2,
-        "response_ids": [[1, 2]],
-        "response_mask": [[1, 1]],
-        "logprobs": [[-1.0, -2.0]],
-        "rewards": [1.0],
-        "prompts": ["p"],
-        "loss": 0.5,
-    }
-    exec(code, given)
+    tokens = {"response_ids": [[1, 2]], "response_mask": [[1, 1]], "logprobs": [[-1.0, -2.0]]}
+    of_step = {"rewards": [1.0], "prompts": ["p"], "loss": 0.5}
+    exec(code, {"tokenizer": None, "steps": 2, **tokens, **of_step})
     app = open_app(tmp_path)
     assert choice(app, "step") == 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, cards, readers, texts
+from shown import OpenApp, buttons, cards, readers, texts
 from written_logs import write_lines
 
 LONE = {
@@ -108,5 +108,4 @@ def test_an_empty_page_says_what_the_run_lacks_and_how_to_record_it(
 def test_groups_without_advantages_are_not_offered_by_advantage(open_rows: OpenApp) -> None:
     rows = [{"step": 1, "response": "a", "reward": n, "group_id": "g"} for n in range(2)]
     app = open_rows("step", *rows, part="groups", fill="advantage")
-    (coloured,) = [group for group in app.button_group if group.label == "Coloured by"]
-    assert coloured.options == ["reward"]
+    assert buttons(app, "Coloured by").options == ["reward"]

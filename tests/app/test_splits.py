@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import OpenApp, assert_sound, cards, choice, go_to, notices, query, table, texts, tiles
+from shown import (
+    OpenApp,
+    assert_sound,
+    buttons,
+    cards,
+    choice,
+    go_to,
+    notices,
+    query,
+    table,
+    texts,
+    tiles,
+)
 from written_logs import native_sample, write_lines
 
 PAGES = ("findings", "step", "rollouts", "rollout", "prompts")
@@ -85,10 +97,9 @@ def test_names_of_splits_are_text_wherever_they_stand(open_app: OpenApp, tmp_pat
     rows = [native_sample(1, 0, i) | {"split": "train" if i else name} for i in range(3)]
     write_lines(tmp_path / "run" / "log.jsonl", rows)
     app = open_app(tmp_path)
-    (group,) = [group for group in app.button_group if group.label == "Split"]
-    assert group.options[1].startswith(r"\!\[x\]\(http")
+    assert buttons(app, "Split").options[1].startswith(r"\!\[x\]\(http")
     assert "![x]" not in texts(app)
-    app = group.set_value(name).run()
+    buttons(app, "Split").set_value(name).run()
     assert query(app)["split"] == name
     assert "![x]" not in texts(app)
 

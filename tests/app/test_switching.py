@@ -59,20 +59,17 @@ def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -
         assert len(table(app)) == sizes[name]
 
 
-def test_another_step_begins_at_its_first_rollout_without_a_pin(
-    open_app: OpenApp, logs: Path
+@pytest.mark.parametrize(
+    ("field", "value"), [(("number_input", "_step_typed"), 20), (("selectbox", "run"), "rllb")]
+)
+def test_another_step_or_run_begins_at_its_first_rollout_without_a_pin(
+    open_app: OpenApp, logs: Path, field: tuple[str, str], value: object
 ) -> None:
     app = open_app(logs, "rollout", run="native", step="10", index="5", token="3")
-    app.number_input(key="_step_typed").set_value(20).run()
+    kind, key = field
+    next(one for one in app.get(kind) if one.key == key).set_value(value).run()
     assert (choice(app, "index"), choice(app, "token")) == (0, None)
     assert notices(app) == []
-
-
-def test_another_run_begins_without_index_and_pin(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollout", run="native", step="10", index="5", token="3")
-    app.selectbox(key="run").set_value("rllb").run()
-    assert (choice(app, "index"), choice(app, "token")) == (0, None)
-    assert [told for told in notices(app) if not told.startswith("step = 10")] == []
 
 
 def test_a_run_of_the_same_name_in_another_folder_is_another_run(
@@ -166,13 +163,8 @@ def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Pa
 def test_good_rows_show_beside_broken_ones_which_are_counted(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
-    rows = [
-        sample(0, 1.0, "r"),
-        "{broken",
-        {"prompt": "no step"},
-        sample(0, 0.0, "s"),
-        '{"step": 0, "pro',
-    ]
+    broken = ("{broken", {"prompt": "no step"}, '{"step": 0, "pro')
+    rows = [sample(0, 1.0, "r"), *broken[:2], sample(0, 0.0, "s"), broken[2]]
     write_lines(tmp_path / "run" / "x.jsonl", rows)
     app = open_app(tmp_path, "rollouts")
     assert len(table(app)) == 2
