@@ -154,45 +154,25 @@ def _show_slices(mismatch: StepMismatch) -> None:
     """The log-ratio by sort of token."""
     st.markdown("**Where they diverge**", help=plain(_WHAT_D_IS, 300))
     with st.container(horizontal=True, gap="small"):
-        chosen = str(
-            page_parts.menu(
-                "By", "mismatch_slice", _SLICES, lambda name: f"by {_SLICES[name]}", width=150
-            )
+        chosen = page_parts.menu(
+            "By", "mismatch_slice", _SLICES, lambda name: f"by {_SLICES[name]}", width=150
         )
         shortcuts.through(
             "breakdown", [*_SLICES], chosen, lambda name: state.put(mismatch_slice=name)
         )
-        measure = str(
-            page_parts.menu(
-                "Measure", "mismatch_measure", MEASURES, lambda name: MEASURES[name][0], width=230
-            )
+        measure = page_parts.menu(
+            "Measure", "mismatch_measure", MEASURES, lambda name: MEASURES[name][0], width=230
         )
     slices = mismatch.slices.get(chosen)
     if not slices:
         st.caption(plain(f"Not recorded at this step: {_NEEDS.get(chosen, 'values')}."))
         return
-    figure = slice_bars(
-        slices,
-        measure,
-        dark=page_parts.dark(),
-        level=chosen not in _UPRIGHT,
-        tokens=chosen == "piece",
-    )
+    look = {"level": chosen not in _UPRIGHT, "tokens": chosen == "piece"}
+    figure = slice_bars(slices, measure, dark=page_parts.dark(), **look)
     key = f"slice_{chosen}_{measure}_{mismatch.step}_{state.get('run')}"
     st.plotly_chart(figure, key=key, theme=None)
     for note in notes_of(figure):
         st.caption(plain(note))
-
-
-def _show_likelihood(mismatch: StepMismatch) -> None:
-    st.markdown(
-        "#### Tokens trained with cross-entropy", help="Negative log-likelihood, sft_mask 1."
-    )
-    rows = [
-        {"of": one.name, "tokens": one.tokens, "mean NLL": one.mean, "largest": one.largest}
-        for one in mismatch.likelihood
-    ]
-    tables.draw(pd.DataFrame(rows))
 
 
 def _render() -> None:
@@ -215,7 +195,13 @@ def _render() -> None:
     elif parts is None and mismatch.rules:
         show_rules(run, mismatch)
     if mismatch.likelihood:
-        _show_likelihood(mismatch)
+        explained = "Negative log-likelihood, sft_mask 1."
+        st.markdown("#### Tokens trained with cross-entropy", help=explained)
+        rows = [
+            {"of": one.name, "tokens": one.tokens, "mean NLL": one.mean, "largest": one.largest}
+            for one in mismatch.likelihood
+        ]
+        tables.draw(pd.DataFrame(rows))
     is_recorded = parts is not None or mismatch.rules or mismatch.likelihood
     if is_recorded or "mismatch_kl_mean" in run.columns:
         over_steps(run)

@@ -97,7 +97,15 @@ def choose_options(run: Run) -> CurveOptions:
     smoothing = page_parts.smoothing()
     _choose_scale()
     if "k3_mean" in run.columns:
-        _choose_estimator()
+        with st.popover(f"KL: {state.get('overview_kl')}", key="menu_kl"):
+            st.segmented_control(
+                "KL estimator",
+                list(KL),
+                **state.bound("overview_kl"),
+                required=True,
+                help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
+                "d = logprobs - ref_logprobs (Schulman 2020).",
+            )
     if others := sidebar.evaluations():
         names = plain(", ".join(one.split or "" for one in others), 40)
         st.toggle(
@@ -151,16 +159,4 @@ def _choose_scale() -> None:
             "Start at zero",
             **state.bound("overview_shift"),
             help="Subtracts the first recorded mean from every curve.",
-        )
-
-
-def _choose_estimator() -> None:
-    with st.popover(f"KL: {state.get('overview_kl')}", key="menu_kl"):
-        st.segmented_control(
-            "KL estimator",
-            list(KL),
-            **state.bound("overview_kl"),
-            required=True,
-            help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
-            "d = logprobs - ref_logprobs (Schulman 2020).",
         )

@@ -91,31 +91,6 @@ def _hidden_words(one: Hidden, names: Sequence[str], metric: str) -> str:
     return plain(words, 500)
 
 
-def _overlaid(
-    run: Run,
-    names: Sequence[str],
-    codes: tuple[int, ...],
-    metrics: list[str],
-    options: CurveOptions,
-    marks: Sequence[Mark],
-) -> None:
-    """All in one chart; a click on the curve of an environment opens its rollouts of the step."""
-    dark = page_parts.dark()
-    cards = [
-        page_parts.card(
-            metric,
-            cache.environment_curve(run, metric, codes, options, alone=False, dark=dark),
-            "Click the curve of an environment to see its rollouts of that step.",
-        )
-        for metric in metrics
-    ]
-    clicked = curves.draw(cards, marks, "env", one_legend=True)
-    if clicked and clicked.line:
-        curves.open_rollouts(clicked.step, env=[names[codes[clicked.line - 1]]])
-    elif clicked:
-        curves.open_rollouts(clicked.step)
-
-
 def _multiples(
     run: Run,
     counts: EnvCurves,
@@ -207,6 +182,18 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         st.caption(
             f"The largest {_MOST_ENVIRONMENTS} of {len(counts.names):,} environments are drawn."
         )
-    _overlaid(run, counts.names, codes, metrics, options, marks)
+    cards = [
+        page_parts.card(
+            metric,
+            cache.environment_curve(
+                run, metric, codes, options, alone=False, dark=page_parts.dark()
+            ),
+            "Click the curve of an environment to see its rollouts of that step.",
+        )
+        for metric in metrics
+    ]
+    if clicked := curves.draw(cards, marks, "env", one_legend=True):
+        of_line = {"env": [counts.names[codes[clicked.line - 1]]]} if clicked.line else {}
+        curves.open_rollouts(clicked.step, **of_line)
     _multiples(run, counts, codes, metrics[0], options, marks)
     _table(run)

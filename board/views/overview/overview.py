@@ -264,17 +264,6 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
         curves.open_rollouts(clicked.step)
 
 
-def _bar(run: Run, marks: list[Mark], evaluations: Sequence[Run]) -> None:
-    """What the marks and the lines of evaluations are, and which steps are shown."""
-    steps = run.steps["step"]
-    lines = [
-        LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
-        for one, key in zip(evaluations, EVALUATIONS, strict=False)
-    ]
-    key = page_parts.chart_key("bar")
-    curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
-
-
 def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     """The curves of all rollouts."""
     main, others = _charts(run)
@@ -309,7 +298,13 @@ def _render() -> None:
         else:
             options = curves.choose_options(run)
         has_evaluations = state.get("overview_evals") and not by_environment
-        _bar(run, marks, sidebar.evaluations() if has_evaluations else ())
+        lines = [
+            LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
+            for one, key in zip(sidebar.evaluations(), EVALUATIONS, strict=False)
+            if has_evaluations
+        ]
+        steps, key = run.steps["step"], page_parts.chart_key("bar")
+        curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
     if by_environment:
         environments.show(sidebar.current(), options, marks)
     else:

@@ -55,24 +55,15 @@ def _read_spike(run: Run, step: int, column: str) -> Spike | None:
     count = run.counts.get(step, 0)
     spike = show_progress(task, f"Reading the tokens of {count:,} rollouts", "contributions")
     if spike is None or spike.headline is None:
+        words = f"No token of step {step} has a value of {label}."
+        if spike is not None and spike.contributions.counted.any():
+            words = f"{label} is 0 at every token of step {step}: no token contributes more than another."
         if not task.was_stopped:
-            is_zero = spike is not None and spike.contributions.counted.any()
-            st.info(
-                f"{label} is 0 at every token of step {step}: no token contributes more than another."
-                if is_zero
-                else f"No token of step {step} has a value of {label}.",
-                icon=":material/info:",
-            )
+            st.info(words, icon=":material/info:")
         return None
     if left_out := spike.contributions.tokens.left_out:
         st.caption(f"{left_out:,} rollouts could not be read and are left out.")
     return spike
-
-
-def _mean_at(run: Run, step: int, column: str) -> float | None:
-    rows = run.steps[run.steps["step"] == step]
-    means = mean_column(rows, base_name(column))
-    return None if means is None or not len(means) else float(means[0])
 
 
 def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
@@ -131,14 +122,14 @@ def _whole_words(spike: Spike, headline: Headline, metric: Metric) -> str:
 
 def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None:
     metric = spike.contributions.metric
-    is_alone = headline.what == "token"
-    share = (
-        "" if is_alone else f", {percent(token.contribution / whole(spike.contributions))} alone"
+    words = (
+        f"rollout {token.index}, token {token.position}, "
+        f"{number(token.value)} {token_metric(metric).unit}"
     )
-    st.text(
-        f"{'' if is_alone else 'largest: '}rollout {token.index}, token {token.position}, "
-        f"{number(token.value)} {token_metric(metric).unit}{share}"
-    )
+    if headline.what != "token":
+        share = percent(token.contribution / whole(spike.contributions))
+        words = f"largest: {words}, {share} alone"
+    st.text(words)
     if headline.what != "piece":
         before, piece, after = in_context(spike.contributions, token)
         st.text(f"{before}⟦{piece}⟧{after}")
@@ -172,7 +163,8 @@ def _choose_metric(run: Run, step: int) -> str | None:
         shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
         metric = rollout_metric(column)
         unit = "" if metric.unit == "share" else metric.unit
-        mean = number(_mean_at(run, step, column), metric.unit)
+        means = mean_column(run.steps[run.steps["step"] == step], base_name(column))
+        mean = number(None if means is None or not len(means) else means[0], metric.unit)
         st.markdown(
             f"at step {step}: **{plain(mean)}** {plain(unit)}",
             width="content",
