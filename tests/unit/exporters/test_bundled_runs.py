@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from read_formats import REAL_RUNS, SAMPLES, real_run
 
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
+from board.query.open_run import Run
 from exporters.examples import calculator
 from exporters.examples.arithmetic import REWARDS
 
-ROOT = Path(__file__).parents[3] / "rollout_samples"
 GRPO = {"grpo_arithmetic": "honest", "grpo_reward_hack": "loophole"}
 ARITHMETIC = {**GRPO, "ppo_critic": "honest", "resumed": "honest"}
 CALCULATOR, BY_TRL = "grpo_calculator", "grpo_calculator_trl"
@@ -32,17 +30,16 @@ each_run = pytest.mark.parametrize("run", RUNS)
 def lines(run: str) -> list[dict[str, Any]]:
     """Of all files in a run; the last of a killed process may be torn."""
     found = []
-    for file in sorted((ROOT / run).glob("*.jsonl")):
+    for file in sorted((SAMPLES / run).glob("*.jsonl")):
         *whole, rest = file.read_text().split("\n")
         found += [json.loads(line) for line in whole]
         assert not rest or run == "resumed"
     return found
 
 
-@cache
 def board_run(run: str) -> Run:
-    (info,) = discover(ROOT / run).runs
-    return open_run(info)
+    (info,) = (info for info in REAL_RUNS if info.path == SAMPLES / run)
+    return real_run(info)
 
 
 def array(sample: dict[str, Any], name: str) -> np.ndarray:
@@ -54,36 +51,42 @@ def samples(run: str) -> list[dict[str, Any]]:
     return [line for line in lines(run) if line["type"] == "sample"]
 
 
-@pytest.mark.parametrize("run", ARITHMETIC)
-def test_every_reward_follows_from_its_text(run: str) -> None:
+def completion(sample: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages behind the system's and the user's."""
+    return sample["messages"][2:]
+
+
+@each_run
+def test_every_reward_follows_from_its_text_or_messages(run: str) -> None:
     found = samples(run)
-    texts = [sample["response"] for sample in found]
-    truths = [sample["ground_truth"] for sample in found]
-    for function in REWARDS[ARITHMETIC[run]]:
+    said = completion if run == CALCULATOR else lambda sample: sample["response"]
+    texts, truths = [*map(said, found)], [sample["ground_truth"] for sample in found]
+    for function in calculator.REWARDS if run == CALCULATOR else REWARDS[ARITHMETIC[run]]:
         expected = function(completions=texts, ground_truth=truths)
         assert [s["rewards"][function.__name__] for s in found] == pytest.approx(expected)
     totals = [sum(sample["rewards"].values()) for sample in found]
     assert [sample["reward"] for sample in found] == pytest.approx(totals)
 
 
-@pytest.mark.parametrize("run", GRPO)
-def test_every_step_is_whole_on_both_ranks(run: str) -> None:
+@pytest.mark.parametrize(
+    ("run", "ranks", "least"), [*((r, 2, 100) for r in GRPO), ("ppo_critic", 1, 40)]
+)
+def test_every_step_is_whole_on_every_rank(run: str, ranks: int, least: int) -> None:
     ends = [line for line in lines(run) if line["type"] == "step_end"]
     last = max(end["step"] for end in ends)
-    assert sorted((end["step"], end["rank"]) for end in ends) == [
-        (step, rank) for step in range(1, last + 1) for rank in (0, 1)
-    ]
-    assert {(end["records"], end["dropped"]) for end in ends} == {(16, 0)}
+    places = sorted((end["step"], end["rank"]) for end in ends)
+    assert places == [(step, rank) for step in range(1, last + 1) for rank in range(ranks)]
+    assert {(end["records"], end["dropped"]) for end in ends} == {(32 // ranks, 0)}
     assert len(samples(run)) == 32 * last
-    assert last >= 100
+    assert last >= least
 
 
 @each_run
 def test_every_array_is_as_long_as_its_response(run: str) -> None:
+    names = (*ARRAYS, *(PPO_ARRAYS if run == "ppo_critic" else ()))
     for sample in samples(run):
-        length = len(sample["response_ids"])
-        for name in (name for name in ARRAYS if run != CALCULATOR or name in sample):
-            assert isinstance(sample[name], float) or len(sample[name]) == length
+        for name in (name for name in names if run != CALCULATOR or name in sample):
+            assert len(array(sample, name)) == len(sample["response_ids"])
 
 
 @pytest.mark.parametrize("run", GRPO)
@@ -96,7 +99,7 @@ def test_groups_have_eight_rollouts_of_one_prompt(run: str) -> None:
 
 @each_run
 def test_nothing_names_the_machine_it_ran_on(run: str) -> None:
-    documents = [path.read_text() for path in (ROOT / run).glob("run-*.json")]
+    documents = [path.read_text() for path in (SAMPLES / run).glob("run-*.json")]
     settings = json.dumps([documents, [x for x in lines(run) if x["type"] == "header"]])
     assert "/" not in settings.replace("\\n", "")
     assert "host" not in settings
@@ -105,7 +108,7 @@ def test_nothing_names_the_machine_it_ran_on(run: str) -> None:
 def test_the_bundled_runs_are_small() -> None:
     sizes = {
         folder.name: sum(file.stat().st_size for file in folder.rglob("*.*")) / 1e6
-        for folder in ROOT.iterdir()
+        for folder in SAMPLES.iterdir()
     }
     assert sizes[CALCULATOR] <= 5
     assert sizes[BY_TRL] <= 1
@@ -122,30 +125,28 @@ def test_the_board_opens_it_without_a_problem(run: str) -> None:
     assert opened.steps["complete"].all()
 
 
-def test_every_ppo_array_is_as_long_as_its_response() -> None:
-    for sample in samples("ppo_critic"):
-        for name in PPO_ARRAYS:
-            assert len(array(sample, name)) == len(sample["response_ids"])
+@pytest.mark.parametrize(
+    ("run", "part", "gain"),
+    [
+        ("ppo_critic", "correct", 0.1),
+        (CALCULATOR, "correct", 0.05),
+        (CALCULATOR, "tool_errors", 0.05),
+    ],
+)
+def test_training_raises_what_it_rewards(run: str, part: str, gain: float) -> None:
+    last = max(sample["step"] for sample in samples(run))
+    early = [s["rewards"][part] for s in samples(run) if s["step"] <= 10]
+    late = [s["rewards"][part] for s in samples(run) if s["step"] > last - 10]
+    assert np.mean(late) > np.mean(early) + gain
 
 
-def test_ppo_has_forty_whole_steps_or_more() -> None:
-    ends = [line for line in lines("ppo_critic") if line["type"] == "step_end"]
-    assert [end["step"] for end in ends] == list(range(1, len(ends) + 1))
-    assert len(ends) >= 40
-    assert {(end["records"], end["dropped"]) for end in ends} == {(32, 0)}
-
-
-def test_ppo_learns() -> None:
-    found = samples("ppo_critic")
-    last = max(sample["step"] for sample in found)
-    early = [s["rewards"]["correct"] for s in found if s["step"] <= 10]
-    late = [s["rewards"]["correct"] for s in found if s["step"] > last - 10]
-    assert np.mean(late) > np.mean(early) + 0.1
+def ppo_config() -> dict[str, Any]:
+    (document,) = (SAMPLES / "ppo_critic").glob("run-*.json")
+    return json.loads(document.read_text())["config"]
 
 
 def test_token_rewards_are_the_kl_penalty_and_the_score_at_the_end() -> None:
-    (document,) = (ROOT / "ppo_critic").glob("run-*.json")
-    weight = json.loads(document.read_text())["config"]["kl_weight"]
+    weight = ppo_config()["kl_weight"]
     for sample in samples("ppo_critic"):
         expected = -weight * (array(sample, "old_logprobs") - array(sample, "ref_logprobs"))
         expected[-1] += sample["reward"]
@@ -153,8 +154,7 @@ def test_token_rewards_are_the_kl_penalty_and_the_score_at_the_end() -> None:
 
 
 def test_returns_follow_from_token_rewards_and_values() -> None:
-    (document,) = (ROOT / "ppo_critic").glob("run-*.json")
-    config = json.loads(document.read_text())["config"]
+    config = ppo_config()
     for sample in samples("ppo_critic"):
         rewards, values = array(sample, "token_rewards"), array(sample, "values")
         advantage, value_after, expected = 0.0, 0.0, []
@@ -201,24 +201,8 @@ def test_the_resumed_steps_replace_those_of_the_killed_launch() -> None:
     assert list(ranks) == [2] * 10 + [1] * 14
 
 
-def completion(sample: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages behind the system's and the user's."""
-    return sample["messages"][2:]
-
-
-def test_every_reward_of_the_calculator_follows_from_its_messages() -> None:
-    found = samples(CALCULATOR)
-    given = {
-        "completions": list(map(completion, found)),
-        "ground_truth": [s["ground_truth"] for s in found],
-    }
-    for function in calculator.REWARDS:
-        assert [s["rewards"][function.__name__] for s in found] == pytest.approx(function(**given))
-    totals = [sum(sample["rewards"].values()) for sample in found]
-    assert [sample["reward"] for sample in found] == pytest.approx(totals)
-
-
 def test_tool_results_are_marked_timed_and_outside_the_loss() -> None:
+    assert {sample["env"] for sample in samples(CALCULATOR)} == set(calculator.ENVIRONMENTS)
     for sample in samples(CALCULATOR):
         results = [m for m in completion(sample) if m["role"] == "tool"]
         assert all(m["is_error"] == m["content"].startswith("{'error': ") for m in results)
@@ -246,16 +230,6 @@ def test_what_a_calculator_returned_is_what_it_calculates() -> None:
     assert calls > 1000
 
 
-def test_the_calculator_is_learned_and_errors_become_rare() -> None:
-    found = samples(CALCULATOR)
-    last = max(sample["step"] for sample in found)
-    early = [s["rewards"] for s in found if s["step"] <= 10]
-    late = [s["rewards"] for s in found if s["step"] > last - 10]
-    for part in ("correct", "tool_errors"):
-        assert np.mean([r[part] for r in late]) > np.mean([r[part] for r in early]) + 0.05
-    assert {sample["env"] for sample in found} == set(calculator.ENVIRONMENTS)
-
-
 def said(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any, ...]:
     """What identifies a rollout in both logs."""
     texts = tuple(f"{message['role']}: {message['content']}" for message in messages)
@@ -263,7 +237,7 @@ def said(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any
 
 
 def test_trl_wrote_the_same_rollouts_by_itself() -> None:
-    files = sorted((ROOT / BY_TRL / "completions").glob("*.parquet"))
+    files = sorted((SAMPLES / BY_TRL / "completions").glob("*.parquet"))
     rows = [row for file in files for row in pq.read_table(file).to_pylist()]
     theirs = [(row["step"], *said(row["prompt"] + row["completion"], row)) for row in rows]
     ours = [(s["step"], *said(s["messages"], s["rewards"])) for s in samples(CALCULATOR)]
