@@ -31,6 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
@@ -46,7 +47,7 @@ from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.reading.batch import index_batch
 from board.index.reading.scan import index_shard
-from board.index.reading.shard import Shard, Work
+from board.index.reading.shard import Shard
 from board.index.storage import FolderStorage
 from board.query.open_run import Follower
 
@@ -251,7 +252,7 @@ def scan(paths: list[Path], reader: str) -> int:
 def index(paths: list[Path], reader: str, folder: Path) -> int:
     """The scan with its rows written."""
     folder.mkdir(exist_ok=True)
-    works = [Work(shard, i) for i, shard in enumerate(shards(paths, reader), start=1)]
+    works = [replace(s, file_id=i) for i, s in enumerate(shards(paths, reader), start=1)]
     return index_batch(FolderStorage(folder), works, ReadOptions(), None).rows
 
 

@@ -15,18 +15,18 @@ from typing import Final
 import pyarrow as pa
 
 from board.core.problems import Problem, ProblemLog
+from board.formats import mapping_text
 from board.index import segments
 from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.packed import cut_problem, readable
-from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
 from board.index.reading.batch import BatchResult, FileRead, put_rows
 from board.index.reading.commit_timer import CommitTimer, Progress
 from board.index.reading.file_changes import beginning_of, detect_change, state_after
 from board.index.reading.file_steps import StepCounts
 from board.index.reading.scan import PART_BYTES, PART_ROWS
-from board.index.reading.shard import END_BYTES, UnreadRange, Work, count_newlines
+from board.index.reading.shard import END_BYTES, Shard, count_newlines
 from board.index.reading.workers import ChooseEngine, Job, PendingBatch, local_engine
 from board.index.storage import committed
 
@@ -42,18 +42,10 @@ RefreshSteps = Callable[[Manifest], Manifest]
 """Writes the table of steps of a manifest; returns the manifest that names it, with no stale steps."""
 
 
-_Batch = list[tuple[UnreadRange, Work]]
-
-
 @dataclass(frozen=True, slots=True)
 class _InFlight:
     reading: PendingBatch
-    batch: _Batch
-
-    @property
-    def size(self) -> int:
-        """Bytes, once they are unpacked."""
-        return sum(unread.size_to(work.shard.end or 0) for unread, work in self.batch)
+    shards: list[Shard]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +113,10 @@ class _Build:
         self._timer = CommitTimer(info.bytes, self._done(), progress)
         self._line_at: dict[int, tuple[int, int]] = {}
         """By file, the last offset where a shard begins, and the number of the line there."""
-        self._read_ahead = 0
-        """Bytes that were read and wait for those before them."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
-    def plan(self) -> Iterator[UnreadRange]:
-        """The ranges to read. Drops the rows of files that are gone or were replaced."""
+    def plan(self) -> Iterator[Shard]:
+        """The unread ranges. Drops the rows of files that are gone or were replaced."""
         by_path = {state.path: state for state in self._states.values()}
         for path in [path for path in by_path if path not in self._files]:
             self._forget(by_path.pop(path))
@@ -136,7 +126,7 @@ class _Build:
                 file = self._files[path] = readable(listed)
                 change = None if state is None else detect_change(state, file)
             except OSError as error:
-                self._unreadable(path, error.strerror or str(error))
+                self._note_unreadable(path, error.strerror or str(error))
                 continue
             if (problem := cut_problem(path, file)) is not None:
                 self.log.add(problem)
@@ -144,25 +134,28 @@ class _Build:
                 self._forget(state)
                 state = None
             if state is None:
-                yield self._begin(path, file)
-            elif change == "grown":
-                yield self._unread(path, file, state)
-            elif file.inode != state.inode:
-                self._states[state.id] = replace(state, inode=file.inode)
+                number = self.manifest.next_id
+                self.manifest = replace(self.manifest, next_id=number + 1)
+                state = self._states[number] = FileState(number, path, file.reader)
+            elif change != "grown":
+                if file.inode != state.inode:
+                    self._states[state.id] = replace(state, inode=file.inode)
+                continue
+            yield Shard(
+                file.path,
+                path,
+                file.reader,
+                state.consumed,
+                file.size,
+                named=self._info.path / path,
+                mapping=mapping_text(file.reader),
+                joined=self._info.is_joined,
+                file_id=state.id,
+            )
 
-    def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
+    def _note_unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
         self.log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
-
-    def _begin(self, path: str, file: LogFile) -> UnreadRange:
-        number = self.manifest.next_id
-        self.manifest = replace(self.manifest, next_id=number + 1)
-        self._states[number] = FileState(number, path, file.reader)
-        return self._unread(path, file, self._states[number])
-
-    def _unread(self, path: str, file: LogFile, state: FileState) -> UnreadRange:
-        named = self._info.path / path
-        return UnreadRange(file, state.id, path, state.consumed, named, self._info.is_joined)
 
     def _forget(self, state: FileState) -> None:
         self._mark_stale(state.all_tallies.values())
@@ -173,77 +166,87 @@ class _Build:
     def _mark_stale(self, counts: Iterable[StepCounts]) -> None:
         """The steps of these counts have to be aggregated again."""
         for one in counts:
-            self._stale.update(step for step, _ in one.counts())
+            self._stale.update(one.counts())
 
-    def read(self, choose: ChooseEngine, ranges: Sequence[UnreadRange]) -> None:
+    def read(self, choose: ChooseEngine, ranges: Sequence[Shard]) -> None:
         """Reads all ranges, with as many batches in flight as the engine allows."""
         self._timer.report(self._done())
         waiting = deque(ranges)
         in_flight = deque[_InFlight]()
-        left = sum(unread.size for unread in ranges)
+        left = sum(shard.size for shard in ranges)
         with choose(self._job, left) as engine:
             while waiting or in_flight:
-                if waiting and (batch := self._next_batch(waiting, left, engine.parallel)):
-                    read = _InFlight(engine.submit([work for _, work in batch]), batch)
-                    in_flight.append(read)
-                    left -= read.size
+                if waiting and (shards := self._next_batch(waiting, left, engine.parallel)):
+                    in_flight.append(_InFlight(engine.submit(shards), shards))
+                    left -= sum(shard.size for shard in shards)
                 while in_flight and (
                     in_flight[0].reading.is_done()
                     or len(in_flight) >= engine.max_in_flight
                     or not waiting
                 ):
-                    waiting.extend(self._take_first(in_flight))
+                    first = in_flight.popleft()
+                    result = first.reading.result()
+                    done = (batch.shards for batch in in_flight if batch.reading.is_done())
+                    read_ahead = sum(shard.size for shards in done for shard in shards)
+                    waiting.extend(self._rest_of_objects(first.shards, result))
+                    self._take(result, read_ahead)
 
-    def _take_first(self, in_flight: deque[_InFlight]) -> list[UnreadRange]:
-        """Takes the result of the first batch. Returns the unread rest of objects it read a shard of."""
-        first = in_flight.popleft()
-        result = first.reading.result()
-        self._read_ahead = sum(batch.size for batch in in_flight if batch.reading.is_done())
-        left = list(_left_of_objects(first, result))
-        self._take(result)
-        return left
-
-    def _next_batch(self, waiting: deque[UnreadRange], left: int, parallel: int) -> _Batch:
+    def _next_batch(self, waiting: deque[Shard], left: int, parallel: int) -> list[Shard]:
         """Shards of about SHARD_BYTES in all, from all files in turn, so that the first steps of all
         ranks are read first. left: bytes that are in no batch yet.
         """
         size = SHARD_BYTES
         if parallel:
             size = min(size, max(left // (parallel + 1), _LAST_SHARD_BYTES))
-        batch: _Batch = []
+        batch: list[Shard] = []
         room = size
         while waiting and room > 0 and len(batch) < _MAX_BATCH_FILES:
             if batch and min(waiting[0].size, size) > room:
                 break
             unread = waiting.popleft()
-            if unread.id not in self._states:  # given up
+            if unread.file_id not in self._states:  # given up
                 continue
-            is_object = unread.is_object_above(SHARD_BYTES)
-            end = unread.end_of_shard(SHARD_BYTES if is_object else size)
+            end = unread.end_of_piece(SHARD_BYTES if unread.is_object else size)
             self._store_beginning(unread)
-            batch.append((unread, unread.work_to(end, self._first_line(unread))))
-            room -= unread.size_to(end)
-            if end < unread.file.size and not is_object:
-                waiting.append(unread.after(end))
+            batch.append(replace(unread, end=end, first_line=self._first_line(unread)))
+            room -= batch[-1].size
+            if end != unread.end and not unread.is_object:
+                waiting.append(replace(unread, start=end))
         return batch
 
-    def _first_line(self, unread: UnreadRange) -> int:
+    def _rest_of_objects(self, shards: Iterable[Shard], result: BatchResult) -> Iterator[Shard]:
+        """The unread rest of objects, which begins where the last line of a shard ended."""
+        for shard, read in zip(shards, result.files, strict=True):
+            state = self._states.get(shard.file_id)
+            if not shard.is_object or state is None or read.failed is not None:
+                continue
+            rest = replace(shard, start=read.consumed, end=self._files[state.path].size)
+            if shard.end == rest.end:
+                continue
+            if read.consumed == shard.start:  # no line ended up to the end of the object
+                read.shard = replace(shard, end=rest.end)
+            else:
+                yield rest
+
+    def _first_line(self, shard: Shard) -> int:
         """Number of the first line of a range, counted from the last offset whose number is known."""
-        state = self._states[unread.id]
+        state = self._states[shard.file_id]
         read = (state.consumed, state.lines + 1)
-        offset, line = max(self._line_at.get(unread.id, read), read)
-        line += count_newlines(unread.file.path, offset, unread.start)
-        self._line_at[unread.id] = (unread.start, line)
+        offset, line = max(self._line_at.get(shard.file_id, read), read)
+        line += count_newlines(shard.path, offset, shard.start)
+        self._line_at[shard.file_id] = (shard.start, line)
         return line
 
-    def _store_beginning(self, unread: UnreadRange) -> None:
+    def _store_beginning(self, shard: Shard) -> None:
         """Stores the first bytes of a file before its rows are read: if they were hashed afterwards, an
         edit in between would never be noticed.
         """
-        if self._states[unread.id].consumed < END_BYTES and unread.id not in self._beginnings:
-            self._beginnings[unread.id] = beginning_of(unread.file)
+        state = self._states[shard.file_id]
+        if state.consumed < END_BYTES and state.id not in self._beginnings:
+            self._beginnings[state.id] = beginning_of(self._files[state.path])
 
-    def _take(self, result: BatchResult) -> None:
+    def _take(self, result: BatchResult, read_ahead: int) -> None:
+        """Takes the result of a batch. read_ahead: bytes of later batches that are already read."""
         for file in result.files:
             self._take_file(file)
         segments_now = (*self.manifest.segments, *result.segments)
@@ -254,7 +257,7 @@ class _Build:
             rows = sum(table.num_rows for table in self._leftover_rows)
             if rows >= PART_ROWS or self._leftover_bytes >= PART_BYTES:
                 self._write_leftover_rows()
-        due = self._timer.next_commit(self._done() + self._read_ahead)
+        due = self._timer.next_commit(self._done() + read_ahead)
         if due is not None:
             self._commit(with_steps=due == "steps")
         self._timer.report(self._done())
@@ -263,16 +266,16 @@ class _Build:
         return sum(state.consumed for state in self._states.values())
 
     def _take_file(self, read: FileRead) -> None:
-        state = self._states.get(read.work.file_id)
+        state = self._states.get(read.shard.file_id)
         if state is None:  # given up below; its rows are dropped by the next commit
             return
-        if read.work.shard.start != state.consumed:
+        if read.shard.start != state.consumed:
             # What comes before was not read whole: with this read, it never would be.
             self._give_up(state)
             return
         file = self._files[state.path]
         if read.failed is not None:
-            self._unreadable(state.path, read.failed, read.is_damaged)
+            self._note_unreadable(state.path, read.failed, read.is_damaged)
         self._mark_stale(read.tallies.values())
         if state.tail is not None:
             self._mark_stale(state.tail.tallies.values())
@@ -281,7 +284,7 @@ class _Build:
         self._tails.put(state.id, read.tail_rows)
         beginning = self._beginnings.get(state.id, b"")
         self._states[state.id] = state = state_after(state, read, file, beginning)
-        if state.consumed >= END_BYTES or read.work.shard.end == file.size:
+        if state.consumed >= END_BYTES or read.shard.end == file.size:
             self._beginnings.pop(state.id, None)
 
     def _give_up(self, state: FileState) -> None:
@@ -304,7 +307,7 @@ class _Build:
         if with_steps:
             self._refresh_steps()
         self._storage.commit(self.manifest)
-        self._storage.retire(sorted(self._names - self.manifest.names))
+        self._storage.retire(self._names - self.manifest.names)
         self._names = {*self.manifest.names}
         self._timer.committed()
 
@@ -339,14 +342,3 @@ class _Build:
             written = put_rows(self._storage, segments.joined(self._leftover_rows))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
             self._leftover_rows, self._leftover_bytes = [], 0
-
-
-def _left_of_objects(read: _InFlight, result: BatchResult) -> Iterator[UnreadRange]:
-    """The unread rest of objects: where a shard of one ends is known only after it was read."""
-    for (unread, work), file in zip(read.batch, result.files, strict=True):
-        if file.failed is not None or not unread.is_object_above(SHARD_BYTES):
-            continue
-        if file.consumed == unread.start:  # no line ended up to the end of the object
-            file.work = unread.work_to(unread.file.size, work.shard.first_line)
-        elif work.shard.end != unread.file.size:
-            yield unread.after(file.consumed)

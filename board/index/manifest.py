@@ -15,10 +15,11 @@ import orjson
 
 from board.core.problems import Problem
 from board.errors import UnreadableError
+from board.index.json_values import from_json
 from board.index.reading.file_steps import StepCounts
-from board.index.segments import Column, decode_columns, encode_columns
+from board.index.segments import Column, decode_columns
 
-VERSION: Final = 16
+VERSION: Final = 17
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
@@ -88,7 +89,7 @@ class FileState:
     @property
     def all_ended(self) -> tuple[int, ...]:
         """Steps that the file says are written."""
-        steps = tuple(step for step, _ in self.ended.counts())
+        steps = tuple(self.ended.counts())
         return steps if self.tail is None else (*steps, *self.tail.ended)
 
     @property
@@ -108,57 +109,6 @@ class FileState:
         """Whether there are bytes after the last line that was read and ended."""
         return self.size > self.consumed
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON; what is empty is left out."""
-        data: dict[str, Any] = {
-            "id": self.id,
-            "path": self.path,
-            "reader": self.reader,
-            "at": [self.size, self.mtime_ns, self.inode, self.consumed, self.lines],
-            "ends": [self.head, self.ending],
-        }
-        if self.sidecar_state:
-            data["beside"] = self.sidecar_state
-        if self.header is not None:
-            data["header"] = dict(self.header)
-        if self.ended.counts():
-            data["ended"] = self.ended.to_json()
-        data["tallies"] = _tallies_to_json(self.tallies)
-        if self.problems:
-            data["problems"] = [_problem_to_json(problem) for problem in self.problems]
-        if self.tail is not None:
-            problems = [_problem_to_json(problem) for problem in self.tail.problems]
-            tallies = _tallies_to_json(self.tail.tallies)
-            data["tail"] = {"tallies": tallies, "problems": problems, "ended": self.tail.ended}
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What to_json gave."""
-        size, mtime_ns, inode, consumed, lines = map(int, data["at"])
-        head, ending = map(str, data["ends"])
-        tail = data.get("tail")
-        return cls(
-            int(data["id"]),
-            str(data["path"]),
-            str(data["reader"]),
-            *(size, mtime_ns, inode, consumed, lines),
-            head,
-            ending,
-            data.get("header"),
-            StepCounts.from_json(data.get("ended", {})),
-            _tallies_from_json(data["tallies"]),
-            tuple(map(_problem_from_json, data.get("problems", ()))),
-            None
-            if tail is None
-            else Tail(
-                _tallies_from_json(tail["tallies"]),
-                tuple(map(_problem_from_json, tail["problems"])),
-                tuple(map(int, tail["ended"])),
-            ),
-            str(data.get("beside", "")),
-        )
-
 
 def short_header(data: Mapping[str, Any]) -> dict[str, Any]:
     """Of a header line what tells attempts and ranks apart; values of other kinds are not kept."""
@@ -166,48 +116,14 @@ def short_header(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value[:200] if isinstance(value, str) else value
         for key, value in known_keys.items()
-        if isinstance(value, str | int | float) and abs(_size(value)) < 2**63
+        if isinstance(value, str) or (isinstance(value, int | float) and abs(value) < 2**63)
     }
-
-
-def _size(value: str | float) -> float:
-    return 0 if isinstance(value, str) else value
-
-
-def _tallies_to_json(tallies: Mapping[int, StepCounts]) -> list[Any]:
-    return [[rank, counts.to_json()] for rank, counts in tallies.items()]
-
-
-def _tallies_from_json(data: list[Any]) -> dict[int, StepCounts]:
-    return {int(rank): StepCounts.from_json(counts) for rank, counts in data}
-
-
-def _problem_to_json(problem: Problem) -> list[Any]:
-    return [
-        *(problem.path, problem.line, problem.field, problem.reason),
-        *(problem.hint, problem.severity, problem.count, problem.lines),
-    ]
-
-
-def _problem_from_json(data: list[Any]) -> Problem:
-    path, line, name, reason, hint, severity, count, *more = data
-    if severity not in ("lost", "partial", "note"):
-        raise ValueError(f"{severity!r} is no severity")
-    return Problem(
-        str(path),
-        None if line is None else int(line),
-        None if name is None else str(name),
-        *(str(reason), str(hint), severity, int(count)),
-        tuple(map(int, more[0]))
-        if more
-        else (),  # an index that was made before has the first alone
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A table of rows. low, high: smallest and largest step. files: ids of the files it has rows of.
-    bytes: of the table in memory.
+    schema: its columns, as encode_columns gives them. bytes: of the table in memory.
     """
 
     name: str
@@ -215,7 +131,7 @@ class Segment:
     low: int
     high: int
     files: tuple[int, ...]
-    columns: tuple[Column, ...]
+    schema: str
     bytes: int = 0
 
 
@@ -250,12 +166,8 @@ class Manifest:
     def columns(self) -> tuple[Column, ...]:
         """Columns of all rows, in the order they first appeared."""
         by_name: dict[str, Column] = {}
-        seen: set[tuple[Column, ...]] = set()
-        for segment in self.all_segments:
-            if segment.columns in seen:
-                continue
-            seen.add(segment.columns)
-            for column in segment.columns:
+        for schema in dict.fromkeys(segment.schema for segment in self.all_segments):
+            for column in decode_columns(schema):
                 known = by_name.get(column.name)
                 by_name[column.name] = column if known is None else known.joined(column)
         return tuple(by_name.values())
@@ -274,59 +186,28 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """As one JSON document."""
-        schemas: dict[str, int] = {}
-        segments = [_segment_to_json(segment, schemas) for segment in self.segments]
-        tails = None if self.tails is None else _segment_to_json(self.tails, schemas)
-        return orjson.dumps(
-            {
-                "version": VERSION,
-                "key": self.key,
-                "next_id": self.next_id,
-                "total": self.total,
-                "whole": self.whole,
-                "steps": self.steps,
-                "stale": sorted(self.stale),
-                "rules": self.rules,
-                "schemas": list(schemas),
-                "segments": segments,
-                "tails": tails,
-                "files": [state.to_json() for state in self.files],
-            }
-        )
+        document = {"version": VERSION, "manifest": self}
+        return orjson.dumps(document, _encoded, orjson.OPT_NON_STR_KEYS)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:
         """What to_bytes gave. Raises BrokenIndexError on anything else."""
         try:
-            data = cast("dict[str, Any]", orjson.loads(content))
+            data = orjson.loads(content)
             if data["version"] != VERSION:
                 raise BrokenIndexError("of another version")
-            schemas = [decode_columns(text) for text in data["schemas"]]
-            tails = data["tails"]
-            return cls(
-                str(data["key"]),
-                int(data["next_id"]),
-                tuple(map(FileState.from_json, data["files"])),
-                tuple(_segment_from_json(entry, schemas) for entry in data["segments"]),
-                None if tails is None else _segment_from_json(tails, schemas),
-                None if data["steps"] is None else str(data["steps"]),
-                frozenset(map(int, data["stale"])),
-                {str(place): int(step) for place, step in data["rules"].items()},
-                int(data["total"]),
-                bool(data["whole"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            manifest = from_json(cls, data["manifest"])
+            for segment in manifest.all_segments:
+                decode_columns(segment.schema)
+            return manifest
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BrokenIndexError(str(error)) from error
 
 
-def _segment_to_json(segment: Segment, schemas: dict[str, int]) -> list[Any]:
-    schema = schemas.setdefault(encode_columns(segment.columns), len(schemas))
-    numbers = segment.rows, segment.low, segment.high
-    return [segment.name, *numbers, list(segment.files), schema, segment.bytes]
-
-
-def _segment_from_json(data: list[Any], schemas: list[tuple[Column, ...]]) -> Segment:
-    name, rows, low, high, files, schema, size = data
-    numbers = int(rows), int(low), int(high)
-    columns = schemas[int(schema)]
-    return Segment(str(name), *numbers, tuple(map(int, files)), columns, int(size))
+def _encoded(value: object) -> object:
+    """What JSON has for a value that orjson does not know."""
+    if isinstance(value, StepCounts):
+        return value.to_json()
+    if isinstance(value, frozenset):
+        return sorted(cast("frozenset[int]", value))
+    raise TypeError(type(value).__name__)

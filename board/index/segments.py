@@ -7,15 +7,17 @@ at their values.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import orjson
 import pyarrow as pa
 
 from board.core.metrics.aggregate import COLUMNS
+from board.index.json_values import from_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,22 +233,12 @@ def empty() -> pa.Table:
     return pa.table({name: pa.array([], pa.int64()) for name in ("step", "file", *LOCATION)})
 
 
-def encode_columns(columns: Iterable[Column]) -> str:
+def encode_columns(columns: Sequence[Column]) -> str:
     """Columns as one text, equal for equal columns."""
-    return json.dumps([[c.name, c.numbers, c.texts, c.words] for c in columns])
+    return orjson.dumps(columns).decode()
 
 
+@lru_cache(maxsize=1024)
 def decode_columns(text: str) -> tuple[Column, ...]:
-    """What encode_columns was given. Raises ValueError on anything else."""
-    try:
-        return tuple(
-            Column(*map(_checked, entry, (str, bool, bool, bool))) for entry in json.loads(text)
-        )
-    except TypeError as error:
-        raise ValueError("no columns") from error
-
-
-def _checked(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise ValueError(f"{value!r} is no {kind.__name__}")
-    return value
+    """What encode_columns was given. Raises what from_json does on anything else."""
+    return from_json(tuple[Column, ...], orjson.loads(text))

@@ -1,10 +1,10 @@
-"""Where an index is kept: in a folder beside the log, or in the user's cache; see memory_storage, too.
+"""Where an index is stored: in a folder beside the log, in the user's cache, or in memory.
 
 A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every file is written under a
 temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
-index that was there before. Readers take no lock. The lock is the operating system's (flock): it goes
-with the process that held it. Anybody may delete the folder, or a file in it, at any moment: whoever
-builds then hears of it by a DeletedIndexError.
+index that was there before. Readers take no lock. The lock is the operating system's (flock): it ends
+with the process that held it. The folder, or a file in it, may be deleted at any moment: the builder then
+gets a DeletedIndexError.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,10 +41,9 @@ INDEX_FOLDER: Final = ".rollout-board"
 """Name of the folder in the run's own, which holds its indexes."""
 _NAME: Final = re.compile(r"[a-z]+-([0-9a-f]{32})-([0-9]{1,15})\.parquet")
 """Kind, hash of the content, and the size in bytes."""
-_PART_ROW_GROUP: Final = 8192
-"""Of all but rows: these have few columns, and are read whole more often than a step at a time."""
+_STEPS_ROW_GROUP: Final = 8192
 KEEP_SECONDS: Final = 600.0
-"""Files that the manifest no longer names stay so long: a reader may still be at them."""
+"""A reader may still use files that the manifest no longer names."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
 
 
@@ -80,66 +79,6 @@ def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) 
     return None
 
 
-class Storage(Protocol):
-    """Keeps a manifest and tables. Reads raise BrokenIndexError where something is not as written.
-
-    folder: where that is; None: in memory.
-    """
-
-    @property
-    def folder(self) -> Path | None: ...  # noqa: D102
-
-    def load(self) -> Manifest | None:
-        """The manifest as it stands; None where there is none."""
-        ...
-
-    def commit(self, manifest: Manifest) -> None:
-        """Puts a manifest in place of the one before."""
-        ...
-
-    def put(self, kind: str, table: pa.Table) -> str:
-        """Keeps a table and gives its name, which a manifest may then hold. kind: rows or steps."""
-        ...
-
-    def get(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        steps: StepRange | None = None,
-    ) -> pa.Table:
-        """The columns that a table has of those named, with at least the rows of these steps."""
-        ...
-
-    def check(self, manifest: Manifest) -> None:
-        """Raises BrokenIndexError where a table that the manifest names is not there whole."""
-        ...
-
-    def discard(self, manifest: Manifest) -> None:
-        """Forgets a manifest that turned out to be damaged, unless there is a newer one."""
-        ...
-
-    def retire(self, names: Sequence[str]) -> None:
-        """Notes that the manifest no longer names these tables."""
-        ...
-
-    def tidy(self, manifest: Manifest) -> None:
-        """Removes what no manifest has named for a while."""
-        ...
-
-    @contextmanager
-    def writer(self) -> Generator[bool]:
-        """Whether the caller is the only writer, as long as it holds this."""
-        ...
-
-
-def committed(storage: Storage) -> Manifest | None:
-    """The manifest as it stands; None where there is none that can be used."""
-    try:
-        return storage.load()
-    except BrokenIndexError:
-        return None
-
-
 class FolderStorage:
     """An index in a folder of its own."""
 
@@ -149,7 +88,7 @@ class FolderStorage:
         """Device and number of the lock, while this holds it."""
 
     def load(self) -> Manifest | None:
-        """As Storage."""
+        """The current manifest; None where there is none. Raises BrokenIndexError."""
         try:
             with open_binary(self.folder / "manifest.json") as file:
                 content = file.read()
@@ -160,31 +99,21 @@ class FolderStorage:
         return Manifest.from_bytes(content)
 
     def commit(self, manifest: Manifest) -> None:
-        """As Storage."""
+        """Replaces the manifest. Raises DeletedIndexError where the lock is another one by now."""
         content = manifest.to_bytes()
         with self._written() as (temporary, take):
             temporary.write_bytes(content)
-            if self._lock_identity is not None and self._lock_identity != self._lock_there():
-                raise DeletedIndexError(
-                    "its lock was deleted: another process may have begun to build it"
-                )
+            if self._lock_identity is not None:
+                lock = (self.folder / "lock").lstat()
+                if self._lock_identity != (lock.st_dev, lock.st_ino):
+                    reason = "its lock was deleted: another process may have begun to build it"
+                    raise DeletedIndexError(reason)
             take("manifest.json")
 
-    def _lock_there(self) -> tuple[int, int]:
-        lock = (self.folder / "lock").lstat()
-        return lock.st_dev, lock.st_ino
-
     def put(self, kind: str, table: pa.Table) -> str:
-        """As Storage."""
+        """Stores a table. Returns its name, which a manifest may then hold. kind: rows or steps."""
         with self._written() as (temporary, take):
-            pq.write_table(
-                table,
-                temporary,
-                row_group_size=row_group_size(table) if kind == "rows" else _PART_ROW_GROUP,
-                use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
-                compression=compressions(table),  # pyright: ignore[reportArgumentType]
-                write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
-            )
+            pq.write_table(table, temporary, **_parquet_options(table, kind))
             state = temporary.stat()
             content = _content_hash(temporary, state.st_size, state.st_mtime_ns)
             return take(f"{kind}-{content}-{state.st_size}.parquet")
@@ -209,46 +138,31 @@ class FolderStorage:
             finally:
                 temporary.unlink(missing_ok=True)
 
-    def get(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        steps: StepRange | None = None,
-    ) -> pa.Table:
-        """As Storage."""
-        with (
-            self._file(name) as whole,
-            # Beforehand other threads would read what is small and mostly in memory.
-            pq.ParquetFile(whole, pre_buffer=False) as file,
-        ):
-            names = file.schema_arrow.names
-            wanted = names if columns is None else present_columns(names, columns)
-            return file.read_row_groups(groups_with(file, steps), columns=wanted, use_threads=False)
-
-    @contextmanager
-    def _file(self, name: str) -> Generator[str]:
-        """A path of a table, by which it is found whatever becomes of its name."""
+    def get(self, name: str) -> pa.Table:
+        """A table. Raises BrokenIndexError where it is not as it was written."""
         self.verify((name,))
         try:
-            with pinned_name(self.folder / name) as whole:
-                yield whole
+            with (
+                pinned_name(self.folder / name) as path,
+                # Pre-buffering would start threads for what is small and mostly in memory.
+                pq.ParquetFile(path, pre_buffer=False) as file,
+            ):
+                return file.read(use_threads=False)
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise BrokenIndexError(f"{name}: {error}") from error
 
     def check(self, manifest: Manifest) -> None:
-        """As Storage. What is inside is checked when it is read."""
+        """Raises BrokenIndexError where a table is missing or cut; its content is checked by `verify`."""
         for name in manifest.names:
             match = _NAME.fullmatch(name)
-            try:
-                whole = match and (self.folder / name).lstat().st_size == int(match.group(2))
-            except OSError:
-                whole = False
-            if not whole:
-                raise BrokenIndexError(f"{name!r} is not there whole")
+            with suppress(OSError):
+                if match and (self.folder / name).lstat().st_size == int(match.group(2)):
+                    continue
+            raise BrokenIndexError(f"{name!r} is not there whole")
 
-    def verify(self, names: Sequence[str]) -> None:
+    def verify(self, names: Iterable[str]) -> None:
         """Raises BrokenIndexError where a table is not as it was written: neither DuckDB nor Arrow
-        notices each damage. What did not change since is not read again.
+        notices each damage. An unchanged file is read once.
         """
         for name in names:
             match = _NAME.fullmatch(name)
@@ -263,39 +177,35 @@ class FolderStorage:
                 raise BrokenIndexError(f"{name!r} is damaged")
 
     def discard(self, manifest: Manifest) -> None:
-        """As Storage."""
+        """Deletes a manifest that turned out to be damaged, unless there is a newer one."""
         with self.writer() as alone:
             path = self.folder / "manifest.json"
             if alone and path.exists() and path.read_bytes() == manifest.to_bytes():
                 path.unlink()
 
     def tidy(self, manifest: Manifest) -> None:
-        """As Storage."""
-        named = manifest.names
-        now = time.time()
+        """Deletes tables and temporary files that no manifest has named for KEEP_SECONDS."""
+        long_ago = time.time() - KEEP_SECONDS
         with _as_deleted_index():
             entries = list(os.scandir(self.folder))
         for entry in entries:
             is_ours = _NAME.fullmatch(entry.name) or _UNFINISHED.fullmatch(entry.name)
-            if not is_ours or entry.name in named:
-                continue
-            try:
-                if now - entry.stat(follow_symlinks=False).st_mtime > KEEP_SECONDS:
-                    Path(entry.path).unlink()
-            except FileNotFoundError:
-                continue
+            if is_ours and entry.name not in manifest.names:
+                with suppress(FileNotFoundError):
+                    if entry.stat(follow_symlinks=False).st_mtime < long_ago:
+                        Path(entry.path).unlink()
 
-    def retire(self, names: Sequence[str]) -> None:
-        """As Storage. The time of a file is from now on that of its retirement."""
+    def retire(self, names: Iterable[str]) -> None:
+        """Notes, as the time of their files, that the manifest no longer names these tables."""
         for name in names:
-            try:
+            with suppress(FileNotFoundError, NotADirectoryError):
                 os.utime(self.folder / name)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
 
     @contextmanager
     def writer(self) -> Generator[bool]:
-        """As Storage. Raises DeletedIndexError where the folder is gone."""
+        """Whether the caller is the only writer, while this is open. Raises DeletedIndexError where the
+        folder is gone.
+        """
         with _as_deleted_index():
             descriptor = os.open(
                 self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666
@@ -316,6 +226,68 @@ class FolderStorage:
             os.close(descriptor)
 
 
+class MemoryStorage:
+    """The index of a small run, or of one where nothing can be written; it ends with the process.
+
+    Its methods are those of FolderStorage.
+    """
+
+    folder = None
+
+    def __init__(self) -> None:
+        self._manifest: Manifest | None = None
+        self._tables: dict[str, pa.Table] = {}
+        self._retired: dict[str, float] = {}
+
+    def load(self) -> Manifest | None:
+        return self._manifest
+
+    def commit(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+
+    def put(self, kind: str, table: pa.Table) -> str:
+        name = f"{kind}-{uuid.uuid4().hex}"
+        self._tables[name] = table
+        return name
+
+    def get(self, name: str) -> pa.Table:
+        if name not in self._tables:
+            raise BrokenIndexError(f"{name} is gone")
+        return self._tables[name]
+
+    def check(self, manifest: Manifest) -> None:
+        pass
+
+    def discard(self, manifest: Manifest) -> None:
+        self._manifest = None
+
+    def retire(self, names: Iterable[str]) -> None:
+        self._retired |= dict.fromkeys(names, time.time())
+
+    def tidy(self, manifest: Manifest) -> None:
+        # Some tables were merged with others before a manifest named them.
+        self.retire(self._tables.keys() - manifest.names - self._retired.keys())
+        long_ago = time.time() - KEEP_SECONDS
+        for name in [name for name, at in self._retired.items() if at < long_ago]:
+            self._retired.pop(name)
+            self._tables.pop(name, None)
+
+    @contextmanager
+    def writer(self) -> Generator[bool]:
+        yield True
+
+
+Storage = FolderStorage | MemoryStorage
+
+
+def committed(storage: Storage) -> Manifest | None:
+    """The manifest as it stands; None where there is none that can be used."""
+    try:
+        return storage.load()
+    except BrokenIndexError:
+        return None
+
+
 @lru_cache(maxsize=4096)
 def _content_hash(path: Path, size: int, mtime_ns: int) -> str:
     """The hash of a file; size, mtime_ns: that it has now. Raises OSError."""
@@ -328,53 +300,28 @@ def _content_hash(path: Path, size: int, mtime_ns: int) -> str:
 
 @contextmanager
 def _as_deleted_index() -> Generator[None]:
-    """Tells that the folder is gone, or what was just written into it, from other errors of the disk."""
+    """Distinguishes a deleted folder, or a file just written into it, from other errors of the disk."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise DeletedIndexError(f"{error.filename or error} is gone") from error
 
 
-def present_columns(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Those of the wanted columns that there are."""
-    known = set(names)
-    return [name for name in wanted if name in known]
-
-
-def groups_with(file: Any, steps: StepRange | None) -> list[int]:
-    """Row groups that hold a step of the range, as far as their statistics say. file: a ParquetFile."""
-    groups = range(file.num_row_groups)
-    if steps is None:
-        return list(groups)
-    place = file.schema_arrow.names.index("step")
-    statistics_of = (
-        (group, file.metadata.row_group(group).column(place).statistics) for group in groups
-    )
-    return [group for group, statistics in statistics_of if _may_hold(statistics, steps)]
-
-
-def _may_hold(statistics: Any, steps: StepRange) -> bool:
-    if statistics is None or not statistics.has_min_max:
-        return True
-    return statistics.min <= steps[1] and statistics.max >= steps[0]
-
-
-def repeating(table: pa.Table) -> list[str]:
-    """Columns whose values recur: to look for equal ones in others costs as much as writing them."""
-    texts = (field.name for field in table.schema if pa.types.is_string(field.type))
+def _parquet_options(table: pa.Table, kind: str) -> dict[str, Any]:
+    group_rows = _STEPS_ROW_GROUP
+    if kind == "rows":
+        group_rows = max(min(_GROUP_ROWS, _GROUP_BYTES * table.num_rows // max(table.nbytes, 1)), 1)
+    # A dictionary of unique texts would cost as much as writing them.
     unique = ("prompt", "response", "rollout_id", *segments.WHOLE_TEXTS)
-    return [name for name in texts if name not in unique]
-
-
-def row_group_size(table: pa.Table) -> int:
-    """Rows of a row group of rollouts."""
-    return max(min(_GROUP_ROWS, _GROUP_BYTES * table.num_rows // max(table.nbytes, 1)), 1)
-
-
-def compressions(table: pa.Table) -> dict[str, str]:
-    """By column: zstd for long texts; lz4 is read in half the time, but has 1.4 times the bytes."""
+    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
+    # zstd for long texts: lz4 is read in half the time, but has 1.4 times the bytes.
     codecs = {n: "zstd" if n in segments.WHOLE_TEXTS else "lz4" for n in table.column_names}
     if codecs.pop(segments.MESSAGES, None):
         names = (field.name for field in table.schema.field(segments.MESSAGES).type.value_type)
         codecs |= {f"{segments.MESSAGES}.list.element.{name}": "zstd" for name in names}
-    return codecs
+    return {
+        "row_group_size": group_rows,
+        "use_dictionary": [name for name in texts if name not in unique],
+        "compression": codecs,
+        "write_statistics": ["step"],
+    }

@@ -156,7 +156,7 @@ class RunFiles:
         """By attempt, what it wrote into each of its files."""
         written: dict[str, list[Written]] = {}
         for state, name in zip(self.files, self.attempt_of, strict=True):
-            steps = [step for counts in state.all_tallies.values() for step in counts.ends]
+            steps = [step for counts in state.all_tallies.values() for step in counts.counts()]
             if name is not None and steps:
                 written.setdefault(name, []).append(Written(min(steps), max(steps), state.mtime_ns))
         return written
@@ -182,7 +182,7 @@ class RunFiles:
 
     def _first_step(self, attempt: Attempt) -> int | None:
         steps = [
-            counts.counts()[0][0]
+            min(counts.counts())
             for state, name in zip(self.files, self.attempt_of, strict=True)
             if name == attempt.name
             for counts in state.all_tallies.values()
@@ -214,7 +214,7 @@ class RunFiles:
         for state in self.files:
             rules, counts = self._rules[state.id], Counter[int]()
             for rank, of_rank in state.all_tallies.items():
-                counts.update(dict(of_rank.visible(rules.restarts.get(rank, ()), rules.from_step)))
+                counts.update(of_rank.visible(rules.restarts.get(rank, ()), rules.from_step))
             by_file[state.id] = counts
         return by_file
 
@@ -223,7 +223,7 @@ class RunFiles:
         for state in self.files:
             hidden = Counter[int]()
             for counts in state.all_tallies.values():
-                hidden.update(dict(counts.counts()))
+                hidden.update(counts.counts())
             hidden.subtract(self.current_counts[state.id])
             steps = [step for step, count in hidden.items() if count]
             if steps:

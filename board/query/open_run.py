@@ -17,10 +17,9 @@ from board.index.build import Extended, extend
 from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
 from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
 from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
-from board.index.memory_storage import MemoryStorage
 from board.index.reading.commit_timer import Progress
 from board.index.reading.workers import ChooseEngine, Job, local_engine
-from board.index.storage import FolderStorage, Storage, committed, index_folder
+from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
 from board.query import steps
 from board.query.database import database_of
 from board.query.run import OpenOptions, Run

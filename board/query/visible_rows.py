@@ -83,7 +83,7 @@ class VisibleRows:
             return {*self.manifest.stale}
         first = min(step for _, step in set(before.items()) ^ set(now.items()))
         every = (counts for state in self.run.files for counts in state.all_tallies.values())
-        return {*self.manifest.stale, *(s for c in every for s, _ in c.counts() if s >= first)}
+        return {*self.manifest.stale, *(s for c in every for s in c.counts() if s >= first)}
 
     def superseded(self) -> list[Problem]:
         """A note for each file of which rollouts are superseded; its count is how many."""

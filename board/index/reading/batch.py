@@ -23,7 +23,7 @@ from board.index import segments
 from board.index.manifest import NO_RANK, Segment, Tail, short_header
 from board.index.reading.file_steps import StepCounts
 from board.index.reading.scan import PART_BYTES, PART_ROWS, index_shard
-from board.index.reading.shard import ShardIndex, Work, digest
+from board.index.reading.shard import Shard, ShardIndex, digest
 from board.index.segments import PROMPT_KEY, WHOLE
 from board.index.storage import Storage
 from board.index.whole_texts import key_of_text
@@ -43,7 +43,7 @@ class FileRead:
     is_damaged: whether that lies in what the file holds.
     """
 
-    work: Work
+    shard: Shard
     consumed: int
     lines: int = 0
     ending: str | None = None
@@ -74,7 +74,7 @@ class BatchResult:
 
 def index_batch(
     storage: Storage,
-    batch: Sequence[Work],
+    batch: Sequence[Shard],
     options: ReadOptions,
     vocabulary: Vocabulary | None,
     few: int = 1,
@@ -85,11 +85,11 @@ def index_batch(
     """
     pending = _Pending(storage)
     files: list[FileRead] = []
-    for work in batch:
-        file = FileRead(work, work.shard.start)
+    for shard in batch:
+        file = FileRead(shard, shard.start)
         for part in _parts(file, options, vocabulary):
             # An error of the index's own disk is not the log's.
-            pending.add(part.table, work.file_id)
+            pending.add(part.table, shard.file_id)
             _take(file, part)
         files.append(file)
     leftover = pending.leftover(few)
@@ -101,7 +101,7 @@ def _parts(
 ) -> Iterator[ShardIndex]:
     """The parts of a shard, as far as its file can be read."""
     try:
-        yield from index_shard(file.work.shard, options, vocabulary)
+        yield from index_shard(file.shard, options, vocabulary)
     except OSError as error:
         file.failed = error.strerror or str(error)
         file.is_damaged = isinstance(error, DamagedError)
@@ -148,10 +148,10 @@ def put_rows(storage: Storage, table: pa.Table) -> Segment:
     table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
     steps = table.column("step").to_numpy()
     files = np.unique(table.column("file").to_numpy()).tolist()
-    columns = segments.columns_of(table)
+    schema = segments.encode_columns(segments.columns_of(table))
     name = storage.put("rows", table)
     low, high = int(steps.min()), int(steps.max())
-    return Segment(name, table.num_rows, low, high, tuple(files), columns, table.nbytes)
+    return Segment(name, table.num_rows, low, high, tuple(files), schema, table.nbytes)
 
 
 def _with_prompt_keys(table: pa.Table) -> pa.Table:
@@ -188,7 +188,7 @@ def _take(file: FileRead, part: ShardIndex) -> None:
 def _take_tail(file: FileRead, tail: ShardIndex) -> None:
     file.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
     if tail.table.num_rows:
-        file.tail_rows = with_file(tail.table, file.work.file_id)
+        file.tail_rows = with_file(tail.table, file.shard.file_id)
 
 
 def _take_event(file: FileRead, event: Event) -> None:

@@ -93,7 +93,7 @@ def state_after(state: FileState, read: FileRead, file: LogFile, beginning: byte
     ended.merge(read.ended)
     problems = ProblemLog((*state.problems, *read.problems))
     moved = read.consumed > state.consumed
-    is_last = read.work.shard.end == file.size
+    is_last = read.shard.end == file.size
     return replace(
         state,
         size=file.size if is_last else read.consumed,  # more of the file is to be read
@@ -101,7 +101,7 @@ def state_after(state: FileState, read: FileRead, file: LogFile, beginning: byte
         inode=file.inode,
         sidecar_state=file.sidecar_state,
         consumed=read.consumed,
-        lines=read.work.shard.first_line - 1 + read.lines,
+        lines=read.shard.first_line - 1 + read.lines,
         head=_head(state, beginning, read.consumed),
         ending=read.ending if moved and read.ending else state.ending,
         header=state.header if state.header is not None else read.header,

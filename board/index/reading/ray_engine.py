@@ -25,7 +25,7 @@ from board.errors import ClusterError
 from board.formats.io.locations import open_descriptor
 from board.index.manifest import BrokenIndexError, Manifest
 from board.index.reading.batch import BatchResult, FileRead
-from board.index.reading.shard import Work
+from board.index.reading.shard import Shard
 from board.index.reading.workers import ChooseEngine, Engine, Job, PendingBatch, read_batch
 from board.index.storage import FolderStorage
 
@@ -125,19 +125,19 @@ class _Tasks:
         self._job = ray.put(job)
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_read)
 
-    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+    def submit(self, batch: Sequence[Shard]) -> PendingBatch:
         """Begins a task. Its result raises ClusterError where workers can't do their part."""
         reference = self._task.remote(self._job, list(batch))
         return PendingBatch(partial(self._result, reference, batch))
 
-    def _result(self, reference: Any, batch: Sequence[Work]) -> BatchResult:
+    def _result(self, reference: Any, batch: Sequence[Shard]) -> BatchResult:
         errors = self._ray.exceptions
         try:
             result: BatchResult = self._ray.get(reference)
         except OSError as error:  # Ray raises a task's error as one of the same class
             raise ClusterError(f"a worker could not do its part: {_last_line(error)}") from error
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
-            first = batch[0].shard
+            first = batch[0]
             raise ClusterError(
                 f"workers died {RETRIES + 1} times reading {first.display_path} from byte "
                 f"{first.start} on: "
@@ -149,7 +149,7 @@ class _Tasks:
     def _check(self, result: BatchResult) -> None:
         """Raises ClusterError where a worker did not see the same files as this process."""
         for file in result.files:
-            path = file.work.shard.path
+            path = file.shard.path
             if file.failed is not None and isinstance(path, Path) and os.access(path, os.R_OK):
                 raise ClusterError(
                     f"{path} can be read here and not by a worker: {file.failed}; "
@@ -187,21 +187,21 @@ def _comes_true(holds: Callable[[], bool]) -> bool:
     return True
 
 
-def _read(job: Job, batch: Sequence[Work]) -> BatchResult:
+def _read(job: Job, batch: Sequence[Shard]) -> BatchResult:
     """What a worker does. Raises OSError when it can't write where the index is."""
     storage = job.storage
     if isinstance(storage, FolderStorage) and not storage.folder.is_dir():
         reason = f"the index's folder is not there on {socket.gethostname()}"
         raise FileNotFoundError(errno.ENOENT, reason, str(storage.folder))
-    for work in batch:
-        _comes_true(partial(_is_seen, work))
+    for shard in batch:
+        _comes_true(partial(_is_seen, shard))
     result = read_batch(job, batch, min_rows=1)  # what is sent back is small
     return replace(result, files=tuple(_with_host(result.files)))
 
 
-def _is_seen(work: Work) -> bool:
+def _is_seen(shard: Shard) -> bool:
     """Whether this machine sees as much of the file as the one that planned the work, or none of it."""
-    path = work.shard.path
+    path = shard.path
     if not isinstance(path, Path):  # a store is asked by whoever reads
         return True
     try:
@@ -210,7 +210,7 @@ def _is_seen(work: Work) -> bool:
     except OSError:
         return True  # reading says what is wrong
     try:
-        return os.fstat(descriptor).st_size >= (work.shard.end or 0)
+        return os.fstat(descriptor).st_size >= (shard.end or 0)
     finally:
         os.close(descriptor)
 

@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 from board.core.options import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.index.reading.batch import MIN_SEGMENT_ROWS, BatchResult, index_batch
-from board.index.reading.shard import Work
+from board.index.reading.shard import Shard
 from board.index.storage import FolderStorage, Storage
 
 POOL_BYTES: Final = 32 << 20
@@ -63,7 +63,7 @@ class Engine(Protocol):
     parallel: int
     max_in_flight: int
 
-    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+    def submit(self, batch: Sequence[Shard]) -> PendingBatch:
         """Begins to read a batch."""
         ...
 
@@ -72,7 +72,7 @@ ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
 """From a job and the number of bytes to read to the engine that reads them."""
 
 
-def read_batch(job: Job, batch: Sequence[Work], min_rows: int = MIN_SEGMENT_ROWS) -> BatchResult:
+def read_batch(job: Job, batch: Sequence[Shard], min_rows: int = MIN_SEGMENT_ROWS) -> BatchResult:
     """Reads a batch; fewer rows than min_rows come back with the result instead of in a segment."""
     return index_batch(job.storage, batch, job.options, job.vocabulary, min_rows)
 
@@ -86,7 +86,7 @@ class InProcess:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+    def submit(self, batch: Sequence[Shard]) -> PendingBatch:
         """Reads nothing yet."""
         return PendingBatch(lambda: read_batch(self._job, batch))
 
@@ -112,7 +112,7 @@ class ProcessPool:
         self._futures = [future for future in self._futures if not future.done()]
         return len(self._futures) < self.parallel
 
-    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+    def submit(self, batch: Sequence[Shard]) -> PendingBatch:
         """Gives the batch to a worker, or reads it before returning where none has capacity."""
         try:
             if self.has_capacity:
@@ -124,7 +124,7 @@ class ProcessPool:
         result = read_batch(self._job, batch)
         return PendingBatch(lambda: result, lambda: True)
 
-    def _result(self, future: Future[BatchResult], batch: Sequence[Work]) -> BatchResult:
+    def _result(self, future: Future[BatchResult], batch: Sequence[Shard]) -> BatchResult:
         try:
             return future.result()
         except BrokenProcessPool:
@@ -199,6 +199,6 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
+def _read_in_worker(batch: Sequence[Shard]) -> BatchResult:
     assert _job is not None
     return read_batch(_job, batch)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from read_formats import run_at
 
-from board.index import build, memory_storage
+from board.index import build, storage
 from board.index.discovery.discovered_runs import discover
 from board.index.reading import batch, commit_timer
 from board.index.reading.shard import Shard
@@ -164,7 +164,7 @@ def test_a_line_that_a_restart_wrote_again_hides_no_copy_of_a_later_step(write_l
 
 
 def test_what_is_kept_in_memory_are_tables_that_something_names(write_log, tmp_path, monkeypatch):
-    monkeypatch.setattr(memory_storage, "KEEP_SECONDS", -1.0)
+    monkeypatch.setattr(storage, "KEEP_SECONDS", -1.0)
     follower = Follower()
     for name in (*"123456", *(f"resumed_{step}" for step in "123456")):
         write_log(f"{name}.jsonl", *dump(int(name[-1])))

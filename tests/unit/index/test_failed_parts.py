@@ -11,10 +11,10 @@ from live_writer import LiveWriter
 from board.core.options import ReadOptions
 from board.index import build
 from board.index.discovery.discovered_runs import discover
-from board.index.memory_storage import MemoryStorage
 from board.index.reading import batch
 from board.index.reading.shard import Shard
 from board.index.reading.workers import InProcess, PendingBatch
+from board.index.storage import MemoryStorage
 from board.query.open_run import Follower, open_run
 
 
@@ -35,7 +35,7 @@ class Failing(InProcess):
         if self.left != -1:
             return result
         for found in result.files:
-            found.failed, found.consumed = "Input/output error", found.work.shard.start
+            found.failed, found.consumed = "Input/output error", found.shard.start
             found.tallies, found.lines, found.tail, found.tail_rows = {}, 0, None, None
         return build.BatchResult((), result.files)
 
@@ -83,6 +83,6 @@ def test_rows_that_can_t_be_kept_end_the_batch_and_are_no_fault_of_the_log(tmp_p
     writer = LiveWriter(tmp_path / "run", seed=4)
     path = tmp_path / "run" / "rank_0.jsonl"
     path.write_bytes(b"".join(writer.line(step) for step in range(8)))
-    work = batch.Work(Shard(path, "rank_0.jsonl", "native"), 0)
+    shard = Shard(path, "rank_0.jsonl", "native")
     with pytest.raises(OSError, match="No space left"):
-        batch.index_batch(FullDisk(), [work], ReadOptions(), None)
+        batch.index_batch(FullDisk(), [shard], ReadOptions(), None)

@@ -28,7 +28,7 @@ from board.index import build
 from board.index.discovery import fetched, format_detection
 from board.index.discovery.discovered_runs import discover, location_below, resolve_inside
 from board.index.reading import ray_engine, scan
-from board.index.reading.shard import END_BYTES, Shard, Work
+from board.index.reading.shard import END_BYTES, Shard
 from board.query.open_run import Follower, Run, open_run
 
 
@@ -373,8 +373,8 @@ def test_a_location_survives_the_way_to_another_process():
     location = location_of("s3://bucket/runs") / "a.jsonl"
     assert pickle.loads(pickle.dumps(location)) == location
     # A worker of a cluster does not look for an object on its disk.
-    work = Work(Shard(location, "a.jsonl", "native", 0, 10), 0)
-    assert ray_engine._is_seen(pickle.loads(pickle.dumps(work)))
+    shard = Shard(location, "a.jsonl", "native", 0, 10)
+    assert ray_engine._is_seen(pickle.loads(pickle.dumps(shard)))
     assert location.parent == location_of("s3://bucket/runs")
 
 

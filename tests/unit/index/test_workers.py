@@ -19,12 +19,11 @@ from written_logs import native_run
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.manifest import DeletedIndexError
-from board.index.memory_storage import MemoryStorage
 from board.index.reading import workers
 from board.index.reading.batch import MIN_SEGMENT_ROWS
-from board.index.reading.shard import Shard, Work
+from board.index.reading.shard import Shard
 from board.index.reading.workers import Engine, InProcess, Job, ProcessPool, local_engine
-from board.index.storage import FolderStorage
+from board.index.storage import FolderStorage, MemoryStorage
 from board.query import index_builder
 from board.query.open_run import Follower, OpenOptions
 
@@ -41,8 +40,8 @@ def log(tmp_path) -> Path:
     return min(native_run(tmp_path / "run").glob("*.jsonl"))
 
 
-def batches(path: Path) -> list[list[Work]]:
-    return [[Work(Shard(path, path.name, "native"), number)] for number in range(_BATCHES)]
+def batches(path: Path) -> list[list[Shard]]:
+    return [[Shard(path, path.name, "native", file_id=number)] for number in range(_BATCHES)]
 
 
 @contextmanager

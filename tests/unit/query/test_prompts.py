@@ -16,8 +16,8 @@ from board.index import segments
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
-from board.index.memory_storage import MemoryStorage
 from board.index.reading.batch import put_rows, tallies_of
+from board.index.storage import MemoryStorage
 from board.query.narrowing import narrowed
 from board.query.open_run import Run, indexed_run, open_run, with_steps
 from board.query.prompts import (

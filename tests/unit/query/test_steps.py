@@ -15,8 +15,8 @@ from board.index import segments
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
-from board.index.memory_storage import MemoryStorage
 from board.index.reading.batch import put_rows, tallies_of
+from board.index.storage import MemoryStorage
 from board.query import steps
 from board.query.open_run import indexed_run, with_steps
 
