@@ -45,7 +45,7 @@ import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
-from board.index.reading.batch import index_batch
+from board.index.reading.batch import Job, index_batch
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard
 from board.index.storage import FolderStorage
@@ -253,7 +253,7 @@ def index(paths: list[Path], reader: str, folder: Path) -> int:
     """The scan with its rows written."""
     folder.mkdir(exist_ok=True)
     works = [replace(s, file_id=i) for i, s in enumerate(shards(paths, reader), start=1)]
-    return index_batch(FolderStorage(folder), works, ReadOptions(), None).rows
+    return index_batch(Job(FolderStorage(folder), ReadOptions(), None), works).rows
 
 
 def measure(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:

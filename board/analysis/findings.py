@@ -25,7 +25,7 @@ from board.errors import BoardError, ChoiceError, UnreadableError
 from board.formats import reader_named
 from board.formats.io.locations import Location
 from board.index.discovery.discovered_runs import THRESHOLDS, RunInfo
-from board.index.discovery.fetched import content_of
+from board.index.discovery.mappings import content_of
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.environments import environment_curves

@@ -21,13 +21,12 @@ from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.packed import cut_problem, readable
 from board.index.manifest import FileState, Manifest
-from board.index.reading.batch import BatchResult, FileRead, put_rows
-from board.index.reading.commit_timer import CommitTimer, Progress
+from board.index.reading.batch import BatchResult, FileRead, Job, put_rows
 from board.index.reading.file_changes import beginning_of, detect_change, state_after
 from board.index.reading.file_steps import StepCounts
 from board.index.reading.scan import PART_BYTES, PART_ROWS
 from board.index.reading.shard import END_BYTES, Shard, count_newlines
-from board.index.reading.workers import ChooseEngine, Job, PendingBatch, local_engine
+from board.index.reading.workers import ChooseEngine, PendingBatch, local_engine
 from board.index.storage import committed
 
 SHARD_BYTES: Final = 64 << 20
@@ -38,6 +37,15 @@ _MAX_BATCH_FILES: Final = 1024
 """Files in one batch, however small they are."""
 
 
+_COMMIT_SECONDS: Final = 1.0
+_FIRST_STEPS_SECONDS: Final = 2.0
+_STEPS_SHARE: Final = 8.0
+"""During a build the step table is written again after so many times what that took."""
+_SOON_SECONDS: Final = 2.0
+"""But not when the build ends in so many seconds, and writes it anyway."""
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes read, bytes in all) while a run is read."""
 RefreshSteps = Callable[[Manifest], Manifest]
 """Writes the table of steps of a manifest; returns the manifest that names it, with no stale steps."""
 
@@ -110,7 +118,10 @@ class _Build:
         self.manifest = manifest
         self._names = {*manifest.names}
         """Of the tables that were in a manifest since the last one was committed."""
-        self._timer = CommitTimer(info.bytes, self._done(), progress)
+        self._progress = progress
+        self._done_before = self._done()
+        self._begun_at = self._committed_at = self._steps_at = time.monotonic()
+        self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
         self._line_at: dict[int, tuple[int, int]] = {}
         """By file, the last offset where a shard begins, and the number of the line there."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
@@ -170,7 +181,7 @@ class _Build:
 
     def read(self, choose: ChooseEngine, ranges: Sequence[Shard]) -> None:
         """Reads all ranges, with as many batches in flight as the engine allows."""
-        self._timer.report(self._done())
+        self._report()
         waiting = deque(ranges)
         in_flight = deque[_InFlight]()
         left = sum(shard.size for shard in ranges)
@@ -257,13 +268,26 @@ class _Build:
             rows = sum(table.num_rows for table in self._leftover_rows)
             if rows >= PART_ROWS or self._leftover_bytes >= PART_BYTES:
                 self._write_leftover_rows()
-        due = self._timer.next_commit(self._done() + read_ahead)
-        if due is not None:
-            self._commit(with_steps=due == "steps")
-        self._timer.report(self._done())
+        now = time.monotonic()
+        if self._are_steps_due(now, self._done() + read_ahead):
+            self._commit(with_steps=True)
+        elif now - self._committed_at > _COMMIT_SECONDS:
+            self._commit(with_steps=False)
+        self._report()
+
+    def _are_steps_due(self, now: float, done: int) -> bool:
+        if now - self._steps_at <= _STEPS_SHARE * self._steps_took:
+            return False
+        # What the rest takes if it is read as fast as what was read by now.
+        left = max(self._info.bytes - done, 0) / max(done - self._done_before, 1)
+        return (now - self._begun_at) * left > _SOON_SECONDS
 
     def _done(self) -> int:
         return sum(state.consumed for state in self._states.values())
+
+    def _report(self) -> None:
+        if self._progress is not None:
+            self._progress(min(self._done(), self._info.bytes), self._info.bytes)
 
     def _take_file(self, read: FileRead) -> None:
         state = self._states.get(read.shard.file_id)
@@ -277,10 +301,9 @@ class _Build:
         if read.failed is not None:
             self._note_unreadable(state.path, read.failed, read.is_damaged)
         self._mark_stale(read.tallies.values())
-        if state.tail is not None:
-            self._mark_stale(state.tail.tallies.values())
-        if read.tail is not None:
-            self._mark_stale(read.tail.tallies.values())
+        for tail in (state.tail, read.tail):
+            if tail is not None:
+                self._mark_stale(tail.tallies.values())
         self._tails.put(state.id, read.tail_rows)
         beginning = self._beginnings.get(state.id, b"")
         self._states[state.id] = state = state_after(state, read, file, beginning)
@@ -289,16 +312,16 @@ class _Build:
 
     def _give_up(self, state: FileState) -> None:
         reason = "it changed while being read, or part of it could not be read"
-        self.log.add(
-            Problem(state.path, None, None, reason, "it is read again on the next refresh")
-        )
+        hint = "it is read again on the next refresh"
+        self.log.add(Problem(state.path, None, None, reason, hint))
         self._forget(state)
 
     def finish(self) -> None:
         """Commits the last rows, and deletes files that no manifest names."""
         self._commit(with_steps=True, last=True)
         self._storage.tidy(self.manifest)
-        self._timer.report(self._info.bytes)
+        if self._progress is not None:
+            self._progress(self._info.bytes, self._info.bytes)
 
     def _commit(self, *, with_steps: bool, last: bool = False) -> None:
         """Replaces the manifest. last: everything was read."""
@@ -309,7 +332,7 @@ class _Build:
         self._storage.commit(self.manifest)
         self._storage.retire(self._names - self.manifest.names)
         self._names = {*self.manifest.names}
-        self._timer.committed()
+        self._committed_at = time.monotonic()
 
     def _gather(self) -> None:
         """Updates the manifest to all that was read."""
@@ -334,7 +357,8 @@ class _Build:
         self._words = words
         self.manifest = self._refresh(self.manifest)
         self._stale = set()
-        self._timer.step_table_written(begun)
+        self._steps_at = time.monotonic()
+        self._steps_took = max(self._steps_at - begun, _FIRST_STEPS_SECONDS / _STEPS_SHARE)
 
     def _write_leftover_rows(self) -> None:
         """Writes rows of batches that were too few for a segment of their own."""

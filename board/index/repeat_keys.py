@@ -1,143 +1,94 @@
-"""The hash by which a row of the index is known again, and how far two buffers overlap."""
+"""The hashes by which a row of the index is recognised again, and how far two buffers overlap."""
 
 from __future__ import annotations
 
 import hashlib
-import struct
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import orjson
-from xxhash import xxh3_64_intdigest, xxh3_128_digest
+from xxhash import xxh3_64_digest
 
 from board.core.records import Record
 from board.formats.base import Repeats
-from board.formats.columns import Columns, Values
-from board.formats.io.lines import LineBlock
+from board.formats.columns import Columns
 from board.index.reading.file_steps import IntArray
 from board.index.segments import JOIN_KEYS
 
-_WORD: Final = (1 << 64) - 1
 BY_ID: Final = ("same_id", "unique_id")
-"""Kinds of repeats that are told by ids, wherever they stand."""
+"""Kinds of repeats that are found by ids, wherever they are."""
 BY_FILE: Final = ("copied_steps", "merged_files")
-"""Kinds of repeats that are told by the lines of whole files, and only where several hold one step."""
+"""Kinds of repeats that are found by the lines of whole files, and only where several hold one step."""
 NO_KEY: Final = 0
 """The key of a row that can't be a repeat of another."""
 
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
     """A hash that is equal for rows that are one rollout: of its id, or of its texts and scores."""
-    if repeats not in BY_ID:
-        return _buffer_key(record.scores, record.texts)
-    rollout_id = record.ids.get("rollout_id")
-    if rollout_id is None:
-        return NO_KEY
-    step, split = record.step, record.ids.get("split")
-    value: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
-    return _hashed(orjson.dumps(value))
+    if repeats in BY_ID:
+        ids = record.ids
+        return _key_of_id(record.step, ids.get("split"), ids.get("rollout_id"), repeats)
+    return _key_of_content(record.texts.items(), record.scores.items())
 
 
 def repeat_keys(rollouts: Columns, repeats: Repeats) -> list[int]:
     """The repeat_key of the Record of every row."""
-    count = len(rollouts.steps)
-    if repeats not in BY_ID:
-        return _buffer_keys(rollouts)
-    ids, splits = (rollouts.ids.get(key, [None] * count) for key in ("rollout_id", "split"))
-    if repeats == "unique_id":
-        return [NO_KEY if i is None else _hashed(orjson.dumps(i)) for i in ids]
-    rows = zip(rollouts.steps.tolist(), splits, ids, strict=True)
-    return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
+    steps: list[int] = rollouts.steps.tolist()
+    if repeats in BY_ID:
+        nothing = [None] * len(steps)
+        splits, ids = (rollouts.ids.get(key, nothing) for key in ("split", "rollout_id"))
+        rows = zip(steps, splits, ids, strict=True)
+        return [_key_of_id(step, split, one, repeats) for step, split, one in rows]
+    return [
+        _key_of_content(
+            ((name, texts[row]) for name, texts in rollouts.texts.items()),
+            ((name, scores[row]) for name, scores in rollouts.scores.items()),
+        )
+        for row in range(len(steps))
+    ]
 
 
-def _buffer_key(scores: Mapping[str, float], texts: Mapping[str, str]) -> int:
-    """The key of a row of a buffer: a sum over all of its scores and texts, each with its name."""
-    total = sum(int(_of_texts(name, [text])[0]) for name, text in texts.items())
-    for name, score in scores.items():
-        (word,) = struct.unpack("<Q", struct.pack("<d", score))
-        first, factor = _factors(name)
-        # High bits are brought down, for what is multiplied only goes up.
-        total += (word ^ word >> 32) * factor + first
-    return int.from_bytes((total & _WORD).to_bytes(8, "big"), "big", signed=True)
+def _key_of_id(step: int, split: str | None, rollout_id: str | None, repeats: Repeats) -> int:
+    if rollout_id is None:
+        return NO_KEY
+    value: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
+    return key_of(orjson.dumps(value))
 
 
-def _buffer_keys(rollouts: Columns) -> list[int]:
-    """The _buffer_key of every row."""
-    total = np.zeros(len(rollouts.steps), np.uint64)
-    for name, texts in rollouts.texts.items():
-        total += _of_texts(name, texts)
-    for name, numbers in rollouts.scores.items():  # NaN: there is none
-        first, factor = map(np.uint64, _factors(name))
-        words = numbers.view(np.uint64)
-        hashed = (words ^ words >> np.uint64(32)) * factor + first
-        total += np.where(np.isnan(numbers), np.uint64(0), hashed)
-    keys: list[int] = total.view(np.int64).tolist()
-    return keys
+def _key_of_content(
+    texts: Iterable[tuple[str, str | None]], scores: Iterable[tuple[str, float]]
+) -> int:
+    """scores: NaN is the same as none."""
+    content = (
+        sorted((name, text) for name, text in texts if text is not None),
+        sorted((name, float(score)) for name, score in scores if score == score),
+    )
+    return key_of(repr(content).encode())
 
 
-@lru_cache(maxsize=1024)
-def _factors(name: str) -> tuple[int, int]:
-    """Two odd numbers that look like drawn ones, others for every name."""
-    drawn = xxh3_128_digest(name.encode("utf-8", "surrogatepass"))
-    first, second = struct.unpack("<2Q", drawn)
-    return first | 1, second | 1
-
-
-def _of_texts(name: str, texts: Values) -> npt.NDArray[np.uint64]:
-    """[rows] a hash of each text and of its name, 0 of None."""
-    seed = xxh3_64_intdigest(f"{len(name)}:{name}".encode("utf-8", "surrogatepass"))
-    hashes = np.zeros(len(texts), np.uint64)
-    last, key = None, 0
-    for place, text in enumerate(texts):
-        if text is None:
-            continue
-        if text != last:  # nearly all rollouts of a prompt follow each other
-            last, key = text, xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"), seed)
-        hashes[place] = key
-    return hashes
-
-
-def _hashed(content: bytes | memoryview, seed: int = 0) -> int:
-    return int(np.uint64(xxh3_64_intdigest(content, seed)).view(np.int64))
+def key_of(content: bytes | memoryview, seed: int = 0) -> int:
+    """A 64-bit hash as a signed number, as columns have it."""
+    return int.from_bytes(xxh3_64_digest(content, seed), "big", signed=True)
 
 
 def line_key(text: bytes | memoryview | None, part: int) -> int:
     """A hash of a line, and of the number of a rollout in it; NO_KEY of None, no line of text."""
-    return NO_KEY if text is None else _hashed(text, part)
-
-
-def line_keys(block: LineBlock) -> IntArray:
-    """[lines] the line_key of each line as its first part."""
-    return np.array([line_key(text, 0) for text in block.texts], np.int64)
+    return NO_KEY if text is None else key_of(text, part)
 
 
 def overlap(before: IntArray, after: IntArray) -> int:
     """How many entries at the beginning of `after` are the end of `before`; the most there can be.
 
-    A stretch of one and the same key tells nothing: it may as well be written anew.
+    A run of one and the same key tells nothing: it may as well be new.
     """
-    shared = _shared(before, after)
-    is_certain = len(shared) and shared[0] != NO_KEY and _differ(shared)
-    return len(shared) if is_certain else 0
-
-
-def _shared(before: IntArray, after: IntArray) -> IntArray:
-    """The longest end of `before` with which `after` begins."""
-    if len(after) == 0:
-        return after
     first = max(len(before) - len(after), 0)
-    for start in np.flatnonzero(before[first:] == after[0]).tolist():
-        tail = before[first + start :]
-        if np.array_equal(tail, after[: len(tail)]):
-            return tail
-    return after[:0]
-
-
-def _differ(keys: Sequence[int] | IntArray) -> bool:
-    return bool(np.any(np.asarray(keys) != keys[0]))
+    for start in np.flatnonzero(before[first:] == after[:1]).tolist():
+        shared = before[first + start :]
+        if np.array_equal(shared, after[: len(shared)]):
+            is_certain = shared[0] != NO_KEY and np.any(shared != shared[0])
+            return len(shared) if is_certain else 0
+    return 0
 
 
 def join_keys(record: Record, keys: Sequence[object]) -> dict[str, int]:

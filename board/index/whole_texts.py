@@ -7,13 +7,13 @@ from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
-from xxhash import xxh3_64_digest
 
 from board.core.records import NumberArray, Record
 from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import detect_coding, display_pieces, joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.formats.messages import message_text, message_texts, role_texts
+from board.index.repeat_keys import key_of
 from board.index.segments import MESSAGES, PROMPT_KEY, TOKEN_ROLES, WHOLE
 
 TEXTS: Final = ("prompt", "response")
@@ -165,13 +165,9 @@ def prompt_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[str, .
 
 def key_of_text(text: str) -> int:
     """The key of a prompt."""
-    return _hashed(text.encode("utf-8", "surrogatepass"))
+    return key_of(text.encode("utf-8", "surrogatepass"))
 
 
 def key_of_ids(ids: NumberArray) -> int:
     """The key of a prompt that is token ids alone. Raises RecordError where they can't be read."""
-    return _hashed(ids.values().tobytes())
-
-
-def _hashed(content: bytes) -> int:
-    return int.from_bytes(xxh3_64_digest(content), "big", signed=True)
+    return key_of(ids.values().tobytes())

@@ -13,12 +13,12 @@ from board.core.metrics.definitions import base_name
 from board.core.problems import Problem, ProblemLog
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
-from board.index.build import Extended, extend
-from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
+from board.index.build import Extended, Progress, extend
+from board.index.discovery.run_info import JOINED, RunInfo, is_remote
 from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
 from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
-from board.index.reading.commit_timer import Progress
-from board.index.reading.workers import ChooseEngine, Job, local_engine
+from board.index.reading.batch import Job
+from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
 from board.query import steps
 from board.query.database import database_of

@@ -8,9 +8,7 @@ speak of the same rollouts (readers with a `join`) they are a third one, joined,
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,7 +17,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from board.core.problems import Problem
-from board.errors import NotFoundError, UnreadableError
+from board.errors import NotFoundError, OutsideRootError
 from board.formats import (
     family_of,
     layouts_of,
@@ -28,40 +26,16 @@ from board.formats import (
 from board.formats.base import Reader, folder_above, layout_match
 from board.formats.io.locations import Location, Objects, below, location_of
 from board.formats.io.parquet_files import PARQUET
-from board.formats.io.remote import RemoteLocation
-from board.index.discovery.candidates import (
-    MOST_FILES,
-    IgnoredFileCounter,
-    candidates,
-    listed,
-    objects_of_logs,
-    sibling_object,
-)
+from board.formats.io.remote import RemoteLocation, is_url, scrubbed
+from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, sidecar_state
-from board.index.discovery.mappings import FILE_NAME, Mappings
 from board.index.discovery.packed import is_packed
-from board.index.discovery.roots import location_below, resolve_inside
 from board.index.discovery.run_info import (
-    JOINED,
     Discovery,
     LogFile,
     RunInfo,
-    is_remote,
     natural_order,
 )
-
-__all__ = [
-    "JOINED",
-    "Discovery",
-    "Location",
-    "RunInfo",
-    "discover",
-    "is_remote",
-    "location_below",
-    "location_of",
-    "natural_order",
-    "resolve_inside",
-]
 
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""
@@ -76,72 +50,45 @@ def discover(root: Location) -> Discovery:
 
     Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
     """
-    others: list[Problem] = []
-    passed = IgnoredFileCounter(root)
-    if isinstance(root, RemoteLocation):
-        objects = listed(root, others)
-        if objects == [root]:
-            return _single_file(objects[0])
-        mappings = Mappings(root, (path for path in objects if path.name == FILE_NAME))
-        thresholds = {path.parent: path for path in objects if path.name == THRESHOLDS}
-        logs = objects_of_logs(objects, mappings, passed)
-        runs = _sorted_runs(root, logs, others, mappings, Objects(objects), passed)
-        return with_thresholds(runs, thresholds)
-    try:
-        is_folder = stat.S_ISDIR(root.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        hint = "give a folder of runs, a run, or a log file"
-        raise NotFoundError(f"{str(root)!r} does not exist; {hint}") from None
-    except OSError as error:
-        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
-    if not is_folder:
-        return _single_file(root)
-    if not os.access(root, os.R_OK | os.X_OK):
-        raise UnreadableError(f"{root} can't be read: permission denied")
-    mappings = Mappings(root)
-    logs = candidates(root, others, mappings, passed)
-    return _sorted_runs(root, logs, others, mappings, Objects(), passed)
-
-
-def _sorted_runs(
-    root: Location,
-    candidates: Iterable[Location],
-    others: list[Problem],
-    mappings: Mappings,
-    objects: Objects,
-    passed: IgnoredFileCounter,
-) -> Discovery:
-    """The runs that some files make. others: what was left out so far. objects: of the root, in a
-    store. passed: what is no log by its name.
-    """
-    files, problems = _detected_files(root, candidates, others, mappings)
+    listing = list_root(root)
+    if listing.is_file:
+        return _single_file(listing)
+    files, problems = _detected_files(listing)
+    objects = Objects(listing.objects)
     files = {path: _with_sidecar_state(file, objects, problems) for path, file in files.items()}
     runs = list(_runs(root, files, problems))
-    others += [_relative_to(path, root, problem) for path, problem in problems.items()]
+    others = [
+        *listing.problems,
+        *(_relative_to(path, root, problem) for path, problem in problems.items()),
+    ]
     runs.sort(key=lambda run: (-(run.mtime // _EQUALLY_NEW), natural_order(run.name)))
-    runs, ignored = passed.assign_to_runs(runs)
-    return Discovery(root, tuple(runs), group_equal_problems(others), ignored)
+    runs, ignored = listing.ignored.assign_to_runs(runs, root)
+    thresholds: dict[Location, RemoteLocation] = {
+        path.parent: path for path in listing.objects if path.name == THRESHOLDS
+    }
+    runs = tuple(replace(run, thresholds=thresholds.get(run.path)) for run in runs)
+    return Discovery(root, runs, group_equal_problems(others), ignored)
 
 
 def _detected_files(
-    root: Location, candidates: Iterable[Location], others: list[Problem], mappings: Mappings
+    listing: Listing,
 ) -> tuple[dict[Location, LogFile], dict[Location, Problem]]:
     """The log files under a root, and what else looks like one, each with the reason."""
     files: dict[Location, LogFile] = {}
     problems: dict[Location, Problem] = {}
-    paths = list(islice(candidates, MOST_FILES + 1))
+    paths = list(islice(listing.candidates(), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         reason = (
             f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
         )
-        others.append(Problem(".", None, None, reason, "open one of its folders"))
+        listing.problems.append(Problem(".", None, None, reason, "open one of its folders"))
         paths.pop()
-    for path, result in zip(paths, _detect_formats(paths, root, mappings), strict=True):
+    for path, result in zip(paths, _detect_formats(paths, listing), strict=True):
         if isinstance(result, LogFile):
             files[path] = result
         else:
             problems[path] = result
-    problems |= mappings.problems
+    problems |= listing.mappings.problems
     _leave_out_copies(files, problems)
     return files, problems
 
@@ -167,16 +114,14 @@ def _with_sidecar_state(
     return file
 
 
-def _detect_formats(
-    paths: Sequence[Location], root: Location, mappings: Mappings
-) -> Iterator[LogFile | Problem]:
+def _detect_formats(paths: Sequence[Location], listing: Listing) -> Iterator[LogFile | Problem]:
     """The log file that each path is, or why it is none; a store is asked for several at once."""
-    if not isinstance(root, RemoteLocation):
-        yield from (detect_format(path, root, mappings.of(path)) for path in paths)
+    own = map(listing.mappings.of, paths)
+    if isinstance(listing.root, Path):
+        yield from map(detect_format, paths, repeat(listing.root), own)
         return
-    own = [mappings.of(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        yield from pool.map(detect_format, paths, repeat(root), own)
+        yield from pool.map(detect_format, paths, repeat(listing.root), [*own])
 
 
 def _runs(
@@ -246,32 +191,17 @@ def group_equal_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(grouped)
 
 
-def with_thresholds(
-    discovery: Discovery, thresholds: Mapping[RemoteLocation, RemoteLocation]
-) -> Discovery:
-    """The runs, each with the thresholds file of its folder. thresholds: files by folder."""
-    runs = (
-        replace(run, thresholds=thresholds.get(run.path))
-        if isinstance(run.path, RemoteLocation)
-        else run
-        for run in discovery.runs
-    )
-    return replace(discovery, runs=tuple(runs))
-
-
-def _single_file(path: Location) -> Discovery:
+def _single_file(listing: Listing) -> Discovery:
+    path = listing.root
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    mappings = Mappings(path.parent, sibling_object(path, FILE_NAME))
-    result = detect_format(path, root, mappings.of(path))
-    notes = tuple(mappings.problems.values())
-    if isinstance(result, LogFile):
-        thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
-        run = RunInfo(
-            path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds
-        )
-        return Discovery(path, (run,), ())
-    return Discovery(path, (), (result, *notes))
+    result = detect_format(path, root, listing.mappings.of(path))
+    notes = tuple(listing.mappings.problems.values())
+    if not isinstance(result, LogFile):
+        return Discovery(path, (), (result, *notes))
+    thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
+    run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)
+    return Discovery(path, (run,), ())
 
 
 def _name(folder: Location, root: Location) -> str:
@@ -304,3 +234,63 @@ def _homes(path: Location, root: Location) -> Iterator[Location]:
 def _inside(path: Location, root: Location) -> PurePath:
     """The path from the root on, the part of it that layouts are held against."""
     return PurePosixPath(below(path, root))
+
+
+def resolve_inside(root: Location, wanted: str) -> Location:
+    """`wanted`, relative to `root` or absolute, with links resolved.
+
+    Raises OutsideRootError when it leaves `root`, be it for another store, and NotFoundError when it
+    does not exist.
+    """
+    if isinstance(root, RemoteLocation):
+        return _inside_store(root, wanted)
+    if is_url(wanted):
+        asked = location_of(wanted)
+        if not isinstance(asked, Path):
+            raise _outside_error(root, wanted)
+        wanted = str(asked)
+    base = root.resolve()
+    try:
+        target = (base / wanted).resolve()
+        exists = target.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # NUL, a name too long, a loop of links
+        raise NotFoundError(
+            f"{wanted!r} is not a path: {error}; give a folder below {base}"
+        ) from error
+    if not target.is_relative_to(base):
+        raise _outside_error(base, wanted)
+    if not exists:
+        raise NotFoundError(f"{target} does not exist; give a folder below {base}")
+    return target
+
+
+def location_below(root: Location, wanted: str) -> Location:
+    """`wanted` as a user means it who may open anything: a URL, or a path told from `root`.
+
+    Raises ChoiceError on a URL that is not taken.
+    """
+    if is_url(wanted):
+        return location_of(wanted)
+    if isinstance(root, RemoteLocation) and not wanted.startswith(("/", "~")):
+        return root / wanted
+    base = root if isinstance(root, Path) else Path("/")
+    try:
+        return base / Path(wanted).expanduser()
+    except RuntimeError:  # the home of a user that there is not
+        return base / wanted
+
+
+def _inside_store(root: RemoteLocation, wanted: str) -> RemoteLocation:
+    if wanted.startswith("/"):
+        raise _outside_error(root, wanted)
+    asked = location_of(wanted) if is_url(wanted) else root / wanted
+    if not isinstance(asked, RemoteLocation) or not asked.is_relative_to(root):
+        raise _outside_error(root, wanted)
+    return asked
+
+
+def _outside_error(root: Location, wanted: str) -> OutsideRootError:
+    return OutsideRootError(
+        f"{scrubbed(wanted)} is outside {root}, the folder this server shows; "
+        "start rollout-board on another folder, or with --allow-any-path"
+    )

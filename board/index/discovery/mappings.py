@@ -1,8 +1,9 @@
-"""Mapping files: which one a log file is read by, if any. The nearest above it wins."""
+"""Mapping files, which say how the logs below them are read, and other small files beside logs."""
 
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -10,12 +11,15 @@ from typing import Final
 from board.core.problems import Problem
 from board.errors import BoardError
 from board.formats import known_mapping
-from board.formats.io.locations import Location
-from board.formats.io.remote import RemoteLocation
+from board.formats.io.locations import Location, open_binary
+from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.mapping import MOST_BYTES, MappingReader
-from board.index.discovery.fetched import content_of
 
 FILE_NAME: Final = "rollout-board.toml"
+_MAX_CACHE_BYTES: Final = 128 << 20
+_MAX_BYTES: Final = 64 << 20
+_cache: OrderedDict[RemoteLocation, tuple[RemoteStat | None, bytes]] = OrderedDict()
+"""Small objects of a store that were read whole: following a run does not fetch them again."""
 
 
 class Mappings:
@@ -93,3 +97,24 @@ def read_mapping(path: Location) -> MappingReader:
         raise BoardError(f"{path.name}: is no UTF-8") from None
     except BoardError as error:
         raise BoardError(f"{path.name}: {error}") from None
+
+
+def content_of(location: Location, most: int = _MAX_BYTES) -> bytes:
+    """The first `most` bytes of a file or object; an unchanged object is fetched once. Raises OSError."""
+    if not isinstance(location, RemoteLocation):
+        with open_binary(location) as file:
+            return file.read(most)
+    known = _cache.get(location)
+    if known is not None and location.listed is not None and known[0] == location.listed:
+        return known[1]
+    size = location.listed.st_size if location.listed else most
+    content = location.read(0, min(size, most))
+    _cache[location] = (location.listed, content)
+    while sum(len(cached) for _, cached in _cache.values()) > _MAX_CACHE_BYTES:
+        _cache.popitem(last=False)
+    return content
+
+
+def forget_objects() -> None:
+    """Empties the cache of objects."""
+    _cache.clear()

@@ -17,7 +17,7 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteError, RemoteLocation
 from board.index.discovery.discovered_runs import RunInfo
-from board.index.discovery.fetched import content_of
+from board.index.discovery.mappings import content_of
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_SETTINGS: Final = 256

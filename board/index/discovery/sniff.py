@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import inspect
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from board.core.problems import Problem
-from board.errors import NotFoundError, UnreadableError
+from board.errors import UnreadableError
 from board.formats import READERS, reader_named, source_of
 from board.formats.base import Head, Place, Reader, layout_match
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
-from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
 from board.formats.recognition import NO_FORMAT, head_of, suggested_mapping
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, TEXT, Source
-from board.index.discovery.candidates import (
-    PICKLES,
-    IgnoredFileCounter,
-    candidates,
-    kind_of,
-    listed,
-    objects_of_logs,
-    sibling_object,
-)
+from board.index.discovery.candidates import PICKLES, list_root
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, first_lines
-from board.index.discovery.mappings import FILE_NAME, Mappings
+from board.index.discovery.mappings import Mappings
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import IgnoredFiles, LogFile
 
@@ -101,48 +91,14 @@ def sniff(path: Location) -> SniffedFolder:
 
     Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
     """
-    others: list[Problem] = []
-    ignored = IgnoredFileCounter(path)
-    paths, mappings = (
-        _local(path, others, ignored) if isinstance(path, Path) else _remote(path, others, ignored)
-    )
-    files = tuple(_sniffed(one, mappings) for one in paths[:MOST_EXPLAINED])
-    problems = (*others, *mappings.problems.values())
-    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0), ignored.all())
-
-
-def _local(
-    path: Path, others: list[Problem], ignored: IgnoredFileCounter
-) -> tuple[Sequence[Location], Mappings]:
-    """The files to be explained, and the mapping files that hold for them."""
-    is_folder = _is_folder(path)
-    mappings = Mappings(path if is_folder else path.parent)
-    paths = sorted(candidates(path, others, mappings, ignored)) if is_folder else [path]
-    return paths, mappings
-
-
-def _remote(
-    path: RemoteLocation, others: list[Problem], ignored: IgnoredFileCounter
-) -> tuple[Sequence[Location], Mappings]:
-    """As _local, of objects."""
-    objects = listed(path, others)
-    if objects == [path]:
-        return objects, Mappings(path.parent, sibling_object(path, FILE_NAME))
-    mappings = Mappings(path, (location for location in objects if location.name == FILE_NAME))
-    return sorted(objects_of_logs(objects, mappings, ignored), key=str), mappings
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        hint = "give a log file, or a folder of them"
-        raise NotFoundError(f"{str(path)!r} does not exist; {hint}") from None
-    except OSError as error:
-        raise UnreadableError(f"{path} can't be read: {error.strerror}") from error
-    if not os.access(path, os.R_OK | os.X_OK if is_folder else os.R_OK):
+    listing = list_root(path)
+    if listing.is_file and isinstance(path, Path) and not os.access(path, os.R_OK):
         raise UnreadableError(f"{path} can't be read: permission denied")
-    return is_folder
+    paths = sorted(listing.candidates(), key=pure_path)
+    files = tuple(_sniffed(one, listing.mappings) for one in paths[:MOST_EXPLAINED])
+    problems = (*listing.problems, *listing.mappings.problems.values())
+    unexplained = max(len(paths) - MOST_EXPLAINED, 0)
+    return SniffedFolder(files, problems, unexplained, listing.ignored.summary())
 
 
 def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
@@ -171,9 +127,6 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
-    if kind := _passed_over_as(path, plain.layouts):
-        reason = f"its name says it is {kind}, not a log; such files are skipped"
-        return replace(plain, reason=reason, keys=_keys(head))
     return replace(
         plain,
         # What discovery says beyond that is said here reader by reader.
@@ -184,13 +137,6 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         readers=dict(_reasons(path, head, own)) if is_unknown else {},
         suggested=suggested_mapping(head) if is_unknown else None,
     )
-
-
-def _passed_over_as(path: Location, layouts: Sequence[Layout]) -> str:
-    """As what a file is passed over by its name; empty where a layout says that it may be a log."""
-    if layouts and source_of(path).by_layout:
-        return ""
-    return kind_of(path.name, str(path.parent))
 
 
 def _kind(path: Location) -> str:

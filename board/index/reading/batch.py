@@ -67,41 +67,42 @@ class BatchResult:
 
     @property
     def rows(self) -> int:
-        """How many rollouts there are."""
+        """How many rollouts were read."""
         left = 0 if self.leftover_rows is None else self.leftover_rows.num_rows
         return left + sum(segment.rows for segment in self.segments)
 
 
-def index_batch(
-    storage: Storage,
-    batch: Sequence[Shard],
-    options: ReadOptions,
-    vocabulary: Vocabulary | None,
-    few: int = 1,
-) -> BatchResult:
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all batches of a run have in common."""
+
+    storage: Storage
+    options: ReadOptions
+    vocabulary: Vocabulary | None
+
+
+def index_batch(job: Job, batch: Sequence[Shard], min_rows: int = MIN_SEGMENT_ROWS) -> BatchResult:
     """Reads the shards one after the other. A file that can't be read is said to be so in the result.
 
-    few: where fewer rows than these are left after the segments, whoever takes the result writes them.
+    min_rows: fewer rows than these come back with the result instead of in a segment.
     """
-    pending = _Pending(storage)
+    pending = _Pending(job.storage)
     files: list[FileRead] = []
     for shard in batch:
         file = FileRead(shard, shard.start)
-        for part in _parts(file, options, vocabulary):
+        for part in _parts(file, job):
             # An error of the index's own disk is not the log's.
             pending.add(part.table, shard.file_id)
             _take(file, part)
         files.append(file)
-    leftover = pending.leftover(few)
+    leftover = pending.leftover(min_rows)
     return BatchResult(tuple(pending.written), tuple(files), leftover)
 
 
-def _parts(
-    file: FileRead, options: ReadOptions, vocabulary: Vocabulary | None
-) -> Iterator[ShardIndex]:
+def _parts(file: FileRead, job: Job) -> Iterator[ShardIndex]:
     """The parts of a shard, as far as its file can be read."""
     try:
-        yield from index_shard(file.shard, options, vocabulary)
+        yield from index_shard(file.shard, job.options, job.vocabulary)
     except OSError as error:
         file.failed = error.strerror or str(error)
         file.is_damaged = isinstance(error, DamagedError)
@@ -129,9 +130,9 @@ class _Pending:
         self.written.append(put_rows(self._storage, segments.joined(self._tables)))
         self._tables, self._rows, self._bytes = [], 0, 0
 
-    def leftover(self, few: int) -> pa.Table | None:
+    def leftover(self, min_rows: int) -> pa.Table | None:
         """The rows that are too few for a segment of their own; None where none are left."""
-        if self._rows >= few or self._bytes >= MIN_SEGMENT_BYTES:
+        if self._rows >= min_rows or self._bytes >= MIN_SEGMENT_BYTES:
             self._write()
         return segments.joined(self._tables) if self._rows else None
 

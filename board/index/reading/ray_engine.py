@@ -1,4 +1,4 @@
-"""Reads batches on a Ray cluster: core tasks that call the very same `read_batch` as this machine would.
+"""Reads batches on a Ray cluster: core tasks that call the very same `index_batch` as this machine would.
 
 The workers write the segments, so the run and its index must lie on a file system that all of them have
 at the same path. What a worker sends back is small: names of segments, counts, problems. This process
@@ -24,9 +24,9 @@ from typing import Any, Final
 from board.errors import ClusterError
 from board.formats.io.locations import open_descriptor
 from board.index.manifest import BrokenIndexError, Manifest
-from board.index.reading.batch import BatchResult, FileRead
+from board.index.reading.batch import BatchResult, FileRead, Job, index_batch
 from board.index.reading.shard import Shard
-from board.index.reading.workers import ChooseEngine, Engine, Job, PendingBatch, read_batch
+from board.index.reading.workers import ChooseEngine, Engine, PendingBatch
 from board.index.storage import FolderStorage
 
 RETRIES: Final = 3
@@ -195,7 +195,7 @@ def _read(job: Job, batch: Sequence[Shard]) -> BatchResult:
         raise FileNotFoundError(errno.ENOENT, reason, str(storage.folder))
     for shard in batch:
         _comes_true(partial(_is_seen, shard))
-    result = read_batch(job, batch, min_rows=1)  # what is sent back is small
+    result = index_batch(job, batch, min_rows=1)  # what is sent back is small
     return replace(result, files=tuple(_with_host(result.files)))
 
 

@@ -1,25 +1,40 @@
-"""A Record -> its row in the table: scalars, previews, and the arrays that aggregates are made of."""
+"""Records, or the columns that a reader makes of many lines -> rows of the table."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
 
 from board.core.metrics.aggregate import NEEDED
 from board.core.metrics.definitions import ROLLOUT_METRICS, base_name
 from board.core.records import FloatArray, NumberArray, Record, Remark, Sparse
+from board.core.texts.turns import may_hold_turns
+from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
+from board.formats.columns import Columns, Values, finite_numbers
 from board.formats.messages import message_text
 from board.formats.number_arrays import first_values, last_values
+from board.formats.token_columns import TokenColumns
 from board.index import segments
-from board.index.whole_texts import TEXTS, text_columns
+from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
+from board.index.whole_texts import (
+    TEXTS,
+    ids_may_hold_turns,
+    key_of_ids,
+    stored_messages,
+    text_columns,
+)
 
 PREVIEW_CHARS: Final = 240
 """So much of a text is in the table."""
 CUT_SIGN: Final = "…"
+_CUT: Final = CUT_SIGN.encode()
 PREVIEW_TOKENS: Final = 80
 _RESERVED: Final = (
     frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index")) | segments.FIXED
@@ -148,3 +163,137 @@ def _unequal(name: str, entries: int, other: str, length: int) -> Remark:
     reason = f"{name} and {other} are of unequal length"
     hint = f"e.g. {entries} and {length} entries; metrics that need both are not shown for these rollouts"
     return Remark(name, reason, hint)
+
+
+def table_columns(rollouts: Columns) -> tuple[dict[str, Any], list[str]] | None:
+    """The table's columns without location, and which of them are unknown to the board.
+
+    A column is a list of values, a numpy array, NaN where there is none, or a pyarrow Array of the type
+    that it has in a table. None where two keys of the log make one column: which of them a row shows is
+    for the row to say.
+    """
+    columns: dict[str, Any] = {"step": rollouts.steps, **rollouts.ids, **rollouts.scores}
+    if (responses := rollouts.texts.get("response")) is not None:
+        columns["response_chars"] = [None if text is None else len(text) for text in responses]
+    if (reasons := rollouts.texts.get("finish_reason")) is not None:
+        columns["finish_reason"] = reasons
+    for key in TEXTS:
+        if (texts := rollouts.texts.get(key)) is not None:
+            _add_text(columns, key, texts)
+    for key in ("ref_response", "ground_truth"):
+        if (texts := rollouts.texts.get(key)) is not None:
+            columns[WHOLE + key] = text_array(texts)
+    if rollouts.messages is not None:
+        columns[segments.MESSAGES] = [
+            stored_messages(own, prompt, response) if own else None
+            for own, prompt, response in zip(
+                rollouts.messages, rollouts.texts["prompt"], rollouts.texts["response"], strict=True
+            )
+        ]
+    for key, values in rollouts.extras.items():
+        cells, name = _cells(values), column_name(key)
+        if cells is None:
+            continue
+        if name in columns:
+            return None
+        columns[name] = cells
+    unknown = [name for name in columns if name not in segments.FIXED]
+    return columns, [name for name in unknown if _holds_any(columns[name])]
+
+
+def text_array(texts: Sequence[str | bytes | None]) -> pa.Array[Any]:
+    """Parsed texts, or UTF-8, as strings."""
+    # What was parsed is UTF-8 already, and Arrow takes three times as long where it looks for itself.
+    return pa.array(texts, pa.binary()).view(pa.string())
+
+
+def _add_text(columns: dict[str, Any], key: str, texts: Values) -> None:
+    """Adds the previews of texts, and the whole of those whose preview is cut."""
+    chars = [0 if text is None else len(text) for text in texts]
+    if max(chars, default=0) > PREVIEW_CHARS:
+        is_long = [count > PREVIEW_CHARS for count in chars]
+        whole = [text if cut else None for text, cut in zip(texts, is_long, strict=True)]
+        columns[WHOLE + key] = text_array(whole)
+        # Cut as UTF-8: ASCII with another sign at its end takes several times as long to encode.
+        texts = [
+            text[: PREVIEW_CHARS - 1].encode() + _CUT if cut else text
+            for text, cut in zip(texts, is_long, strict=True)
+        ]
+    columns[key] = text_array(texts)
+
+
+def _holds_any(values: Values | FloatArray) -> bool:
+    """Whether any row has a value."""
+    if isinstance(values, np.ndarray):
+        return not np.isnan(values).all()
+    return values.count(None) < len(values)
+
+
+def _cells(values: Values) -> Values | FloatArray | None:
+    """The cells of an extra key; None where no row has any."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return [value[:PREVIEW_CHARS] for value in values]
+    if (numbers := finite_numbers(values)) is not None:
+        return np.array(numbers, np.float64)
+    if kinds.isdisjoint((str, float, int, bool)):
+        return None
+    cells = list(map(cell, values))
+    return None if cells.count(None) == len(cells) else cells
+
+
+def add_token_columns(
+    columns: dict[str, Any], rollouts: TokenColumns, vocabulary: Vocabulary | None
+) -> bool:
+    """Adds lengths, and texts that are logged as tokens alone.
+
+    False where ids can't be read: which row's, and what is wrong with them, is for the rows to say.
+    """
+    nothing: Values = [None] * len(rollouts.lengths)
+    prompts = rollouts.token_ids.get("prompt_ids") or nothing
+    responses = rollouts.token_ids.get("response_ids") or nothing
+    columns["response_tokens"] = rollouts.lengths
+    columns["prompt_tokens"] = [None if one is None else len(one) for one in prompts]
+
+    def text_of_ids(array: NumberArray) -> str:
+        return joined(cast("Vocabulary", vocabulary).texts(array.values()))
+
+    def add(name: str, tokens: Values, preview_of: Callable[[Any], str], whole_of: Any) -> None:
+        """Adds previews, and whole texts where they can be read, to rows that have none yet."""
+        texts = rollouts.columns.texts.get(name) or nothing
+        missing = [r for r in range(len(nothing)) if texts[r] is None and tokens[r] is not None]
+        if not missing:
+            return
+        previews, whole = _as_list(columns, name, nothing), _as_list(columns, WHOLE + name, nothing)
+        for row in missing:
+            if previews[row] is None:
+                previews[row] = preview(preview_of(tokens[row]))
+                text = None if whole_of is None else whole_of(tokens[row])
+                whole[row] = None if text == previews[row] else text
+        columns[name], columns[WHOLE + name] = previews, whole
+
+    whole_of_ids = None if vocabulary is None else text_of_ids
+    try:
+        if vocabulary is None:
+            texts = rollouts.columns.texts.get("prompt") or nothing
+            columns[PROMPT_KEY] = [
+                key_of_ids(ids) if text is None and ids is not None else None
+                for text, ids in zip(texts, prompts, strict=True)
+            ]
+        add("prompt", prompts, lambda ids: prompt_of_ids(ids, vocabulary), whole_of_ids)
+        add("response", rollouts.pieces, lambda one: "".join(one[:PREVIEW_TOKENS]), joined)
+        add("response", responses, lambda ids: response_of_ids(ids, vocabulary), whole_of_ids)
+        roles = [
+            may_hold_turns("".join(own)) if own is not None else ids_may_hold_turns(ids, vocabulary)
+            for own, ids in zip(rollouts.pieces, responses, strict=True)
+        ]
+    except RecordError:
+        return False
+    if any(roles):
+        columns[TOKEN_ROLES] = [one or None for one in roles]
+    return True
+
+
+def _as_list(columns: Mapping[str, Any], name: str, nothing: Values) -> Values:
+    values = columns.get(name, nothing)
+    return values.to_pylist() if isinstance(values, pa.Array) else [*values]

@@ -23,11 +23,11 @@ from board.formats.io.parquet_files import ParquetFiles
 from board.formats.io.remote import RemoteLocation
 from board.formats.parse import parse_plain_lines
 from board.formats.sources import RowBlock
-from board.index.reading.column_rows import add_token_columns, table_columns
 from board.index.reading.file_steps import IntArray
 from board.index.reading.line_scan import LineScan, reader_of
+from board.index.reading.record_row import add_token_columns, table_columns
 from board.index.reading.shard import END_BYTES, Shard, ShardIndex
-from board.index.repeat_keys import BY_FILE, line_keys, repeat_keys
+from board.index.repeat_keys import BY_FILE, line_key, repeat_keys
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
@@ -156,9 +156,12 @@ class ColumnScan(LineScan):
         columns |= self._addresses(lines, source)
         repeats = self._reader.repeats
         if repeats != "never":
-            by_line = repeats in BY_FILE
-            keys = line_keys(source)[lines] if by_line else repeat_keys(rollouts, repeats)
-            columns["repeat_key"] = keys
+            texts = source.texts if repeats in BY_FILE else None
+            columns["repeat_key"] = (
+                [line_key(texts[line], 0) for line in lines]
+                if texts is not None
+                else repeat_keys(rollouts, repeats)
+            )
         arrays = tokens.arrays if tokens else None
         before, added = self._number, 0
         alone = set(range(count)).difference(lines) if len(lines) < count else ()

@@ -1,6 +1,6 @@
 """Where batches of a log are read: in this process, and in other processes beside it for large logs.
 
-A batch is read by `read_batch`, a plain function of plain data; workers on a Ray cluster call the same
+A batch is read by `index_batch`, a plain function of plain data; workers on a Ray cluster call the same
 one (ray_engine). Parsers hold the interpreter's lock, so threads would gain nothing.
 """
 
@@ -20,11 +20,9 @@ from multiprocessing import current_process, parent_process
 from multiprocessing.context import ForkContext, ForkProcess
 from typing import Any, Final, Protocol
 
-from board.core.options import ReadOptions
-from board.core.tokens.vocabulary import Vocabulary
-from board.index.reading.batch import MIN_SEGMENT_ROWS, BatchResult, index_batch
+from board.index.reading.batch import BatchResult, Job, index_batch
 from board.index.reading.shard import Shard
-from board.index.storage import FolderStorage, Storage
+from board.index.storage import FolderStorage
 
 POOL_BYTES: Final = 32 << 20
 """Smaller logs are read before a second process has saved any time."""
@@ -34,15 +32,6 @@ _BATCHES_PER_WORKER: Final = 2
 """One that it reads, one for when that is read."""
 _MAX_IN_FLIGHT: Final = 12
 """Results are taken in order; so many batches may wait for one that takes long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What all batches of a run have in common."""
-
-    storage: Storage
-    options: ReadOptions
-    vocabulary: Vocabulary | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +61,6 @@ ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
 """From a job and the number of bytes to read to the engine that reads them."""
 
 
-def read_batch(job: Job, batch: Sequence[Shard], min_rows: int = MIN_SEGMENT_ROWS) -> BatchResult:
-    """Reads a batch; fewer rows than min_rows come back with the result instead of in a segment."""
-    return index_batch(job.storage, batch, job.options, job.vocabulary, min_rows)
-
-
 class InProcess:
     """Reads each batch when its result is asked for."""
 
@@ -88,7 +72,7 @@ class InProcess:
 
     def submit(self, batch: Sequence[Shard]) -> PendingBatch:
         """Reads nothing yet."""
-        return PendingBatch(lambda: read_batch(self._job, batch))
+        return PendingBatch(lambda: index_batch(self._job, batch))
 
 
 class ProcessPool:
@@ -121,14 +105,14 @@ class ProcessPool:
                 return PendingBatch(lambda: self._result(future, batch), future.done)
         except BrokenProcessPool:
             pass
-        result = read_batch(self._job, batch)
+        result = index_batch(self._job, batch)
         return PendingBatch(lambda: result, lambda: True)
 
     def _result(self, future: Future[BatchResult], batch: Sequence[Shard]) -> BatchResult:
         try:
             return future.result()
         except BrokenProcessPool:
-            return read_batch(self._job, batch)
+            return index_batch(self._job, batch)
 
     def close(self) -> None:
         """Ends the workers at once: what was not taken does not count."""
@@ -201,4 +185,4 @@ def _exit_with_parent() -> None:
 
 def _read_in_worker(batch: Sequence[Shard]) -> BatchResult:
     assert _job is not None
-    return read_batch(_job, batch)
+    return index_batch(_job, batch)

@@ -14,8 +14,7 @@ import streamlit as st
 
 from board.core.problems import Problem
 from board.errors import BoardError
-from board.index.discovery.discovered_runs import Location, RunInfo, is_remote
-from board.index.discovery.run_info import LogFile
+from board.index.discovery.run_info import Location, LogFile, RunInfo, is_remote
 from board.query.open_run import OpenOptions
 from board.views.shared import opened_runs, state
 from board.views.shared.tables import problem_table

@@ -15,7 +15,6 @@ import streamlit as st
 from board.core.problems import count_of
 from board.errors import BoardError, NotFoundError
 from board.index.discovery.discovered_runs import (
-    JOINED,
     Discovery,
     Location,
     RunInfo,
@@ -23,6 +22,7 @@ from board.index.discovery.discovered_runs import (
     location_of,
     resolve_inside,
 )
+from board.index.discovery.run_info import JOINED
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import live

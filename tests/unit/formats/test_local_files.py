@@ -18,7 +18,7 @@ from board.formats.io.lines import read_bytes, read_lines
 from board.formats.io.locations import binary
 from board.formats.io.parquet_files import PARQUET
 from board.index.discovery.discovered_runs import discover
-from board.index.discovery.fetched import content_of
+from board.index.discovery.mappings import content_of
 from board.query.open_run import Follower, open_run
 
 SECRET = '{"step": 1, "prompt": "p", "response": "secret", "reward": 1.0}\n'

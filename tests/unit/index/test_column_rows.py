@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from board.core.options import ReadOptions
 from board.formats.columns import ColumnBuilder
 from board.formats.messages import conversation_text, response_text
-from board.index.reading.column_rows import table_columns
-from board.index.reading.record_row import PREVIEW_CHARS, preview
+from board.index.reading.record_row import PREVIEW_CHARS, preview, table_columns
 from board.index.segments import WHOLE
 
 CHARS = st.characters(exclude_categories=["Cs"]) | st.sampled_from("ab\0’é\U0001f600")

@@ -12,7 +12,7 @@ from read_formats import run_at
 
 from board.index import build, storage
 from board.index.discovery.discovered_runs import discover
-from board.index.reading import batch, commit_timer
+from board.index.reading import batch
 from board.index.reading.shard import Shard
 from board.query.open_run import Follower
 
@@ -133,16 +133,16 @@ def test_copies_are_found_whenever_an_earlier_build_was_ended(
         (info,) = discover(tmp_path).runs
         return Follower(persist=True).run(info)
 
-    def stopping(self: Any, done: int) -> Any:
+    def stopping(*_: Any) -> bool:
         nonlocal batches
         batches -= 1
         if batches < 0:
             raise StoppedError
-        return "steps"
+        return True
 
     with monkeypatch.context() as patched:
         patched.setattr(build, "_MAX_BATCH_FILES", 1)
-        patched.setattr(commit_timer.CommitTimer, "next_commit", stopping)
+        patched.setattr(build._Build, "_are_steps_due", stopping)
         with pytest.raises(StoppedError):
             look()
     for _ in range(2):

@@ -85,4 +85,4 @@ def test_rows_that_can_t_be_kept_end_the_batch_and_are_no_fault_of_the_log(tmp_p
     path.write_bytes(b"".join(writer.line(step) for step in range(8)))
     shard = Shard(path, "rank_0.jsonl", "native")
     with pytest.raises(OSError, match="No space left"):
-        batch.index_batch(FullDisk(), [shard], ReadOptions(), None)
+        batch.index_batch(batch.Job(FullDisk(), ReadOptions(), None), [shard])

@@ -14,7 +14,7 @@ from live_writer import LiveWriter
 from board.formats.io import lines as lines_module
 from board.index import build
 from board.index.discovery.discovered_runs import discover
-from board.index.reading import commit_timer, scan, workers
+from board.index.reading import scan, workers
 from board.query.open_run import Follower, Run, open_run
 
 
@@ -51,7 +51,7 @@ def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(scan, "PART_ROWS", 7)
     monkeypatch.setattr(build, "PART_ROWS", 40)
     monkeypatch.setattr(build, "SHARD_BYTES", 3000)
-    monkeypatch.setattr(commit_timer, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
+    monkeypatch.setattr(build, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     folder = tmp_path / "run"
     writer = LiveWriter(folder, seed)

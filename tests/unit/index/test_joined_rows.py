@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from read_formats import DATA
 from slime_files import MILES
 
-from board.index.discovery.discovered_runs import JOINED, discover
+from board.index.discovery.discovered_runs import discover
+from board.index.discovery.run_info import JOINED
 from board.index.repeat_keys import NO_KEY
 from board.index.segments import JOIN_KEYS
 from board.query.database import database_of

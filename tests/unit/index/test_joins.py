@@ -14,7 +14,8 @@ from slime_files import ARRAYS, MILES, SLIME
 from board.analysis.findings import facts_of
 from board.analysis.rollout import open_rollout
 from board.analysis.step_tokens import read_step
-from board.index.discovery.discovered_runs import JOINED, RunInfo, discover
+from board.index.discovery.discovered_runs import RunInfo, discover
+from board.index.discovery.run_info import JOINED
 from board.query.narrowing import of_split
 from board.query.open_run import Follower, Run, open_run
 

@@ -29,10 +29,10 @@ BUILD = """
 import sys
 from pathlib import Path
 from board.index import build
-from board.index.reading import commit_timer, scan, workers
+from board.index.reading import scan, workers
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, indexed_run
-build.SHARD_BYTES, commit_timer._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
+build.SHARD_BYTES, build._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
 workers.POOL_BYTES = int(sys.argv[2])
 if __name__ == "__main__":
     (info,) = discover(Path(sys.argv[1])).runs

@@ -25,7 +25,7 @@ from board.formats.io.locations import location_of
 from board.formats.io.torch_files import TORCH
 from board.formats.sources import JSON_DOCUMENT, DamagedError
 from board.index import build
-from board.index.discovery import fetched, format_detection
+from board.index.discovery import format_detection, mappings
 from board.index.discovery.discovered_runs import discover, location_below, resolve_inside
 from board.index.reading import ray_engine, scan
 from board.index.reading.shard import END_BYTES, Shard
@@ -44,7 +44,7 @@ def store(running: Store, tmp_path, monkeypatch) -> Store:
     for path in running.files.find(Store.bucket):
         running.files.rm_file(path)
     format_detection._seen.clear()
-    fetched.forget()
+    mappings.forget_objects()
     running.asked.requests.clear()
     return running
 

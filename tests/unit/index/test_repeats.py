@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
-from board.formats.io.lines import LineBlock
 from board.index.discovery.discovered_runs import discover
-from board.index.repeat_keys import NO_KEY, line_key, line_keys, overlap, repeat_key
+from board.index.repeat_keys import NO_KEY, line_key, overlap, repeat_key
 from board.query import duplicates
 from board.query.database import database_of
 from board.query.open_run import Follower
@@ -303,15 +302,6 @@ def test_lines_that_differ_anywhere_have_other_keys():
     keys = {line_key(text, part) for text in texts for part in (0, 1)}
     assert len(keys) == 2 * len(texts)
     assert line_key(None, 0) == NO_KEY
-
-
-@settings(max_examples=60, deadline=None)
-@given(lines=st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 60)), min_size=1))
-def test_lines_have_the_same_keys_together_as_each_alone(lines):
-    texts = [(piece * times).replace(b"\n", b"-") for piece, times in lines]
-    sizes = np.array([len(text) + 1 for text in texts])
-    together = line_keys(LineBlock(0, sizes, b"".join(text + b"\n" for text in texts)))
-    assert together.tolist() == [line_key(text, 0) for text in texts]
 
 
 def test_a_line_that_is_another_one_and_zeros_has_another_key():

@@ -18,7 +18,7 @@ from board.cli import main
 from board.errors import UnreadableError
 from board.index import build, storage
 from board.index.discovery.discovered_runs import discover
-from board.index.reading import commit_timer, scan, workers
+from board.index.reading import scan, workers
 from board.index.storage import FolderStorage
 from board.query import open_run
 from board.query.open_run import Follower
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(scan, "PART_ROWS", 20)
     monkeypatch.setattr(build, "PART_ROWS", 40)
     monkeypatch.setattr(build, "SHARD_BYTES", 6000)
-    monkeypatch.setattr(commit_timer, "_COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(build, "_COMMIT_SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "run"

@@ -65,7 +65,7 @@ def wait_until(is_true) -> None:
 
 def numbers_and_rows(engine: Engine, path: Path) -> list[tuple[int, int]]:
     results = [pending.result() for pending in [engine.submit(b) for b in batches(path)]]
-    return [(result.files[0].work.file_id, result.rows) for result in results]
+    return [(result.files[0].shard.file_id, result.rows) for result in results]
 
 
 def test_a_pool_reads_what_one_process_reads_in_the_same_order(tmp_path, log):
@@ -80,7 +80,7 @@ def test_what_a_killed_worker_was_given_is_read_here(tmp_path, log):
         pending = [pool.submit(batch) for batch in batches(log)]
         (worker,) = pool._context.processes
         worker.kill()
-        assert [p.result().files[0].work.file_id for p in pending] == list(range(_BATCHES))
+        assert [p.result().files[0].shard.file_id for p in pending] == list(range(_BATCHES))
         wait_until(lambda: not worker.is_alive())
         assert pool.submit(batches(log)[0]).result().rows > 0
 
