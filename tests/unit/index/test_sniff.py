@@ -113,12 +113,9 @@ def test_a_document_that_is_not_whole_is_called_a_document(tmp_path, content, sa
     [
         ("rollout_data/0.pt", "PK", "not a torch.save"),
         ("rollout_data/0.pt", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-        ("model_0.pt", "PK", "its name says it is weights"),
     ],
 )
-def test_only_what_no_layout_matches_is_said_to_be_no_log_by_its_name(
-    tmp_path, name, content, said
-):
+def test_a_torch_file_that_can_not_be_read_is_named(tmp_path, name, content, said):
     assert said in only(write(tmp_path / name, content)).reason
 
 
