@@ -89,12 +89,12 @@ def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monke
     monkeypatch.setattr(workers, "_can_fork", lambda: True)
     real, taken = build._Build._take, []
 
-    def take(self: object, result: object) -> None:
+    def take(self: object, result: object, *others: object) -> None:
         taken.append(result)
         if len(taken) in (3, 6):
             # In one step: the other process may be writing into it.
             (folder / INDEX).rename(folder.parent / f"gone {len(taken)}")
-        real(self, result)  # pyright: ignore[reportArgumentType]
+        real(self, result, *others)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(build._Build, "_take", take)
     assert main(["index", str(folder), "--json"]) == 0
