@@ -10,11 +10,12 @@ import os
 import time
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from board.core.problems import Problem
 from board.formats.io.lines import Line
@@ -23,22 +24,18 @@ from board.formats.io.remote import RemoteLocation
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile
 
 PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
-_BLOCK: Final = 1 << 20
 _BUFFER: Final = 4 << 20
 _HEAD_BUFFER: Final = 256 << 10
 """What is asked of a store at once: for the whole, and for the first lines."""
 _PIECE: Final = 1 << 10
-"""Packed bytes that are given to zstandard at once: it may make 32,000 times as many of them."""
-_BEGINNING: Final = 4
+"""Packed bytes that are unpacked at once: zstd may make 32,000 times as many of them."""
+_MAGIC_BYTES: Final = 4
 _GZIP: Final = (b"\x1f\x8b",)
 _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + i, 0x2A, 0x4D, 0x18)) for i in range(16)))
-"""So many bytes, or fewer, with which such a file begins; zstd's may begin with a frame to be skipped."""
-_ENDS: Final = "it ends in the middle"
+"""With what such files begin; zstd's may begin with a frame to be skipped."""
 _ANY_SIZE: Final = 256 << 20
 _MOST_TIMES: Final = 200
 """Numbers and text compress to a tenth or so. What grows more often than this is made to fill a disk."""
-
-
 _CUT: Final = "-cut.jsonl"
 """How the name of a copy ends whose file ends in the middle."""
 
@@ -123,48 +120,35 @@ def _unpack(file: LogFile, plain: Path, cut: Path) -> Path:
 
 def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
     """The unpacked bytes. Raises CutError at the end of a file that ends in the middle."""
+    is_gzip = path.name.lower().endswith(".gz")
+    new_unpacker, error_class = _GZIP_UNPACKER if is_gzip else _zstd_unpacker()
     with binary(path, buffer) as file:
-        yield from _gzip_blocks(file) if path.name.lower().endswith(".gz") else _zstd_blocks(file)
+        data = file.read(_PIECE)
+        if len(data) >= _MAGIC_BYTES and not data.startswith(_GZIP if is_gzip else _ZSTD):
+            kind = "gzip" if is_gzip else "zstd"
+            raise PackedError(0, f"it is not a {kind} file, despite its name")
+        unpacker = new_unpacker()
+        while data or (data := file.read(_PIECE)):
+            if unpacker.eof:  # another member or frame follows
+                unpacker = new_unpacker()
+            try:
+                yield unpacker.decompress(data)
+            except error_class as error:
+                raise PackedError(0, f"it is damaged: {error}") from error
+            data = unpacker.unused_data if unpacker.eof else b""
+        if not unpacker.eof:
+            raise CutError(0, "it ends in the middle")
 
 
-def _begun(data: bytes, beginnings: tuple[bytes, ...], kind: str) -> bytes:
-    """What a file begins with. Raises PackedError where it is of another kind, as a plain log is."""
-    if len(data) >= _BEGINNING and not data.startswith(beginnings):
-        raise PackedError(0, f"it is not a {kind} file, despite its name")
-    return data
+_Unpacker = tuple[Callable[[], Any], type[Exception]]
+"""What makes a decompressor, and the class of its errors."""
+_GZIP_UNPACKER: Final[_Unpacker] = partial(zlib.decompressobj, wbits=31), zlib.error
 
 
-def _gzip_blocks(file: BinaryIO) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(wbits=31)
-    data = _begun(file.read(_BLOCK), _GZIP, "gzip")
-    while data or (data := file.read(_BLOCK)):
-        if unpacker.eof:  # another member follows
-            unpacker = zlib.decompressobj(wbits=31)
-        try:
-            block = unpacker.decompress(data, _BLOCK)
-        except zlib.error as error:
-            raise PackedError(0, f"it is damaged: {error}") from error
-        yield block
-        data = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-    if not unpacker.eof:
-        raise CutError(0, _ENDS)
-
-
-def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
+def _zstd_unpacker() -> _Unpacker:
     try:
         import zstandard
     except ImportError:
         raise PackedError(0, "zstandard is not installed (pip install zstandard)") from None
     context: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    unpacker: Any = context.decompressobj()
-    data = _begun(file.read(_PIECE), _ZSTD, "zstd")
-    while data or (data := file.read(_PIECE)):
-        if unpacker.eof:  # another frame follows
-            unpacker = context.decompressobj()
-        try:
-            yield unpacker.decompress(data)
-        except zstandard.ZstdError as error:
-            raise PackedError(0, f"it is damaged: {error}") from error
-        data = unpacker.unused_data if unpacker.eof else b""
-    if not unpacker.eof:
-        raise CutError(0, _ENDS)
+    return context.decompressobj, zstandard.ZstdError
