@@ -14,6 +14,8 @@ from board.index.discovery.discovered_runs import RunInfo
 
 ADDED = ("env", "where")
 """Keys of findings that were not there when the answers were recorded."""
+REGROUPED = "beside"
+"""Ignored files: they were grouped by what their names meant, and are by their suffix."""
 EVERY = bool(os.environ.get("ROLLOUT_BOARD_EVERY_ANSWER"))
 """Whether all commands are asked, which takes a minute; else every third."""
 RECORDED = json.loads(gzip.decompress(FILE.read_bytes()))
@@ -25,7 +27,12 @@ def differences(found: Any, recorded: Any, place: str = "") -> list[str]:
         names = dict.fromkeys((*recorded, *(name for name in found if name not in ADDED)))
         absent = object()
         pairs = [(name, found.get(name, absent), recorded.get(name, absent)) for name in names]
-        return [d for name, a, b in pairs for d in differences(a, b, f"{place}.{name}")]
+        return [
+            difference
+            for name, a, b in pairs
+            if name != REGROUPED
+            for difference in differences(a, b, f"{place}.{name}")
+        ]
     if isinstance(recorded, list) and isinstance(found, list) and len(found) == len(recorded):
         pairs = zip(found, recorded, strict=True)
         return [d for i, (a, b) in enumerate(pairs) for d in differences(a, b, f"{place}[{i}]")]
