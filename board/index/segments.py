@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
@@ -91,8 +92,7 @@ _NUMBER_NAMES: Final = frozenset({"nan", "inf", "infinity", "na", "null", "none"
 """Words that may be taken for numbers."""
 
 
-_Array: TypeAlias = pa.Array | pa.ChunkedArray  # Python 3.11 has no type statement
-_ARRAYS: Final = (pa.Array, pa.ChunkedArray)
+Array: TypeAlias = pa.Array | npt.NDArray[Any]  # Python 3.11 has no type statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,44 +120,27 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return table_of_columns({name: [row.get(name) for row in rows] for name in names})
 
 
-def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | _Array:
-    """The values of a column, from lists of them and from arrays of its type, none of which is copied."""
-    if len(pieces) == 1:
-        return pieces[0]
-    kinds = {piece.type for piece in pieces if isinstance(piece, pa.Array)}
-    if not kinds:
-        return list(chain.from_iterable(pieces))
-    if name in _TYPES:
-        kind = _TYPES[name]
-    else:
-        kind, *others = kinds
-        lists = (piece for piece in pieces if not isinstance(piece, pa.Array))
-        if others or any(piece.count(None) < len(piece) for piece in lists):
-            return list(chain.from_iterable(map(_values_of, pieces)))
-    arrays = [piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces]
-    return pa.chunked_array(arrays)
-
-
-def _values_of(piece: list[Any] | pa.Array) -> list[Any]:
-    return piece.to_pylist() if isinstance(piece, pa.Array) else piece
-
-
-def table_of_columns(columns: Mapping[str, list[Any] | _Array]) -> pa.Table:
-    """As table_of, of a list of values for each column, None where a row has none, or of an array."""
-    arrays: dict[str, _Array] = {}
+def table_of_columns(columns: Mapping[str, list[Any] | Array]) -> pa.Table:
+    """As table_of, of the values of each column: a list, None where a row has none, a numpy array of
+    numbers, NaN where it has none, or an Arrow array of the column's type.
+    """
+    arrays: dict[str, pa.Array] = {}
     for name, values in columns.items():
-        if name in _TYPES:
-            is_array = isinstance(values, _ARRAYS)
-            arrays[name] = values if is_array else pa.array(values, _TYPES[name])
-        else:
+        if isinstance(values, np.ndarray):
+            values = pa.array(values, from_pandas=True)
+        if name not in _TYPES:
             arrays |= _logged(name, values)
+        elif isinstance(values, pa.Array):
+            arrays[name] = values
+        else:
+            arrays[name] = pa.array(values, _TYPES[name])
     recorded = {name: array for name, array in arrays.items() if array.null_count < len(array)}
     return pa.Table.from_pydict(recorded)
 
 
-def _logged(name: str, values: list[Any] | _Array) -> dict[str, _Array]:
+def _logged(name: str, values: list[Any] | pa.Array) -> dict[str, pa.Array]:
     """The one or two stored columns of a key of the log."""
-    if isinstance(values, _ARRAYS):
+    if isinstance(values, pa.Array):
         return {(_TEXT if pa.types.is_string(values.type) else NUMBER) + name: values}
     kinds = set(map(type, values))
     if str not in kinds:

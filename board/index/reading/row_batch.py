@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from board.core.metrics.aggregate import Aggregator
@@ -34,7 +33,6 @@ class PartBuilder:
         self._path = path
         self._aggregator = Aggregator()
         self._rows: list[dict[str, Any]] = []
-        self._columns = PendingColumns()
         self._chunks: list[pa.Table] = []
         self._lines: list[int] = []
         self.text_chars = 0
@@ -73,8 +71,6 @@ class PartBuilder:
         for remark in (*record.remarks, *remarks):
             self.remark(remark, line)
         self._aggregator.add(arrays)
-        if self._columns.rows:
-            self._close_chunk()
         self._rows.append(row)
         self._lines.append(line)
         self.text_chars += sum(len(row[n]) for n in segments.WHOLE_TEXTS if n in row)
@@ -99,7 +95,7 @@ class PartBuilder:
     ) -> None:
         """Adds rows [start, end) of the columns, each of which has the remarks.
 
-        columns: as of PendingColumns.add.
+        columns: as of segments.table_of_columns.
         arrays: what aggregates are made of, by row; None or empty: they have none.
         """
         if start == end:
@@ -109,9 +105,8 @@ class PartBuilder:
         lines: list[int] = columns["line"].tolist()
         for remark in remarks:
             self.remark(remark, *lines)
-        if self._rows:
-            self._close_chunk()
-        self._columns.add(columns, end - start)
+        self._close_chunk()
+        self._chunks.append(segments.table_of_columns(columns))
         self.text_chars += sum(
             _characters(columns[name]) for name in segments.WHOLE_TEXTS if name in columns
         )
@@ -120,8 +115,6 @@ class PartBuilder:
         else:
             self._aggregator.pass_over(end - start)
         self._lines += lines
-        if self._columns.rows >= _CHUNK_ROWS:
-            self._close_chunk()
 
     def add_event(self, event: Event, line: int) -> None:
         """Adds what a writer said about its file."""
@@ -189,8 +182,6 @@ class PartBuilder:
         if self._rows:
             self._chunks.append(segments.table_of(self._rows))
             self._rows = []
-        if self._columns.rows:
-            self._chunks.append(self._columns.table())
 
 
 def _characters(texts: Any) -> int:
@@ -198,34 +189,3 @@ def _characters(texts: Any) -> int:
     if isinstance(texts, pa.Array):
         return int(texts.nbytes)
     return sum(len(text) for text in texts if text is not None)
-
-
-class PendingColumns:
-    """Columns of rows that wait until there are enough for a table."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._pieces: dict[str, list[Any]] = {}
-
-    def add(self, columns: Mapping[str, Any], rows: int) -> None:
-        """Adds so many rows; a column that one of both lacks is not recorded there.
-
-        columns: Values, numpy arrays, or pyarrow Arrays of the type that the column has in a table.
-        """
-        for name, values in columns.items():
-            if isinstance(values, np.ndarray):
-                values = pa.array(values, from_pandas=True)
-            known = self._pieces.get(name)
-            if known is None:
-                known = self._pieces[name] = [[None] * self.rows] if self.rows else []
-            known.append(values)
-        for name in self._pieces.keys() - columns.keys():
-            self._pieces[name].append([None] * rows)
-        self.rows += rows
-
-    def table(self) -> Any:
-        """All rows as a pyarrow Table; none are pending afterwards."""
-        columns = {name: segments.joined_values(name, p) for name, p in self._pieces.items()}
-        table: Any = segments.table_of_columns(columns)
-        self.rows, self._pieces = 0, {}
-        return table
