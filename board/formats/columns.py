@@ -104,7 +104,10 @@ def finite_numbers(values: Values) -> list[float] | None:
     kinds = set(map(type, values))
     if not kinds <= _NUMBERS:
         return None
-    numbers = values if kinds == {float} else list(map(float, values))
+    try:
+        numbers = values if kinds == {float} else list(map(float, values))
+    except OverflowError:
+        return None
     return numbers if math.isfinite(sum(numbers)) else None
 
 
