@@ -199,22 +199,22 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "runs": Command("discovery", "list the runs under a folder", (_add_path, _add_json)),
     "steps": Command(
-        "rows",
+        "query",
         "the metrics of each step of a run",
         (_add_run, _add_split, _add_narrowing, _add_steps),
     ),
     "rollouts": Command(
-        "rows", "the rollouts of a run, sorted and filtered", (_add_run, _add_rollouts)
+        "query", "the rollouts of a run, sorted and filtered", (_add_run, _add_rollouts)
     ),
     "sql": Command(
-        "rows",
+        "query",
         "ask a run by SQL",
         (_add_run, _add_statement),
         "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, prompts "
         "and problems of a run (docs/sql.md has their columns). It reads nothing but the run.",
     ),
     "show": Command(
-        "show", "one rollout whole, token by token", (_add_run, _add_rollout, _add_json)
+        "analysis", "one rollout whole, token by token", (_add_run, _add_rollout, _add_json)
     ),
     "check": Command(
         "index",
@@ -233,7 +233,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "is recognised, 1 when none is.",
     ),
     "findings": Command(
-        "findings",
+        "analysis",
         "what looks wrong in a run, worst first",
         (_add_run, _add_split, _add_narrowing, _add_thresholds, _add_index_only, _add_json),
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "

@@ -36,9 +36,7 @@ def test_the_command_line_parses_without_the_dashboard_s_packages() -> None:
 
 
 def test_commands_that_print_data_do_without_streamlit() -> None:
-    loaded = loaded_by(
-        "from board.cli.commands import discovery, findings, index, rows, serve, show"
-    )
+    loaded = loaded_by("from board.cli.commands import analysis, discovery, index, query, serve")
     assert loaded.isdisjoint({"streamlit", "plotly", "torch", "ray"})
 
 
