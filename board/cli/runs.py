@@ -31,7 +31,7 @@ def default_root() -> Path:
 def find_run(wanted: str, source: str | None = None) -> RunInfo:
     """The run at a path, or of that name among the bundled ones.
 
-    source: of its folder's logs the one that is meant; None: all of them, joined where they can be.
+    source: which of its folder's logs is meant; None: all of them, joined where they can be.
     Raises NotFoundError where there is none, and where a folder holds several.
     """
     path = location_of(wanted)
@@ -51,7 +51,7 @@ def find_run(wanted: str, source: str | None = None) -> RunInfo:
 
 
 def only_run(discovery: Discovery, path: Location, source: str | None = None) -> RunInfo:
-    """The run that `path` is, or the only one below it; source: as of find_run."""
+    """The run that `path` is, or the only one below it; source: as in find_run."""
     if not discovery.runs:
         raise NotFoundError(no_runs(discovery, path))
     own = [run for run in discovery.runs if run.path == discovery.root] or list(discovery.runs)

@@ -32,7 +32,7 @@ _LONGEST_DATA: Final = 1024
 _AHEAD: Final = (1, 2, -1, 3)
 """The neighbours in the list that are sent before a key asks for them."""
 _LARGEST_AHEAD_BYTES: Final = 4 << 20
-"""Of a rollout in the log; a larger one would be in the way of what is asked for meanwhile."""
+"""Size in the log; sending a larger one would delay what the user asks for meanwhile."""
 _SENT: Final = "_ahead_sent"
 _IN_URL: Final = {
     "metric": "reader_metric",
@@ -49,7 +49,7 @@ _IN_URL: Final = {
 _OUTLASTING: Final = (
     *("tokenizer", "think", "reader_as", "reader_metric", "reader_over", "reader_heat"),
 )
-"""Choices that outlast going to another rollout."""
+"""Choices that stay when another rollout is opened."""
 
 
 def show(run: Run, step: int, index: int) -> None:
@@ -170,14 +170,15 @@ def _without_data(value: Any) -> Any:
 
 
 def ahead_prefix(run: Run) -> str:
-    """Of the addresses under which a run's rollouts wait in the browser, for what is chosen now."""
+    """Prefix of the addresses under which rollouts wait in the browser, by run and by what is chosen."""
     chosen = "/".join(str(state.get(name)) for name in _OUTLASTING)
     return f"{run.info.name}/{run.version}/{run.options}/{chosen}"
 
 
 def send_neighbours(run: Run, page: ListPage, at: Address) -> None:
-    """Sends the next and the previous rollouts of the list that the browser lacks, before a key asks for
-    them. Called when all else is drawn: another key stops it.
+    """Prefetch: sends the browser the neighbours in the list that it lacks, before a key asks for them.
+
+    Called when all else is drawn: another key stops it.
     """
     if at not in page.addresses or state.get("reader_vs") or state.get("reader_record"):
         return

@@ -37,7 +37,7 @@ _TEXTS: Final = ("prompt", "response")
 _MODEL: Final = ("assistant", "response")
 """Roles of the model."""
 _NEWEST_STEPS: Final = 10
-# What is chosen of the open rollout, and of other pages' curves: the list is the same with any of it.
+# Choices that leave the list as it is: of the open rollout, and of curves.
 _OF_READER: Final = frozenset(
     (
         *("index", "token", "zoom", "tokenizer", "live", "rollouts_chart", "page"),
@@ -45,7 +45,7 @@ _OF_READER: Final = frozenset(
         *("reader_vs", "reader_record"),
     )
 )
-# In the session: what J and K must not wait for again.
+# Session key of the page of the list last drawn, so that J and K do not read it again.
 _PAGE: Final = "_list_page"
 # The usual columns in the order they are shown, and in the order in which they get room.
 _USUAL: Final = (
@@ -102,7 +102,7 @@ def sort_of(run: Run) -> Sorting:
 
 
 def _identity(run: Run) -> str:
-    """Names the list: by what is in it and how it is sorted, whatever page or rollout is open."""
+    """Identifies the list by its contents and order, whichever page or rollout is open."""
     left_out = _OF_READER if state.get("rollouts_scope") == "step" else _OF_READER | {"step"}
     chosen = {name: text for name, text in state.encoded().items() if name not in left_out}
     return hashlib.blake2b(repr((str(run.info.path), chosen)).encode(), digest_size=8).hexdigest()
