@@ -224,14 +224,9 @@ def test_what_the_run_does_not_hold_falls_back_and_is_said_once(
     assert notices(app) == []
 
 
-def test_a_wrong_filter_is_not_applied_in_part_silently(open_app: OpenApp, logs: Path) -> None:
+def test_of_a_filter_what_the_run_does_not_hold_is_left_out(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "rollouts", run="native", env="math,mars")
     assert choice(app, "env") == ["math"]
-
-
-def test_a_filter_the_run_has_no_column_for_is_said_to_be_left_out(
-    open_app: OpenApp, logs: Path
-) -> None:
     app = open_app(logs, "rollouts", run="rllb", env="math")
     assert any("env" in told for told in notices(app))
     assert "env" not in query(app)

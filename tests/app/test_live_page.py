@@ -128,28 +128,6 @@ def test_following_switches_live_on_and_live_follows(open_app: OpenApp, growing:
     assert state(app) == (7, *FOLLOWING)
 
 
-def test_a_run_without_the_step_is_entered_silently_at_its_newest(
-    open_app: OpenApp, growing: Path
-) -> None:
-    write(growing, range(1, 4), "short")
-    app = open_app(growing, run="run", step="6")
-    app.selectbox(key="run").set_value("short").run()
-    assert (choice(app, "step"), notices(app)) == (3, [])
-
-
-def test_from_the_newest_step_one_comes_to_the_newest_of_another_run(
-    open_app: OpenApp, growing: Path
-) -> None:
-    write(growing, range(1, 4), "short")
-    app = open_app(growing, run="short", step="3")
-    app.selectbox(key="run").set_value("run").run()
-    assert choice(app, "step") == 7
-    app.session_state["step"] = 2
-    app.run()
-    app.selectbox(key="run").set_value("short").run()
-    assert (choice(app, "step"), notices(app)) == (2, [])
-
-
 def test_an_empty_folder_is_waited_for_and_then_followed(open_app: OpenApp, tmp_path: Path) -> None:
     app = open_app(tmp_path)
     assert "Waiting for the first rollout" in app.subheader[0].value

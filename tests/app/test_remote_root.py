@@ -26,7 +26,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_every_page_shows_a_run_in_a_store(open_app: OpenApp, memory: Any) -> None:
-    app = open_app(ROOT, "rollouts", step="20")  # type: ignore[arg-type]
+    app = open_app(ROOT, "rollouts", step="20")
     assert len(table(app)) == 8
     for page in ("overview", "rollout", "findings"):
         go_to(app, page)
@@ -38,7 +38,7 @@ def test_thresholds_beside_a_run_in_a_store_are_those_of_its_findings(
     open_app: OpenApp, memory: Any
 ) -> None:
     memory.pipe_file("/app-remote/deep/run/thresholds.toml", b"[truncation]\nwarning = 0.015625\n")
-    app = open_app(f"{ROOT}/deep", "findings")  # type: ignore[arg-type]
+    app = open_app(f"{ROOT}/deep", "findings")
     assert_sound(app)
     assert "deep/run/thresholds.toml" in texts(app).replace("\\", "")
     assert any("0.015625" in str(frame.value.to_dict()) for frame in app.dataframe)
@@ -46,7 +46,7 @@ def test_thresholds_beside_a_run_in_a_store_are_those_of_its_findings(
 
 @pytest.mark.parametrize("wanted", ["file:///etc", "/etc", "..", "s3://bucket/x", "memory://other"])
 def test_the_path_box_stays_in_the_store(open_app: OpenApp, memory: Any, wanted: str) -> None:
-    app = open_app(ROOT)  # type: ignore[arg-type]
+    app = open_app(ROOT)
     assert not app.error
     app.text_input(key="root").set_value(wanted).run()
     assert_sound(app)
@@ -54,13 +54,13 @@ def test_the_path_box_stays_in_the_store(open_app: OpenApp, memory: Any, wanted:
 
 
 def test_credentials_that_are_typed_are_not_repeated(open_app: OpenApp, memory: Any) -> None:
-    app = open_app(ROOT)  # type: ignore[arg-type]
+    app = open_app(ROOT)
     app.text_input(key="root").set_value("memory://u:secret@app-remote").run()
     assert "credentials" in app.error[0].value
     assert "secret" not in app.error[0].value
 
 
 def test_a_store_that_is_gone_is_said_on_the_page(open_app: OpenApp, memory: Any) -> None:
-    app = open_app(f"{ROOT}/nothing")  # type: ignore[arg-type]
+    app = open_app(f"{ROOT}/nothing")
     assert_sound(app)
     assert "holds no object" in app.error[0].value

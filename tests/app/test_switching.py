@@ -39,14 +39,24 @@ def test_another_run_shows_its_own_data_at_a_step_it_has(open_app: OpenApp, logs
     assert read_texts(app) == ["What is 2+2?", "It is 4"]
 
 
-def test_a_step_both_runs_have_is_kept(open_app: OpenApp, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_lines(tmp_path / name / "x.jsonl", [sample(s, 0.0, name) for s in (1, 2, 3)])
-    app = open_app(tmp_path, "rollout", run="a", step="2")
-    app.selectbox(key="run").set_value("b").run()
-    assert choice(app, "step") == 2
-    assert read_texts(app) == ["p", "b"]
-    assert notices(app) == []
+@pytest.mark.parametrize(
+    ("run", "step", "other", "entered"),
+    [
+        ("long", "2", "short", 2),  # both have it
+        ("long", "6", "short", 3),  # its newest, where it lacks the step
+        ("short", "3", "long", 7),  # from the newest to the newest
+    ],
+)
+def test_another_run_is_entered_silently_at_the_step_that_is_meant(
+    open_app: OpenApp, tmp_path: Path, run: str, step: str, other: str, entered: int
+) -> None:
+    for name, last in (("long", 7), ("short", 3)):
+        rows = [sample(s, 0.0, name) for s in range(1, last + 1)]
+        write_lines(tmp_path / name / "x.jsonl", rows)
+    app = open_app(tmp_path, "rollout", run=run, step=step)
+    app.selectbox(key="run").set_value(other).run()
+    assert (choice(app, "step"), notices(app)) == (entered, [])
+    assert read_texts(app) == ["p", other]
 
 
 def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -> None:

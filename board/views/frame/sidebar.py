@@ -201,14 +201,12 @@ def _summary(run: Run) -> None:
         share = run.done / run.info.bytes
         st.progress(share, text=f"{plain(size(unread))} of the log not read yet")
     files = [problem for problem in run.problems if problem.is_of_file]
+    values = count_of(run.problems, "partial") - count_of(files, "partial")
     # Rows of each log that could have been joined with one of another, and were not.
     unmatched = sum(max(j.rollouts - j.joined, 0) + j.rows - j.joined for j in run.joins)
     left_out = [
         (count_of(run.problems, "lost"), "line", "not used", "error"),
-        (
-            count_of(run.problems, "partial") - count_of(files, "partial"),
-            *("value", "left out", "warning"),
-        ),
+        (values, "value", "left out", "warning"),
         (len(files), "file", "in the folder that can't be used", "description"),
         (run.superseded, "rollout", "superseded by a resume", "restart_alt"),
         (run.repeated, "repeat", "of rollouts, shown once", "content_copy"),
@@ -236,12 +234,10 @@ def _unfinished(run: Run) -> Iterator[tuple[str, str]]:
     if not run.missing_ranks:
         return
     newest = max(run.missing_ranks)
-    since: dict[int, list[int]] = {}
-    for rank, first in silent_ranks(run.missing_ranks, run.counts).items():
-        since.setdefault(first, []).append(rank)
-    for first, ranks in sorted(since.items()):
+    silent = silent_ranks(run.missing_ranks, run.counts)
+    for first in sorted({*silent.values()}):
+        ranks = [rank for rank, since in silent.items() if since == first]
         yield "warning", f"{_ranks(ranks)} silent since step {first}"
-    silent = {rank for ranks in since.values() for rank in ranks}
     writing = [rank for rank in run.missing_ranks[newest] if rank not in silent]
     if writing:
         yield "hourglass_top", f"step {newest} not ended yet by {_ranks(writing).lower()}"
