@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.curve_data import CurveOptions
-from board.components.curve_grid import Card, Click, curve_bar, curve_grid
+from board.components.curve_grid import Card, Click, curve_bar
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
@@ -148,14 +148,8 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
     usual = ("reward", *_shared_parts(runs)[:_MOST_PARTS], *_USUAL)
     metrics = chosen or [name for name in usual if name in offered] or offered[:2]
     look = CurveOptions(band="none", smoothing=smoothing)
-    clicked = curve_grid(
-        [_card(runs, metric, look) for metric in metrics],
-        step=state.get("step"),
-        key=page_parts.chart_key("compare"),
-        across=_ACROSS,
-        one_legend=True,
-    )
-    if clicked:
+    cards = [_card(runs, metric, look) for metric in metrics]
+    if clicked := page_parts.curves(cards, "compare", across=_ACROSS, one_legend=True):
         _open_step(runs, clicked)
     return metrics
 

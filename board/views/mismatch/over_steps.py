@@ -19,7 +19,7 @@ from board.charts.mismatch_charts import (
     parts,
     rule_curves,
 )
-from board.components.curve_grid import Card, curve_grid
+from board.components.curve_grid import Card
 from board.core.tokens.masks import RULES, Side
 from board.core.tokens.mismatch import Slice, pooled
 from board.query.open_run import Run
@@ -189,6 +189,5 @@ def _card(key: str, title: str, chart: CurveChart, unit: str = "") -> Card:
 
 
 def _draw(cards: Sequence[Card], key: str) -> None:
-    clicked = curve_grid(cards, step=state.get("step"), key=page_parts.chart_key(key))
-    if clicked:
-        state.go("mismatch", step=clicked.step, index=None, token=None)
+    if clicked := page_parts.curves(cards, key):
+        state.go("mismatch", step=clicked.step, **state.NO_ROLLOUT)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import streamlit as st
 
 from board.charts.curve_data import CurveOptions
-from board.components.curve_grid import Card, Click, Mark, curve_grid
+from board.components.curve_grid import Card, Click, Mark
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
@@ -26,35 +26,23 @@ _ACROSS: Final = 3
 
 
 def draw(
-    cards: Sequence[Card],
-    marks: Sequence[Mark],
-    key: str,
-    *,
-    across: int = _ACROSS,
-    one_legend: bool = False,
+    cards: Sequence[Card], marks: Sequence[Mark], key: str, *, across: int = _ACROSS, **options: Any
 ) -> Click | None:
     """Draws charts, and says what was clicked. A click on a mark opens the finding, or the step of a
     resume or of an evaluation.
     """
-    clicked = curve_grid(
-        cards,
-        step=state.get("step"),
-        key=page_parts.chart_key(key),
-        across=across,
-        marks=marks,
-        one_legend=one_legend,
-    )
+    clicked = page_parts.curves(cards, key, across=across, marks=marks, **options)
     if clicked and (mark := clicked.mark):
         if mark.kind == "finding":
             state.go("findings", findings_nth=int(mark.id), findings_severity=[])
         split = mark.id if mark.kind == "evaluation" else str(state.get("split"))
-        state.go("step", step=mark.step, index=None, token=None, zoom=None, split=split)
+        state.go("step", step=mark.step, **state.NO_ROLLOUT, split=split)
     return clicked
 
 
 def open_rollouts(step: int, **choices: Any) -> None:
     """Opens the rollouts of a step."""
-    state.go("rollouts", step=step, index=None, token=None, rollouts_scope="step", **choices)
+    state.go("rollouts", step=step, **state.NO_ROLLOUT, rollouts_scope="step", **choices)
 
 
 def marks() -> list[Mark]:

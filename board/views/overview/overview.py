@@ -231,9 +231,7 @@ def _open_step(chart: _Chart, clicked: Click) -> None:
     state.go(
         "step",
         step=clicked.step,
-        index=None,
-        token=None,
-        zoom=None,
+        **state.NO_ROLLOUT,
         split=split,
         step_part="contributions",
         step_metric=column,

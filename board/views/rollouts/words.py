@@ -13,7 +13,7 @@ from board.analysis.utterances import SPEAKERS, compiled
 from board.analysis.words import Watched, within_steps
 from board.charts.curve_charts import ALL, word_shares
 from board.charts.light import light
-from board.components.curve_grid import Card, curve_grid
+from board.components.curve_grid import Card
 from board.errors import BoardError
 from board.query.open_run import Run
 from board.views.shared import cache, page_parts, state, tables
@@ -153,8 +153,7 @@ def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None
         first = next(text for text, entries in results.items() if entries)
         title = f"{one_line(first, 60)}, by environment"
         cards.append(_card("said_by_env", title, _by_env(results[first])))
-    clicked = curve_grid(cards, step=state.get("step"), key=page_parts.chart_key("words"))
-    if clicked:
+    if clicked := page_parts.curves(cards, "words"):
         state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
     rows: list[dict[str, object]] = []
     for text, entries in results.items():

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from board.charts.layout import PLOTLY_CONFIG
 from board.charts.light import LightCurve
-from board.components.curve_grid import Card
+from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
 from board.query import splits
@@ -131,7 +131,7 @@ def has_step(run: Run) -> bool:
             f"To step {other}",
             icon=":material/arrow_forward:",
             on_click=state.put,
-            kwargs={"step": other, "index": None, "token": None, "zoom": None},
+            kwargs={"step": other, **state.NO_ROLLOUT},
         )
     return False
 
@@ -188,6 +188,11 @@ def card(
         [*formulas, *source, click],
         [*notes, *drawn.notes],
     )
+
+
+def curves(cards: Sequence[Card], key: str, **options: Any) -> Click | None:
+    """Draws charts with the chosen step marked; what was clicked. options: of `curve_grid`."""
+    return curve_grid(cards, step=state.get("step"), key=chart_key(key), **options)
 
 
 def segments(

@@ -29,6 +29,8 @@ _FILLED: Final = "_filled"
 _ALWAYS_WRITTEN: Final = frozenset(("run", "step", "index"))
 """A link names these even where nobody chose them: another start, or a growing run, has others."""
 LARGEST_COUNT: Final = 10**9
+NO_ROLLOUT: Final = {"index": None, "token": None, "zoom": None}
+"""Changes that go with another step or run: what was open was of the one before."""
 _NOTICES: Final = "_notices"
 _LINKED: Final = "_linked"
 

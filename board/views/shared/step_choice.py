@@ -92,7 +92,7 @@ def settle(run: str, steps: Sequence[int]) -> int:
             state.put(follow=False)
         moves = _is_following() and step != newest
     if moves:
-        state.put(step=newest, index=None, token=None, zoom=None)
+        state.put(step=newest, **state.NO_ROLLOUT)
     step = int(state.ensure("step", steps, newest))
     st.session_state[_LAST_VIEW] = _View(run, _place(), step == newest, _is_following())
     return step
@@ -127,7 +127,7 @@ def first_rollout() -> None:
     """
     if state.get("index") is not None:
         st.session_state[_OPENS_FIRST] = state.pulls()
-    state.put(index=None, token=None, zoom=None, page=0)
+    state.put(**state.NO_ROLLOUT, page=0)
 
 
 def opens_first() -> bool:

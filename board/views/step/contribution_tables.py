@@ -106,7 +106,7 @@ def tokens_table(contributions: Contributions) -> None:
     }
     row = _clicked_row(frame, "tokens", columns)
     if row is not None:
-        _open(tokens[row].index, tokens[row].position, contributions.metric)
+        open_token(tokens[row].index, tokens[row].position, contributions.metric)
 
 
 def types_table(spike: Spike) -> None:
@@ -183,7 +183,7 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
     if row is not None:
         index = int(rows["index"].iloc[row])
         token = None if spike is None else _largest_token(spike.contributions, index)
-        _open(index, token, spike.contributions.metric if spike else "")
+        open_token(index, token, spike.contributions.metric if spike else "")
 
 
 def _rollout_columns(frame: pd.DataFrame, metric: Metric) -> dict[str, Any]:
@@ -239,5 +239,6 @@ def _clicked_row(frame: pd.DataFrame, name: str, columns: dict[str, Any]) -> int
     return tables.draw(frame, columns, key=key, most_pixels=_TABLE_PIXELS)
 
 
-def _open(index: int, token: int | None, metric: str) -> None:
+def open_token(index: int, token: int | None, metric: str) -> None:
+    """Opens a rollout of the step at a token, coloured by a metric."""
     state.go("rollouts", index=index, token=token, reader_metric=metric, reader_vs="")

@@ -17,7 +17,7 @@ from board.charts.group_charts import (
     recorded_against_expected,
 )
 from board.charts.layout import notes_of
-from board.components.curve_grid import Card, curve_grid
+from board.components.curve_grid import Card
 from board.core.groups.statistics import CONVENTIONS, Outcome
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import percent
@@ -232,10 +232,8 @@ def _show_curves(run: Run) -> None:
         if drawn.chart["lines"]:  # without any, no answer is judged: the solve rate says so
             help_lines = [explained, "Click a step to see its groups."]
             cards.append(Card(chart, title, drawn.chart, help=help_lines, notes=drawn.notes))
-    key = page_parts.chart_key("groups")
-    clicked = curve_grid(cards, step=state.get("step"), key=key, across=len(cards))
-    if clicked:
-        at = {"step": clicked.step, "index": None, "token": None}
+    if clicked := page_parts.curves(cards, "groups", across=len(cards)):
+        at = {"step": clicked.step, **state.NO_ROLLOUT}
         state.go("step", step_part="groups", **at, groups_id="", groups_first=0)
 
 

@@ -22,6 +22,7 @@ from board.views.shared.text import counted, number, one_line, plain, visible_to
 from board.views.step import groups
 from board.views.step.contribution_tables import (
     in_context,
+    open_token,
     rollouts_table,
     tokens_table,
     types_table,
@@ -140,9 +141,7 @@ def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None
         type="tertiary",
         shortcut="O",
     ):
-        state.go(
-            "rollouts", index=token.index, token=token.position, reader_metric=metric, reader_vs=""
-        )
+        open_token(token.index, token.position, metric)
 
 
 def _choose_metric(run: Run, step: int) -> str | None:
