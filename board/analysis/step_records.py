@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -45,7 +46,7 @@ _LONG_LINE_BYTES: Final = 128 << 10
 _MOST_OPEN: Final = 4
 """Files of a joined run at hand at once: one of each log, as a rule."""
 
-_Places = npt.NDArray[np.int64]
+_IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,63 +89,80 @@ class StepRecords:
     def _batches(
         self, rows: pd.DataFrame, progress: Progress | None, *, together: bool
     ) -> Iterator[Batch]:
-        batches = self._joined(rows) if self._run.info.is_joined else self._of_files(rows, together)
-        for batch in batches:
+        table = rows[["step", "file", "line", "offset", "size"]].astype(np.int64)
+        table[PART] = rows[PART].fillna(0).astype(np.int64) if PART in rows else 0
+        is_joined = self._run.info.is_joined
+        for batch in self._joined(table) if is_joined else self._of_files(table, together):
             yield batch
             if progress is not None:
                 progress(batch.done, len(rows))
 
-    def _of_files(self, rows: pd.DataFrame, together: bool) -> Iterator[Batch]:
-        numbers, lines, offsets, sizes = (
-            rows[name].to_numpy(np.int64) for name in ("file", "line", "offset", "size")
-        )
-        parts = _parts(rows)
+    def _of_files(self, table: pd.DataFrame, together: bool) -> Iterator[Batch]:
+        at = table[["line", "offset", "size", PART]].to_numpy()
+        files = table["file"].to_numpy()
+        order = np.lexsort((at[:, 3], at[:, 1], files))
         done = 0
-        for own in _by_file(numbers, np.lexsort((parts, offsets, numbers))):
-            file, end = self._run.info.files[int(numbers[own[0]])], done + len(own)
+        for places in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
+            if not len(places):
+                continue
+            end = done + len(places)
             try:
-                source = _File(file, self._run.options.read, self._parsers)
-                for places in _cut(own, sizes, source.most_together):
-                    done += len(places)
-                    at = (a[places] for a in (lines, offsets, sizes, parts))
-                    yield source.batch(places, _Addresses(*at), done, together)
+                file = self._file(int(files[places[0]]))
+                for own in _cut(places, at[places, 2], file.most_together):
+                    done += len(own)
+                    columns, plain, records = file.read(own.tolist(), at[own], together)
+                    yield Batch(columns, plain, records, done)
             except OSError:
                 done = end
                 yield Batch(None, (), (), done)
 
-    def _joined(self, rows: pd.DataFrame) -> Iterator[Batch]:
+    def _joined(self, table: pd.DataFrame) -> Iterator[Batch]:
         """Of a run that is joined of several logs, in the order of the last one's files: its arrays are
         the longest, so that they are read once.
         """
-        logs = _Logs(self._run, self._parsers)
-        places = [[row, *self._run.joined_places(row)] for row in _located(rows)]
-        order = sorted(range(len(places)), key=lambda i: [_at(place) for place in places[i][::-1]])
-        for done, place in enumerate(order, start=1):
-            record = logs.joined(places[place])
+        open_file = lru_cache(_MOST_OPEN)(self._file)
+        rows: list[Any] = table.to_dict("records")
+        places = [[row, *self._run.joined_places(row)] for row in rows]
+        names = ("file", "line", PART)
+        keys = [[tuple(p[name] for name in names) for p in reversed(own)] for own in places]
+        for done, place in enumerate(sorted(range(len(keys)), key=keys.__getitem__), start=1):
+            record = self._joined_record(open_file, places[place])
             yield Batch(None, (), () if record is None else ((place, record),), done)
+
+    def _joined_record(
+        self, open_file: Callable[[int], _File], places: Sequence[Mapping[str, int]]
+    ) -> Record | None:
+        """The record of one rollout; None where one of its logs can't be read any more."""
+        joined: LoggedRecord | None = None
+        for place in places:
+            address = [place[name] for name in ("line", "offset", "size", PART)]
+            try:
+                file = open_file(place["file"])
+                record = next(file.records([address]))
+            except OSError:
+                return None
+            if record is None:
+                return None
+            other = file.logged(record)
+            joined = other if joined is None else joined.with_other(other, compare=False)
+        return None if joined is None else joined.record
+
+    def _file(self, number: int) -> _File:
+        return _File(self._run.info.files[number], self._run.options.read, self._parsers)
 
 
 def bytes_again(run: Run, rows: pd.DataFrame) -> int:
     """How many bytes `StepRecords` reads: of a table its whole file. Not for joined runs."""
-    numbers, sizes = rows["file"].to_numpy(), rows["size"].to_numpy()
     total = 0
-    present: list[int] = np.unique(numbers).tolist()
-    for number in present:
-        file, own = run.info.files[number], sizes[numbers == number]
-        total += int(own.sum()) if source_of(file.path).appends else file.size
+    for number, size in rows.groupby("file", observed=True)["size"].sum().items():
+        file = run.info.files[int(str(number))]
+        total += int(size) if source_of(file.path).appends else file.size
     return total
 
 
-def _by_file(numbers: _Places, order: _Places) -> list[_Places]:
-    """The order, cut where another file begins."""
-    if not len(order):
-        return []
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
-
-
-def _cut(places: _Places, sizes: _Places, most: int) -> Iterator[_Places]:
+def _cut(places: _IntArray, sizes: _IntArray, most: int) -> Iterator[_IntArray]:
     """Places of lines that are read together, at most so many."""
-    ends = np.cumsum(sizes[places])
+    ends = np.cumsum(sizes)
     first = 0
     while first < len(places):
         before = int(ends[first - 1]) if first else 0
@@ -154,43 +172,12 @@ def _cut(places: _Places, sizes: _Places, most: int) -> Iterator[_Places]:
         first = end
 
 
-def _located(rows: pd.DataFrame) -> Iterator[dict[str, int]]:
-    """The address of each row."""
-    names = ("step", "file", "line", "offset", "size")
-    columns = [rows[name].tolist() for name in names]
-    for *values, part in zip(*columns, _parts(rows).tolist(), strict=True):
-        yield {**dict(zip(names, map(int, values), strict=True)), PART: part}
-
-
-def _at(place: Mapping[str, int]) -> tuple[int, int, int]:
-    return place["file"], place["line"], place[PART]
-
-
-def _parts(rows: pd.DataFrame) -> _Places:
-    """[rows] which of the rollouts of its line each one is."""
-    if PART not in rows:
-        return np.zeros(len(rows), np.int64)
-    return rows[PART].fillna(0).to_numpy(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Addresses:
-    """Where rollouts are in one file, in the order of the file. Offsets and sizes as of Source."""
-
-    lines: _Places
-    offsets: _Places
-    sizes: _Places
-    parts: _Places
-
-    def ranges(self) -> Iterator[slice]:
-        """Those of lines that are read by one request."""
-        gaps = self.offsets[1:] - (self.offsets + self.sizes)[:-1]
-        cuts = [0, *(np.flatnonzero(gaps > _GAP_BYTES) + 1).tolist(), len(self.offsets)]
-        return (slice(first, end) for first, end in pairwise(cuts))
-
-
 class _File:
-    """One file: its rollouts again, by their addresses. Raises OSError when the file can't be read."""
+    """One file: its rollouts again, by their addresses. Raises OSError when the file can't be read.
+
+    An address is (line, offset, size, part), offset and size as of Source; several are in the order of
+    the file.
+    """
 
     def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
         self._reader = reader_named(file.reader)
@@ -203,80 +190,65 @@ class _File:
         self.most_together = _BATCH_TABLE_ROWS if self._by_rows else _BATCH_ROLLOUTS
         self._last: tuple[int, Sequence[Mapping[str, Any]]] = (-1, ())
 
-    def batch(self, places: _Places, at: _Addresses, done: int, together: bool) -> Batch:
-        """Rollouts at these addresses. places: theirs in the table. together: as columns, if possible."""
-        numbers: list[int] = places.tolist()
+    def read(
+        self, places: list[int], at: _IntArray, together: bool
+    ) -> tuple[TokenColumns | None, Sequence[int], Sequence[tuple[int, Record]]]:
+        """The fields of a Batch. places: in the table of addresses; at: [places, 4] addresses.
+        together: as columns, if possible.
+        """
         if self._by_rows:
-            each = (at.lines, at.offsets, at.sizes, at.parts)
-            addresses = list(zip(*(column.tolist() for column in each), strict=True))
-            return Batch(None, (), _read(numbers, self.records(addresses)), done)
-        lines: list[int] = at.lines.tolist()
-        texts = [text for one in at.ranges() for text in self._texts(at, one)]
-        short = int(at.sizes.sum()) <= _LONG_LINE_BYTES * len(texts)
-        parsed = (
-            self._parser.parse_plain(texts) if together and short and self._has_tokens else None
-        )
+            return None, (), _with_places(places, self.records(at.tolist()))
+        lines: list[int] = at[:, 0].tolist()
+        texts = self._texts(at)
+        is_short = int(at[:, 2].sum()) <= _LONG_LINE_BYTES * len(texts)
+        can_parse = together and is_short and self._has_tokens
+        parsed = self._parser.parse_plain(texts) if can_parse else None
         if parsed is None:
-            return Batch(None, (), _read(numbers, map(self._record, lines, texts)), done)
+            parsed = [None] * len(texts)
         rows = [row for row, record in enumerate(parsed) if record is not None]
-        columns = self._columns([record for record in parsed if record is not None])
-        fallback = frozenset(range(len(rows))) if columns is None else columns.columns.fallback_rows
+        block = [record for record in parsed if record is not None]
+        columns = self._reader.token_columns(Block.of(block), self._place) if block else None
+        fallback = range(len(rows)) if columns is None else columns.columns.fallback_rows
         own = [row for place, row in enumerate(rows) if place not in fallback]
         others = sorted({*range(len(parsed))}.difference(own))
-        records = (self._record(lines[row], texts[row], parsed[row]) for row in others)
-        alone = _read([numbers[row] for row in others], records)
-        return Batch(columns, [numbers[row] for row in own], alone, done)
+        records = (self._record(lines[row], parsed[row], texts[row]) for row in others)
+        alone = _with_places([places[row] for row in others], records)
+        return columns, [places[row] for row in own], alone
 
-    def _columns(self, records: Sequence[Mapping[str, Any]]) -> TokenColumns | None:
-        return self._reader.token_columns(Block.of(records), self._place) if records else None
+    def _texts(self, at: _IntArray) -> list[bytes]:
+        """The lines, near ones read by one request. Those that the file ends before are empty."""
+        ends = at[:, 1] + at[:, 2]
+        texts: list[bytes] = []
+        for near in np.split(at, np.flatnonzero(at[1:, 1] - ends[:-1] > _GAP_BYTES) + 1):
+            first = int(near[0, 1])
+            content = read_bytes(self._path, first, int(near[-1, 1] + near[-1, 2]) - first)
+            spans = zip((near[:, 1] - first).tolist(), near[:, 2].tolist(), strict=True)
+            texts += [content[start : start + size].rstrip(b"\n") for start, size in spans]
+        return texts
 
-    def _texts(self, at: _Addresses, one: slice) -> Iterator[bytes]:
-        """The lines of a range. Those that the file ends before are empty."""
-        offsets, sizes = at.offsets[one], at.sizes[one]
-        first = int(offsets[0])
-        content = read_bytes(self._path, first, int(offsets[-1] + sizes[-1]) - first)
-        starts: list[int] = (offsets - first).tolist()
-        ends: list[int] = (offsets - first + sizes).tolist()
-        return (content[start:end].rstrip(b"\n") for start, end in zip(starts, ends, strict=True))
-
-    def _record(
-        self, line: int, text: bytes, parsed: Mapping[str, Any] | None = None
-    ) -> Record | None:
-        """The rollout of a line that holds one; None where it can't be read any more."""
-        self._place.line = line
-        try:
-            record = self._reader.read(parsed or self._parser.parse(text)[0], self._place)
-        except RecordError:
-            return None
-        return record if isinstance(record, Record) else None
-
-    def records(self, addresses: Sequence[tuple[int, int, int, int]]) -> Iterator[Record | None]:
-        """Rollouts at (line, offset, size, part), which ascend; None where one can't be read any more."""
+    def records(self, addresses: Sequence[Sequence[int]]) -> Iterator[Record | None]:
+        """Rollouts at these addresses; None where one can't be read any more."""
         lines = dict.fromkeys((offset, size) for _, offset, size, _ in addresses)
         unread = [place for place in lines if place[0] != self._last[0]]
         fetched = self._source.fetch_many(self._path, unread)
         for line, offset, _, part in addresses:
             self._place.line = line
-            try:
-                if self._last[0] != offset:  # rollouts of one line follow each other
-                    text = next(fetched)
-                    self._last = (offset, ())
-                    self._last = (offset, self._rows(text))
-            except RecordError:
-                pass  # none of its rollouts can be read
-            yield self._read(self._last[1], part)
+            if self._last[0] != offset:  # rollouts of one line follow each other
+                self._last = (offset, ())
+                with suppress(RecordError):  # none of its rollouts can be read
+                    self._last = (offset, self._rows(next(fetched)))
+            rows = self._last[1]
+            yield self._record(line, rows[part]) if part < len(rows) else None
 
-    def _read(self, rows: Sequence[Mapping[str, Any]], part: int) -> Record | None:
+    def _record(self, line: int, row: Mapping[str, Any] | None, text: bytes = b"") -> Record | None:
+        """The rollout of a row, else of a line that holds one; None where it can't be read any more."""
+        self._place.line = line
         try:
-            record = self._reader.read(rows[part], self._place) if part < len(rows) else None
+            row = self._parser.parse(text)[0] if row is None else row
+            record = self._reader.read(row, self._place)
         except RecordError:
             return None
         return record if isinstance(record, Record) else None
-
-    def logged(self, record: Record) -> LoggedRecord:
-        """A rollout of it as what this log tells of one."""
-        join = self._reader.join
-        return LoggedRecord(record, self._reader.title, join is not None and join.is_trainer)
 
     def _rows(self, line: Line) -> Sequence[Mapping[str, Any]]:
         if isinstance(line, Row):
@@ -286,41 +258,14 @@ class _File:
             return (self._parser.parse(text)[0],)
         return self._reader.rows(parse_whole(text)[0], self._place)
 
+    def logged(self, record: Record) -> LoggedRecord:
+        """A rollout of it as what this log tells of one."""
+        join = self._reader.join
+        return LoggedRecord(record, self._reader.title, join is not None and join.is_trainer)
 
-def _read(
+
+def _with_places(
     places: Sequence[int], records: Iterable[Record | None]
 ) -> tuple[tuple[int, Record], ...]:
     """The records that could be read, with their places."""
     return tuple((p, r) for p, r in zip(places, records, strict=True) if r is not None)
-
-
-class _Logs:
-    """Rollouts that several logs tell of, with a few files at hand."""
-
-    def __init__(self, run: Run, parsers: dict[str, LineParser]) -> None:
-        self._run, self._parsers = run, parsers
-        self._open: dict[int, _File] = {}
-
-    def joined(self, places: Sequence[Mapping[str, int]]) -> Record | None:
-        """The record of one rollout; None where one of its logs can't be read any more."""
-        joined: LoggedRecord | None = None
-        for place in places:
-            try:
-                file = self._file(place["file"])
-                address = (place["line"], place["offset"], place["size"], place[PART])
-                record = next(file.records([address]))
-            except OSError:
-                return None
-            if record is None:
-                return None
-            other = file.logged(record)
-            joined = other if joined is None else joined.with_other(other, compare=False)
-        return None if joined is None else joined.record
-
-    def _file(self, number: int) -> _File:
-        if number not in self._open:
-            while len(self._open) >= _MOST_OPEN:
-                self._open.pop(next(iter(self._open)))
-            file = self._run.info.files[number]
-            self._open[number] = _File(file, self._run.options.read, self._parsers)
-        return self._open[number]
