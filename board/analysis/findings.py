@@ -145,14 +145,8 @@ def facts_of(run: Run) -> Facts:
 def _trained_until(run: Run) -> int | None:
     """The newest step of the trainer's log, where it is joined with others."""
     joined = ((reader_named(count.source).join, count.last_step) for count in run.joins)
-    return max(
-        (
-            step
-            for join, step in joined
-            if join is not None and join.is_trainer and step is not None
-        ),
-        default=None,
-    )
+    steps = [step for join, step in joined if join and join.is_trainer and step is not None]
+    return max(steps, default=None)
 
 
 def _rewritten(run: Run) -> tuple[int, int, int] | None:
@@ -196,16 +190,11 @@ def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[
     """[count] the place of each rollout's environment among these, -1 for none."""
     if "env" not in rows:
         return np.full(count, -1, np.int64)
-    of = {name: place for place, name in enumerate(envs)}
-    places = np.array([*(of.get(str(n), -1) for n in rows["env"].cat.categories), -1], np.int64)
-    return places[np.asarray(rows["env"].cat.codes, np.int64)]
+    return np.asarray(rows["env"].cat.set_categories(envs).cat.codes, np.int64)
 
 
 def _numbers(column: pd.Series[Any]) -> FloatArray:
     return pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-
-
-FILE_NAME: Final = THRESHOLDS
 
 
 def default_thresholds() -> dict[str, dict[str, float]]:
@@ -251,7 +240,7 @@ def own_thresholds(info: RunInfo, named: Path | None = None) -> OwnThresholds:
 
 def _in_folder(folder: Path) -> Path | None:
     """The file, unless it is a link that leads out of the folder."""
-    path = folder / FILE_NAME
+    path = folder / THRESHOLDS
     try:
         inside = path.resolve().is_relative_to(folder.resolve())
         return path if inside and path.is_file() else None

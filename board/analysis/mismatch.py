@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-
-import numpy as np
 
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_records import Progress
 from board.analysis.step_tokens import COLUMNS, StepReader, read_step
 from board.core.findings.rule_counts import Numbers, RuleCounts, count_rules
+from board.core.sampling import evenly_spread
 from board.core.tokens.masks import recorded_clip
 from board.core.tokens.mismatch import (
     Decomposition,
@@ -39,10 +38,9 @@ STALE_LAG: Final = "staleness by lag"
 SCANNED_ROLLOUTS: Final = 64
 """Of each step when the whole run is looked at, evenly spread."""
 
-_ARRAYS: Final = (
-    *("logprobs", "sampling_logprobs", "old_logprobs", "advantages", "sft_mask", "loss_mask"),
+_READ: Final = ReadTokens(
+    ("logprobs", "sampling_logprobs", "old_logprobs", "advantages", "sft_mask", "loss_mask")
 )
-_READ: Final = ReadTokens(_ARRAYS)
 _SLICES: Final[Mapping[str, Callable[[Ratios], list[Slice]]]] = {
     "position": by_position,
     "probability": by_probability,
@@ -73,11 +71,8 @@ class StepMismatch:
 
 def own_numbers(run: Run) -> dict[str, dict[str, float]]:
     """Thresholds that the run's settings name, by rule; rules without one have their defaults."""
-    for content in reversed([*run.settings.values()]):
-        clip = recorded_clip(content)
-        if clip is not None:
-            return {"ratio_clip": clip}
-    return {}
+    clips = (recorded_clip(content) for content in reversed([*run.settings.values()]))
+    return next(({"ratio_clip": clip} for clip in clips if clip is not None), {})
 
 
 def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> StepMismatch:
@@ -86,33 +81,18 @@ def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> Step
     return _of(tokens, run.counts[step], own_numbers(run), [*_SLICES])
 
 
-def mismatch_by_step(
-    run: Run,
-    steps: Sequence[int] | None = None,
-    rollouts: int = SCANNED_ROLLOUTS,
-    progress: Callable[[int, int], None] | None = None,
-) -> Iterator[StepMismatch]:
-    """One entry per step (all by default), as it is read; who asks for no more stops the reading.
-
-    rollouts: of each step at most, evenly spread. progress: called with steps done and steps in all.
+def mismatch_by_step(run: Run, steps: Iterable[int]) -> Iterator[StepMismatch]:
+    """One entry per step, of up to SCANNED_ROLLOUTS rollouts evenly spread, as it is read; who asks for
+    no more stops the reading.
     """
-    wanted = [*run.counts] if steps is None else [*steps]
     reader, own = StepReader(run, _READ), own_numbers(run)
-    for done, step in enumerate(wanted, 1):
+    for step in steps:
         rows = run.rows_of(step, COLUMNS)
-        places = np.linspace(0, len(rows) - 1, min(len(rows), rollouts)).round().astype(np.int64)
-        tokens = reader.read(step, rows.iloc[places])
+        tokens = reader.read(step, rows.iloc[evenly_spread(len(rows), SCANNED_ROLLOUTS)])
         yield _of(tokens, len(rows), own, ["lag"])
-        if progress is not None:
-            progress(done, len(wanted))
 
 
-def _of(
-    tokens: StepTokens,
-    total: int,
-    own: Numbers,
-    wanted: Sequence[str],
-) -> StepMismatch:
+def _of(tokens: StepTokens, total: int, own: Numbers, wanted: Sequence[str]) -> StepMismatch:
     d = log_ratio(tokens)
     ratios = None if d is None else Ratios(tokens, d)
     slices = {} if ratios is None else {name: tuple(_SLICES[name](ratios)) for name in wanted}

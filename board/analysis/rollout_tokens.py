@@ -30,14 +30,13 @@ class ReadTokens:
     """What of each rollout is read. arrays: token arrays by name; () is all that are recorded.
 
     roles: whether to find out who speaks where, which takes a look at every token's text where the
-    log has chat-template markers. columns: further columns of the rollouts table for `numbers`.
+    log has chat-template markers.
     texts: whether to look at the responses as texts: `numbers["broken"]` is then the share of their
     characters that are not text, and words serve as tokens where a rollout has no tokens.
     """
 
     arrays: tuple[str, ...] = ()
     roles: bool = True
-    columns: tuple[str, ...] = ()
     texts: bool = False
 
     @classmethod

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -22,9 +22,6 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.query.open_run import Run
 
 IntArray = npt.NDArray[np.int64]
-
-_LARGEST_ID: Final = 1 << 22
-"""Vocabularies are smaller; a table of them is 32 MB."""
 
 
 class TokenCodes:
@@ -52,28 +49,11 @@ class TokenCodes:
         return np.array(codes, np.int32)
 
     def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
-        """All ids at once: most occur many times, and each is decoded once."""
-        known = np.isfinite(ids)
-        if known.all():
-            return self._of_whole(ids.astype(np.int64))
-        codes = np.full(len(ids), -1, np.int32)
-        codes[known] = self._of_whole(ids[known].astype(np.int64))
-        return codes
-
-    def _of_whole(self, ids: IntArray) -> npt.NDArray[np.int32]:
-        if not len(ids) or (ids.min() >= 0 and ids.max() <= _LARGEST_ID):
-            table = np.zeros(int(ids.max(initial=0)) + 1, np.int32)
-            table[ids] = 1
-            distinct = np.flatnonzero(table)
-            table[distinct] = self._of_distinct(distinct)
-            return table[ids]
-        distinct, places = np.unique(ids, return_inverse=True)
-        return self._of_distinct(distinct)[places]
-
-    def _of_distinct(self, ids: IntArray) -> npt.NDArray[np.int32]:
-        numbers: list[int] = ids.tolist()
+        """All ids at once: most occur many times, and each is decoded once. -1 for what is no id."""
+        places, distinct = pd.factorize(np.where(np.isfinite(ids), ids, np.nan), sort=True)
+        numbers: list[int] = distinct.astype(np.int64).tolist()
         self._learn([number for number in numbers if number not in self._codes])
-        return np.array([self._codes[number] for number in numbers], np.int32)
+        return np.array([*map(self._codes.__getitem__, numbers), -1], np.int32)[places]
 
     def _learn(self, ids: list[int]) -> None:
         first = len(self.texts)
@@ -112,22 +92,16 @@ def read_step(
     run: Run,
     step: int,
     what: ReadTokens | None = None,
-    indices: Iterable[int] | None = None,
     vocabulary: Vocabulary | None = None,
     progress: Progress | None = None,
 ) -> StepTokens:
     """The tokens of a step's rollouts.
 
-    indices: of the rollouts to read; None is all. vocabulary: decodes ids where the run has none.
-    Rollouts that can't be read are left out and counted. Raises NotFoundError when the run has no such
-    step.
+    vocabulary: decodes ids where the run has none. Rollouts that can't be read are left out and counted.
+    Raises NotFoundError when the run has no such step.
     """
     run.row(step, 0)
-    rows = whole = run.rows_of(step, (*COLUMNS, *(what.columns if what else ())))
-    if indices is not None:
-        rows = whole[whole["index"].isin(list(indices))]
-    tokens = StepReader(run, what, vocabulary).read(step, rows, progress)
-    return replace(tokens, left_out=len(whole) - len(tokens.indices))
+    return StepReader(run, what, vocabulary).read(step, run.rows_of(step, COLUMNS), progress)
 
 
 class StepReader:
@@ -146,23 +120,23 @@ class StepReader:
         """
         return self._joined(step, rows, self._rollouts(rows, progress))
 
-    def steps(self, rows: pd.DataFrame, progress: Progress | None = None) -> Iterator[StepTokens]:
+    def steps(self, rows: pd.DataFrame) -> Iterator[StepTokens]:
         """Like read, for the rollouts of several steps, which are in ascending order."""
-        of = rows["step"].to_numpy(np.int64)
-        for first, end in _step_ranges(of, rows["size"].to_numpy(np.int64)):
-            own = rows.iloc[first:end]
-            shifted = None if progress is None else _shifted(progress, first, len(rows))
-            several = self._rollouts(own, shifted)
-            places = [read.place for read in several]
-            steps, starts = np.unique(of[first:end], return_index=True)
-            ends = [*starts[1:].tolist(), end - first]
-            for step, start, stop in zip(steps.tolist(), starts.tolist(), ends, strict=True):
-                reads = several[bisect_left(places, start) : bisect_left(places, stop)]
-                for read in reads:
+        read_until = rows.groupby("step")["size"].sum().cumsum()
+        for _, several in rows.groupby(rows["step"].map(read_until // _TOGETHER_BYTES)):
+            of = several["step"].to_numpy(np.int64)
+            reads = self._rollouts(several)
+            places = [read.place for read in reads]
+            starts: list[int] = np.flatnonzero(np.diff(of, prepend=of[0] - 1)).tolist()
+            for start, stop in pairwise([*starts, len(of)]):
+                own = reads[bisect_left(places, start) : bisect_left(places, stop)]
+                for read in own:
                     read.place -= start
-                yield self._joined(step, own.iloc[start:stop], reads)
+                yield self._joined(int(of[start]), several.iloc[start:stop], own)
 
-    def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> list[RolloutTokens]:
+    def _rollouts(
+        self, rows: pd.DataFrame, progress: Progress | None = None
+    ) -> list[RolloutTokens]:
         """In the order of rows."""
         reads = read_tokens(self._records, rows, self._what, progress)
         return sorted(reads, key=lambda read: read.place)
@@ -176,7 +150,7 @@ class StepReader:
         arrays = {name: _flat(reads, name, starts) for name in names}
         codes = _codes(reads, starts, texts)
         kinds = texts.kinds()
-        roles = _roles(reads, codes, texts.texts, kinds, starts) if what.roles else ((), None, None)
+        roles = _roles(reads, codes, texts.texts, kinds, starts) if what.roles else {}
         indices = rows["index"].to_numpy(np.int64)[places]
         faults, faulty = _faults(reads, indices)
         return StepTokens(
@@ -188,36 +162,17 @@ class StepReader:
             codes=codes,
             pieces=[*texts.texts],
             kinds=kinds,
-            roles=roles[0],
-            role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
-            turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
             numbers=_broken(reads, codes, starts, kinds, texts)
             | {
                 name: rows[name].to_numpy(np.float64, na_value=np.nan)[places]
-                for name in dict.fromkeys((*_NUMBERS, *what.columns))
+                for name in _NUMBERS
                 if name in rows
             },
             left_out=len(rows) - len(reads),
             faults=faults,
             faulty=faulty,
+            **roles,
         )
-
-
-def _step_ranges(steps: IntArray, sizes: IntArray) -> Iterator[tuple[int, int]]:
-    """First and last rows (exclusive) of steps that are read together."""
-    ends = np.flatnonzero(np.diff(steps, append=steps[-1:] - 1)) + 1
-    bytes_until = np.cumsum(sizes)
-    first = 0
-    while first < len(steps):
-        before = int(bytes_until[first - 1]) if first else 0
-        last = int(np.searchsorted(bytes_until[ends - 1], before + _TOGETHER_BYTES, "right"))
-        end = int(ends[max(last - 1, np.searchsorted(ends, first, "right"))])
-        yield first, end
-        first = end
-
-
-def _shifted(progress: Progress, first: int, total: int) -> Progress:
-    return lambda done, _: progress(first + done, total)
 
 
 def _faults(
@@ -236,19 +191,14 @@ def _codes(
     reads: list[RolloutTokens], starts: IntArray, texts: TokenCodes
 ) -> npt.NDArray[np.int32]:
     """Codes of all tokens, -1 where a rollout has none."""
-    codes = np.full(int(starts[-1]), -1, np.int32)
-    of_ids = np.zeros(len(codes), bool)
-    ids: list[FloatArray] = []
+    ids = np.full(int(starts[-1]), np.nan)
+    for read, start in zip(reads, starts.tolist(), strict=False):
+        if read.ids is not None and read.pieces is None:
+            ids[start : start + read.length] = read.ids
+    codes = texts.of_ids(ids)
     for read, start in zip(reads, starts.tolist(), strict=False):
         if read.pieces is not None:
             codes[start : start + read.length] = texts.of_pieces(read.pieces, read.response)
-        elif read.ids is not None:
-            of_ids[start : start + read.length] = True
-            ids.append(read.ids)
-    if ids and of_ids.all():  # nearly all logs
-        return texts.of_ids(np.concatenate(ids))
-    if ids:
-        codes[of_ids] = texts.of_ids(np.concatenate(ids))
     return codes
 
 
@@ -302,8 +252,10 @@ def _roles(
     texts: Sequence[str],
     kinds: npt.NDArray[np.int8],
     starts: IntArray,
-) -> tuple[Sequence[str], npt.NDArray[np.int16] | None, npt.NDArray[np.int32] | None]:
-    """Roles, and of each token the code of its role and the number of its turn."""
+) -> dict[str, Any]:
+    """Fields of StepTokens: roles, and of each token the code of its role and the number of its turn;
+    empty where nobody is known to speak.
+    """
     marks = [
         code
         for code, kind in enumerate(kinds.tolist())
@@ -324,4 +276,4 @@ def _roles(
             label = f"{turn.role} {turn.name}".strip()
             roles[start + turn.start : start + turn.end] = names.setdefault(label, len(names))
             numbers[start + turn.start : start + turn.end] = number
-    return [*names], (roles if names else None), (numbers if names else None)
+    return {"roles": [*names], "role_codes": roles, "turns": numbers} if names else {}

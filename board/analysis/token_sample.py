@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -13,10 +14,12 @@ import pandas as pd
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_tokens import COLUMNS, StepReader
 from board.core.findings.digest import Digest, digest
+from board.core.sampling import evenly_spread
 from board.query import groups as run_groups
 from board.query.open_run import Run
 from board.query.run_rows import step_ranges
 
+IntArray = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
 
@@ -35,92 +38,68 @@ class Budget:
 
 
 class TokenSample:
-    """Rollouts of a run within a budget. steps: in ascending order, those that are read."""
+    """Rollouts of a run within a budget."""
 
     def __init__(self, run: Run, budget: Budget, progress: Progress | None) -> None:
         """Raises UnreadableError."""
         self._run, self._budget, self._progress = run, budget, progress
         self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
-        steps, counts, sizes = _sizes(run)
+        selection = run.selection
+        table = selection.table(f"""
+            SELECT step, count(*) AS rollouts, CAST(sum(size) AS DOUBLE) AS bytes
+            FROM {selection.view} WHERE {selection.condition} GROUP BY step ORDER BY step
+        """)
+        steps, counts, sizes = (table[n].to_numpy() for n in ("step", "rollouts", "bytes"))
         each = sizes * np.minimum(budget.rollouts / counts, 1.0)
         share = min(1.0, budget.bytes / max(float(each.sum()), 1.0))
         count = max(int(len(steps) * share), min(len(steps), _LEAST_STEPS))
-        places = np.unique(np.linspace(0, len(steps) - 1, count).round().astype(int))
-        self.steps: list[int] = steps[places].tolist()
+        places = evenly_spread(len(steps), count)
+        self._steps: list[int] = steps[places].tolist()
         self._total = int(each[places].sum())
         self._done = 0
 
     def digests(self) -> Iterator[tuple[int, Digest]]:
-        """Digests of the steps, in ascending order."""
-        wanted = frozenset(self.steps)
+        """Digests of the steps that are read, in ascending order."""
         for steps in step_ranges(self._run.counts):
-            yield from self._digests(self._run.rows_of_steps(steps, _COLUMNS), wanted)
+            rows = self._run.rows_of_steps(steps, _COLUMNS)
+            yield from self._digests(rows[rows["step"].isin(self._steps)])
 
     def digests_of(self, steps: Iterable[int]) -> Iterator[tuple[int, Digest]]:
         """Digests of a few other steps."""
         for step in steps:
-            yield from self._digests(self._run.rows_of(step, _COLUMNS), frozenset((step,)))
+            yield from self._digests(self._run.rows_of(step, _COLUMNS))
 
-    def _digests(self, rows: pd.DataFrame, wanted: frozenset[int]) -> Iterator[tuple[int, Digest]]:
-        """Of the wanted ones among whole steps."""
-        codes, sizes = run_groups.group_codes(rows), rows["size"].to_numpy(np.int64)
-        groups = np.full(len(rows), -1, np.int64)
-        samples: list[npt.NDArray[np.intp]] = []
-        steps, firsts = np.unique(rows["step"].to_numpy(np.int64), return_index=True)
-        ends: list[int] = [*firsts[1:].tolist(), len(rows)]
-        total: dict[int, int] = {}
-        for step, first, end in zip(steps.tolist(), firsts.tolist(), ends, strict=True):
-            if step in wanted:
-                groups[first:end] = _numbered(codes[first:end])
-                samples.append(first + _sample(groups[first:end], self._budget.rollouts))
-                total[step] = end - first
-        if not samples:
+    def _digests(self, rows: pd.DataFrame) -> Iterator[tuple[int, Digest]]:
+        """Of all rollouts of some steps, [rows] in ascending order."""
+        if rows.empty:
             return
-        chosen = rows.iloc[np.concatenate(samples)]
-        for sample, tokens in zip(samples, self._reader.steps(chosen), strict=True):
-            indices = rows["index"].to_numpy(np.int64)[sample]
-            own = groups[sample][np.searchsorted(indices, tokens.indices)]
+        codes, sizes = run_groups.group_codes(rows), rows["size"].to_numpy(np.int64)
+        indices, groups = rows["index"].to_numpy(np.int64), np.full(len(rows), -1, np.int64)
+        samples: list[IntArray] = []
+        _, firsts = np.unique(rows["step"].to_numpy(np.int64), return_index=True)
+        bounds = [*pairwise([*firsts.tolist(), len(rows)])]
+        for first, end in bounds:
+            # Groups are counted from 0 in the order of their first rollouts.
+            own = codes[first:end]
+            groups[first:end] = pd.factorize(np.where(own < 0, np.nan, own))[0]
+            samples.append(first + _sample(groups[first:end], self._budget.rollouts))
+        steps = self._reader.steps(rows.iloc[np.concatenate(samples)])
+        for (first, end), sample, tokens in zip(bounds, samples, steps, strict=True):
+            own = groups[sample][np.searchsorted(indices[sample], tokens.indices)]
             broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
-            self._report(int(sizes[sample].sum()))
-            yield tokens.step, digest(tokens, own, broken, total[tokens.step])
-
-    def _report(self, size: int) -> None:
-        """Tells that so many bytes more were read."""
-        self._done += size
-        if self._progress is not None:
-            self._progress(min(self._done, self._total), self._total)
+            self._done += int(sizes[sample].sum())
+            if self._progress is not None:
+                self._progress(min(self._done, self._total), self._total)
+            yield tokens.step, digest(tokens, own, broken, end - first)
 
 
-def _sizes(
-    run: Run,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """[steps] in ascending order: the step, its rollouts, and their bytes in the log."""
-    selection = run.selection
-    table = selection.table(f"""
-        SELECT step, count(*) AS rollouts, CAST(sum(size) AS DOUBLE) AS bytes
-        FROM {selection.view} WHERE {selection.condition} GROUP BY step ORDER BY step
-    """)
-    steps, rollouts, sizes = (table[name].to_numpy() for name in ("step", "rollouts", "bytes"))
-    return steps, rollouts, sizes
-
-
-def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """[rollouts] groups counted from 0 in the order of their first rollouts, -1 where there is none."""
-    results = np.full(len(codes), -1, np.int64)
-    results[codes >= 0] = pd.factorize(codes[codes >= 0])[0]
-    return results
-
-
-def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
+def _sample(groups: IntArray, most: int) -> IntArray:
     """Places of at most so many rollouts: whole groups, evenly spread, or evenly spread rollouts."""
-    if len(groups) <= most:
-        return np.arange(len(groups))
-    if (groups < 0).any():
-        return np.linspace(0, len(groups) - 1, most).round().astype(np.intp)
+    if len(groups) <= most or (groups < 0).any():
+        return evenly_spread(len(groups), most)
     size = np.bincount(groups)
     count = max(int(most // max(size.mean(), 1)), 1)
-    wanted = np.linspace(0, len(size) - 1, min(count, len(size))).round().astype(np.int64)
-    return np.flatnonzero(np.isin(groups, wanted))[:most].astype(np.intp)
+    return np.flatnonzero(np.isin(groups, evenly_spread(len(size), count)))[:most]
 
 
 STEPS: Final = 8
@@ -133,36 +112,19 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
     """Digests of up to STEPS steps, evenly spread, the given one among them, in ascending order.
 
     Of each, up to ROLLOUTS rollouts evenly spread; fewer of long ones, so that 32 MB are read at most.
+    progress: called with steps done and steps in all.
     """
     reader = StepReader(run, ReadTokens(roles=False))
-    chosen = [_rows(run, wanted) for wanted in _steps(run, step)]
-    total, done = sum(len(rows) for _, rows, _ in chosen), 0
-    results: list[Digest] = []
-    for wanted, rows, count in chosen:
-        before = done
-
-        def report(now: int, _: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + now, total)
-
-        tokens = reader.read(wanted, rows, report)
-        n = len(tokens.indices)
-        unknown = np.full(n, np.nan)
-        results.append(digest(tokens, np.full(n, -1, np.int64), unknown, count))
-        done += len(rows)
-    return tuple(results)
-
-
-def _steps(run: Run, step: int) -> list[int]:
     steps = run.steps["step"].to_numpy(np.int64)
-    places = np.linspace(0, len(steps) - 1, min(len(steps), STEPS)).round().astype(int)
-    return sorted({*steps[places].tolist(), step})
-
-
-def _rows(run: Run, step: int) -> tuple[int, pd.DataFrame, int]:
-    """The step, the rows of it that are read, and how many it has."""
-    rows = run.rows_of(step, COLUMNS)
-    usual = max(float(rows["size"].mean()), 1.0)
-    most = int(np.clip(_BYTES / STEPS / usual, 1, ROLLOUTS))
-    places = np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)
-    return step, rows.iloc[np.unique(places)], len(rows)
+    chosen = sorted({*steps[evenly_spread(len(steps), STEPS)].tolist(), step})
+    results: list[Digest] = []
+    for done, wanted in enumerate(chosen, start=1):
+        rows = run.rows_of(wanted, COLUMNS)
+        usual = max(float(rows["size"].mean()), 1.0)
+        most = int(np.clip(_BYTES / STEPS / usual, 1, ROLLOUTS))
+        tokens = reader.read(wanted, rows.iloc[evenly_spread(len(rows), most)])
+        n = len(tokens.indices)
+        results.append(digest(tokens, np.full(n, -1), np.full(n, np.nan), len(rows)))
+        if progress is not None:
+            progress(done, len(chosen))
+    return tuple(results)

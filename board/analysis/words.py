@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from board.analysis.step_records import PLACES, StepRecords
 from board.analysis.utterances import Pattern, split_reasoning, utterances
+from board.core.sampling import evenly_spread
 from board.core.texts.phrases import Changed, changed_phrases
 from board.index.segments import MESSAGES, TOKEN_ROLES
 from board.index.whole_texts import TEXTS, texts_of_role
@@ -152,20 +153,15 @@ class Watched:
 
     step: int
     env: str | None
-    rollouts: int = 0
-    hits: int = 0
-    times: int = 0
-    reward_hits: float = float("nan")
-    reward_misses: float = float("nan")
-    examples: list[int] = field(default_factory=list[int])
-    not_recorded: int = 0
-    scored_hits: int = 0
-    scored_misses: int = 0
-
-    @property
-    def share(self) -> float:
-        """Of the rollouts, those in which it is said."""
-        return self.hits / self.rollouts if self.rollouts else float("nan")
+    rollouts: int
+    hits: int
+    times: int
+    reward_hits: float
+    reward_misses: float
+    examples: list[int]
+    not_recorded: int
+    scored_hits: int
+    scored_misses: int
 
 
 def within_steps(entries: Sequence[Watched]) -> float:
@@ -184,27 +180,19 @@ def within_steps(entries: Sequence[Watched]) -> float:
 
 
 def watch(
-    run: Run,
-    pattern: Pattern,
-    by: str = "response",
-    steps: Sequence[int] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    run: Run, pattern: Pattern, by: str = "response", steps: Sequence[int] | None = None
 ) -> Iterator[Watched]:
     """One entry per step and environment, as it is read; who asks for no more stops the reading.
 
-    by: whose words, one of utterances.SPEAKERS. progress: called with rollouts done and in all.
+    by: whose words, one of utterances.SPEAKERS. steps: None is all.
     """
-    wanted = [*run.counts] if steps is None else [*steps]
-    total, done = sum(run.counts.get(step, 0) for step in wanted), 0
+    wanted = [*run.counts] if steps is None else steps
     is_slow = by not in TEXTS and has_token_roles(run)
     for several in ([step] for step in wanted) if is_slow else _step_batches(run, wanted):
         rows = _counted(run, several, [pattern], by)
+        by_step = _by_step(rows, "times 0")
         for step in several:
-            own = rows[rows["step"] == step]
-            yield from _by_env(step, own, own["times 0"].to_numpy())
-            done += len(own)
-            if progress is not None:
-                progress(done, total)
+            yield from by_step.get(step, ())
 
 
 def watch_step(
@@ -212,8 +200,7 @@ def watch_step(
 ) -> list[list[Watched]]:
     """As `watch` of one step, for each of several patterns; the step is read once."""
     rows = _counted(run, [step], patterns, by)
-    times = (rows[f"times {number}"].to_numpy() for number in range(len(patterns)))
-    return [[*_by_env(step, rows, own)] for own in times]
+    return [_by_step(rows, f"times {n}").get(step, []) for n in range(len(patterns))]
 
 
 def _step_batches(run: Run, steps: Sequence[int]) -> Iterator[list[int]]:
@@ -240,60 +227,54 @@ def _counted(run: Run, steps: Sequence[int], patterns: Sequence[Pattern], by: st
     """
     batches: list[pd.DataFrame] = []
     for spoken in spoken_texts(run, by, steps):
-        rows = spoken.rows
         not_known = np.where(spoken.is_readable, _NOT_RECORDED, _NOT_READ)
         is_known = np.asarray(spoken.texts.is_valid())
         for number, pattern in enumerate(patterns):
             times = pattern.counts_in_lists(spoken.texts)
-            rows[f"times {number}"] = np.where(is_known, times, not_known)
-        batches.append(rows)
+            spoken.rows[f"times {number}"] = np.where(is_known, times, not_known)
+        batches.append(spoken.rows)
     if not batches:
-        names = ("step", "index", "env", "reward", *(f"times {n}" for n in range(len(patterns))))
-        batches = [pd.DataFrame(columns=names)]
+        return pd.DataFrame()
     return pd.concat(batches).sort_values(["step", "index"], ignore_index=True)
 
 
-def _by_env(step: int, rows: pd.DataFrame, times: npt.NDArray[np.int64]) -> Iterator[Watched]:
-    rewards = _numbers(rows, "reward")
-    codes, names = _environments(rows)
-    indices = rows["index"].to_numpy()
-    for number, env in enumerate(names):
-        of_env = codes == number
-        own = of_env & (times >= 0)
-        hits = own & (times > 0)
-        yield Watched(
-            step,
-            env,
-            int(own.sum()),
-            int(hits.sum()),
-            int(times[own].sum()),
-            _mean(rewards[hits]),
-            _mean(rewards[own & ~hits]),
-            indices[hits][:_EXAMPLES].tolist(),
-            int((of_env & (times == _NOT_RECORDED)).sum()),
-            int(np.isfinite(rewards[hits]).sum()),
-            int(np.isfinite(rewards[own & ~hits]).sum()),
-        )
-
-
-def _numbers(rows: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
-    """[rows] a column, NaN where there is none."""
-    if name not in rows:
-        return np.full(len(rows), np.nan)
-    return rows[name].to_numpy(np.float64, na_value=np.nan)
-
-
-def _environments(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str | None]]:
-    """[rows] the number of each one's environment, and their names as they first occur; None: of none."""
-    if "env" not in rows:
-        return np.zeros(len(rows), np.int64), [None]
-    codes, names = pd.factorize(rows["env"].astype(object), use_na_sentinel=False)
-    return codes, [None if pd.isna(name) else str(name) for name in names]
-
-
-def _mean(values: npt.NDArray[np.float64]) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def _by_step(rows: pd.DataFrame, name: str) -> dict[int, list[Watched]]:
+    """Of each step, its environments in the order of their rollouts. name: of the column of times."""
+    if rows.empty:
+        return {}
+    times, reward = rows[name], rows["reward"].astype(float)
+    is_scored = np.isfinite(reward)
+    table = pd.DataFrame(
+        {
+            "step": rows["step"],
+            "env": rows["env"].astype(object),
+            "rollouts": times >= 0,
+            "hits": times > 0,
+            "times": times.clip(lower=0),
+            "reward_hits": reward.where(is_scored & (times > 0)),
+            "reward_misses": reward.where(is_scored & (times == 0)),
+            "examples": rows["index"].where(times > 0),
+            "not_recorded": times == _NOT_RECORDED,
+        }
+    )
+    entries = table.groupby(["step", "env"], sort=False, dropna=False).agg(
+        rollouts=("rollouts", "sum"),
+        hits=("hits", "sum"),
+        times=("times", "sum"),
+        reward_hits=("reward_hits", "mean"),
+        reward_misses=("reward_misses", "mean"),
+        examples=("examples", lambda own: own.dropna()[:_EXAMPLES].astype(int).tolist()),
+        not_recorded=("not_recorded", "sum"),
+        scored_hits=("reward_hits", "count"),
+        scored_misses=("reward_misses", "count"),
+    )
+    results: dict[int, list[Watched]] = {}
+    for entry in entries.reset_index().to_dict("records"):
+        values: dict[str, Any] = {str(name): value for name, value in entry.items()}
+        values["env"] = None if pd.isna(values["env"]) else values["env"]
+        own = Watched(**values)
+        results.setdefault(own.step, []).append(own)
+    return results
 
 
 _STEPS: Final = 12
@@ -319,30 +300,17 @@ def trending_phrases(run: Run, by: str = "response", budget: int = _BYTES) -> Tr
     by: whose words, one of utterances.SPEAKERS. budget: bytes that the sampled rollouts have in the log,
     about; at least two rollouts of a step are sampled.
     """
-    table = run.chosen(("step", "index", "size"))
-    of = table["step"].to_numpy()
-    steps = _evenly(np.unique(of), _STEPS).tolist()
-    rows = [_rows(table, of, step) for step in steps]
-    sizes = [float(part["size"].mean()) for part in rows if len(part)]
-    each = int(np.clip(budget // max(sum(sizes), 1.0), 2, _ROLLOUTS))
-    chosen = pd.concat([part.iloc[_evenly(np.arange(len(part)), each)] for part in rows])
+    steps = [*run.counts]
+    steps = [steps[place] for place in evenly_spread(len(steps), _STEPS)]
+    rows = [run.rows_of(step, ("size",)) for step in steps]
+    usual = sum(float(own["size"].mean()) for own in rows)
+    each = int(np.clip(budget // max(usual, 1.0), 2, _ROLLOUTS))
+    sampled = pd.concat([own.iloc[evenly_spread(len(own), each)] for own in rows])
     texts: dict[int, list[str]] = {step: [] for step in steps}
-    places = (chosen[name].astype(int).tolist() for name in ("step", "index"))
+    places = (sampled[name].astype(int).tolist() for name in ("step", "index"))
     for spoken in spoken_texts(run, by, *places):
         for step, own in zip(spoken.rows["step"].tolist(), spoken.texts.to_pylist(), strict=True):
             if own is not None:
                 texts[step].append("\n".join(own))
     phrases = changed_phrases([*texts.values()])
     return TrendingPhrases(tuple(phrases), tuple(steps), sum(map(len, texts.values())))
-
-
-def _rows(table: pd.DataFrame, of: np.ndarray, step: int) -> pd.DataFrame:
-    first, end = np.searchsorted(of, (step, step + 1)).tolist()
-    return table.iloc[first:end]
-
-
-def _evenly(values: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of them, evenly spread, the first and the last among them."""
-    if len(values) <= most:
-        return values
-    return values[np.unique(np.linspace(0, len(values) - 1, most).round().astype(np.int64))]

@@ -200,7 +200,7 @@ def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTa
 
     def work(report: Report) -> Spike | None:
         metric, _ = TOKEN_SOURCES[column]
-        tokens = read_step(run, step, ReadTokens.of_metric(metric), None, known, report)
+        tokens = read_step(run, step, ReadTokens.of_metric(metric), known, report)
         if metric not in tokens.metric_names:
             return None
         parts = contributions_to(tokens, column)

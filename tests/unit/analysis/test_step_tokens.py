@@ -51,12 +51,6 @@ def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run: Run) -> None:
     assert tokens.in_loss.tolist() == [True] * 6 + [False] * 2 + tokens.in_loss.tolist()[8:]
 
 
-def test_chosen_rollouts_are_read_and_the_others_counted(run: Run) -> None:
-    tokens = read_step(run, 20, indices=[5, 2])
-    assert tokens.indices.tolist() == [2, 5]
-    assert tokens.left_out == 6
-
-
 def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run: Run) -> None:
     seen: list[tuple[int, int]] = []
     read_step(run, 20, progress=lambda done, total: seen.append((done, total)))
