@@ -40,15 +40,9 @@ def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> N
     assert view.locator("script, img, iframe, a, .flow b:not(.mark)").count() == 0
     assert page.evaluate("window.hacked") is None
     assert [url for url in fetched if "x.png" in url or url.endswith("/x")] == []
-
-
-def test_invisible_characters_are_visible(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "hostile")
-    shown = view.locator(".flow .token")
-    for token, text in (("\u202eabc", "⟨202E⟩abc"), ("\u200b", "⟨200B⟩"), ("\x07", "⟨0007⟩")):
-        expect(shown.nth(HOSTILE.index(token))).to_have_text(text)
     for token, mark in (("", "void"), ("\n", "newline"), ("\ttab", "tab")):
-        expect(shown.nth(HOSTILE.index(token)).locator(f".mark.{mark}")).to_have_count(1)
+        place = HOSTILE.index(token)
+        expect(view.locator(".flow .token").nth(place).locator(f".mark.{mark}")).to_have_count(1)
 
 
 def test_a_click_pins_the_token_and_tells_python(page: Page, serve: Serve) -> None:
@@ -78,16 +72,15 @@ def test_missing_values_outside_tokens_and_nan_look_different(page: Page, serve:
     expect(shown.nth(3)).to_have_class(re.compile(r"\bnan\b"))
     expect(shown.nth(1)).to_have_class(re.compile(r"\boutside\b"))
     expect(shown.nth(6)).not_to_have_class(re.compile(r"\b(absent|nan|outside)\b"))
-
-
-def test_a_metric_without_any_value_says_so(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "hostile", metric="values")
+    view.locator("select.metric").select_option(label="Value")
     expect(view.locator(".range")).to_have_text("not recorded for this rollout")
     expect(view.locator(".peak-count")).to_have_text("no peaks")
     expect(view.locator(".histogram")).to_be_hidden()
 
 
-def test_hover_tells_every_metric_with_its_percentile(page: Page, serve: Serve) -> None:
+def test_hover_tells_every_metric_with_its_percentile_and_none_of_the_prompt(
+    page: Page, serve: Serve
+) -> None:
     view = open_case(page, serve, "hostile")
     view.locator(".flow .token").nth(PEAK).hover()
     tip = view.locator(".tip")
@@ -96,6 +89,15 @@ def test_hover_tells_every_metric_with_its_percentile(page: Page, serve: Serve) 
     expect(tip.locator(".rank")).to_have_text([re.compile("[0-9]+")] * 2)
     view.locator(".flow .token").nth(PEAK).click()
     expect(view.locator(".panel .metric .value")).to_have_text(["2.5", "0.76", "not recorded"])
+    page.keyboard.press("Escape")
+    view.locator(".given-turn .chevron-button").first.click()
+    of_prompt = view.locator(".flow .given").nth(2)
+    of_prompt.hover()
+    expect(tip.locator(".index")).to_have_text("prompt #2")
+    expect(tip.locator(".note")).to_have_text("id 102")
+    expect(tip.locator(".value")).to_have_count(0)
+    of_prompt.click()
+    expect(view.locator(".pinned-index")).to_have_count(0)
 
 
 def test_keys_jump_to_peaks_move_find_and_clear(page: Page, serve: Serve) -> None:
@@ -127,20 +129,13 @@ def test_an_open_card_follows_n_and_p(page: Page, serve: Serve) -> None:
     expect(view.locator(".tip")).to_be_hidden()
 
 
-def test_find_sees_across_token_borders(page: Page, serve: Serve) -> None:
+def test_find_sees_across_token_borders_and_opens_the_prompt_that_holds_the_match(
+    page: Page, serve: Serve
+) -> None:
     view = open_case(page, serve, "hostile")
+    prompts, hits = view.locator(".prompt"), view.locator(".flow .hit")
     view.locator("input.find").fill("<SCRIPT>window")
-    expect(view.locator(".flow .hit")).to_have_text(["<script>", "window.hacked=1"])
-    page.keyboard.press("Shift+Enter")
-    expect(view.locator(".flow .hit.current")).to_have_count(2)
-    page.keyboard.press("Escape")
-    expect(view.locator(".flow .hit")).to_have_count(0)
-
-
-def test_find_opens_the_prompt_that_holds_the_match(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "hostile")
-    prompts = view.locator(".prompt")
-    view.locator("input.find").fill("<SCRIPT>window")
+    expect(hits).to_have_text(["<script>", "window.hacked=1"])
     for key, place, prompt in (
         ("Enter", "1", 0),
         ("Shift+Enter", "241", 0),
@@ -152,6 +147,8 @@ def test_find_opens_the_prompt_that_holds_the_match(page: Page, serve: Serve) ->
         expect(prompts.nth(prompt)).to_be_visible()
     marked = page.evaluate("[...CSS.highlights.get('reader-hit-now')].map(String)")
     assert marked == ["<script>window"]
+    page.keyboard.press("Escape")
+    expect(hits).to_have_count(0)
 
 
 def test_a_link_opens_on_its_metric_and_token(page: Page, serve: Serve) -> None:
@@ -212,16 +209,3 @@ def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page: Page, serve:
     assert flow.evaluate("e => e.scrollWidth <= e.clientWidth")
     view.locator(".flow .token").nth(2).hover()
     expect(view.locator(".tip .value")).to_have_text("-1e-5")
-
-
-def test_a_token_of_the_prompt_says_that_nothing_is_measured_about_it(
-    page: Page, serve: Serve
-) -> None:
-    view = open_case(page, serve, "hostile")
-    view.locator(".given-turn .chevron-button").first.click()
-    view.locator(".flow .given").nth(2).hover()
-    expect(view.locator(".tip .index")).to_have_text("prompt #2")
-    expect(view.locator(".tip .note")).to_have_text("id 102")
-    expect(view.locator(".tip .value")).to_have_count(0)
-    view.locator(".flow .given").nth(2).click()
-    expect(view.locator(".pinned-index")).to_have_count(0)

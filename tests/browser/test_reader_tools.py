@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from board_steps import drag_over
 from playwright.sync_api import Page, expect
 from reader_cases import TRAP, masked
 from reader_steps import Serve, expect_chosen, expect_report, open_case
@@ -53,7 +54,11 @@ def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(
 def test_masks_strip_and_zoom_are_told_and_can_be_asked_for(page: Page, serve: Serve) -> None:
     view = open_case(page, serve, "masks")
     view.get_by_role("button", name="Masks").click()
+    # The ratio clip starts at the run's own range.
     expect_report(page, "masks=(('ratio_clip', (0.1, 0.3)), ('is_masked', ()))")
+    expect(view.get_by_label("Ratio clip (PPO, GRPO), ε low").last).to_have_value("0.1")
+    expected = count_of("ratio_clip", {"ε low": 0.1, "ε high": 0.3})
+    expect(view.locator(".flow .mask-a")).to_have_count(expected)
     slot = view.locator(".slot").first
     slot.locator("select").select_option("tis")
     slot.get_by_label("C").last.fill("3")
@@ -67,14 +72,6 @@ def test_masks_strip_and_zoom_are_told_and_can_be_asked_for(page: Page, serve: S
     expect(view.locator(".readout")).to_contain_text("#50 ")
     view.get_by_role("button", name="whole response").click()
     expect_report(page, "zoom=None")
-
-
-def test_the_run_s_own_clip_range_is_where_the_ratio_clip_starts(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "masks")
-    view.get_by_role("button", name="Masks").click()
-    expect(view.get_by_label("Ratio clip (PPO, GRPO), ε low").last).to_have_value("0.1")
-    expected = count_of("ratio_clip", {"ε low": 0.1, "ε high": 0.3})
-    expect(view.locator(".flow .mask-a")).to_have_count(expected)
 
 
 def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page: Page, serve: Serve) -> None:
@@ -117,7 +114,9 @@ def test_closing_the_masks_gives_the_metric_s_colours_back(page: Page, serve: Se
     expect(token).to_have_class(before)
 
 
-def test_strip_and_text_point_at_each_other(page: Page, serve: Serve) -> None:
+def test_strip_and_text_point_at_each_other_and_a_second_metric_joins(
+    page: Page, serve: Serve
+) -> None:
     view = open_case(page, serve, "2000")
     strip = view.locator("canvas.strip")
     width = strip.evaluate("e => e.clientWidth")
@@ -128,6 +127,8 @@ def test_strip_and_text_point_at_each_other(page: Page, serve: Serve) -> None:
     expect(view.locator(".readout")).to_contain_text(re.compile(r"#1,(49|50)\d"))
     strip.hover(position={"x": 5, "y": 30})
     expect(view.locator(".readout")).to_contain_text(re.compile(r"#(\d|1\d) "))
+    view.locator("select.second").select_option(label="Entropy, policy")
+    expect(view.locator(".readout")).to_contain_text("Entropy, policy")
 
 
 def test_dragging_over_the_strip_zooms_and_a_double_click_shows_all(
@@ -135,25 +136,13 @@ def test_dragging_over_the_strip_zooms_and_a_double_click_shows_all(
 ) -> None:
     view = open_case(page, serve, "2000")
     strip = view.locator("canvas.strip")
-    strip.scroll_into_view_if_needed()
-    box: Any = strip.bounding_box()
-    middle = box["y"] + 20
-    page.mouse.move(box["x"] + box["width"] * 0.5, middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
-    page.mouse.up()
+    drag_over(page, strip, 0.5, 0.6)
     whole = view.get_by_role("button", name="whole response")
     expect(whole).to_be_visible()
     strip.hover(position={"x": 2, "y": 30})
     expect(view.locator(".readout")).to_contain_text(re.compile(r"#1,00\d"))
     strip.dblclick(position={"x": 2, "y": 30})
     expect(whole).to_be_hidden()
-
-
-def test_a_second_metric_joins_the_strip_and_the_readout(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "2000", pinned=3)
-    view.locator("select.second").select_option(label="Entropy, policy")
-    expect(view.locator(".readout")).to_contain_text("Entropy, policy")
 
 
 def test_the_heat_map_has_a_row_per_metric_and_its_name_picks_it(page: Page, serve: Serve) -> None:
@@ -200,10 +189,7 @@ def test_values_without_a_token_stand_apart_and_marked(page: Page, serve: Serve)
     view.locator(".flow .token").nth(3).hover()
     expect(view.locator(".tip .value").first).to_have_text("3")
     expect(view.locator(".tip .note")).to_have_text("a value without a token")
-
-
-def test_a_metric_of_nothing_but_nan_says_so(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "surplus", metric="nothing")
+    view.locator("select.metric").select_option("1")  # nothing but NaN
     expect(view.locator(".range")).to_have_text("no finite value in this rollout")
 
 

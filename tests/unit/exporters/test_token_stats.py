@@ -30,13 +30,16 @@ def close(found: Any, wanted: Any, atol: float = 1e-5) -> None:
     torch.testing.assert_close(found.double(), wanted, atol=atol, rtol=0, equal_nan=True)
 
 
+def assert_exact(stats: TokenStats, logits: Any, ids: Any, temperature: Any = 1.0) -> None:
+    logprobs, entropy = exact(logits, ids, temperature)
+    close(stats.logprobs, logprobs)
+    close(stats.entropy, entropy)
+
+
 @pytest.mark.parametrize("rows", [1, 4, 11, 64])
 def test_logprobs_and_entropy_equal_float64_whatever_the_chunk(rows: int) -> None:
     logits, ids = some()
-    stats = token_stats(logits, ids, rows=rows)
-    logprobs, entropy = exact(logits, ids)
-    close(stats.logprobs, logprobs)
-    close(stats.entropy, entropy)
+    assert_exact(token_stats(logits, ids, rows=rows), logits, ids)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -44,31 +47,23 @@ def test_half_precision_logits_lose_nothing_more(dtype: Any) -> None:
     logits, ids = some(dtype=dtype)
     stats = token_stats(logits, ids, rows=5)
     assert stats.logprobs.dtype == torch.float32
-    logprobs, entropy = exact(logits, ids)
-    close(stats.logprobs, logprobs)
-    close(stats.entropy, entropy)
+    assert_exact(stats, logits, ids)
 
 
-def test_logits_are_left_as_they_were() -> None:
+def test_logits_are_left_as_they_were_and_no_gradient_flows() -> None:
     logits, ids = some()
     before = logits.clone()
-    token_stats(logits, ids, temperature=0.7, topk=3)
+    stats = token_stats(logits.requires_grad_(), ids, temperature=0.7, topk=3)
     assert torch.equal(logits, before)
-
-
-def test_no_gradient_flows() -> None:
-    logits, ids = some()
-    assert not token_stats(logits.requires_grad_(), ids).logprobs.requires_grad
+    assert not stats.logprobs.requires_grad
 
 
 def test_filtered_logits_have_probability_zero() -> None:
     logits, ids = some()
     logits[logits < 2] = -torch.inf
     stats = token_stats(logits, ids, rows=4)
-    logprobs, entropy = exact(logits, ids)
-    assert logprobs.isinf().any()
-    close(stats.logprobs, logprobs)
-    close(stats.entropy, entropy)
+    assert stats.logprobs.isinf().any()
+    assert_exact(stats, logits, ids)
 
 
 def test_a_row_without_any_logit_is_not_a_number() -> None:
@@ -88,16 +83,12 @@ def test_an_id_outside_the_vocabulary_has_no_logprob_but_an_entropy() -> None:
     close(stats.entropy, exact(logits, ids.clamp(0, V - 1))[1])
 
 
-def test_temperature_divides_the_logits() -> None:
+def test_temperature_divides_the_logits_and_may_differ_by_token() -> None:
     logits, ids = some()
-    close(token_stats(logits, ids, temperature=0.6).logprobs, exact(logits, ids, 0.6)[0])
-
-
-def test_temperature_may_differ_by_token() -> None:
-    logits, ids = some()
+    assert_exact(token_stats(logits, ids, temperature=0.6), logits, ids, 0.6)
     temperature = torch.linspace(0.5, 1.5, ids.numel()).reshape(ids.shape)
     stats = token_stats(logits, ids, temperature=temperature, rows=4)
-    close(stats.logprobs, exact(logits, ids, temperature[..., None].double())[0])
+    assert_exact(stats, logits, ids, temperature[..., None].double())
 
 
 def test_topk_is_the_head_of_the_sorted_distribution() -> None:
@@ -124,9 +115,8 @@ def test_a_single_sequence_needs_no_batch() -> None:
 
 
 def test_a_slice_of_a_forward_pass_is_taken_as_it_is() -> None:
-    logits, ids = some()
-    stats = token_stats(logits[:, :-1], ids[:, 1:])
-    close(stats.logprobs, exact(logits[:, :-1], ids[:, 1:])[0])
+    logits, ids = (some()[0][:, :-1], some()[1][:, 1:])
+    assert_exact(token_stats(logits, ids), logits, ids)
 
 
 def test_no_tokens_give_no_numbers() -> None:
@@ -208,7 +198,5 @@ def test_a_split_vocabulary_gives_every_rank_the_unsplit_result(
     whole = token_stats(logits, ids, temperature=0.8, topk=3)
     # Equal logits have no order, so that the ids are compared by what they point at.
     assert torch.equal(logits.gather(-1, found.topk_ids), logits.gather(-1, whole.topk_ids))
-    for name in ("logprobs", "entropy", "topk_logprobs"):
-        torch.testing.assert_close(
-            getattr(found, name), getattr(whole, name), atol=1e-5, rtol=0, equal_nan=True
-        )
+    for field in ("logprobs", "entropy", "topk_logprobs"):
+        close(getattr(found, field), getattr(whole, field).double())

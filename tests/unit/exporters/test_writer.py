@@ -205,26 +205,30 @@ def test_an_argument_that_cannot_work_is_an_error_that_names_it(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("variable", ["RANK", "WORLD_SIZE"])
-def test_a_launcher_s_number_that_is_none_is_an_error_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    monkeypatch.setenv(variable, "first")
-    with pytest.raises(ValueError, match=variable):
-        RolloutExporter(tmp_path)
-
-
-def test_what_is_no_tokenizer_is_an_error_that_says_what_to_pass(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"tokenizer: object has no __len__"):
-        RolloutExporter(tmp_path, tokenizer=object())
-
-
-def test_compression_without_its_package_is_an_error_that_says_what_to_install(
+def test_rank_and_world_size_come_from_the_launcher_and_must_be_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with RolloutExporter(tmp_path, attempt="a") as exporter:
+        assert (exporter.rank, exporter.world_size) == (1, 2)
+    for variable in ("WORLD_SIZE", "RANK"):
+        monkeypatch.setenv(variable, "first")
+        with pytest.raises(ValueError, match=variable):
+            RolloutExporter(tmp_path, attempt="a")
+
+
+def test_an_argument_whose_value_lacks_something_is_an_error_that_says_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match=r"tokenizer: object has no __len__"):
+        RolloutExporter(tmp_path, tokenizer=object())
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"rollout-board\[zstd\]"):
         RolloutExporter(tmp_path, compress="zstd")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError):
+        RolloutExporter(tmp_path / "file")
 
 
 WRONG_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -285,7 +289,7 @@ def test_a_metric_that_cannot_be_written_does_not_cost_the_end_of_the_step(
     assert exporter.counts["refused:many"] == exporter.counts["refused:metrics"] == 1
 
 
-def test_nothing_that_is_asked_with_a_strange_step_raises(exporter: RolloutExporter) -> None:
+def test_no_call_with_a_strange_step_raises(exporter: RolloutExporter) -> None:
     for step in (None, "one", object(), float("inf")):
         assert not exporter.wants(step)  # type: ignore[arg-type]  # what a careless caller may do
         exporter.log(step, **rows())  # type: ignore[arg-type]
@@ -353,12 +357,6 @@ def test_with_fsync_the_disk_has_a_step_when_its_end_is_written(
         assert len(synced) == 1
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileExistsError):
-        RolloutExporter(tmp_path / "file")
-
-
 def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
@@ -372,16 +370,6 @@ def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch: pytest.M
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
     assert default_attempt(2, "now") == "job.2"
-
-
-def test_rank_and_world_size_come_from_the_launcher(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with RolloutExporter(tmp_path, attempt="a") as exporter:
-        pass
-    assert (exporter.rank, exporter.world_size) == (1, 2)
 
 
 def test_a_full_queue_drops_and_counts_when_told_not_to_wait(
