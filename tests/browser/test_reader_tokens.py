@@ -72,7 +72,10 @@ def test_missing_values_outside_tokens_and_nan_look_different(page: Page, serve:
     expect(shown.nth(3)).to_have_class(re.compile(r"\bnan\b"))
     expect(shown.nth(1)).to_have_class(re.compile(r"\boutside\b"))
     expect(shown.nth(6)).not_to_have_class(re.compile(r"\b(absent|nan|outside)\b"))
-    view.locator("select.metric").select_option(label="Value")
+
+
+def test_a_metric_without_any_value_says_so(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile", metric="values")
     expect(view.locator(".range")).to_have_text("not recorded for this rollout")
     expect(view.locator(".peak-count")).to_have_text("no peaks")
     expect(view.locator(".histogram")).to_be_hidden()
