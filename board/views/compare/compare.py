@@ -192,7 +192,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
             row[f"{name} − {names[0]}"] = gap
         rows.append(row)
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
-    # Those of another run may be much earlier ones.
+    # The last steps of one run may be much earlier than those of another.
     last_steps = [
         (name, run.steps["step"].tolist()[-_LAST:]) for name, run in zip(names, runs, strict=True)
     ]
