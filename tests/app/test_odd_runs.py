@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shown import OpenApp, buttons, cards, readers, texts
 from written_logs import write_lines
+
+from board.analysis import mismatch
+from board.analysis.mismatch import StepMismatch
+from board.errors import UnreadableError
+from board.views.shared import cache
 
 LONE = {
     "step": 1,
@@ -109,3 +116,17 @@ def test_groups_without_advantages_are_not_offered_by_advantage(open_rows: OpenA
     rows = [{"step": 1, "response": "a", "reward": n, "group_id": "g"} for n in range(2)]
     app = open_rows("step", *rows, part="groups", fill="advantage")
     assert buttons(app, "Coloured by").options == ["reward"]
+
+
+def test_a_reading_of_all_steps_that_fails_at_once_says_why(
+    open_rows: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Iterator[StepMismatch]:
+        raise UnreadableError("the file is gone")
+        yield
+
+    monkeypatch.setattr(mismatch, "mismatch_by_step", broken)
+    app = open_rows("mismatch", LONE | {"sampling_logprobs": [-0.4, -1.4]})
+    app.button(key="scan_start").click().run()
+    cache.mismatch_scan(app.session_state["_run"]).wait(10)
+    assert [error.value for error in app.run().error] == ["the file is gone"]

@@ -48,6 +48,8 @@ def over_steps(run: Run) -> None:
 
 
 def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
+    if scan.error is not None:
+        st.error(plain(scan.error, 300))
     bounds = bounds_of(run)
     values = [
         StepValue(
@@ -87,8 +89,6 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
     ]
     _draw(cards, "over")
     _show_lags(scan.partial or [])
-    if scan.error is not None:
-        st.error(plain(scan.error, 300))
 
 
 def _show_index_curves(run: Run) -> None:
