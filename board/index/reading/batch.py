@@ -86,17 +86,27 @@ def index_batch(job: Job, batch: Sequence[Shard], min_rows: int = MIN_SEGMENT_RO
 
     min_rows: fewer rows than these come back with the result instead of in a segment.
     """
-    pending = _Pending(job.storage)
     files: list[FileRead] = []
+    written: list[Segment] = []
+    tables: list[pa.Table] = []
+    rows = size = 0
     for shard in batch:
         file = FileRead(shard, shard.start)
-        for part in _parts(file, job):
-            # An error of the index's own disk is not the log's.
-            pending.add(part.table, shard.file_id)
-            _take(file, part)
         files.append(file)
-    leftover = pending.leftover(min_rows)
-    return BatchResult(tuple(pending.written), tuple(files), leftover)
+        for part in _parts(file, job):
+            _take(file, part)
+            if part.table.num_rows:
+                tables.append(with_file(part.table, shard.file_id))
+                rows, size = rows + part.table.num_rows, size + part.table.nbytes
+            if rows >= PART_ROWS or size >= PART_BYTES:
+                # An error of the index's own disk is not the log's.
+                written.append(put_rows(job.storage, segments.joined(tables)))
+                tables, rows, size = [], 0, 0
+    leftover = segments.joined(tables) if tables else None
+    if leftover is not None and (rows >= min_rows or size >= MIN_SEGMENT_BYTES):
+        written.append(put_rows(job.storage, leftover))
+        leftover = None
+    return BatchResult(tuple(written), tuple(files), leftover)
 
 
 def _parts(file: FileRead, job: Job) -> Iterator[ShardIndex]:
@@ -106,35 +116,6 @@ def _parts(file: FileRead, job: Job) -> Iterator[ShardIndex]:
     except OSError as error:
         file.failed = error.strerror or str(error)
         file.is_damaged = isinstance(error, DamagedError)
-
-
-class _Pending:
-    """Rows that wait until there are enough for a segment."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._tables: list[pa.Table] = []
-        self._rows = self._bytes = 0
-        self.written: list[Segment] = []
-
-    def add(self, table: pa.Table, file_id: int) -> None:
-        if table.num_rows == 0:
-            return
-        self._tables.append(with_file(table, file_id))
-        self._rows += table.num_rows
-        self._bytes += table.nbytes
-        if self._rows >= PART_ROWS or self._bytes >= PART_BYTES:
-            self._write()
-
-    def _write(self) -> None:
-        self.written.append(put_rows(self._storage, segments.joined(self._tables)))
-        self._tables, self._rows, self._bytes = [], 0, 0
-
-    def leftover(self, min_rows: int) -> pa.Table | None:
-        """The rows that are too few for a segment of their own; None where none are left."""
-        if self._rows >= min_rows or self._bytes >= MIN_SEGMENT_BYTES:
-            self._write()
-        return segments.joined(self._tables) if self._rows else None
 
 
 def with_file(table: pa.Table, file_id: int) -> pa.Table:
@@ -181,35 +162,21 @@ def _take(file: FileRead, part: ShardIndex) -> None:
     problems.extend(part.problems)
     file.problems = problems.as_tuple()
     for event in part.events:
-        _take_event(file, event)
-    if part.tail is not None:
-        _take_tail(file, part.tail)
-
-
-def _take_tail(file: FileRead, tail: ShardIndex) -> None:
-    file.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
-    if tail.table.num_rows:
-        file.tail_rows = with_file(tail.table, file.shard.file_id)
-
-
-def _take_event(file: FileRead, event: Event) -> None:
-    if event.kind == "header" and file.header is None:
-        file.header = short_header(event.data)
-    for step in _ended_by((event,)):
+        if event.kind == "header" and file.header is None:
+            file.header = short_header(event.data)
+    for step in _ended_by(part.events):
         file.ended.add(step, 1, 0)
+    if (tail := part.tail) is not None:
+        file.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
+        if tail.table.num_rows:
+            file.tail_rows = with_file(tail.table, file.shard.file_id)
 
 
 def _ended_by(events: Sequence[Event]) -> tuple[int, ...]:
+    """The steps that writers say are written."""
     steps = (event.data.get("step") for event in events if event.kind == "step_end")
-    return tuple(_whole_steps(steps))
-
-
-def _whole_steps(values: Iterator[object]) -> Iterator[int]:
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        if abs(value) < 2**63 and value == int(value):  # NaN fails the first, 2.5 the second
-            yield int(value)
+    numbers = (s for s in steps if isinstance(s, int | float) and not isinstance(s, bool))
+    return tuple(int(n) for n in numbers if abs(n) < 2**63 and n == int(n))
 
 
 def _merged(tallies: dict[int, StepCounts], rank: int, later: StepCounts) -> None:
@@ -229,19 +196,15 @@ def tallies_of(table: pa.Table) -> dict[int, StepCounts]:
         return {}
     steps = table.column("step").to_numpy()
     lines = table.column("line").to_numpy()
-    if "rank" not in table.column_names:
-        alone = StepCounts()
-        alone.add_rows(steps, lines)
-        return {NO_RANK: alone}
-    ranks = table.column("rank").fill_null(pa.scalar(NO_RANK)).to_numpy().copy()
+    ranks = np.full(len(steps), NO_RANK)
+    if "rank" in table.column_names:
+        ranks = table.column("rank").fill_null(pa.scalar(NO_RANK)).to_numpy()
+    several = np.unique(ranks).tolist()
+    is_known = len(several) <= MOST_RANKS
+    if not is_known:
+        ranks, several = np.full(len(steps), NO_RANK), [NO_RANK]
     tallies: dict[int, StepCounts] = {}
-    if len(np.unique(ranks)) > MOST_RANKS:
-        ranks[:] = NO_RANK
-        tallies[NO_RANK] = StepCounts()
-        tallies[NO_RANK].give_up_order()
-    for rank in np.unique(ranks).tolist():
-        counts = tallies.get(rank, StepCounts())
-        own = ranks == rank
-        counts.add_rows(steps[own], lines[own])
-        tallies[rank] = counts
+    for rank in several:
+        tallies[rank] = StepCounts(ordered=is_known)
+        tallies[rank].add_rows(steps[ranks == rank], lines[ranks == rank])
     return tallies

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -58,8 +57,7 @@ class LineScan:
         self._parser = _parser_of(shard.path)
         self._number = shard.first_line - 1
         self._consumed = shard.start
-        self._last_lines: deque[bytes] = deque()
-        self._last_bytes = 0
+        self._last_bytes = b""
         self._tail: ShardIndex | None = None
         self._part = PartBuilder(shard.display_path)
 
@@ -103,7 +101,7 @@ class LineScan:
             problems=built.problems,
             consumed=self._consumed,
             lines=self._number - self._shard.first_line + 1,
-            last_bytes=b"".join(self._last_lines)[-END_BYTES:],
+            last_bytes=self._last_bytes,
             tail=self._tail,
         )
 
@@ -180,12 +178,9 @@ class LineScan:
         return time.time() - self._shard.path.stat().st_mtime >= AT_REST_SECONDS
 
     def _remember(self, line: Line) -> None:
-        """Keeps the last bytes that were read, by which the file is known again when it grows."""
+        """Stores the last bytes that were read, by which the file is known again when it grows."""
         text = (line.text or b"")[-END_BYTES:]
-        self._last_lines.append(text + b"\n")
-        self._last_bytes += len(text) + 1
-        while self._last_bytes - len(self._last_lines[0]) >= END_BYTES:
-            self._last_bytes -= len(self._last_lines.popleft())
+        self._last_bytes = (self._last_bytes + text + b"\n")[-END_BYTES:]
 
 
 def _parsed_whole(line: Line) -> tuple[Mapping[str, Any] | None, bool]:

@@ -1,9 +1,9 @@
-"""Reads batches on a Ray cluster: core tasks that call the very same `index_batch` as this machine would.
+"""Reads batches on a Ray cluster: tasks that call the same `index_batch` as this machine would.
 
-The workers write the segments, so the run and its index must lie on a file system that all of them have
-at the same path. What a worker sends back is small: names of segments, counts, problems. This process
-alone writes the manifest. A task whose worker died is begun again by Ray; what the dead one had written
-is in no manifest and is tidied away like any other leftover.
+Workers write the segments, so the run and its index must lie on a file system that all of them have at
+the same path. They send back names of segments, counts and problems; this process alone writes the
+manifest. Ray restarts a task whose worker died; what the dead one had written is in no manifest and is
+tidied away.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from board.errors import ClusterError
-from board.formats.io.locations import open_descriptor
+from board.formats.io.locations import open_binary
 from board.index.manifest import BrokenIndexError, Manifest
-from board.index.reading.batch import BatchResult, FileRead, Job, index_batch
+from board.index.reading.batch import BatchResult, Job, index_batch
 from board.index.reading.shard import Shard
 from board.index.reading.workers import ChooseEngine, Engine, PendingBatch
 from board.index.storage import FolderStorage
@@ -37,8 +36,6 @@ _REACH_SECONDS: Final = 5.0
 _SEEN_SECONDS: Final = 10.0
 """Network file systems show another machine's writes with a delay of this order."""
 _LOOK_SECONDS: Final = 0.2
-_CONNECTIONS: Final = "RAY_NUM_REDIS_GET_RETRIES"
-_USAGE: Final = "RAY_USAGE_STATS_ENABLED"
 
 
 @contextmanager
@@ -50,9 +47,15 @@ def connected(address: str | None = None) -> Generator[ChooseEngine]:
     when ray is not installed or the cluster does not answer within a minute.
     """
     # Read when ray is imported. Left to itself it tries to connect for a quarter of an hour.
-    os.environ.setdefault(_CONNECTIONS, "1")
-    os.environ.setdefault(_USAGE, "0")  # a cluster begun here sends no usage report
-    ray = _ray()
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster begun here reports no usage
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError as error:
+        raise ClusterError(
+            'ray is not installed here; the command and every worker need it: pip install "'
+            'rollout-board[board,ray]" (on a cluster, the version of ray that runs there)'
+        ) from error
     address = address or os.environ.get("RAY_ADDRESS")
     if address is not None:
         _check_port(address)
@@ -64,16 +67,6 @@ def connected(address: str | None = None) -> Generator[ChooseEngine]:
     finally:
         if ours:
             ray.shutdown()
-
-
-def _ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ImportError as error:
-        raise ClusterError(
-            'ray is not installed here; the command and every worker need it: pip install "'
-            'rollout-board[board,ray]" (on a cluster, the version of ray that runs there)'
-        ) from error
 
 
 def _begin(ray: Any, address: str | None) -> None:
@@ -135,7 +128,8 @@ class _Tasks:
         try:
             result: BatchResult = self._ray.get(reference)
         except OSError as error:  # Ray raises a task's error as one of the same class
-            raise ClusterError(f"a worker could not do its part: {_last_line(error)}") from error
+            reason = str(error).strip().splitlines()[-1]  # after the worker's traceback
+            raise ClusterError(f"a worker could not do its part: {reason}") from error
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
             first = batch[0]
             raise ClusterError(
@@ -156,25 +150,20 @@ class _Tasks:
                     "all machines need the run at the same path, on a file system they share"
                 )
         written = Manifest("", segments=result.segments)
-        if not _comes_true(lambda: _is_whole(self._storage, written)):
+
+        def is_whole() -> bool:
+            try:
+                self._storage.check(written)
+            except BrokenIndexError:
+                return False
+            return True
+
+        if not _comes_true(is_whole):
             raise ClusterError(
                 f"files that a worker wrote into {self._storage.folder} are not visible here: "
                 "the index must lie on a file system that all machines share "
                 "(ROLLOUT_BOARD_CACHE names another place)"
             )
-
-
-def _last_line(error: OSError) -> str:
-    """The last line of the message: Ray puts the worker's traceback before it."""
-    return str(error).strip().splitlines()[-1]
-
-
-def _is_whole(storage: FolderStorage, written: Manifest) -> bool:
-    try:
-        storage.check(written)
-    except BrokenIndexError:
-        return False
-    return True
 
 
 def _comes_true(holds: Callable[[], bool]) -> bool:
@@ -196,7 +185,10 @@ def _read(job: Job, batch: Sequence[Shard]) -> BatchResult:
     for shard in batch:
         _comes_true(partial(_is_seen, shard))
     result = index_batch(job, batch, min_rows=1)  # what is sent back is small
-    return replace(result, files=tuple(_with_host(result.files)))
+    for file in result.files:
+        if file.failed is not None:
+            file.failed = f"{file.failed} on {socket.gethostname()}"
+    return result
 
 
 def _is_seen(shard: Shard) -> bool:
@@ -206,18 +198,7 @@ def _is_seen(shard: Shard) -> bool:
         return True
     try:
         # Opening asks the server of a network file system; a mere stat may answer from memory.
-        descriptor = open_descriptor(path)
+        with open_binary(path) as file:
+            return os.fstat(file.fileno()).st_size >= (shard.end or 0)
     except OSError:
         return True  # reading says what is wrong
-    try:
-        return os.fstat(descriptor).st_size >= (shard.end or 0)
-    finally:
-        os.close(descriptor)
-
-
-def _with_host(files: Sequence[FileRead]) -> Iterator[FileRead]:
-    """The same files; errors name the machine they happened on."""
-    for file in files:
-        if file.failed is not None:
-            file.failed = f"{file.failed} on {socket.gethostname()}"
-        yield file

@@ -125,14 +125,10 @@ class ProcessPool:
 def local_engine(job: Job, size: int) -> Generator[Engine]:
     """The engine for so many bytes on this machine: several processes where that pays."""
     is_shared = isinstance(job.storage, FolderStorage)  # what another process writes is seen here
-    if size < POOL_BYTES or not is_shared or not _can_fork():
+    workers = min(len(os.sched_getaffinity(0)), MAX_PROCESSES) - 1 if _can_fork() else 0
+    if size < POOL_BYTES or not is_shared or workers < 1:
         yield InProcess(job)
         return
-    workers = min(len(os.sched_getaffinity(0)), MAX_PROCESSES) - 1
-    if workers < 1:
-        yield InProcess(job)
-        return
-    gc.freeze()  # a collection would write to all pages that the processes share
     pool = ProcessPool(job, workers)
     try:
         yield pool
@@ -152,7 +148,7 @@ def _can_fork() -> bool:
 
 
 class _Context(ForkContext):
-    """Remembers the processes it starts: the executor has no public way to kill them."""
+    """Remembers the processes it starts: the executor has no public way to kill them (before 3.14)."""
 
     def __init__(self) -> None:
         super().__init__()
