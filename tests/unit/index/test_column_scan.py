@@ -211,19 +211,6 @@ def test_keys_that_mean_the_same_are_read_as_in_each_line(name, same, one_by_one
     assert said(indexed(path, reader)) == one_by_one(path, reader)
 
 
-def test_a_step_that_is_too_large_costs_its_line_alone(one_by_one, tmp_path):
-    reader, path = reader_named("verl"), tmp_path / "3.jsonl"
-    steps = [1] * 9 + [2**63]
-    path.write_text(
-        "".join(
-            json.dumps({"input": "a", "output": "b", "score": 1, "step": s}) + "\n" for s in steps
-        )
-    )
-    (part,) = indexed(path, reader)
-    assert said([part]) == one_by_one(path, reader)
-    assert (part.table.num_rows, [p.line for p in part.problems]) == (9, [10])
-
-
 VALUES = (None, None, 1.5, 0.0, math.nan, math.inf, "a", "0.5", "x" * 300, 3, True, [1.5], {"a": 1})
 
 
@@ -256,12 +243,3 @@ def test_a_table_whose_texts_are_no_utf_8_is_damaged_both_ways(monkeypatch, tmp_
     monkeypatch.setattr(type(reader), "columns", Reader.columns)
     with pytest.raises(DamagedError, match="damaged"):
         indexed(path, reader)
-
-
-def test_lines_with_values_per_token_are_read_one_by_one(one_by_one, tmp_path):
-    reader, path = reader_named("verl"), tmp_path / "3.jsonl"
-    record = {"input": "a", "output": "bc", "score": 1, "logprobs": [-1.0, -3.0]}
-    path.write_text(f"{json.dumps(record)}\n" * 40)
-    assert said(indexed(path, reader)) == one_by_one(path, reader)
-    (part,) = indexed(path, reader)
-    assert part.table.column("logprobs_mean").to_pylist() == [-2.0] * 40

@@ -40,21 +40,6 @@ def buffers(folder: Path, *rows: range) -> None:
         pq.write_table(pa.table(columns), path)
 
 
-def test_files_of_ranks_hold_no_copies(write_log, opened):
-    for rank in (0, 1):
-        lines = [line for step in (1, 2) for line in dump(step, said=f"by {'rank' * rank}")]
-        write_log(f"rollout_data_rank{rank}.jsonl", *lines)
-    run = opened()
-    assert (run.counts, run.repeated) == ({1: 8, 2: 8}, 0)
-
-
-def test_a_step_that_another_file_holds_too_is_shown_once(write_log, opened):
-    for name, step in (("1", 1), ("2", 2), ("resumed_2", 2), ("3", 3)):
-        write_log(f"{name}.jsonl", *dump(step))
-    run = opened()
-    assert (run.counts, run.repeated) == ({1: 4, 2: 4, 3: 4}, 4)
-
-
 @pytest.mark.parametrize("place", [0, 700, 1399])
 def test_a_line_that_differs_in_a_single_sign_is_no_copy(write_log, opened, place):
     first = dump(1, said="word " * 280)
@@ -92,22 +77,6 @@ def test_a_buffer_repeats_only_the_one_right_before_it(tmp_path):
     )
     run = run_at(tmp_path)
     assert run.counts == {1: 6, 2: 3, 3: 6, 4: 6, 5: 6, 6: 3}
-
-
-def test_an_index_on_disk_knows_its_copies_and_those_in_new_files(write_log, tmp_path):
-    for name in ("1", "resumed_1"):
-        write_log(f"{name}.jsonl", *dump(1))
-
-    def look() -> Any:
-        (info,) = discover(tmp_path).runs
-        return Follower(persist=True).run(info)
-
-    first, second = look(), look()
-    assert (first.repeated, second.repeated) == (4, 4)
-    write_log("2.jsonl", *dump(2))
-    write_log("resumed_2.jsonl", *dump(2))
-    third = look()
-    assert (third.counts, third.repeated) == ({1: 4, 2: 4}, 8)
 
 
 def test_overlapping_buffers_show_each_rollout_once(tmp_path):
@@ -196,22 +165,3 @@ def test_copies_are_told_in_what_can_be_read_of_a_file(write_log, opened, damage
     damaged.add("resumed_1 behind")
     run = opened()
     assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 4)
-
-
-@pytest.mark.parametrize("place", [0.3, 0.6, 0.98])
-def test_a_damaged_index_of_a_log_with_copies_is_made_again(tmp_path, place):
-    buffers(tmp_path, range(6), range(3, 9))
-
-    def look() -> Any:
-        (info,) = discover(tmp_path).runs
-        return Follower(persist=True).run(info)
-
-    assert look().repeated == 3
-    (path,) = tmp_path.rglob("rows-*.parquet")
-    content = bytearray(path.read_bytes())
-    first = int(len(content) * place)
-    content[first : first + 200] = b"x" * len(content[first : first + 200])
-    path.write_bytes(content)
-    for _ in range(2):
-        run = look()
-        assert (run.counts, run.repeated) == ({1: 6, 2: 3}, 3)

@@ -128,21 +128,6 @@ def test_git_lfs_pointers_and_rubbish_are_lost_and_named(tmp_path, write_log):
     assert {problem.severity for problem in found.left_out} == {"lost"}
 
 
-def test_archives_are_left_out_with_what_to_do(tmp_path, write_log):
-    write_log("a/x.jsonl.zip", b"PK")
-    (problem,) = discover(tmp_path).left_out
-    assert ".gz and .zst" in problem.reason
-    assert "unpack" in problem.hint
-
-
-def test_a_pipe_does_not_hang_the_search(tmp_path, write_log):
-    write_log("log.jsonl", ROLLOUT)
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    (run,) = discover(tmp_path).runs
-    assert run.left_out[0].path == "pipe.jsonl"
-    assert "regular" in run.left_out[0].reason
-
-
 def test_a_folder_with_the_name_of_a_log_is_a_folder(tmp_path, write_log):
     write_log("odd.jsonl/x.jsonl", ROLLOUT)
     assert names(discover(tmp_path)) == ["odd.jsonl"]
@@ -229,13 +214,6 @@ def test_an_unknown_run_is_an_error_that_names_the_known_ones(tmp_path, write_lo
     write_log("a/x.jsonl", ROLLOUT)
     with pytest.raises(NotFoundError, match=r"no run 'b'.*runs found: a"):
         discover(tmp_path).run("b")
-
-
-def test_a_run_knows_its_size_and_its_formats(tmp_path, write_log):
-    one, two = write_log("x.jsonl", ROLLOUT), write_log("y.jsonl", ROLLOUT)
-    (run,) = discover(tmp_path).runs
-    assert run.bytes == one.stat().st_size + two.stat().st_size
-    assert run.formats == ("rllb",)
 
 
 def test_a_folder_with_logs_of_two_formats_is_two_runs(tmp_path, write_log):

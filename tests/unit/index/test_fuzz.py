@@ -21,7 +21,6 @@ from board.core.problems import count_of
 from board.errors import RecordError
 from board.formats import READERS, reader_named
 from board.formats.base import Reader
-from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
 from board.index import segments
 from board.index.reading.scan import index_shard
@@ -38,67 +37,15 @@ SEEDS: list[dict] = [
         "rank": 1,
         "note": "n",
     },
-    {
-        "step": 12,
-        "response": "r",
-        "reward": 1,
-        "logprobs": [-0.5, -1e-3, None],
-        "ref_logprobs": [-1, -2, -3],
-    },
-    {
-        "step": "4",
-        "type": "sample",
-        "response_ids": [1, 2, 3],
-        "loss_mask": [1, 0, 1],
-        "entropy": [0.1, 2, 3],
-    },
-    {
-        "step": 7,
-        "response_tokens": ["a", "<pad>"],
-        "logprobs": [-1.5, -2],
-        "rewards": {"x": 1, "y": None},
-    },
-    {
-        "step": 9,
-        "token_ids": [5, 6, 7],
-        "trainer_logprobs": [0, -1, -2],
-        "loss_mask": [False, True, True],
-    },
-    {
-        "step": 1,
-        "messages": [{"role": "user", "content": "q"}],
-        "reward": "0.25",
-        "extra": [1, 2, 3],
-    },
+    {"step": 12, "reward": 1, "logprobs": [-0.5, -1e-3, None], "ref_logprobs": [-1, -2, -3]},
+    {"step": "4", "type": "sample", "response_ids": [1, 2, 3], "loss_mask": [1, 0, 1]},
+    {"step": 7, "response_tokens": ["a", "<pad>"], "logprobs": [-1.5, -2], "rewards": {"x": 1}},
+    {"step": 9, "token_ids": [5, 6], "trainer_logprobs": [0, -1], "loss_mask": [False, True]},
+    {"step": 1, "messages": [{"role": "user", "content": "q"}], "reward": "0.25", "extra": [1, 2]},
 ]
 PIECES = [
-    *(
-        b"NaN",
-        b"null",
-        b"1e999",
-        b"-",
-        b"]",
-        b"[",
-        b"{",
-        b"}",
-        b'"',
-        b",",
-        b":",
-        b"\\",
-        b"\\ud800",
-        b"\xff",
-    ),
-    *(
-        b"\x00",
-        b"\r",
-        b"Infinity",
-        b'"step":',
-        b'"step":5,',
-        b"1" * 30,
-        b"[[1]]",
-        b'"logprobs":[1],',
-        b" ",
-    ),
+    *rb'NaN null 1e999 - ] [ { } " , : \ \ud800 Infinity "step": "step":5, [[1]] "logprobs":[1],'.split(),
+    *(b"\xff", b"\x00", b"\r", b"1" * 30, b" "),
 ]
 
 
@@ -167,16 +114,6 @@ def test_the_good_lines_of_mutated_logs_are_read_as_a_plain_reader_reads_them(tm
                 parse_whole(lines[number - 1])
 
 
-def test_every_bad_line_is_lost_where_each_is_parsed_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(LineParser, "parse", lambda self, line: parse_whole(line))
-    path = tmp_path / "x.jsonl"
-    for content, lines in mutated_logs(path, LINES // 5):
-        rows, lost, _ = read(path, "rllb")
-        wanted, bad = expected(content)
-        assert rows == wanted, first_difference(rows, wanted, lines)
-        assert lost == bad
-
-
 def first_difference(rows, wanted, lines) -> str:
     for row, other in zip(rows, wanted, strict=False):
         if row != other:
@@ -207,19 +144,8 @@ values = st.recursive(
     ),
     max_leaves=8,
 )
-keys = st.sampled_from(
-    [
-        "step",
-        "reward",
-        "logprobs",
-        "ref_logprobs",
-        "rank",
-        "group_id",
-        "rewards",
-        "response",
-        "messages",
-    ]
-) | st.text(max_size=5)
+KEYS = ["step", "reward", "logprobs", "rank", "group_id", "rewards", "response", "messages"]
+keys = st.sampled_from(KEYS) | st.text(max_size=5)
 
 
 @settings(max_examples=150)

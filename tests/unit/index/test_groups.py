@@ -12,7 +12,6 @@ from board.index.discovery.discovered_runs import discover
 from board.query.environments import environment_curves
 from board.query.groups import run_groups, step_grid
 from board.query.open_run import Run, open_run
-from board.query.prompts import prompt_rollouts, prompt_table, run_prompts
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"
 
@@ -46,23 +45,6 @@ def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
             assert rows.loc[index, "reward"] == value
     with pytest.raises(ChoiceError, match="no column 'colour'"):
         step_grid(run, 12, "colour")
-
-
-def test_every_rollout_is_of_one_visit_of_one_prompt(run: Run) -> None:
-    found = run_prompts(run)
-    assert found is not None
-    table = prompt_table(run, found.keys.tolist())
-    assert table["rollouts"].sum() == run.rollout_count
-    assert set(table["prompt"]) == set(run.rollouts["prompt"])
-    listed = [prompt_rollouts(run, key) for key in found.keys.tolist()]
-    seen = [pair for own in listed for pair in zip(own.steps, own.indices, strict=True)]
-    assert sorted(seen) == sorted(zip(run.rollouts["step"], run.rollouts["index"], strict=True))
-
-
-def test_environments_are_told_apart(run: Run) -> None:
-    found = environment_curves(run)
-    assert [*found.names] == ["add", "subtract"]
-    assert found.overall.tolist() == pytest.approx(run.steps["reward_mean"].tolist())
 
 
 def test_logs_without_groups_have_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sidecar_files import read_sidecar_files
 from board.index.reading import row_batch
-from board.index.storage import INDEX_FOLDER, index_folder
+from board.index.storage import INDEX_FOLDER
 from board.query.open_run import Follower, open_run
 
 GOOD = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
@@ -181,13 +181,3 @@ def test_names_with_newlines_and_markup_are_names(tmp_path, write_log):
     (info,) = discover(tmp_path).runs
     assert open_run(info).rollout_count == 1
     assert read_sidecar_files(info).problems == ()
-
-
-def test_where_a_run_can_not_be_written_its_index_is_in_the_cache(tmp_path, write_log, monkeypatch):
-    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
-    write_log("run/x.jsonl", GOOD)
-    (tmp_path / "run" / INDEX_FOLDER).write_text("a file in the way")
-    (info,) = discover(tmp_path / "run").runs
-    folder = index_folder(info.path, "", Follower().options.read, make=True)
-    assert folder is not None
-    assert folder.is_relative_to(tmp_path / "cache")

@@ -64,7 +64,3 @@ def test_newlines_are_counted_however_far_apart_they_are(tmp_path, line):
     path.write_bytes(content)
     for start, end in ((0, len(content)), (5, len(content)), (3, len(content) - 1), (7, 300_001)):
         assert count_newlines(path, start, end) == content.count(b"\n", start, end)
-
-
-def test_lines_of_a_file_that_is_gone_are_not_counted(tmp_path):
-    assert count_newlines(tmp_path / "gone", 0, 9) == 0

@@ -59,6 +59,18 @@ def rows(*steps: int, **more: object) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
+def same(here: Run, away: Run) -> None:
+    """Raises where two runs differ in what they show."""
+    pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
+    pd.testing.assert_frame_equal(here.steps, away.steps)
+    assert here.problems == away.problems
+    assert here.settings == away.settings
+    assert here.missing_ranks == away.missing_ranks
+    step = min(here.counts)
+    assert open_rollout(here, step, 0).record.texts == open_rollout(away, step, 0).record.texts
+    assert open_rollout(here, step, 0).line == open_rollout(away, step, 0).line
+
+
 def test_the_run_in_a_store_is_the_run_on_disk(store, tmp_path, monkeypatch):
     written_logs.native_run(tmp_path / "runs" / "native", per_rank=2)
     written_logs.rllb_run(tmp_path / "runs" / "deep" / "rllb")
@@ -68,11 +80,7 @@ def test_the_run_in_a_store_is_the_run_on_disk(store, tmp_path, monkeypatch):
     assert {run.name for run in there.runs} == {run.name for run in local.runs}
     for info in local.runs:
         here, away = open_run(info), open_run(there.run(info.name))
-        pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
-        pd.testing.assert_frame_equal(here.steps, away.steps)
-        assert here.problems == away.problems
-        assert here.settings == away.settings
-        assert here.missing_ranks == away.missing_ranks
+        same(here, away)
         step = min(here.counts)
         assert open_rollout(here, step, 0).tokens == open_rollout(away, step, 0).tokens
 
@@ -96,11 +104,7 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
         assert (away.formats, away.family, away.left_out) == (
             (info.formats, info.family, info.left_out)
         )
-        one, other = open_run(info), open_run(away)
-        pd.testing.assert_frame_equal(one.rollouts, other.rollouts)
-        assert one.problems == other.problems
-        step = min(one.counts)
-        assert open_rollout(one, step, 0).line == open_rollout(other, step, 0).line
+        same(open_run(info), open_run(away))
 
 
 @pytest.mark.parametrize("name", ["tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"])
@@ -110,11 +114,7 @@ def test_what_lies_beside_a_log_is_read_with_it_in_a_store_as_on_disk(store, nam
     assert there.left_out == local.left_out
     for info in local.runs:
         away = there.runs[0] if len(local.runs) == 1 else there.run(info.name)
-        one, other = open_run(info), open_run(away)
-        pd.testing.assert_frame_equal(one.rollouts, other.rollouts)
-        assert one.problems == other.problems
-        step = min(one.counts)
-        assert open_rollout(one, step, 0).record.texts == open_rollout(other, step, 0).record.texts
+        same(open_run(info), open_run(away))
 
 
 def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
@@ -331,22 +331,13 @@ def test_urls_that_are_no_plain_place_are_refused(url):
         location_of(url)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        "..",
-        "../other",
-        "a/../../other",
-        "/etc",
-        "s3://bucket",
-        "s3://bucket/runs2",
-        "s3://other/runs",
-        "s3a://bucket/runs",
-        "memory://runs",
-        "file:///etc",
-        "x::file:///etc/passwd",
-    ],
+_OUTSIDE = (
+    *("..", "../other", "a/../../other", "/etc", "s3://bucket", "s3://bucket/runs2"),
+    *("s3://other/runs", "s3a://bucket/runs", "memory://runs", "file:///etc", "x::file:///etc/x"),
 )
+
+
+@pytest.mark.parametrize("wanted", _OUTSIDE)
 def test_the_path_box_can_not_leave_a_store_s_folder(wanted):
     with pytest.raises(BoardError):
         resolve_inside(location_of("s3://bucket/runs"), wanted)
@@ -418,11 +409,7 @@ def test_a_mapping_file_in_a_store_is_that_of_the_folders_below_it(store, tmp_pa
     local, there = discover(tmp_path), discover(location_of(url))
     assert sorted(run.name for run in there.runs) == sorted(run.name for run in local.runs)
     for info in local.runs:
-        here, away = open_run(info), open_run(there.run(info.name))
-        pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
-        assert here.problems == away.problems
-        step = min(here.counts)
-        assert open_rollout(here, step, 0).record == open_rollout(away, step, 0).record
+        same(open_run(info), open_run(there.run(info.name)))
     assert there.left_out == local.left_out
 
 

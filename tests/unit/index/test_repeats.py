@@ -17,7 +17,7 @@ from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
 from board.index.discovery.discovered_runs import discover
-from board.index.repeat_keys import NO_KEY, line_key, overlap, repeat_key
+from board.index.repeat_keys import NO_KEY, overlap, repeat_key
 from board.query import duplicates
 from board.query.database import database_of
 from board.query.open_run import Follower
@@ -100,25 +100,6 @@ def test_an_id_is_one_within_its_step_and_split_only():
     }
     assert len(keys) == 4
     assert repeat_key(Record(1), "same_id") == NO_KEY
-
-
-def test_rows_of_a_buffer_that_differ_in_anything_have_keys_of_their_own():
-    """In the sign of two scores as well, in which name a score or text has, or in a zero at an end."""
-    scores = [
-        {"a": 1.0, "b": 1.0},
-        {"a": -1.0, "b": -1.0},
-        {"a": 1.0, "c": 1.0},
-        {"a": 1.0},
-        {"b": 1.0},
-    ]
-    said = [{"prompt": "p"}, {"prompt": "p\0"}, {"response": "p"}, {"prompt": "p", "response": ""}]
-    long = [{"prompt": "a" * 500 + one + "a" * 500} for one in "ab"]
-    keys = {
-        repeat_key(Record(1, scores=one, texts=texts), "file_buffer")
-        for one in scores
-        for texts in (*said, *long)
-    }
-    assert len(keys) == len(scores) * len(said + long)
 
 
 def table(step: int, rows: range) -> str:
@@ -294,19 +275,6 @@ def test_copies_that_come_while_a_run_is_followed_are_found(tmp_path, write_log)
     run = follower.run(info)
     assert (run.counts, run.repeated) == ({1: 4}, 4)
     assert run.steps["rollouts"].tolist() == [4]
-
-
-def test_lines_that_differ_anywhere_have_other_keys():
-    base = b"a" * 5000
-    texts = [base, base + b"a", b"b" + base[1:], base[:2500] + b"b" + base[2501:], base[:-1] + b"b"]
-    keys = {line_key(text, part) for text in texts for part in (0, 1)}
-    assert len(keys) == 2 * len(texts)
-    assert line_key(None, 0) == NO_KEY
-
-
-def test_a_line_that_is_another_one_and_zeros_has_another_key():
-    short = b'{"a": 1}'
-    assert line_key(short, 0) != line_key(short + b"\0", 0)
 
 
 def test_copies_of_several_steps_are_found_where_rows_are_read_thousands_at_a_time(
