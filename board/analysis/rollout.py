@@ -14,7 +14,6 @@ from board.analysis.step_records import PLACES, Progress, StepRecords
 from board.core.joined_records import LoggedRecord
 from board.core.metrics.definitions import token_metrics
 from board.core.metrics.kl import recorded_gamma, td_error
-from board.core.options import ReadOptions
 from board.core.records import FloatArray, Record, Remark
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import joined
@@ -23,7 +22,7 @@ from board.core.tokens.topk import TopK, read_top_k
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_of
-from board.formats.base import Event, Place
+from board.formats.base import Place
 from board.formats.messages import response_text
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
@@ -35,7 +34,7 @@ from board.index.reading.record_row import previews
 from board.index.whole_texts import prompt_tokens, response_tokens
 from board.query.open_run import Run
 
-LOCATED: Final = (
+_COLUMNS: Final = (
     *("step", "file", *segments.LOCATION, segments.PART),
     *("rollout_id", "reward", "prompt", "response"),
 )
@@ -74,19 +73,19 @@ class OpenRollout:
         assistant on. Empty where the log holds none.
         """
         text = self.record.texts.get("response") or joined(self.tokens)
-        if text:
-            return text
-        given = dropwhile(lambda message: message.get("role") != "assistant", self.record.messages)
-        return response_text(list(given))
+        return text or response_text(self._turns)
 
     @property
     def transcript(self) -> str:
         """The messages from the first of the assistant on under their roles where there are several,
         else `response_text`.
         """
-        given = dropwhile(lambda message: message.get("role") != "assistant", self.record.messages)
-        turns = list(given)
-        return response_text(turns) if len(turns) > 1 else self.response_text
+        return response_text(self._turns) if len(self._turns) > 1 else self.response_text
+
+    @property
+    def _turns(self) -> list[Mapping[str, Any]]:
+        messages = self.record.messages
+        return [*dropwhile(lambda message: message.get("role") != "assistant", messages)]
 
 
 def open_rollout(
@@ -100,8 +99,8 @@ def open_rollout(
     Raises NotFoundError when the run has none there, UnreadableError when its file can't be read or
     no longer holds that line.
     """
-    row = run.row(step, index, LOCATED)
-    line, record, mended = _read(run, row, compare=True)
+    row = run.row(step, index, _COLUMNS)
+    line, record, mended = _read(run, row)
     metrics, remarks = _metrics(run, record)
     if mended:
         remarks.append(MENDED)
@@ -127,11 +126,6 @@ def open_rollout(
         top_k=top_k,
         clip=_clip(run),
     )
-
-
-def token_values(run: Run, record: Record) -> dict[str, FloatArray]:
-    """The token metrics of a rollout that was read, as `OpenRollout.metrics`."""
-    return _metrics(run, record)[0]
 
 
 def _metrics(run: Run, record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
@@ -186,80 +180,70 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     return TopK(texts, np.where(recorded.ids < 0, np.int32(-1), shaped), recorded.logprobs)
 
 
-def _read(
-    run: Run, row: pd.Series[Any], *, compare: bool = False
-) -> tuple[Mapping[str, Any], Record, bool]:
+def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:
     """The line of a row, its Record, and whether broken text in it had to be mended.
 
-    compare: whether to look for differences of token arrays between the logs that it is joined of.
+    Where it is joined of several logs: their lines by reader, and the Record with remarks on token
+    arrays that differ between them.
     """
-    line, record, mended = _read_log(run, row)
+    line, own, is_mended = _read_log(run, row)
+    joined, lines = _logged(run, row, own), {_file(run, row).reader: line}
     others = run.joined_places(row)
-    own, joined_record, lines = record, _side(run, row, record), {_reader(run, row): line}
     for place in others:
-        line, record, also = _read_log(run, place)
-        other = _side(run, place, record)
-        lines[_reader(run, place)], mended = line, mended or also
-        joined_record = joined_record.with_other(other, compare=compare)
-    if not _is_of_row(joined_record.record, row, run.vocabulary, own):
-        raise _changed(run, row)
-    return (lines if others else line), joined_record.record, mended
+        line, record, also_mended = _read_log(run, place)
+        joined = joined.with_other(_logged(run, place, record), compare=True)
+        lines[_file(run, place).reader] = line
+        is_mended = is_mended or also_mended
+    if not _is_of_row(joined.record, row, run.vocabulary, own):
+        raise _changed(_where(run, row))
+    return (lines if others else line), joined.record, is_mended
 
 
-def _reader(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
-    return run.info.files[int(place["file"])].reader
+_Place = Mapping[str, Any] | pd.Series
 
 
-def _side(run: Run, place: Mapping[str, Any] | pd.Series[Any], record: Record) -> LoggedRecord:
-    reader = reader_named(_reader(run, place))
+def _file(run: Run, place: _Place) -> LogFile:
+    return run.info.files[int(place["file"])]
+
+
+def _where(run: Run, place: _Place) -> str:
+    return f"{_file(run, place).path.name}:{int(place['line'])}"
+
+
+def _logged(run: Run, place: _Place, record: Record) -> LoggedRecord:
+    reader = reader_named(_file(run, place).reader)
     return LoggedRecord(record, reader.title, reader.join is not None and reader.join.is_trainer)
 
 
-def _where(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
-    return f"{run.info.files[int(place['file'])].path.name}:{int(place['line'])}"
+def _changed(where: str, reason: str = "") -> UnreadableError:
+    why = f" ({reason})" if reason else ""
+    return UnreadableError(f"{where} no longer holds the rollout it held{why}; reload the run")
 
 
-def _changed(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> UnreadableError:
-    where = _where(run, place)
-    return UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
-
-
-def _read_log(
-    run: Run, place: Mapping[str, Any] | pd.Series[Any]
-) -> tuple[Mapping[str, Any], Record, bool]:
-    """What one log says, like _read."""
-    file, where = run.info.files[int(place["file"])], _where(run, place)
-    try:
-        line, record, mended = _read_again(file, place, run.options.read)
-    except OSError as error:
-        raise UnreadableError(
-            f"{where} can't be read: {error.strerror}; was the log moved?"
-        ) from error
-    except RecordError as error:
-        raise UnreadableError(
-            f"{where} no longer holds the rollout it held ({error.reason}); reload the run"
-        ) from error
-    if not isinstance(record, Record):
-        raise _changed(run, place)
-    return line, record, mended
-
-
-def _read_again(
-    file: LogFile, row: Mapping[str, Any] | pd.Series[Any], options: ReadOptions
-) -> tuple[Mapping[str, Any], Record | Event | None, bool]:
-    """The line of a row, or its part of the line; what its reader makes of it; whether it was mended."""
-    line = source_of(file.path).fetch(readable(file).path, int(row["offset"]), int(row["size"]))
-    content, mended = (
-        (line.record, False) if isinstance(line, Row) else parse_whole(line.text or b"")
-    )
+def _read_log(run: Run, place: _Place) -> tuple[Mapping[str, Any], Record, bool]:
+    """The line of a place, or its part of the line; its Record; whether it had to be mended."""
+    file, where = _file(run, place), _where(run, place)
     reader = reader_named(file.reader)
-    place = Place(file.path, options, reader.layout, int(row["line"]))
-    rows = reader.rows(content, place)
-    part = row.get(segments.PART)
+    context = Place(file.path, run.options.read, reader.layout, int(place["line"]))
+    part = place.get(segments.PART)
     number = 0 if part is None or pd.isna(part) else int(part)
-    if number >= len(rows):
-        raise RecordError(f"its line has {len(rows)} rollouts now")
-    return rows[number], reader.read(rows[number], place), mended
+    offset, size = int(place["offset"]), int(place["size"])
+    try:
+        line = source_of(file.path).fetch(readable(file).path, offset, size)
+        is_row = isinstance(line, Row)
+        content, mended = (line.record, False) if is_row else parse_whole(line.text or b"")
+        rows = reader.rows(content, context)
+        if number >= len(rows):
+            raise RecordError(f"its line has {len(rows)} rollouts now")
+        record = reader.read(rows[number], context)
+    except OSError as error:
+        reason = f"{where} can't be read: {error.strerror}; was the log moved?"
+        raise UnreadableError(reason) from error
+    except RecordError as error:
+        raise _changed(where, error.reason) from error
+    if not isinstance(record, Record):
+        raise _changed(where)
+    return rows[number], record, mended
 
 
 def _is_of_row(
@@ -314,7 +298,7 @@ def read_spans(run: Run, step: int, progress: Progress) -> StepSpans:
     read, total = 0, run.counts.get(step, 0)
     for _, record in StepRecords(run).of(run.rows_of(step, PLACES)):
         read += 1
-        for name, values in in_loss(token_values(run, record)).items():
+        for name, values in in_loss(_metrics(run, record)[0]).items():
             spreads.setdefault(name, Histogram()).add(values)
         progress(read, total)
     ranges = {name: one.percentiles(*SCALE_PERCENTILES) for name, one in spreads.items()}

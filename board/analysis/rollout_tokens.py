@@ -181,18 +181,16 @@ def _unknown(columns: TokenColumns) -> Iterator[tuple[str, Values]]:
     """
     for name, values in columns.columns.extras.items():
         if name not in TOPK_FIELDS and any(isinstance(v, RawNumbers | list) for v in values):
-            pairs = zip(values, columns.lengths, strict=True)
-            yield name, [_of_length(value, length) for value, length in pairs]
+            arrays = map(_numbers, values)
+            pairs = zip(arrays, columns.lengths, strict=True)
+            yield name, [a if a is not None and len(a) == length else None for a, length in pairs]
 
 
-def _of_length(value: object, length: int | None) -> NumberArray | None:
-    if not is_flat_numbers(value):
-        return None
+def _numbers(value: object) -> NumberArray | None:
     try:
-        array = as_numbers(value)
+        return as_numbers(value) if is_flat_numbers(value) else None
     except RecordError:
         return None
-    return array if array is not None and len(array) == length else None
 
 
 def _together(arrays: Values) -> list[FloatArray | None]:

@@ -59,30 +59,21 @@ def test_logs_without_most_fields_have_no_findings(write: object, tmp_path: Path
     assert diagnose(opened(write(tmp_path / "run"))).findings == ()  # type: ignore[operator]
 
 
-def test_a_trajectory_cut_into_samples_is_no_duplicate(tmp_path: Path) -> None:
-    rows = [
-        {"step": 1, "rollout_id": "a", "prompt": "p", "response": f"turn {i}", "reward": 1.0}
-        for i in range(3)
-    ]
+@pytest.mark.parametrize(
+    ("column", "values", "duplicates"),
+    [
+        ("response", ("turn 0", "turn 1", "turn 2"), []),  # a trajectory cut into samples
+        ("split", ("train", "eval", "eval"), [2]),  # the same id in training and in evaluation
+    ],
+)
+def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
+    tmp_path: Path, column: str, values: tuple[str, ...], duplicates: list[int]
+) -> None:
+    row = {"step": 1, "rollout_id": "a", "prompt": "p", "response": "r", "reward": 1.0}
+    rows = [row | {column: value} for value in values]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
-    assert not [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
-
-
-def test_the_same_id_in_training_and_evaluation_is_no_duplicate(tmp_path: Path) -> None:
-    rows = [
-        {
-            "step": 1,
-            "rollout_id": "a",
-            "split": split,
-            "prompt": "p",
-            "response": "r",
-            "reward": 1.0,
-        }
-        for split in ("train", "eval", "eval")
-    ]
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
-    (found,) = (f for f in diagnose(run).findings if f.rule == "duplicated_rollouts")
-    assert [e.index for e in found.evidence] == [2]
+    found = [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
+    assert [e.index for f in found for e in f.evidence] == duplicates
 
 
 def test_the_command_exits_by_severity_and_prints_one_document(
@@ -139,13 +130,10 @@ def a_run(folder: Path) -> RunInfo:
     return info
 
 
-def test_without_a_file_the_thresholds_are_the_packages(tmp_path: Path) -> None:
-    found = own_thresholds(a_run(tmp_path))
-    assert (found.thresholds, found.path, found.error) == (default_thresholds(), None, "")
-
-
-def test_a_file_in_the_runs_folder_changes_what_it_names(tmp_path: Path) -> None:
+def test_a_file_in_the_runs_folder_changes_what_it_names_of_the_packages(tmp_path: Path) -> None:
     info = a_run(tmp_path)
+    found = own_thresholds(info)
+    assert (found.thresholds, found.path, found.error) == (default_thresholds(), None, "")
     (info.path / "thresholds.toml").write_text("[truncation]\nwarning = 0.1\n")
     found = own_thresholds(info)
     assert found.thresholds["truncation"] == {**default_thresholds()["truncation"], "warning": 0.1}

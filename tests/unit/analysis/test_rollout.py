@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -75,20 +76,16 @@ def test_the_table_and_the_opened_rollout_agree(write_log, opened):
     assert row["response_tokens"] == len(rollout.tokens)
 
 
-def test_tokens_are_text_where_there_is_a_vocabulary(write_log, opened):
+def test_tokens_are_text_where_there_is_a_vocabulary_and_else_ids(write_log, opened):
     write_log("x.jsonl", LINE)
+    rollout = open_rollout(opened(), 3, 0)
+    assert rollout.tokens == ("⟨0⟩", "⟨1⟩", "⟨2⟩")
+    assert rollout.tokens_are_ids
     write_log("vocab.json", VOCABULARY)
     rollout = open_rollout(opened(), 3, 0)
     assert rollout.tokens == (" the", " cat", "<|end|>")
     assert rollout.prompt_tokens == ("⟨3⟩", " cat")
     assert not rollout.tokens_are_ids
-
-
-def test_tokens_are_ids_where_there_is_no_vocabulary(write_log, opened):
-    write_log("x.jsonl", LINE)
-    rollout = open_rollout(opened(), 3, 0)
-    assert rollout.tokens == ("⟨0⟩", "⟨1⟩", "⟨2⟩")
-    assert rollout.tokens_are_ids
 
 
 def test_raw_pieces_are_shown_as_text(write_log, opened):
@@ -107,11 +104,9 @@ def test_texts_alone_open_without_tokens_and_say_so(write_log, opened):
 
 
 def test_an_empty_response_opens(write_log, opened):
-    empty = {"step": 1, "prompt": "p", "response": "", "response_tokens": [], "logprobs": []}
-    write_log("x.jsonl", empty)
+    write_log("x.jsonl", {"step": 1, "response": "", "response_tokens": [], "logprobs": []})
     rollout = open_rollout(opened(), 1, 0)
-    assert rollout.tokens == ()
-    assert rollout.metrics["logprobs"].tolist() == []
+    assert (rollout.tokens, rollout.metrics["logprobs"].tolist()) == ((), [])
 
 
 def test_every_rollout_opens_as_its_own_line(write_log, opened):
@@ -217,59 +212,35 @@ def test_a_file_that_only_grew_still_opens(write_log, opened):
     assert open_rollout(run, 3, 0).line == LINE
 
 
-# Search
-
-
 def hits(run, text) -> list[int]:
-    quoted = text.replace('"', '""')
-    return where(run, f'any_text contains "{quoted}"').rollouts["line"].tolist()
+    return where(run, f'any_text contains "{text}"').rollouts["line"].tolist()
 
 
-@pytest.fixture
-def texts(write_log, opened):
-    long = "x" * 5000
-    write_log(
-        "x.jsonl",
-        {"step": 1, "prompt": "Alpha", "response": f"{long} Needle (a+b)"},
-        {"step": 1, "prompt": f"{long} BETA", "response": "nothing"},
-        {
-            "step": 1,
-            "prompt": "p",
-            "response": "r",
-            "ground_truth": "Gold",
-            "ref_response": "Refer",
-        },
-        {"step": 1, "prompt": "p", "response": "stop words", "finish_reason": "length"},
-    )
-    return opened()
+TEXTS = [
+    {"prompt": "Alpha", "response": f"{'x' * 5000} Needle (a+b)"},
+    {"prompt": f"{'x' * 5000} BETA", "response": "nothing"},
+    {"prompt": "p", "response": "r", "ground_truth": "Gold", "ref_response": "Refer"},
+    {"prompt": "p", "response": "stop words", "finish_reason": "length"},
+    {"response_ids": [0, 1]},
+    {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Spoken"}]},
+]
+IN_LINE = {
+    1: ("needle", "NEEDLE", "(a+b)"),
+    2: ("beta",),
+    3: ("gold", "refer"),
+    4: ("stop",),
+    5: ("the cat",),
+    6: ("spoken",),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("needle", [1]),
-        ("NEEDLE", [1]),
-        ("beta", [2]),
-        ("gold", [3]),
-        ("refer", [3]),
-        ("(a+b)", [1]),
-        ("a.b", []),
-        ("nowhere", []),
-        ("stop", [4]),
-        ("length", []),
-    ],
-)
-def test_search_reads_whole_texts_literally_and_in_any_case(texts, text, lines):
-    assert hits(texts, text) == lines
-
-
-def test_search_finds_what_is_only_recorded_as_tokens_or_messages(write_log, opened):
-    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Spoken"}]
-    write_log("x.jsonl", {**LINE, "response": None}, {"step": 3, "messages": messages, "reward": 1})
+def test_search_reads_whole_texts_literally_and_in_any_case(write_log, opened):
+    write_log("x.jsonl", *({"step": 1, "reward": 1, **row} for row in TEXTS))
     write_log("vocab.json", VOCABULARY)
     run = opened()
-    assert hits(run, "the cat") == [1]
-    assert hits(run, "spoken") == [2]
+    for line, texts in IN_LINE.items():
+        assert [hits(run, text) for text in texts] == [[line]] * len(texts)
+    assert [hits(run, text) for text in ("a.b", "nowhere", "length")] == [[], [], []]
 
 
 def test_search_does_not_read_the_log(write_log, opened):
@@ -322,19 +293,26 @@ def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path: Path)
     assert found.spans["entropy"] == (9.0, 10.0)
 
 
-def test_the_clip_range_of_the_settings_marks_clipped_tokens(tmp_path: Path) -> None:
-    rows = [row(1, 0.0, logprobs=[-1, -1], old_logprobs=[-2, -1], advantage=1.0)]
-    (tmp_path / "run").mkdir()
-    settings = tmp_path / "run" / "run-20260101T000000Z.json"
-    settings.write_text('{"config": {"epsilon": 0.2}}', encoding="utf-8")
-    opened = open_rollout(run_of(tmp_path, rows), 1, 0)
+@pytest.fixture
+def settings_run(tmp_path: Path) -> Callable[..., Run]:
+    """Makes a run of one row, with a configuration."""
+
+    def make(config: dict[str, float], **columns: object) -> Run:
+        (tmp_path / "run").mkdir()
+        settings = tmp_path / "run" / "run-20260101T000000Z.json"
+        settings.write_text(json.dumps({"config": config}), encoding="utf-8")
+        return run_of(tmp_path, [row(1, 0.0, **columns)])
+
+    return make
+
+
+def test_the_clip_range_of_the_settings_marks_clipped_tokens(settings_run) -> None:
+    logged = {"logprobs": [-1, -1], "old_logprobs": [-2, -1], "advantage": 1.0}
+    opened = open_rollout(settings_run({"epsilon": 0.2}, **logged), 1, 0)
     assert opened.metrics["clipped"].tolist() == [1.0, 0.0]
     assert opened.clip == {"ε low": 0.2, "ε high": 0.2}
 
 
-def test_the_discount_of_the_settings_enters_the_td_error(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    settings = tmp_path / "run" / "run-20260101T000000Z.json"
-    settings.write_text('{"config": {"gamma": 0.5}}', encoding="utf-8")
-    run = run_of(tmp_path, [row(1, 0.0, token_rewards=[0, 1], values=[2, 4])])
+def test_the_discount_of_the_settings_enters_the_td_error(settings_run) -> None:
+    run = settings_run({"gamma": 0.5}, token_rewards=[0, 1], values=[2, 4])
     assert open_rollout(run, 1, 0).metrics["td_error"].tolist() == [0.0, -3.0]

@@ -42,14 +42,6 @@ def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path: Path) -> None:
         compiled("(", regex=True)
 
 
-def test_words_of_one_role_are_those_of_its_messages(tmp_path: Path) -> None:
-    messages = [{"role": "tool", "content": "error"}, {"role": "assistant", "content": "fine"}]
-    row = {"step": 1, "prompt": "p", "response": "r", "messages": messages}
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
-    assert [w.hits for w in watch(run, compiled("error"), by="tool")] == [1]
-    assert [w.hits for w in watch(run, compiled("error"), by="assistant")] == [0]
-
-
 @pytest.mark.parametrize("by", ["response", "prompt", "answer", "reasoning"])
 def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path: Path, by: str) -> None:
     rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
@@ -88,29 +80,49 @@ def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
     return [(w.hits, w.times, w.not_recorded) for w in watch(run, compiled(text), by=by)]
 
 
-def test_recorded_segments_tell_roles_before_messages_do(tmp_path: Path) -> None:
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
-    assert hits(run, "error", "tool") == [(1, 1, 0)]
-    assert hits(run, "message", "tool") == [(0, 0, 0)]
-    assert hits(run, "error", "assistant") == [(0, 0, 0)]
-    assert hits(run, "done", "assistant") == [(1, 1, 0)]
-
-
-def test_ids_without_a_vocabulary_leave_roles_to_the_messages(tmp_path: Path) -> None:
-    row = spoken(response_tokens=None, response_ids=[1, 2, 3, 4, 5])
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
-    assert hits(run, "message", "tool") == [(1, 1, 0)]
-    assert hits(run, "look", "assistant") == [(1, 1, 0)]
-    assert hits(run, "4", "tool") == [(0, 0, 0)]
-
-
-def test_who_speaks_is_not_recorded_without_segments_markers_or_messages(tmp_path: Path) -> None:
-    row = spoken(segments=[], messages=[])
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
-    assert hits(run, "error", "tool") == [(0, 0, 1)]
-    assert [w.rollouts for w in watch(run, compiled("error"), by="tool")] == [0]
-    assert hits(run, "error", "answer") == [(1, 1, 0)]
-    assert hits(run, "error", "reasoning") == [(0, 0, 1)]
+@pytest.mark.parametrize(
+    ("keys", "heard"),
+    [
+        pytest.param(
+            {"response_tokens": None},
+            {("message", "tool"): (1, 1, 0), ("look", "assistant"): (1, 1, 0)},
+            id="messages",
+        ),
+        pytest.param(
+            {},
+            {
+                ("error", "tool"): (1, 1, 0),
+                ("message", "tool"): (0, 0, 0),
+                ("error", "assistant"): (0, 0, 0),
+                ("done", "assistant"): (1, 1, 0),
+            },
+            id="segments before messages",
+        ),
+        pytest.param(
+            {"response_tokens": None, "response_ids": [1, 2, 3, 4, 5]},
+            {
+                ("message", "tool"): (1, 1, 0),
+                ("look", "assistant"): (1, 1, 0),
+                ("4", "tool"): (0, 0, 0),
+            },
+            id="messages where ids have no vocabulary",
+        ),
+        pytest.param(
+            {"segments": [], "messages": []},
+            {
+                ("error", "tool"): (0, 0, 1),
+                ("error", "answer"): (1, 1, 0),
+                ("error", "reasoning"): (0, 0, 1),
+            },
+            id="nothing",
+        ),
+    ],
+)
+def test_who_speaks_is_told_by_segments_and_then_by_messages(
+    tmp_path: Path, keys: dict[str, Any], heard: dict[tuple[str, str], tuple[int, int, int]]
+) -> None:
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken(**keys)]).parent)
+    assert {one: hits(run, *one) for one in heard} == {one: [told] for one, told in heard.items()}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from board.charts.finding_charts import findings_chart
+from board.charts.layout import step_ends, step_ticks
 from board.charts.step_charts import Share, shares_chart
 from board.core.findings.finding import Finding, Target
 
@@ -41,10 +42,33 @@ def test_a_finding_is_drawn_over_its_steps() -> None:
     assert labels[bar.y[1]].startswith("One type of token carries KL(policy‖ref): xx<br>xxx")
 
 
-def test_few_steps_are_named_once_each() -> None:
-    few = findings_chart([finding("x", 1, 1)], 1, 1, dark=True)
-    assert few is not None
-    assert list(few.layout.xaxis.tickvals) == [1]
+@pytest.mark.parametrize(
+    ("ends", "ticks"),
+    [
+        ((1, 150), [1, 50, 100, 150]),
+        ((1, 100), [1, 20, 40, 60, 80, 100]),
+        ((0, 3), [0, 1, 2, 3]),
+        ((7, 7), [7]),
+        ((48, 151), [50, 100, 150]),
+        ((-5, -1), [-5, -4, -3, -2, -1]),
+    ],
+)
+def test_ticks_are_round_steps_and_the_first_one_where_there_is_room(
+    ends: tuple[int, int], ticks: list[int]
+) -> None:
+    assert step_ticks(*ends) == ticks
+    figure = findings_chart([finding("x", *ends)], *ends, dark=True)
+    assert figure is not None
+    assert list(figure.layout.xaxis.tickvals) == ticks
+
+
+def test_every_tick_is_a_step_of_the_run_and_one_step_has_a_width() -> None:
+    for first in range(-3, 60, 7):
+        for last in (first, first + 1, first + 9, first + 12_345):
+            ticks = step_ticks(first, last)
+            assert first <= ticks[0] <= ticks[-1] <= last
+            assert len(ticks) <= 7
+    assert step_ends(3, 3) == (2.5, 3.5)
 
 
 def test_findings_of_no_step_make_no_chart() -> None:
