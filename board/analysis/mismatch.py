@@ -13,6 +13,9 @@ from board.core.findings.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.sampling import evenly_spread
 from board.core.tokens.masks import recorded_clip
 from board.core.tokens.mismatch import (
+    ENGINE,
+    STALENESS,
+    WHOLE,
     Decomposition,
     Likelihood,
     Ratios,
@@ -25,10 +28,7 @@ from board.core.tokens.mismatch import (
     by_role,
     by_turn,
     decompose,
-    engine_ratio,
-    log_ratio,
     sft_nll,
-    stale_ratio,
 )
 from board.core.tokens.step_tokens import StepTokens
 from board.query.open_run import Run
@@ -93,11 +93,12 @@ def mismatch_by_step(run: Run, steps: Iterable[int]) -> Iterator[StepMismatch]:
 
 
 def _of(tokens: StepTokens, total: int, own: Numbers, wanted: Sequence[str]) -> StepMismatch:
-    d = log_ratio(tokens)
+    d = tokens.log_ratio(*WHOLE)
     ratios = None if d is None else Ratios(tokens, d)
     slices = {} if ratios is None else {name: tuple(_SLICES[name](ratios)) for name in wanted}
     if slices.get("lag"):
-        for name, part in ((ENGINE_LAG, engine_ratio(tokens)), (STALE_LAG, stale_ratio(tokens))):
+        for name, pair in ((ENGINE_LAG, ENGINE), (STALE_LAG, STALENESS)):
+            part = tokens.log_ratio(*pair)
             slices[name] = () if part is None else tuple(by_lag(Ratios(tokens, part)))
     return StepMismatch(
         tokens.step,

@@ -84,13 +84,13 @@ class TokenSample:
             groups[first:end] = pd.factorize(np.where(own < 0, np.nan, own))[0]
             samples.append(first + _sample(groups[first:end], self._budget.rollouts))
         steps = self._reader.steps(rows.iloc[np.concatenate(samples)])
-        for (first, end), sample, tokens in zip(bounds, samples, steps, strict=True):
+        for sample, tokens in zip(samples, steps, strict=True):
             own = groups[sample][np.searchsorted(indices[sample], tokens.indices)]
             broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
             self._done += int(sizes[sample].sum())
             if self._progress is not None:
                 self._progress(min(self._done, self._total), self._total)
-            yield tokens.step, digest(tokens, own, broken, end - first)
+            yield tokens.step, digest(tokens, own, broken)
 
 
 def _sample(groups: IntArray, most: int) -> IntArray:
@@ -124,7 +124,7 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
         most = int(np.clip(_BYTES / STEPS / usual, 1, ROLLOUTS))
         tokens = reader.read(wanted, rows.iloc[evenly_spread(len(rows), most)])
         n = len(tokens.indices)
-        results.append(digest(tokens, np.full(n, -1), np.full(n, np.nan), len(rows)))
+        results.append(digest(tokens, np.full(n, -1), np.full(n, np.nan)))
         if progress is not None:
             progress(done, len(chosen))
     return tuple(results)

@@ -31,33 +31,24 @@ class LoggedRecord:
     is_trainer: bool = False
 
     def with_other(self, other: LoggedRecord, *, compare: bool) -> LoggedRecord:
-        """What both say; see joined_record."""
-        record = joined_record(self, other, compare=compare)
+        """The record with what only the other one holds; what differs is a remark.
+
+        compare: whether to look for differences of token arrays too, which parses all that both have.
+        """
+        a, b = self.record, other.record
+        tokens = _tokens(self, other, compare=compare)
+        record = replace(
+            tokens,
+            step=a.step,
+            ids={**b.ids, **a.ids},
+            texts={**b.texts, **a.texts},
+            scores={**b.scores, **a.scores},
+            messages=a.messages or b.messages,
+            extras={**b.extras, **a.extras},
+            pad_tokens=a.pad_tokens or b.pad_tokens,
+            remarks=(*a.remarks, *b.remarks, *_differences(self, other), *tokens.remarks),
+        )
         return LoggedRecord(record, self.log, self.is_trainer or other.is_trainer)
-
-
-def joined_record(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool = True) -> Record:
-    """The record of `ours` with what only `theirs` holds; what differs is a remark.
-
-    compare: whether to look for differences of token arrays too, which parses all that both have.
-    """
-    a, b = ours.record, theirs.record
-    tokens = _tokens(ours, theirs, compare=compare)
-    return replace(
-        a,
-        ids={**b.ids, **a.ids},
-        texts={**b.texts, **a.texts},
-        scores={**b.scores, **a.scores},
-        tokens=tokens.arrays,
-        prompt_ids=tokens.prompt_ids,
-        response_ids=tokens.response_ids,
-        response_tokens=tokens.pieces,
-        messages=a.messages or b.messages,
-        segments=tokens.segments,
-        extras={**b.extras, **a.extras},
-        pad_tokens=a.pad_tokens or b.pad_tokens,
-        remarks=(*a.remarks, *b.remarks, *_differences(ours, theirs), *tokens.remarks),
-    )
 
 
 def _differences(ours: LoggedRecord, theirs: LoggedRecord) -> Iterator[Remark]:
@@ -78,18 +69,8 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    arrays: Mapping[str, NumberArray]
-    prompt_ids: NumberArray | None
-    response_ids: NumberArray | None
-    pieces: Sequence[str] | None
-    segments: Sequence[Mapping[str, Any]]
-    remarks: Sequence[Remark] = ()
-
-
-def _tokens(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool) -> _Tokens:
-    """Tokens and arrays of both, those of the trainer first."""
+def _tokens(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool) -> Record:
+    """A record with tokens and arrays of both, those of the trainer first, and the remarks on them."""
     first, second = (theirs, ours) if theirs.is_trainer else (ours, theirs)
     a, b = first.record, second.record
     try:
@@ -98,43 +79,43 @@ def _tokens(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool) -> _Toke
         one = other = None
     if one is None or other is None:
         whole = a if one is not None else b
-        arrays = {**b.tokens, **a.tokens}
-        pieces = a.response_tokens or b.response_tokens
-        return _Tokens(
-            arrays, whole.prompt_ids, whole.response_ids, pieces, a.segments or b.segments
+        return replace(
+            a,
+            tokens={**b.tokens, **a.tokens},
+            prompt_ids=whole.prompt_ids,
+            response_ids=whole.response_ids,
+            response_tokens=a.response_tokens or b.response_tokens,
+            segments=a.segments or b.segments,
+            remarks=(),
         )
     if not np.array_equal(one, other):
         reason = f"tokens differ between {first.log} ({len(one)}) and {second.log} ({len(other)})"
         hint = f"those of {first.log} are shown; token arrays of the other are left out"
-        remark = Remark("tokens", reason, hint)
-        own = (a.tokens, a.prompt_ids, a.response_ids, a.response_tokens, a.segments)
-        return _Tokens(*own, (remark,))
+        return replace(a, remarks=(Remark("tokens", reason, hint),))
     return _aligned(first, second, one, compare=compare)
 
 
 def _aligned(
     first: LoggedRecord, second: LoggedRecord, ids: FloatArray, *, compare: bool
-) -> _Tokens:
+) -> Record:
     """Both over one response: that of the log whose response is longer."""
-    a, b = first.record, second.record
-    starts = [len(ids) - len(r.response_ids) if r.response_ids else 0 for r in (a, b)]
+    records = first.record, second.record
+    starts = [len(ids) - len(r.response_ids) if r.response_ids else 0 for r in records]
     start = min(starts)
     own, others = (
         {name: _moved(array, at - start, name) for name, array in r.tokens.items()}
-        for r, at in ((a, starts[0]), (b, starts[1]))
+        for r, at in zip(records, starts, strict=True)
     )
-    remarks = tuple(_array_differences(own, others, first, second)) if compare else ()
-    pieces = next(
-        (
-            r.response_tokens
-            for r, at in ((a, starts[0]), (b, starts[1]))
-            if at == start and r.response_tokens
-        ),
-        None,
-    )
-    segments = _shifted(a.segments, starts[0] - start) or _shifted(b.segments, starts[1] - start)
-    return _Tokens(
-        {**others, **own}, Parsed(ids[:start]), Parsed(ids[start:]), pieces, segments, remarks
+    pieces = (r.response_tokens for r, at in zip(records, starts, strict=True) if at == start)
+    segments = (_shifted(r.segments, at - start) for r, at in zip(records, starts, strict=True))
+    return replace(
+        first.record,
+        tokens={**others, **own},
+        prompt_ids=Parsed(ids[:start]),
+        response_ids=Parsed(ids[start:]),
+        response_tokens=next(filter(None, pieces), None),
+        segments=next(filter(None, segments), ()),
+        remarks=tuple(_array_differences(own, others, first, second)) if compare else (),
     )
 
 
@@ -147,21 +128,21 @@ def _moved(array: NumberArray, count: int, name: str) -> NumberArray:
     return array if count == 0 else _Moved(array, count, 0.0 if name == "loss_mask" else np.nan)
 
 
+@dataclass(frozen=True, slots=True)
 class _Moved:
     """A NumberArray after `count` tokens of which it says nothing; a mask says that they are not in the
     loss, since its log has them in the prompt.
     """
 
-    __slots__ = ("_array", "_count", "_filler")
-
-    def __init__(self, array: NumberArray, count: int, filler: float) -> None:
-        self._array, self._count, self._filler = array, count, filler
+    array: NumberArray
+    count: int
+    filler: float
 
     def __len__(self) -> int:
-        return self._count + len(self._array)
+        return self.count + len(self.array)
 
     def values(self) -> FloatArray:
-        return np.concatenate((np.full(self._count, self._filler), self._array.values()))
+        return np.concatenate((np.full(self.count, self.filler), self.array.values()))
 
 
 def _shifted(segments: Sequence[Mapping[str, Any]], count: int) -> Sequence[Mapping[str, Any]]:

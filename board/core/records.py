@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,11 @@ import numpy.typing as npt
 from board.core.problems import Severity
 
 FloatArray = npt.NDArray[np.float64]
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a parsed value is a number, NaN and infinities included; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class NumberArray(Protocol):

@@ -12,7 +12,7 @@ from board.core.findings.audit import Audit, audit
 from board.core.findings.finding import Evidence
 from board.core.metrics.kl import FloatArray
 from board.core.tokens.contributions import TokenShare, TypeShare, contributions
-from board.core.tokens.mismatch import Apart, decompose
+from board.core.tokens.mismatch import ENGINE, WHOLE, Apart, decompose
 from board.core.tokens.pieces import KINDS
 from board.core.tokens.step_tokens import BoolArray, IntArray, StepTokens
 
@@ -25,11 +25,10 @@ _HASH: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A part of a response that repeats one period."""
+    """A part of a response that repeats one period, `piece`."""
 
     index: int
     position: int
-    period: int
     tokens: int
     share: float
     piece: str
@@ -51,9 +50,9 @@ class Pairs:
 class Digest:
     """What rules ask of a step's tokens.
 
-    read: rollouts that were read, of `total`; first_index: of the first of them. k3: the step's mean
-    over them; kinds, pieces: what types of tokens contribute to it; tokens: single ones. engine:
-    sampler against trainer with the same weights; engine_first, engine_second: the arrays compared.
+    read: rollouts that were read; first_index: of the first of them. k3: the step's mean over them;
+    pieces: what types of tokens contribute to it; tokens: single ones. engine: sampler against trainer
+    with the same weights; engine_pair: the arrays compared.
     missing: by array the share of NaN. faults: arrays of another length than the response. loops: by
     rollout the longest; lengths: tokens of each rollout. broken: rollouts with their share of
     characters that are not text. common: the largest share of rollouts, of different prompts, that are
@@ -63,11 +62,9 @@ class Digest:
 
     step: int
     read: int
-    total: int
     first_index: int = 0
     audits: tuple[Audit, ...] = ()
     k3: float = float("nan")
-    kinds: tuple[TypeShare, ...] = ()
     pieces: tuple[TypeShare, ...] = ()
     tokens: tuple[TokenShare, ...] = ()
     engine: Apart | None = None
@@ -78,7 +75,7 @@ class Digest:
     faults: Mapping[str, int] = field(default_factory=dict[str, int])
     loops: tuple[Loop, ...] = ()
     broken: tuple[Evidence, ...] = ()
-    pairs: Pairs = field(default_factory=Pairs)
+    pairs: Pairs = Pairs()
     common: float = float("nan")
     common_examples: tuple[Evidence, ...] = ()
     common_prompts: int = 0
@@ -89,24 +86,22 @@ class Digest:
     )
 
 
-def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int) -> Digest:
+def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
     """Boils a step down. groups: [rollouts] codes, -1 for none. broken: [rollouts] share of the
-    response's characters that are not text, NaN where not known. total: rollouts of the step.
+    response's characters that are not text, NaN where not known.
     """
     share = contributions(tokens, "k3") if "k3" in tokens.metric_names else None
     engine, pair, worst = _engine(tokens)
     missing, where = _missing(tokens)
     hashes = response_hashes(tokens)
     common, examples, prompts = _common(tokens, groups, hashes)
-    counts = np.bincount(tokens.token_kinds, minlength=len(KINDS))
+    counts = np.bincount(tokens.token_kinds, minlength=len(KINDS)).tolist()
     return Digest(
         step=tokens.step,
         read=len(tokens.indices),
-        total=total,
         first_index=int(tokens.indices[0]) if len(tokens.indices) else 0,
         audits=tuple(audit(tokens)),
         k3=share.mean if share else float("nan"),
-        kinds=tuple(share.by("kind")) if share else (),
         pieces=tuple(share.by("piece", _TYPES)) if share else (),
         tokens=tuple(share.top_tokens(_TOKENS)) if share else (),
         engine=engine,
@@ -126,32 +121,25 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int)
         common=common,
         common_examples=examples,
         common_prompts=prompts,
-        kind_shares={
-            KINDS[i]: float(counts[i] / max(tokens.count, 1))
-            for i in np.flatnonzero(counts).tolist()
-        },
+        kind_shares={kind: n / tokens.count for kind, n in zip(KINDS, counts, strict=True) if n},
     )
 
 
-def _engine(
-    tokens: StepTokens,
-) -> tuple[Apart | None, tuple[str, str], tuple[Evidence, ...]]:
-    """Sampler against trainer, before its updates where that is recorded, else as it is."""
+def _engine(tokens: StepTokens) -> tuple[Apart | None, tuple[str, str], tuple[Evidence, ...]]:
+    """Sampler against trainer, before its updates where that is recorded, else as it is; and the tokens
+    at which they are furthest apart.
+    """
     parts = decompose(tokens)
     if parts is None:
         return None, ("", ""), ()
-    second = "logprobs" if parts.engine is None else "old_logprobs"
-    d = np.abs(tokens.arrays[second] - tokens.arrays["sampling_logprobs"])
-    d = np.where(tokens.in_loss, d, np.nan)
-    return parts.engine or parts.total, (second, "sampling_logprobs"), _worst_tokens(tokens, d)
-
-
-def _worst_tokens(tokens: StepTokens, values: FloatArray, count: int = 3) -> tuple[Evidence, ...]:
-    keys = np.where(np.isfinite(values), values, -np.inf)
-    best: list[int] = np.argsort(-keys, kind="stable")[:count].tolist()
-    return tuple(
-        _evidence(tokens, place, float(keys[place])) for place in best if keys[place] > -np.inf
-    )
+    pair = WHOLE if parts.engine is None else ENGINE
+    d = tokens.log_ratio(*pair)
+    assert d is not None, "there are parts"
+    size = np.nan_to_num(np.abs(d), nan=-np.inf, posinf=-np.inf)
+    worst = np.argsort(-size, kind="stable")[:3]
+    places = worst[size[worst] > -np.inf].tolist()
+    evidence = tuple(_evidence(tokens, place, float(size[place])) for place in places)
+    return parts.engine or parts.total, pair, evidence
 
 
 def _evidence(tokens: StepTokens, place: int, value: float) -> Evidence:
@@ -201,25 +189,21 @@ def _pairs(tokens: StepTokens, groups: IntArray, hashes: IntArray) -> Pairs:
     of p(x) over samples: what a response's own log-probabilities sum to, exponentiated.
     """
     keep = (groups >= 0) & (hashes != 0)
-    if not keep.any():
-        return Pairs()
     chance = _response_probability(tokens)
     pairs = equal = 0
-    expected = 0.0
+    expected = 0.0 if keep.any() else float("nan")
     examples: list[Evidence] = []
     for group in np.unique(groups[keep]).tolist():
         own = np.flatnonzero(keep & (groups == group))
-        n = len(own)
         _, first, counts = np.unique(hashes[own], return_index=True, return_counts=True)
-        pairs += n * (n - 1) // 2
+        pairs_of_group = len(own) * (len(own) - 1) // 2
+        pairs += pairs_of_group
         equal += int((counts * (counts - 1) // 2).sum())
-        expected += float(np.mean(chance[own])) * n * (n - 1) / 2 if n else 0.0
+        expected += float(np.mean(chance[own])) * pairs_of_group
         most = int(np.argmax(counts))
         if counts[most] > 1:
-            place = int(own[first[most]])
-            examples.append(
-                Evidence(tokens.step, int(tokens.indices[place]), value=float(counts[most]))
-            )
+            index = int(tokens.indices[own[first[most]]])
+            examples.append(Evidence(tokens.step, index, value=float(counts[most])))
     examples.sort(key=lambda e: -(e.value or 0.0))
     return Pairs(pairs, equal, expected, tuple(examples[:_EXAMPLES]))
 
@@ -251,10 +235,8 @@ def _common(
     if prompts < 2:
         return 0.0, (), prompts
     length = int(np.diff(tokens.starts)[most[0]])
-    matching = tuple(
-        Evidence(tokens.step, int(tokens.indices[place]), value=float(length))
-        for place in most[:3].tolist()
-    )
+    indices = tokens.indices[most[:3]].tolist()
+    matching = tuple(Evidence(tokens.step, index, value=float(length)) for index in indices)
     return len(most) / len(known), matching, prompts
 
 
@@ -273,13 +255,12 @@ def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:
     part = KINDS.index("part of a character")
     evidence: list[Evidence] = []
     for place in np.flatnonzero(shares > 0).tolist():
-        start, end = int(tokens.starts[place]), int(tokens.starts[place + 1])
+        start, end = tokens.starts[place : place + 2].tolist()
         hits = np.flatnonzero(tokens.token_kinds[start:end] == part)
         position = int(hits[0]) if len(hits) else None
         piece = "" if position is None else tokens.piece(start + position)
-        evidence.append(
-            Evidence(tokens.step, int(tokens.indices[place]), position, piece, float(shares[place]))
-        )
+        index, share = int(tokens.indices[place]), float(shares[place])
+        evidence.append(Evidence(tokens.step, index, position, piece, share))
     return tuple(sorted(evidence, key=lambda e: -(e.value or 0.0)))
 
 
@@ -293,8 +274,9 @@ def _loops(tokens: StepTokens) -> list[Loop]:
     begin, period_of = np.zeros(n, np.int64), np.zeros(n, np.int64)
     longest_response = int(np.diff(tokens.starts).max(initial=0))
     for period in range(1, min(LONGEST_PERIOD, longest_response // 3) + 1):
-        starts, lengths = _runs(_repeats(tokens, period))
-        whole = lengths + period
+        edges = np.diff(_repeats(tokens, period).astype(np.int8), prepend=0, append=0)
+        starts = np.flatnonzero(edges == 1)
+        whole = np.flatnonzero(edges == -1) - starts + period
         keep = whole >= 3 * period
         starts, whole = starts[keep] - period, whole[keep]
         of = tokens.rollout_of[starts] if len(starts) else starts
@@ -308,7 +290,6 @@ def _loops(tokens: StepTokens) -> list[Loop]:
         Loop(
             int(tokens.indices[i]),
             int(begin[i] - tokens.starts[i]),
-            int(period_of[i]),
             int(best[i]),
             float(best[i] / lengths[i]),
             "".join(tokens.piece(int(begin[i]) + k) for k in range(int(period_of[i]))),
@@ -324,10 +305,3 @@ def _repeats(tokens: StepTokens, period: int) -> BoolArray:
         same = tokens.codes[period:] == tokens.codes[:-period]
         mask[period:] = same & (tokens.positions[period:] >= period) & (tokens.codes[period:] >= 0)
     return mask
-
-
-def _runs(flags: BoolArray) -> tuple[IntArray, IntArray]:
-    """(start, length) of each run of True."""
-    edges = np.diff(np.concatenate(([0], flags.astype(np.int8), [0])))
-    starts = np.flatnonzero(edges == 1)
-    return starts, np.flatnonzero(edges == -1) - starts

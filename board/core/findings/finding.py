@@ -6,7 +6,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal, cast
 
 from board.core.metrics.shares import percent
 from board.errors import ChoiceError
@@ -142,18 +142,16 @@ def parse(text: str) -> dict[str, dict[str, float]]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ChoiceError(f"the thresholds are not TOML: {error}") from None
-    return {rule: _table(rule, table) for rule, table in document.items()}
-
-
-def _table(rule: str, table: Any) -> dict[str, float]:
-    if not isinstance(table, dict):
-        raise ChoiceError(f"{rule} is not a table; expected [{rule}] with numbers under it")
-    values: dict[str, float] = {}
-    for name, value in table.items():  # pyright: ignore[reportUnknownVariableType] # tomllib says Any
-        if not isinstance(value, int | float):
-            raise ChoiceError(f"[{rule}] {name} is {value!r}; expected a number, true or false")
-        values[str(name)] = float(value)  # pyright: ignore[reportUnknownArgumentType]
-    return values
+    for rule, table in document.items():
+        if not isinstance(table, dict):
+            raise ChoiceError(f"{rule} is not a table; expected [{rule}] with numbers under it")
+        for name, value in cast("dict[str, object]", table).items():
+            if not isinstance(value, int | float):
+                raise ChoiceError(f"[{rule}] {name} is {value!r}; expected a number, true or false")
+    return {
+        rule: {name: float(value) for name, value in table.items()}
+        for rule, table in document.items()
+    }
 
 
 def changed(defaults: Thresholds, own: Thresholds) -> dict[str, dict[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -120,41 +121,35 @@ def clear_words() -> str:
 
 def array_checks(digests: Sequence[Digest]) -> list[Check]:
     """Lengths and gaps of the token arrays that were read."""
-    rollouts = sum(digest.read for digest in digests)
-    steps = len(digests)
-    if not any(digest.missing for digest in digests) and not any(d.faults for d in digests):
+    if not any(digest.missing or digest.faults for digest in digests):
         return [
             Check(name, "not recorded", "no token arrays")
             for name in ("Array lengths", "Missing values")
         ]
-    return [_lengths(digests, rollouts, steps), _gaps(digests, rollouts, steps)]
+    of = f"{sum(digest.read for digest in digests):,} rollouts of {len(digests)} steps"
+    return [_lengths(digests, of), _gaps(digests, of)]
 
 
-def _lengths(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
-    counts: dict[str, int] = {}
+def _lengths(digests: Sequence[Digest], of: str) -> Check:
+    counts: Counter[str] = Counter()
     for digest in digests:
-        for name, count in digest.faults.items():
-            counts[name] = counts.get(name, 0) + count
+        counts.update(digest.faults)
     if not counts:
-        words = f"every array is as long as the response, in {rollouts:,} rollouts of {steps} steps"
-        return Check("Array lengths", "good", words)
+        return Check("Array lengths", "good", f"every array is as long as the response, in {of}")
     first = next(digest.step for digest in digests if digest.faults)
     summary = ", ".join(f"{name} in {count:,}" for name, count in counts.items())
-    words = f"another length than the response, of {rollouts:,} rollouts: {summary}"
+    words = f"another length than the response, of {of.partition(' of ')[0]}: {summary}"
     some = next((one for d in digests for place in d.unequal.values() for one in place), None)
     return Check("Array lengths", "bad", words, some, first)
 
 
-def _gaps(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
-    worst: dict[str, float] = {}
-    for digest in digests:
-        for name, share in digest.missing.items():
-            if share == share:
-                worst[name] = max(worst.get(name, 0.0), share)
-    gaps = {name: share for name, share in worst.items() if share > 0}
+def _gaps(digests: Sequence[Digest], of: str) -> Check:
+    gaps: dict[str, float] = {}
+    for name, share in ((name, share) for d in digests for name, share in d.missing.items()):
+        if share > 0:
+            gaps[name] = max(gaps.get(name, 0.0), share)
     if not gaps:
-        words = f"no NaN, null or infinite value, in {rollouts:,} rollouts of {steps} steps"
-        return Check("Missing values", "good", words)
+        return Check("Missing values", "good", f"no NaN, null or infinite value, in {of}")
     name = max(gaps, key=lambda n: gaps[n])
     digest = max(digests, key=lambda d: np.nan_to_num(d.missing.get(name, 0.0)))
     summary = ", ".join(f"{n} up to {percent(share)}" for n, share in gaps.items())

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from board.core.metrics.definitions import DERIVED, RATIOS
 from board.core.metrics.kl import FloatArray
-from board.core.tokens.masks import RULES, MaskRule, Threshold
-from board.core.tokens.step_tokens import StepTokens
+from board.core.tokens.masks import RULES, MaskRule, Side, Threshold
+from board.core.tokens.step_tokens import IntArray, StepTokens
 
-_SIGNS: Final = 4
-_POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = range(_SIGNS)
-_OUTSIDE: Final = np.int8(_SIGNS)
-"""Of tokens that are not in the loss."""
+_POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = _SIGNS = range(4)
+"""Signs of an advantage."""
+_NOT_STOPPED: Final = -1
 Numbers = Mapping[str, Mapping[str, float]]
 """Thresholds by rule, then by their names."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignShares:
+class SignShares(NamedTuple):
     """Of the tokens whose advantage has one sign, those beyond either bound, the lower, the upper."""
 
     hit: float
@@ -54,71 +52,43 @@ class RuleShares:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beyond:
-    """Tokens beyond a bound. numbers: [K] ascending; hits: [signs of the advantage, K]; stopped: signs
-    that the rule stops there, the hits of others being 0.
-    """
-
-    numbers: FloatArray
-    hits: npt.NDArray[np.uint32]
-    stopped: frozenset[int]
-
-    def at(self, number: float) -> npt.NDArray[np.int64]:
-        """[signs] for the number of the table that is nearest."""
-        return self.hits[:, int(np.abs(self.numbers - number).argmin())].astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
 class RuleCounts:
     """Of a rule, over the loss tokens of a step. metric: what was compared; counted: [signs] tokens with
-    a value of it.
+    a value of it. beyond: by bound that the rule has, the numbers [K] ascending, and for each of them the
+    tokens beyond the bound, [signs, K], _NOT_STOPPED for signs that the rule does not stop there.
     """
 
     rule: str
     metric: str
-    counted: npt.NDArray[np.int64]
-    low: _Beyond | None
-    high: _Beyond | None
+    counted: IntArray
+    beyond: Mapping[Side, tuple[FloatArray, npt.NDArray[np.int32]]]
 
     def shares(self, chosen: Mapping[str, float]) -> RuleShares:
         """What these numbers stop; the rule's own where one is left out."""
-        rule = RULES[self.rule]
-        low, high = _hits(self.low, rule.low, chosen), _hits(self.high, rule.high, chosen)
-        total = int(self.counted.sum())
-        nan = float("nan")
-        return RuleShares(
-            self.rule,
-            total,
-            _share((low + high).sum(), total),
-            nan if self.low is None else _share(low.sum(), total),
-            nan if self.high is None else _share(high.sum(), total),
-            self._of_sign(_POSITIVE, low, high),
-            self._of_sign(_NEGATIVE, low, high),
+        low, high = self._hits("low", chosen), self._hits("high", chosen)
+        whole, positive, negative = (
+            _shares(low[signs], high[signs], int(self.counted[signs].sum()))
+            for signs in ([*_SIGNS], [_POSITIVE], [_NEGATIVE])
         )
+        return RuleShares(self.rule, int(self.counted.sum()), *whole, positive, negative)
 
-    def _of_sign(
-        self, sign: int, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]
-    ) -> SignShares:
-        total, nan = int(self.counted[sign]), float("nan")
-        return SignShares(
-            _share(low[sign] + high[sign], total),
-            _share(low[sign], total) if self.low is not None and sign in self.low.stopped else nan,
-            _share(high[sign], total)
-            if self.high is not None and sign in self.high.stopped
-            else nan,
-        )
-
-
-def _hits(
-    beyond: _Beyond | None, threshold: Threshold | None, chosen: Mapping[str, float]
-) -> npt.NDArray[np.int64]:
-    if beyond is None or threshold is None:
-        return np.zeros(_SIGNS, np.int64)
-    return beyond.at(chosen.get(threshold.name, threshold.default))
+    def _hits(self, side: Side, chosen: Mapping[str, float]) -> FloatArray:
+        """[signs] tokens beyond a bound, at the number of the table that is nearest; NaN: not stopped."""
+        threshold = getattr(RULES[self.rule], side)
+        if threshold is None:
+            return np.full(len(_SIGNS), np.nan)
+        numbers, hits = self.beyond[side]
+        number = chosen.get(threshold.name, threshold.default)
+        nearest = hits[:, np.abs(numbers - number).argmin()]
+        return np.where(nearest == _NOT_STOPPED, np.nan, nearest)
 
 
-def _share(hits: int, among: int) -> float:
-    return float(hits / among) if among else float("nan")
+def _shares(low: FloatArray, high: FloatArray, total: int) -> SignShares:
+    if not total:
+        return SignShares(np.nan, np.nan, np.nan)
+    hit = float(np.nansum(low) + np.nansum(high)) / total
+    sides = (np.nan if np.isnan(part).all() else np.nansum(part) / total for part in (low, high))
+    return SignShares(hit, *map(float, sides))
 
 
 def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCounts]:
@@ -129,19 +99,27 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
     out without any.
     """
     advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
-    has_advantages = bool(np.isfinite(advantages).any())
-    signs = np.where(tokens.in_loss, _signs(advantages), _OUTSIDE)
-    places = [np.flatnonzero(signs == sign) for sign in range(_SIGNS)]
+    signs = (advantages > 0, advantages < 0, advantages == 0, np.isnan(advantages))
+    places = [np.flatnonzero(sign & tokens.in_loss) for sign in signs]
     values: dict[str, list[FloatArray]] = {}
     rule_counts: list[RuleCounts] = []
     for rule in RULES.values():
         metric = rule.compared(tokens.metric_names)
-        if metric is None or (rule.by_sign and not has_advantages):
+        if metric is None or (rule.by_sign and not np.isfinite(advantages).any()):
             continue
         if metric not in values:
             compared = _compared(tokens, metric)
-            values[metric] = [_finite(compared[place]) for place in places]
-        rule_counts.append(_counts(rule, metric, values[metric], (own or {}).get(rule.name, {})))
+            by_sign = [compared[place] for place in places]
+            values[metric] = [part[np.isfinite(part)] for part in by_sign]
+        counted = np.array([len(part) for part in values[metric]], np.int64)
+        thresholds: dict[Side, Threshold | None] = {"low": rule.low, "high": rule.high}
+        numbers = (own or {}).get(rule.name, {})
+        beyond: dict[Side, tuple[FloatArray, npt.NDArray[np.int32]]] = {
+            side: _beyond(rule, side, threshold, metric, values[metric], numbers)
+            for side, threshold in thresholds.items()
+            if threshold is not None
+        }
+        rule_counts.append(RuleCounts(rule.name, metric, counted, beyond))
     return rule_counts
 
 
@@ -151,67 +129,32 @@ def _compared(tokens: StepTokens, metric: str) -> FloatArray:
     return tokens.metric(metric) if d is None else d
 
 
-def _finite(values: FloatArray) -> FloatArray:
-    finite = np.isfinite(values)
-    return values if finite.all() else values[finite]
-
-
-def _counts(
-    rule: MaskRule, metric: str, of_sign: Sequence[FloatArray], own: Mapping[str, float]
-) -> RuleCounts:
-    """of_sign: the values of `_compared` by sign of the advantage."""
-    falling = frozenset((_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,))
-    rising, every = frozenset((_POSITIVE,)), frozenset(range(_SIGNS))
-    low, high = (_numbers_and_bounds(one, metric, own) for one in (rule.low, rule.high))
-    return RuleCounts(
-        rule.name,
-        metric,
-        np.array([len(part) for part in of_sign], np.int64),
-        low and _beyond(*low, of_sign, falling if rule.by_sign else every, below=True),
-        high and _beyond(*high, of_sign, rising if rule.by_sign else every, below=False),
-    )
-
-
-def _numbers_and_bounds(
-    threshold: Threshold | None, metric: str, own: Mapping[str, float]
-) -> tuple[FloatArray, FloatArray] | None:
-    if threshold is None:
-        return None
+def _beyond(
+    rule: MaskRule,
+    side: Side,
+    threshold: Threshold,
+    metric: str,
+    of_sign: Sequence[FloatArray],
+    own: Mapping[str, float],
+) -> tuple[FloatArray, npt.NDArray[np.int32]]:
+    """The numbers of a threshold, and the tokens beyond the bound at each. of_sign: values of
+    `_compared` by sign of the advantage.
+    """
     numbers = numbers_of(threshold, own)
     bounds = np.array([threshold.bound(number) for number in numbers.tolist()])
-    if metric not in RATIOS:
-        return numbers, bounds
-    with np.errstate(divide="ignore"):  # no ratio is below 0
-        return numbers, np.log(bounds)
-
-
-def _signs(advantages: FloatArray) -> npt.NDArray[np.int8]:
-    signs = np.full(len(advantages), _UNKNOWN, np.int8)
-    signs[advantages > 0], signs[advantages < 0], signs[advantages == 0] = (
-        _POSITIVE,
-        _NEGATIVE,
-        _ZERO,
-    )
-    return signs
-
-
-def _beyond(
-    numbers: FloatArray,
-    bounds: FloatArray,
-    of_sign: Sequence[FloatArray],
-    stopped: frozenset[int],
-    *,
-    below: bool,
-) -> _Beyond:
-    """Counts at every number; of signs that the rule does not stop, none."""
-    hits = np.zeros((_SIGNS, len(numbers)), np.uint32)
+    if metric in RATIOS:
+        with np.errstate(divide="ignore"):  # no ratio is below 0
+            bounds = np.log(bounds)
+    falling = (_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,)
+    stopped = (falling if side == "low" else (_POSITIVE,)) if rule.by_sign else _SIGNS
+    hits = np.full((len(_SIGNS), len(numbers)), _NOT_STOPPED, np.int32)
+    factor = -1 if side == "low" else 1
     for sign in stopped:
-        values = of_sign[sign]
-        hits[sign] = _above(-values, -bounds) if below else _above(values, bounds)
-    return _Beyond(numbers, hits, stopped)
+        hits[sign] = _count_above(factor * of_sign[sign], factor * bounds)
+    return numbers, hits
 
 
-def _above(values: FloatArray, bounds: FloatArray) -> npt.NDArray[np.int64]:
+def _count_above(values: FloatArray, bounds: FloatArray) -> IntArray:
     """How many values are above each of the bounds. Most are beyond the first bound alone, if at all:
     only the others need an order.
     """

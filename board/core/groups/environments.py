@@ -39,20 +39,17 @@ def curves_from(
     envs: places in names, -1 for rollouts without one, which count in `overall` alone.
     """
     unique, of_step = np.unique(steps, return_inverse=True)
-    size = (len(names), len(unique))
+    shape = (len(names), len(unique))
     is_named = envs >= 0
-    cells = envs[is_named] * size[1] + of_step[is_named]
-    totals = np.bincount(cells, weights=sums[is_named], minlength=size[0] * size[1]).reshape(size)
-    known = np.bincount(cells, weights=counts[is_named], minlength=size[0] * size[1]).reshape(size)
-    every = np.bincount(of_step, weights=counts, minlength=size[1])
-    whole = np.bincount(of_step, weights=sums, minlength=size[1])
-    return EnvCurves(
-        unique,
-        names,
-        np.divide(totals, known, out=np.full(size, np.nan), where=known > 0),
-        known.astype(np.int64),
-        np.divide(whole, every, out=np.full(size[1], np.nan), where=every > 0),
-    )
+    cells = (envs[is_named], of_step[is_named])
+    totals, known = np.zeros(shape), np.zeros(shape, np.int64)
+    np.add.at(totals, cells, sums[is_named])
+    np.add.at(known, cells, counts[is_named])
+    every = np.bincount(of_step, weights=counts, minlength=shape[1])
+    whole = np.bincount(of_step, weights=sums, minlength=shape[1])
+    means = np.divide(totals, known, out=np.full(shape, np.nan), where=known > 0)
+    overall = np.divide(whole, every, out=np.full(shape[1], np.nan), where=every > 0)
+    return EnvCurves(unique, names, means, known, overall)
 
 
 ERRORS: Final = 3.0
@@ -88,34 +85,19 @@ def hidden(curves: EnvCurves) -> list[Hidden]:
     Changes are between the means of the first and the last steps, and count when beyond ERRORS standard
     errors; fewer than 2 * 3 steps tell nothing.
     """
-    if len(curves.means) < 2:
+    whole, changes = _change(curves.overall), [_change(row) for row in curves.means]
+    if len(changes) < 2 or whole is None:
         return []
-    whole = _change(curves.overall)
-    if whole is None:
-        return []
-    changes = [_change(row) for row in curves.means]
-    against: list[Hidden] = []
-    for code, change in enumerate(changes):
-        if change is None or not change.counts:
-            continue
-        follows = whole.delta * np.sign(change.delta)
-        if follows < FOLLOWS * abs(change.delta):
-            against.append(
-                Hidden(
-                    "against",
-                    code,
-                    change.before,
-                    change.after,
-                    whole.before,
-                    whole.after,
-                    change.window,
-                )
-            )
+    moved = {code: c for code, c in enumerate(changes) if c is not None and c.counts}
+    all_of = (whole.before, whole.after)
+    against = [
+        Hidden("against", code, c.before, c.after, *all_of, c.window)
+        for code, c in moved.items()
+        if whole.delta * np.sign(c.delta) < FOLLOWS * abs(c.delta)
+    ]
     against.sort(key=lambda one: -abs(one.after - one.before))
-    moved = [c for c in changes if c is not None and c.counts]
-    if whole.counts and not moved and all(c is not None for c in changes):
-        nan = float("nan")
-        against.append(Hidden("mix", -1, nan, nan, whole.before, whole.after, whole.window))
+    if whole.counts and not moved and None not in changes:
+        against.append(Hidden("mix", -1, np.nan, np.nan, *all_of, whole.window))
     return against
 
 
@@ -123,16 +105,9 @@ def hidden(curves: EnvCurves) -> list[Hidden]:
 class _Change:
     before: float
     after: float
-    error: float
     window: int
-
-    @property
-    def delta(self) -> float:
-        return self.after - self.before
-
-    @property
-    def counts(self) -> bool:
-        return abs(self.delta) > ERRORS * self.error and self.delta != 0
+    delta: float
+    counts: bool
 
 
 def _change(values: FloatArray) -> _Change | None:
@@ -143,4 +118,6 @@ def _change(values: FloatArray) -> _Change | None:
         return None
     first, last = known[:window], known[-window:]
     error = float(np.sqrt((first.var(ddof=1) + last.var(ddof=1)) / window))
-    return _Change(float(first.mean()), float(last.mean()), error, window)
+    before, after = float(first.mean()), float(last.mean())
+    delta = after - before
+    return _Change(before, after, window, delta, abs(delta) > ERRORS * error and delta != 0)

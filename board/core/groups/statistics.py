@@ -18,6 +18,7 @@ import numpy.typing as npt
 from board.core.metrics.kl import FloatArray
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 RIGHT_PARTS: Final = ("correct", "accuracy", "acc", "correctness", "is_correct", "solved", "answer")
 """Names of reward parts that say whether an answer is right, the likeliest first."""
@@ -61,7 +62,7 @@ class Groups:
 
 
 def outcomes_of(
-    scored: IntArray, equal: npt.NDArray[np.bool_], graded: IntArray, right: FloatArray
+    scored: IntArray, equal: BoolArray, graded: IntArray, right: FloatArray
 ) -> npt.NDArray[np.int8]:
     """[groups] of Outcome. equal: whether there are two scores or more and all are the same."""
     outcomes = np.full(len(scored), Outcome.MIXED, np.int8)
@@ -96,30 +97,28 @@ def by_step(groups: Groups) -> StepGroups:
     dynamic sampling (arXiv 2503.14476, section 3.2).
     """
     steps, of_group = np.unique(groups.steps, return_inverse=True)
-    count = len(steps)
-    compared = groups.outcomes != Outcome.TOO_FEW_SCORED
-    of_compared = np.bincount(of_group[compared], minlength=count)
 
-    def share(outcome: Outcome) -> FloatArray:
-        hits = np.bincount(of_group[groups.outcomes == outcome], minlength=count)
-        return _divided(hits.astype(np.float64), of_compared)
+    def total(mask: BoolArray, weights: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        own = None if weights is None else weights[mask]
+        return np.bincount(of_group[mask], weights=own, minlength=len(steps))
 
-    right, wrong, other = share(Outcome.ALL_RIGHT), share(Outcome.ALL_WRONG), share(Outcome.OTHER)
+    compared = total(groups.outcomes != Outcome.TOO_FEW_SCORED)
+    right, wrong, other = (
+        _divided(total(groups.outcomes == outcome), compared)
+        for outcome in (Outcome.ALL_RIGHT, Outcome.ALL_WRONG, Outcome.OTHER)
+    )
     rates = groups.solve_rate
     graded = np.isfinite(rates)
-    solved = np.bincount(of_group[graded], weights=rates[graded], minlength=count)
-    mixed = groups.outcomes == Outcome.MIXED
-    effective = np.bincount(of_group[mixed], weights=groups.scored[mixed], minlength=count)
     return StepGroups(
         steps,
-        of_compared,
+        compared,
         right + wrong + other,
         right,
         wrong,
         other,
-        _divided(solved, np.bincount(of_group[graded], minlength=count)),
-        effective.astype(np.int64),
-        np.bincount(of_group, weights=groups.size, minlength=count).astype(np.int64),
+        _divided(total(graded, rates), total(graded)),
+        total(groups.outcomes == Outcome.MIXED, groups.scored).astype(np.int64),
+        total(groups.size >= 0, groups.size).astype(np.int64),
     )
 
 
@@ -184,7 +183,6 @@ def _divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
-BoolArray = npt.NDArray[np.bool_]
 EPSILON: Final = 1e-4
 """Added to the standard deviation: TRL's value; verl has 1e-6, which no tolerance here can tell."""
 RELATIVE: Final = 0.01
@@ -289,7 +287,7 @@ def fitted_convention(counts: FitCounts) -> AdvantageFit:
     shares: dict[str, float] = {}
     known: dict[str, float] = {}
     for name, hits in counts.hits.items():
-        fits = _steps_that_fit(hits[places], telling)
+        fits = (hits[places] >= _FITS * telling)[telling > 0]
         shares[name] = float(fits.mean()) if len(fits) else float("nan")
         if len(fits):
             begins = len(fits) >= _FIRST and bool(fits[:_FIRST].all())
@@ -297,9 +295,3 @@ def fitted_convention(counts: FitCounts) -> AdvantageFit:
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
     follows = known.get(closest, 0.0) > _MOST
     return AdvantageFit(closest if follows else None, closest, shares, int(telling.sum()))
-
-
-def _steps_that_fit(hits: IntArray, telling: IntArray) -> BoolArray:
-    """[steps with telling advantages], in their order, whether nearly all are equal."""
-    there = telling > 0
-    return hits[there] >= _FITS * telling[there]

@@ -10,10 +10,13 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
+from board.core.records import is_number
 from board.core.texts.messages import (
     TOOL_ROLES,
     as_fields,
+    as_parts,
     error_in,
+    json_of,
     part_name,
     part_text,
     reasoning_of,
@@ -61,10 +64,7 @@ def think_tags(written: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _marks(tags: tuple[str, ...]) -> re.Pattern[str]:
-    def names(of: Sequence[str]) -> str:
-        return "|".join(re.escape(name) for name in of)
-
-    think, calls, results = names(tags), names(_CALLS), names(_RESULTS)
+    think, calls, results = ("|".join(map(re.escape, of)) for of in (tags, _CALLS, _RESULTS))
     return re.compile(
         rf"(?P<think><(?:{think})>|\[(?:{think})\]|{_OTHER_BEGIN})"
         rf"|(?P<unthink></(?:{think})>|\[/(?:{think})\]|{_OTHER_END})"
@@ -81,55 +81,35 @@ def blocks_of(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[Block]:
     block of another kind is text of that block, but a tool call ends reasoning that was left open.
     """
     marks = [*signs_in(text, _marks(tags))]
-    kind = "think" if marks and _ends_what_the_template_began(marks[0]) else "text"
+    kind, at = "text", 0
+    if marks and marks[0].lastgroup == "unthink" and not marks[0][0].startswith("<|end|>"):
+        kind = "think" if text[: marks[0].start()].strip() else "text"
     blocks: list[Block] = []
-    at = 0
     for mark in marks:
         name = cast("str", mark.lastgroup)
-        if kind == "text" and name in ("think", "call", "result"):
-            following = name
-        elif name == f"un{kind}" or (
-            kind == "think" and name == "call" and _is_last_think(mark, tags)
-        ):
-            following = "text" if name != "call" else "call"
-        else:
-            continue
-        blocks += _block(kind, text[at : mark.start()], is_open=False)
-        kind, at = following, mark.end()
+        opens = kind == "text" and name in ("think", "call", "result")
+        if kind == "think" and name == "call":
+            later = signs_in(text[mark.end() :], _marks(tags))
+            opens = all(one.lastgroup != "unthink" for one in later)
+        if opens or name == f"un{kind}":
+            blocks += _block(kind, text[at : mark.start()], is_open=False)
+            kind, at = name if opens else "text", mark.end()
     blocks += _block(kind, text[at:], is_open=kind != "text")
     return blocks
-
-
-def _ends_what_the_template_began(mark: re.Match[str]) -> bool:
-    text_before = mark.string[: mark.start()].strip()
-    return mark.lastgroup == "unthink" and bool(text_before) and not mark[0].startswith("<|end|>")
-
-
-def _is_last_think(mark: re.Match[str], tags: tuple[str, ...]) -> bool:
-    """Whether no end of reasoning follows."""
-    later = signs_in(mark.string[mark.end() :], _marks(tags))
-    return all(one.lastgroup != "unthink" for one in later)
 
 
 def _block(kind: str, text: str, *, is_open: bool) -> Iterator[Block]:
     if kind == "call":
         yield from _calls(text, is_open=is_open)
-    elif kind == "result":
-        yield Block("result", text.strip("\n"), is_open=is_open)
-    elif kind == "think":
-        yield Block("reasoning", text.strip("\n"), is_open=is_open)
+    elif kind != "text":
+        yield Block("reasoning" if kind == "think" else "result", text.strip("\n"), is_open=is_open)
     elif text.strip():
         yield Block("text", text.strip("\n"))
 
 
 def _calls(text: str, *, is_open: bool) -> Iterator[Block]:
     """The calls within one pair of tags; anything but a JSON object is left as it is and is an error."""
-    try:
-        parsed: object = json.loads(text)
-    except (ValueError, RecursionError):
-        parsed = None
-    entries = cast("list[object]", parsed) if isinstance(parsed, list) else [parsed]
-    for entry in entries:
+    for entry in as_parts(json_of(text)):
         fields = as_fields(entry)
         if fields is None:
             yield Block("call", arguments=text.strip(), error="not valid JSON", is_open=is_open)
@@ -230,12 +210,11 @@ def _written(texts: Mapping[str, str], tags: tuple[str, ...]) -> Iterator[Conver
             role = "tool"
         elif role not in ("assistant", "response"):
             blocks = [Block("text", text)]
-        blocks = [_with_error(block) for block in blocks]
+        blocks = [
+            replace(block, error=error_in({}, block.text)) if block.kind == "result" else block
+            for block in blocks
+        ]
         yield ConversationTurn(number, role, turn.name, blocks, given=given)
-
-
-def _with_error(block: Block) -> Block:
-    return replace(block, error=error_in({}, block.text)) if block.kind == "result" else block
 
 
 def _turns_of(
@@ -255,16 +234,18 @@ def _turns_of(
         name = str(message.get("name") or message.get("tool_name") or "")
         blocks = [*_blocks(message, role, tags)]
         if role in TOOL_ROLES:
-            blocks = [_result(message, blocks, name, seconds)]
+            # The message of a tool is one result.
+            parts = (f"[{b.text}]" if b.kind == "image" else b.text for b in blocks)
+            text, identity = "".join(parts), str(message.get("tool_call_id") or "")
+            error = error_in(message, text)
+            blocks = [Block("result", text, name, id=identity, error=error, seconds=seconds)]
         yield ConversationTurn(number, role, name, blocks, given=given, seconds=seconds, at=at)
 
 
 def _blocks(message: Mapping[str, Any], role: str, tags: tuple[str, ...]) -> Iterator[Block]:
     if reasoning := reasoning_of(message):
         yield Block("reasoning", reasoning)
-    content = message.get("content")
-    parts = cast("list[object]", content) if isinstance(content, list) else [content]
-    for part in parts:
+    for part in as_parts(message.get("content")):
         if part is not None:
             yield from _part_blocks(part, role, tags)
     for call in tool_calls(message):
@@ -296,21 +277,8 @@ def content_text(content: object) -> str:
     """A content as one text; other parts are named in brackets."""
     if content is None or isinstance(content, str):
         return content or ""
-    parts = cast("list[object]", content) if isinstance(content, list) else [content]
-    texts = ((part_text(part), part) for part in parts)
+    texts = ((part_text(part), part) for part in as_parts(content))
     return "".join(f"[{part_name(part)}]" if text is None else text for text, part in texts)
-
-
-def _result(
-    message: Mapping[str, Any], blocks: Sequence[Block], name: str, seconds: float | None
-) -> Block:
-    """The message of a tool as one result."""
-    parts = [f"[{block.text}]" if block.kind == "image" else block.text for block in blocks]
-    text = "".join(parts)
-    identity = str(message.get("tool_call_id") or "")
-    return Block(
-        "result", text, name=name, id=identity, error=error_in(message, text), seconds=seconds
-    )
 
 
 def with_results(turns: Sequence[ConversationTurn]) -> list[ConversationTurn]:
@@ -342,38 +310,30 @@ def _call_of(
     result: Block, waiting: Sequence[tuple[int, int]], turns: Sequence[ConversationTurn]
 ) -> tuple[int, int] | None:
     """Turn and block of the call that a result answers; None where there is none."""
-    by_id = (
-        place for place in waiting if result.id and turns[place[0]].blocks[place[1]].id == result.id
-    )
-    unnamed = (
-        place for place in waiting if not result.id or not turns[place[0]].blocks[place[1]].id
-    )
+    ids = {place: turns[place[0]].blocks[place[1]].id for place in waiting}
+    by_id = (place for place, identity in ids.items() if result.id and identity == result.id)
+    unnamed = (place for place, identity in ids.items() if not result.id or not identity)
     return next(by_id, None) or next(unnamed, None)
 
 
 def _duration(message: Mapping[str, Any]) -> float | None:
     for keys, unit in ((_SECONDS, 1.0), (_MILLISECONDS, 1e-3)):
-        for key in keys:
-            value = _number(message.get(key))
-            if value is not None and value >= 0:
-                return value * unit
+        values = (_number(message.get(key)) for key in keys)
+        if (known := next((v for v in values if v is not None and v >= 0), None)) is not None:
+            return known * unit
     return None
 
 
 def _number(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if abs(value) < _LARGEST else None
+    return float(value) if is_number(value) and abs(value) < _LARGEST else None
 
 
 def _time(message: Mapping[str, Any]) -> float | None:
     """When a message was said, in seconds since 1970; None where not recorded."""
     for key in _TIMES:
         value = message.get(key)
-        if (seconds := _number(value)) is not None:
-            return (
-                seconds / 1000 if seconds > 1e11 else seconds
-            )  # milliseconds, of a clock that has them
+        if (seconds := _number(value)) is not None:  # or milliseconds, of a clock that has them
+            return seconds / 1000 if seconds > 1e11 else seconds
         if isinstance(value, str):
             try:
                 return datetime.fromisoformat(value).timestamp()

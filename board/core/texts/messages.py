@@ -33,6 +33,19 @@ def as_fields(value: object) -> Fields | None:
     return cast("Fields", value) if isinstance(value, Mapping) else None
 
 
+def as_parts(content: object) -> list[object]:
+    """The parts of a message's content; one where it is not a list."""
+    return cast("list[object]", content) if isinstance(content, list) else [content]
+
+
+def json_of(text: str) -> object:
+    """What JSON in a text says; None where it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def reasoning_of(message: Fields) -> str:
     """The reasoning next to the content; empty where none is recorded."""
     candidates = (message.get(key) for key in REASONING)
@@ -59,24 +72,17 @@ def part_name(part: object) -> str:
 
 def tool_calls(message: Fields) -> Iterator[ToolCall]:
     """The calls of a message, of OpenAI's form or flat, or written as JSON within a text."""
-    calls = message.get("tool_calls")
+    calls: object = message.get("tool_calls")
     entries = cast("list[object]", calls) if isinstance(calls, list) else []
     if one := message.get("function_call"):  # the older name of one call
         entries = [*entries, one]
     for entry in entries:
-        called = as_fields(_parsed(entry) if isinstance(entry, str) else entry)
+        called = as_fields(json_of(entry) if isinstance(entry, str) else entry)
         if called is None:
             continue
         inner = as_fields(called.get("function")) or called
         name, identity = str(inner.get("name") or UNNAMED), str(called.get("id") or "")
         yield ToolCall(name, inner.get("arguments", ""), identity)
-
-
-def _parsed(call: str) -> object:
-    try:
-        return json.loads(call)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _size(fields: Fields, medium: str) -> str:
@@ -124,7 +130,8 @@ _EDGE: Final = 400
 
 def error_in(message: Mapping[str, Any], text: str) -> str:
     """Why a tool's result is an error, in a few words; empty where it is none. The rule is RULE."""
-    return _recorded(message) or _recorded(_object(text)) or _written(text)
+    fields = as_fields(json_of(text)) if text.lstrip().startswith("{") else None
+    return _recorded(message) or _recorded(fields or {}) or _written(text)
 
 
 def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
@@ -157,24 +164,11 @@ def _recorded(fields: Mapping[str, Any]) -> str:
     return "error" if fields.get("error") else ""
 
 
-def _object(text: str) -> Mapping[str, Any]:
-    """The JSON object that the result is; empty where it is none."""
-    if not text.lstrip().startswith("{"):
-        return {}
-    try:
-        parsed: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else {}
-
-
 def _written(text: str) -> str:
     if text.startswith(_AS_PYTHON):
         return "error"
-    code = _EXIT.search(text[:_EDGE]) or _EXIT.search(text[-_EDGE:])
-    if code:
+    if code := _EXIT.search(text[:_EDGE]) or _EXIT.search(text[-_EDGE:]):
         return f"exit code {code[1]}"
     if _TRACEBACK.search(text):
         return "traceback"
-    named = _NAMED.match(text)
-    return "error" if named else ""
+    return "error" if _NAMED.match(text) else ""

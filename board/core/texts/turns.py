@@ -82,16 +82,20 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     borders = None if starts is None else frozenset((*starts, len(text)))
     openings = [one for one in signs_in(text, _OPENING) if _is_one_token(one, borders)]
     turns: list[Turn] = []
-    ends = [*(following.start() for following in openings[1:]), len(text)]
-    for result, end in zip(openings, ends, strict=False):
-        role, name = _role_of(result)
-        closing = _CLOSING.search(text, result.end(), end)
-        if closing and closing.end() < end:
-            turns.append(Turn(result.start(), closing.end(), role, name))
-            turns.append(Turn(closing.end(), end, "assistant"))
-        else:
-            turns.append(Turn(result.start(), end, role, name))
+    for opening, end in zip(openings, _ends(openings, text), strict=True):
+        word, *names = (word for word in opening.groups() if word)
+        role = _ROLES.get(word.lower(), word.lower())
+        closing = _CLOSING.search(text, opening.end(), end)
+        own_end = min(closing.end(), end) if closing else end
+        turns.append(Turn(opening.start(), own_end, role, *names))
+        if own_end < end:
+            turns.append(Turn(own_end, end, "assistant"))
     return turns
+
+
+def _ends(signs: Sequence[re.Match[str]], text: str) -> list[int]:
+    """Where the turn of each sign ends: at the next one."""
+    return [*(following.start() for following in signs[1:]), len(text)][: len(signs)]
 
 
 def signs_in(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -123,12 +127,6 @@ def _is_one_token(opening: re.Match[str], borders: frozenset[int] | None) -> boo
     return bool(special and {special.start(), special.end()} <= borders)
 
 
-def _role_of(opening: re.Match[str]) -> tuple[str, str]:
-    words = [word for word in opening.groups() if word]
-    word = words[0].lower()
-    return _ROLES.get(word, word), words[1] if len(words) > 1 else ""
-
-
 def from_messages(text: str, messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
     """Turns by looking for each message's content in the text, in order, over characters.
 
@@ -156,18 +154,17 @@ def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]
     """
     calls = (call for message in messages for call in tool_calls(message))
     called = {call.id: call.name for call in calls if call.id and call.name != UNNAMED}
-    recorded_turns = [
+    names = [
         str(m.get("name") or m.get("tool_name") or called.get(str(m.get("tool_call_id")), ""))
         for m in messages
         if m.get("role") == "tool"
     ]
+    named = [*turns]
     places = [place for place, turn in enumerate(turns) if turn.role == "tool"]
-    if len(recorded_turns) != len(places):
-        return [*turns]
-    names = dict(zip(places, recorded_turns, strict=True))
-    return [
-        replace(turn, name=turn.name or names.get(place, "")) for place, turn in enumerate(turns)
-    ]
+    if len(names) == len(places):
+        for place, name in zip(places, names, strict=True):
+            named[place] = replace(turns[place], name=turns[place].name or name)
+    return named
 
 
 def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
@@ -176,15 +173,14 @@ def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
     A token on a border belongs to the turn that its first character is in; turns that hold no token's
     first character are left out.
     """
-    ends = list(accumulate(0 if token == PLACEHOLDER else len(token) for token in tokens))
-    firsts = [0, *ends[:-1]]
+    *firsts, length = _borders(tokens)
     result: list[Turn] = []
     position = 0
     for turn in sorted(turns, key=lambda turn: turn.start):
         # Tokens of no characters go with the text that follows them.
         start = max(position, bisect_left(firsts, turn.start))
         end = max(start, bisect_left(firsts, turn.end))
-        if turn.end >= (ends[-1] if ends else 0):
+        if turn.end >= length:
             end = len(tokens)
         if end > start:
             result.append(Turn(start, end, turn.role, turn.name))
@@ -194,8 +190,12 @@ def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
 
 def token_starts(tokens: Sequence[str]) -> list[int]:
     """[R] place of each token's first character in the joined text."""
-    ends = accumulate(0 if token == PLACEHOLDER else len(token) for token in tokens)
-    return [0, *ends][: len(tokens)]
+    return _borders(tokens)[:-1]
+
+
+def _borders(tokens: Sequence[str]) -> list[int]:
+    """[R + 1] where each token begins in the joined text, and its length."""
+    return [0, *accumulate(0 if token == PLACEHOLDER else len(token) for token in tokens)]
 
 
 def of_tokens(
@@ -274,7 +274,7 @@ def _turns(text: str, role: str, *, by_lines: bool) -> list[Turn]:
     if not turns and not signs and by_lines:
         signs = [*_ROLE_LINE.finditer(text)]
     if signs:
-        ends = [*(following.start() for following in signs[1:]), len(text)]
+        ends = _ends(signs, text)
         turns = [Turn(one.end(), end, one[1]) for one, end in zip(signs, ends, strict=True)]
         first = signs[0].start()
     return [*([Turn(0, first, role)] if first else []), *turns]

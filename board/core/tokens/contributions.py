@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -63,50 +63,27 @@ class Contributions:
     rollouts: int
     values: FloatArray
     parts: FloatArray
-    counted: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    counted: BoolArray
 
     def top_tokens(self, limit: int = 50) -> list[TokenShare]:
         """Single tokens, the one that contributes most first."""
-        places = self._largest(limit)
-        places = places[self.counted[places]]
-        t = self.tokens
-        parts = self.parts[places]
-        shares = parts / self.mean if self.mean else np.full(len(parts), np.nan)
-        columns = (
-            t.indices[t.rollout_of[places]],
-            t.positions[places],
-            t.codes[places],
-            t.token_kinds[places],
-            t.role_codes[places] if len(t.role_codes) else np.full(len(places), -1),
-            self.values[places],
-            parts,
-            shares,
-        )
-        rows = cast(
-            "Iterator[tuple[int, int, int, int, int, float, float, float]]",
-            zip(*(column.tolist() for column in columns), strict=True),
-        )
+        t, places = self.tokens, self._order(self.parts, limit)
+        shares = self._shares(self.parts[places]).tolist()
+        roles = [*t.roles, ""]  # -1 is not known
         return [
             TokenShare(
-                index,
-                position,
-                t.pieces[code] if code >= 0 else "",
-                KINDS[kind],
-                t.roles[role] if role >= 0 else "",
-                value,
-                part,
+                int(t.indices[t.rollout_of[place]]),
+                int(t.positions[place]),
+                t.piece(place),
+                KINDS[int(t.token_kinds[place])],
+                roles[int(t.role_codes[place])] if len(t.role_codes) else "",
+                float(self.values[place]),
+                float(self.parts[place]),
                 share,
             )
-            for index, position, code, kind, role, value, part, share in rows
+            for place, share in zip(places, shares, strict=True)
+            if self.counted[place]
         ]
-
-    def _largest(self, limit: int) -> IntArray:
-        """Places of the tokens that contribute most."""
-        keys = self._keys(self.parts)
-        if limit < len(keys):
-            best = np.argpartition(-keys, limit)[:limit]
-            return best[np.argsort(-keys[best], kind="stable")]
-        return np.argsort(-keys, kind="stable")
 
     def by(self, grouping: Grouping, limit: int | None = None) -> list[TypeShare]:
         """Types of tokens, the one that contributes most first; they add up to the mean."""
@@ -115,54 +92,67 @@ class Contributions:
         counts = np.bincount(codes[selected], minlength=len(names))
         parts = np.bincount(codes, weights=self.parts, minlength=len(names))
         totals = np.bincount(codes[selected], weights=self.values[selected], minlength=len(names))
-        order: list[int] = np.argsort(-self._keys(parts), kind="stable").tolist()
-        result = [place for place in order if counts[place]][:limit]
+        shares = self._shares(parts)
+        result = [place for place in self._order(parts) if counts[place]][:limit]
         return [
             TypeShare(
                 names[place],
-                self._kind(grouping, place, names),
+                self._kind(grouping, place),
                 int(counts[place]),
                 float(totals[place] / counts[place]),
                 float(parts[place]),
-                self._share(parts[place]),
+                float(shares[place]),
             )
             for place in result
         ]
 
+    def only(self, grouping: Grouping, name: str) -> Contributions:
+        """The same for the tokens of one type alone; mean, and so every share, stays of all tokens."""
+        codes, names = self._codes(grouping)
+        mask = np.isin(codes, [place for place, one in enumerate(names) if one == name])
+        return replace(self, parts=np.where(mask, self.parts, 0.0), counted=self.counted & mask)
+
     def _codes(self, grouping: Grouping) -> tuple[IntArray, Sequence[str]]:
+        """[T] the type of each token as its place in names; the last one, "", is of those not known."""
         t = self.tokens
         if grouping == "kind":
-            return t.token_kinds.astype(np.int64), [*KINDS]
-        if grouping == "piece":
-            codes = np.where(t.codes < 0, len(t.pieces), t.codes)
-            return codes.astype(np.int64), [*t.pieces, ""]
-        roles = t.role_codes.astype(np.int64) if len(t.role_codes) else np.full(t.count, -1)
-        return np.where(roles < 0, len(t.roles), roles), [*t.roles, ""]
+            return t.token_kinds.astype(np.int64), KINDS
+        codes, names = (t.codes, t.pieces) if grouping == "piece" else (t.role_codes, t.roles)
+        known = codes.astype(np.int64) if len(codes) else np.full(t.count, -1)
+        return np.where(known < 0, len(names), known), [*names, ""]
 
-    def _kind(self, grouping: Grouping, place: int, names: Sequence[str]) -> str:
+    def _kind(self, grouping: Grouping, place: int) -> str:
         if grouping == "kind":
-            return names[place]
-        if grouping == "piece" and place < len(self.tokens.kinds):
-            return KINDS[int(self.tokens.kinds[place])]
-        return ""
+            return KINDS[place]
+        is_known = grouping == "piece" and place < len(self.tokens.kinds)
+        return KINDS[int(self.tokens.kinds[place])] if is_known else ""
 
-    def _keys(self, parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Metrics around zero are ranked by size, others by value."""
+    def _order(self, parts: npt.NDArray[Any], limit: int | None = None) -> list[int]:
+        """Places of the largest first; metrics around zero are ranked by size, others by value."""
         signed = token_metric(self.metric).kind == "diverging" or self.mean < 0
-        return np.abs(parts) if signed else parts
+        keys = -np.abs(parts) if signed else -parts
+        if limit is None or limit >= len(keys):
+            return np.argsort(keys, kind="stable").tolist()
+        best = np.argpartition(keys, limit)[:limit]
+        return best[np.argsort(keys[best], kind="stable")].tolist()
 
-    def _share(self, part: Any) -> float:
-        return float(part / self.mean) if self.mean else float("nan")
+    def _shares(self, parts: npt.NDArray[Any]) -> FloatArray:
+        return parts / self.mean if self.mean else np.full(len(parts), np.nan)
 
 
-def contributions(tokens: StepTokens, metric: str) -> Contributions:
+def contributions(tokens: StepTokens, metric: str, reduction: Reduction = "mean") -> Contributions:
     """What every token contributes to the step mean of a token metric.
 
     NaN, infinities and tokens outside the loss are left out, as in the index, whose `{metric}_mean` of
-    the step `mean` equals. Raises KeyError when the log has no such metric.
+    the step `mean` equals. reduction "max": only the largest token of each rollout counts. Raises
+    KeyError when the log has no such metric.
     """
     values = tokens.metric(metric)
     counted = np.isfinite(values) & tokens.in_loss
+    if reduction == "max":
+        largest = np.zeros(len(values), bool)
+        largest[_first_largest(np.where(counted, values, -np.inf), tokens)] = True
+        counted &= largest
     of, n = tokens.rollout_of, len(tokens.indices)
     lengths = np.bincount(of[counted], minlength=n)
     rollouts = int(np.count_nonzero(lengths))
@@ -194,23 +184,9 @@ _ONE_SIGN: Final = 1 - 1e-9
 def contributions_to(tokens: StepTokens, column: str) -> Contributions:
     """What every token contributes to the step mean of a column of TOKEN_SOURCES.
 
-    Of a largest token (k3_max) only that token of each rollout counts. Raises KeyError when the column
-    is not of tokens, or the log does not hold what it needs.
+    Raises KeyError when the column is not of tokens, or the log does not hold what it needs.
     """
-    metric, reduction = TOKEN_SOURCES[column]
-    return contributions(tokens, metric) if reduction == "mean" else _largest(tokens, metric)
-
-
-def _largest(tokens: StepTokens, metric: str) -> Contributions:
-    values = tokens.metric(metric)
-    known = np.isfinite(values) & tokens.in_loss
-    counted = np.zeros(len(values), bool)
-    counted[_first_largest(np.where(known, values, -np.inf), tokens)] = True
-    counted &= known
-    rollouts = int(np.count_nonzero(counted))
-    parts = np.where(counted, values, 0.0) / max(rollouts, 1)
-    mean = float(parts.sum()) if rollouts else float("nan")
-    return Contributions(tokens, metric, mean, rollouts, values, parts, counted)
+    return contributions(tokens, *TOKEN_SOURCES[column])
 
 
 def _first_largest(keys: np.ndarray, tokens: StepTokens) -> np.ndarray:
@@ -223,28 +199,6 @@ def _first_largest(keys: np.ndarray, tokens: StepTokens) -> np.ndarray:
     hits = np.flatnonzero(keys == largest[tokens.rollout_of])
     _, first = np.unique(tokens.rollout_of[hits], return_index=True)
     return hits[first]
-
-
-def only(contributions: Contributions, grouping: Grouping, name: str) -> Contributions:
-    """The same for the tokens of one type alone; mean, and so every share, stays that of all tokens."""
-    mask = _of_type(contributions.tokens, grouping, name)
-    return replace(
-        contributions,
-        parts=np.where(mask, contributions.parts, 0.0),
-        counted=contributions.counted & mask,
-    )
-
-
-def _of_type(tokens: StepTokens, grouping: Grouping, name: str) -> BoolArray:
-    if grouping == "kind":
-        return tokens.token_kinds == (KINDS.index(name) if name in KINDS else -1)
-    if grouping == "piece":
-        codes = [code for code, piece in enumerate(tokens.pieces) if piece == name]
-        return np.isin(tokens.codes, codes if name else [-1, *codes])
-    if not len(tokens.role_codes):
-        return np.full(tokens.count, name == "")
-    code = tokens.roles.index(name) if name in tokens.roles else -2
-    return tokens.role_codes == (-1 if name == "" else code)
 
 
 def whole(contributions: Contributions) -> float:
@@ -279,15 +233,13 @@ def headline(contributions: Contributions) -> Headline | None:
     tokens = contributions.top_tokens(1)
     if not tokens or not total:
         return None
-    token = tokens[0]
+    token, count = tokens[0], int(contributions.counted.sum())
     share = token.contribution / total
     if share >= _ONE_TOKEN:
-        return Headline("token", share, 1 / int(contributions.counted.sum()), token)
-    count = int(contributions.counted.sum())
+        return Headline("token", share, 1 / count, token)
     for grouping in ("piece", "kind"):
         top = contributions.by(grouping, 1)[0]
         part, among = top.contribution / total, top.count / count
         if top.name and part >= _ONE_TYPE and part >= _MORE_THAN_ITS_TOKENS * among:
             return Headline(grouping, part, among, token, top)
-    top = contributions.by("kind", 1)[0]
-    return Headline("spread", top.contribution / total, top.count / count, token, top)
+    return Headline("spread", part, among, token, top)

@@ -7,7 +7,7 @@ sampled, not to the training that would have followed.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from board.core.metrics.kl import FloatArray
+from board.core.records import is_number
 
 BoolArray = npt.NDArray[np.bool_]
-AtZero = Literal["none", "low"]
 Side = Literal["low", "high"]
 
 
@@ -61,7 +61,7 @@ class MaskRule:
     formula: str
     source: str
     by_sign: bool = False
-    at_zero: AtZero = "none"
+    at_zero: Literal["none", "low"] = "none"
     effect: Literal["masked", "capped"] = "masked"
     stand_in: str = ""
 
@@ -162,16 +162,12 @@ def _chosen_mask(slot: object) -> ChosenMask | None:
     rule = RULES.get(name) if isinstance(name, str) else None
     if rule is None:
         raise ValueError(f"not one of {', '.join((*RULES, *RECORDED))}")
-    bounds = sum(threshold is not None for threshold in (rule.low, rule.high))
+    bounds = len(thresholds_of(rule))
     if numbers and len(numbers) != bounds:
         raise ValueError(f"{name} takes {bounds} numbers")
-    if not all(_is_number(one) and abs(one) <= _LARGEST_NUMBER for one in numbers):
+    if not all(is_number(one) and abs(one) <= _LARGEST_NUMBER for one in numbers):
         raise ValueError("not a usable number")
     return rule.name, tuple(float(one) for one in numbers)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def masks_from_text(text: str) -> ChosenMasks:
@@ -179,26 +175,25 @@ def masks_from_text(text: str) -> ChosenMasks:
 
     Raises ValueError.
     """
-    slots: list[list[Any] | None] = []
-    for part in text.split(","):
-        name, *numbers = part.split(":")
-        slots.append([name, *(_number_of(one) for one in numbers)] if part else None)
-    return chosen_masks(slots)
-
-
-def _number_of(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text[:20]!r} is not a number") from None
+    return chosen_masks([_slot(part) if part else None for part in text.split(",")])
 
 
 def masks_text(masks: ChosenMasks) -> str:
     """The choice as `masks_from_text` reads it."""
-    parts = (
-        "" if one is None else ":".join((one[0], *(f"{x:g}" for x in one[1]))) for one in masks
-    )
-    return ",".join(parts)
+    return ",".join("" if one is None else _slot_text(*one) for one in masks)
+
+
+def _slot(text: str) -> list[Any]:
+    """`name:number:number` as [name, number, number]."""
+    name, *numbers = text.split(":")
+    try:
+        return [name, *map(float, numbers)]
+    except ValueError as error:
+        raise ValueError(f"not numbers: {error}"[:80]) from None
+
+
+def _slot_text(name: str, numbers: Iterable[float]) -> str:
+    return ":".join((name, *(f"{number:g}" for number in numbers)))
 
 
 def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
@@ -208,12 +203,11 @@ def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
     """
     entries: dict[str, dict[str, float]] = {}
     for part in filter(None, text.split(",")):
-        name, *numbers = part.split(":")
-        chosen = _chosen_mask([name, *(_number_of(one) for one in numbers)])
-        if chosen is None or name not in RULES or not numbers:
+        name, numbers = _chosen_mask(_slot(part)) or ("", ())
+        if not numbers:
             raise ValueError("not of the form rule:number or rule:number:number")
         entries[name] = {}
-        for threshold, number in zip(thresholds_of(RULES[name]), chosen[1], strict=True):
+        for threshold, number in zip(thresholds_of(RULES[name]), numbers, strict=True):
             if not threshold.lowest <= number <= threshold.highest:
                 limits = f"{threshold.lowest:g} to {threshold.highest:g}"
                 raise ValueError(f"{threshold.name} goes from {limits}")
@@ -223,11 +217,10 @@ def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
 
 def numbers_text(numbers: Mapping[str, Mapping[str, float]]) -> str:
     """The numbers as `numbers_from_text` reads them."""
-    parts: list[str] = []
-    for name, chosen in numbers.items():
-        known = [chosen.get(one.name, one.default) for one in thresholds_of(RULES[name])]
-        parts.append(":".join((name, *(f"{number:g}" for number in known))))
-    return ",".join(parts)
+    return ",".join(
+        _slot_text(name, (chosen.get(t.name, t.default) for t in thresholds_of(RULES[name])))
+        for name, chosen in numbers.items()
+    )
 
 
 def thresholds_of(rule: MaskRule) -> list[Threshold]:
@@ -248,23 +241,17 @@ def hit(
     Returns [R]; False where the value or, by sign, the advantage is NaN: nothing is known to be hit.
     Raises ValueError when advantages are needed and missing, or of another length.
     """
-    below = _beyond(rule.low, values, numbers, below=True)
-    above = _beyond(rule.high, values, numbers, below=False)
+    low, high = (
+        np.nan if t is None else t.bound(numbers.get(t.name, t.default))
+        for t in (rule.low, rule.high)
+    )
+    below, above = values < low, values > high  # both False of NaN
     if not rule.by_sign:
         return below | above
     if advantages is None or advantages.shape != values.shape:
         raise ValueError(f"{rule.name} goes by the advantage's sign: one per token is needed")
     falling = advantages <= 0 if rule.at_zero == "low" else advantages < 0
     return (above & (advantages > 0)) | (below & falling)
-
-
-def _beyond(
-    threshold: Threshold | None, values: FloatArray, numbers: Mapping[str, float], *, below: bool
-) -> BoolArray:
-    if threshold is None:
-        return np.zeros(values.shape, dtype=bool)
-    bound = threshold.bound(numbers.get(threshold.name, threshold.default))
-    return values < bound if below else values > bound
 
 
 _CLIP_NAMES: Final = (
@@ -285,19 +272,10 @@ def recorded_clip(settings: Mapping[str, Any]) -> dict[str, float] | None:
     settings: the content of run-*.json; looked for in `thresholds`, then in `config`, then at the top.
     A missing upper range equals the lower one, as trainers have it.
     """
-    for part in (settings.get("thresholds"), settings.get("config"), settings):
-        if isinstance(part, Mapping):
-            result = _clip_of(cast("Mapping[str, Any]", part))
-            if result is not None:
-                return result
-    return None
-
-
-def _clip_of(part: Mapping[str, Any]) -> dict[str, float] | None:
-    for low_name, high_name in _CLIP_NAMES:
-        low = part.get(low_name)
-        if isinstance(low, int | float) and not isinstance(low, bool):
-            high = part.get(high_name)
-            high = high if isinstance(high, int | float) and not isinstance(high, bool) else low
-            return {"ε low": float(low), "ε high": float(high)}
+    parts = (settings.get("thresholds"), settings.get("config"), settings)
+    for part in (cast("Mapping[str, Any]", one) for one in parts if isinstance(one, Mapping)):
+        for low_name, high_name in _CLIP_NAMES:
+            low, high = part.get(low_name), part.get(high_name)
+            if is_number(low):
+                return {"ε low": float(low), "ε high": float(high if is_number(high) else low)}
     return None

@@ -121,28 +121,20 @@ def _sums(d: FloatArray, columns: FloatArray | None) -> tuple[tuple[float, ...],
     return (tokens, *map(float, sums)), float(size.max())
 
 
-def log_ratio(tokens: StepTokens) -> FloatArray | None:
-    """[T] logprobs - sampling_logprobs, NaN outside the loss; None where either is not recorded."""
-    return tokens.log_ratio("logprobs", "sampling_logprobs")
-
-
-def engine_ratio(tokens: StepTokens) -> FloatArray | None:
-    """[T] old_logprobs - sampling_logprobs: two programs with the same weights; else as log_ratio."""
-    return tokens.log_ratio("old_logprobs", "sampling_logprobs")
-
-
-def stale_ratio(tokens: StepTokens) -> FloatArray | None:
-    """[T] logprobs - old_logprobs: what updates since then changed; else as log_ratio."""
-    return tokens.log_ratio("logprobs", "old_logprobs")
+WHOLE: Final = ("logprobs", "sampling_logprobs")
+ENGINE: Final = ("old_logprobs", "sampling_logprobs")
+STALENESS: Final = ("logprobs", "old_logprobs")
+"""Arrays for StepTokens.log_ratio: trainer less sampler; two programs with the same weights; what updates
+since then changed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
     """Sampler against trainer in two parts: total d = engine + staleness, token by token.
 
-    engine: old_logprobs - sampling_logprobs, two programs with the same weights. staleness: logprobs -
-    old_logprobs, what updates since then changed; both None where old_logprobs are not recorded.
-    shares: of the squared log-ratios, by part; they add up to 1 with the cross term.
+    engine, staleness: of ENGINE and STALENESS; None where old_logprobs are not recorded. shares: of the
+    squared log-ratios, by part; they add up to 1 with the cross term.
     """
 
     total: Apart
@@ -156,29 +148,20 @@ class Decomposition:
 def decompose(tokens: StepTokens, total: Apart | None = None) -> Decomposition | None:
     """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded.
 
-    total: that of log_ratio(tokens), where it is at hand.
+    total: that of WHOLE, where it is at hand.
     """
-    whole, engine, stale = log_ratio(tokens), engine_ratio(tokens), stale_ratio(tokens)
+    whole, engine, stale = (tokens.log_ratio(*pair) for pair in (WHOLE, ENGINE, STALENESS))
     if whole is None:
         return None
     total = total or apart(whole)
-    nan = float("nan")
     if engine is None or stale is None:
-        return Decomposition(total, None, None, nan, nan, nan)
-    return Decomposition(total, apart(engine), apart(stale), *_shares(engine, stale))
-
-
-def _shares(engine: FloatArray, stale: FloatArray) -> tuple[float, float, float]:
-    """Of the squares of the whole log-ratios: the engine's, staleness's, and the cross term's."""
+        return Decomposition(total, None, None, np.nan, np.nan, np.nan)
     known = np.isfinite(engine) & np.isfinite(stale)
-    if not known.all():
-        engine, stale = engine[known], stale[known]
-    whole = engine + stale
-    squares = _dot(whole, whole)
-    if squares == 0:
-        return float("nan"), float("nan"), float("nan")
-    cross = 2 * _dot(engine, stale)
-    return _dot(engine, engine) / squares, _dot(stale, stale) / squares, cross / squares
+    a, b = engine[known], stale[known]
+    parts = np.array([_dot(a, a), _dot(b, b), 2 * _dot(a, b)])
+    squares = _dot(a + b, a + b)
+    shares = (parts / squares).tolist() if squares else [np.nan] * 3
+    return Decomposition(total, apart(engine), apart(stale), *shares)
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:
@@ -205,14 +188,13 @@ def sft_nll(tokens: StepTokens) -> list[Likelihood]:
         return []
     nll = -tokens.arrays["logprobs"]
     keep = (tokens.arrays["sft_mask"] > 0) & np.isfinite(nll)
-    if not keep.any():
-        return []
-    result = [Likelihood("all", int(keep.sum()), float(nll[keep].mean()), float(nll[keep].max()))]
-    for code, role in enumerate(tokens.roles):
-        own = nll[keep & (tokens.role_codes == code)]
-        if len(own):
-            result.append(Likelihood(role, len(own), float(own.mean()), float(own.max())))
-    return result
+    spoken = {role: keep & (tokens.role_codes == code) for code, role in enumerate(tokens.roles)}
+    values = [("all", nll[keep]), *((role, nll[mask]) for role, mask in spoken.items())]
+    return [
+        Likelihood(name, len(own), float(own.mean()), float(own.max()))
+        for name, own in values
+        if len(own)
+    ]
 
 
 PROBABILITY_EDGES: Final = (0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
@@ -342,14 +324,12 @@ def pooled(slices: Iterable[Slice]) -> list[Slice]:
     by_name: dict[str, list[Slice]] = {}
     for part in slices:
         by_name.setdefault(part.name, []).append(part)
-    return [_merged(parts) for parts in by_name.values()]
-
-
-def _merged(parts: Sequence[Slice]) -> Slice:
-    tokens = sum(part.tokens for part in parts)
-    fields = ("d_mean", "d_abs", "k3", "multiplicative")
-    sums = [sum(part.tokens * getattr(part, name) for part in parts) for name in fields]
-    return Slice(parts[0].name, tokens, *(float(total) / tokens for total in sums))
+    slices_of_all: list[Slice] = []
+    for name, parts in by_name.items():
+        _, tokens, *means = zip(*parts, strict=True)
+        averages = (float(np.average(mean, weights=tokens)) for mean in means)
+        slices_of_all.append(Slice(name, sum(tokens), *averages))
+    return slices_of_all
 
 
 def _sorted(ratios: Ratios, codes: npt.NDArray[np.integer], names: Sequence[str]) -> list[Slice]:

@@ -15,7 +15,6 @@ from board.core.tokens.contributions import (
     Grouping,
     TokenShare,
     context,
-    only,
     whole,
 )
 from board.query.open_run import Run
@@ -61,7 +60,7 @@ def tokens_table(contributions: Contributions) -> None:
         state.forget("step_only")
         grouping = ""
     if grouping:
-        contributions = only(contributions, grouping, name)  # type: ignore[arg-type] # checked above
+        contributions = contributions.only(grouping, name)  # type: ignore[arg-type] # checked above
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             "#### Tokens :gray[that contribute most · click one to read it]", width="content"

@@ -15,7 +15,6 @@ from board.core.tokens.contributions import (
     contributions,
     contributions_to,
     headline,
-    only,
     whole,
 )
 
@@ -125,7 +124,7 @@ def test_a_mean_column_is_taken_apart_as_its_token_metric() -> None:
 )
 def test_one_type_alone_keeps_its_share_of_all_tokens(grouping, name, expected) -> None:
     found = contributions(nats([3], [1.0, 2.0, 3.0], [0, 1, 2]), "k1")
-    part = only(found, grouping, name)
+    part = found.only(grouping, name)
     assert [t.position for t in part.top_tokens()] == expected
     assert part.mean == found.mean
     assert sum(t.share for t in part.top_tokens()) == pytest.approx(

@@ -17,7 +17,7 @@ def digest_of(shift: int = 0, gap: bool = False, step: int = 5) -> Digest:
         trainer[3] = np.nan
     tokens = step_tokens([100, 100], {"logprobs": trainer, "sampling_logprobs": sampler})
     nothing = np.full(2, np.nan)
-    return digest(replace(tokens, step=step), np.full(2, -1), nothing, 2)
+    return digest(replace(tokens, step=step), np.full(2, -1), nothing)
 
 
 def test_a_shift_at_some_steps_is_told_with_the_numbers_of_the_first_of_them() -> None:
@@ -44,7 +44,7 @@ def test_arrays_without_a_gap_are_good_and_a_gap_names_its_token() -> None:
 
 def test_a_log_without_arrays_has_nothing_to_check() -> None:
     tokens = step_tokens([2], {})
-    nothing = digest(tokens, np.full(1, -1), np.full(1, np.nan), 1)
+    nothing = digest(tokens, np.full(1, -1), np.full(1, np.nan))
     assert [check.state for check in array_checks([nothing])] == ["not recorded"] * 2
 
 

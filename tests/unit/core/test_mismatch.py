@@ -64,7 +64,7 @@ def test_without_old_logprobs_there_is_no_decomposition() -> None:
 def test_slices_hold_every_token_once() -> None:
     arrays = {"logprobs": [-1.0] * 6, "sampling_logprobs": [-1.0, -2, -0.01, -3, -9, -0.5]}
     tokens = step_tokens([2, 4], arrays, [0, 1, 2, 3, 4, -1], policy_version=[5, 3])
-    d = mismatch.log_ratio(tokens)
+    d = tokens.log_ratio(*mismatch.WHOLE)
     assert d is not None
     for parts in (
         mismatch.by_kind(Ratios(tokens, d)),
@@ -80,7 +80,7 @@ def test_slices_hold_every_token_once() -> None:
 def test_tokens_outside_the_loss_are_in_no_slice() -> None:
     arrays = {"logprobs": [-1.0, -1.0], "sampling_logprobs": [-1.0, -5.0]}
     tokens = step_tokens([2], arrays, in_loss=[True, False])
-    d = mismatch.log_ratio(tokens)
+    d = tokens.log_ratio(*mismatch.WHOLE)
     assert d is not None
     assert sum(part.tokens for part in mismatch.by_kind(Ratios(tokens, d))) == 1
 
@@ -250,7 +250,7 @@ def test_estimators_are_those_of_a_plain_loop_over_tokens() -> None:
 def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens() -> None:
     arrays = drawn(60)
     tokens = step_tokens([40, 20], arrays, policy_version=[5, 3])
-    d = mismatch.log_ratio(tokens)
+    d = tokens.log_ratio(*mismatch.WHOLE)
     assert d is not None
     whole = mismatch.by_lag(Ratios(tokens, d))
     halves = [

@@ -117,7 +117,6 @@ def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded() 
         step_tokens([2], {"logprobs": nan, "entropy": [0.5, 0.6]}),
         np.zeros(1, np.int64),
         np.full(1, np.nan),
-        1,
     )
     (finding,) = found(facts((step,)), "missing_values")
     assert (finding.severity, finding.value, finding.title) == (
@@ -129,13 +128,13 @@ def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded() 
 
 def test_an_array_that_lags_behind_the_newest_steps_has_not_ended() -> None:
     missing = [{"logprobs": 0.0}] * 8 + [{}] * 2
-    digests = tuple(Digest(step, 1, 1, missing=own) for step, own in enumerate(missing))
+    digests = tuple(Digest(step, 1, missing=own) for step, own in enumerate(missing))
     assert not found(facts(digests), "missing_values")
 
 
 def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended() -> None:
     missing = [{"logprobs": 0.0, "sampling_logprobs": 0.0}] * 8 + [{"sampling_logprobs": 0.0}] * 5
-    of = facts(tuple(Digest(step, 1, 1, missing=own) for step, own in enumerate(missing)))
+    of = facts(tuple(Digest(step, 1, missing=own) for step, own in enumerate(missing)))
     (ended,) = found(of, "missing_values")
     assert (ended.title, ended.step) == ("logprobs stops being recorded", 8)
     assert not found(replace(of, trained_until=7), "missing_values")
@@ -175,7 +174,7 @@ def responses(*codes: list[int], logprob: float) -> Digest:
     arrays = {"sampling_logprobs": [logprob] * len(flat)}
     tokens = step_tokens([len(c) for c in codes], arrays, flat)
     groups = np.zeros(len(codes), np.int64)
-    return digest(tokens, groups, np.zeros(len(codes)), len(codes))
+    return digest(tokens, groups, np.zeros(len(codes)))
 
 
 def test_equal_responses_that_were_likely_are_no_duplicates() -> None:
@@ -195,7 +194,7 @@ def test_other_responses_are_no_duplicates() -> None:
 
 def test_a_loop_is_found_with_its_place_and_period() -> None:
     (loop,) = responses([0, 2, *[1, 3] * 15], logprob=-1).loops
-    assert (loop.position, loop.period, loop.tokens) == (2, 2, 30)
+    assert (loop.position, loop.tokens) == (2, 30)
     assert loop.piece == "1 中"
 
 
