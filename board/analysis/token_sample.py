@@ -77,8 +77,7 @@ class TokenSample:
         indices, groups = rows["index"].to_numpy(np.int64), np.full(len(rows), -1, np.int64)
         samples: list[IntArray] = []
         _, firsts = np.unique(rows["step"].to_numpy(np.int64), return_index=True)
-        bounds = [*pairwise([*firsts.tolist(), len(rows)])]
-        for first, end in bounds:
+        for first, end in pairwise([*firsts.tolist(), len(rows)]):
             # Groups are counted from 0 in the order of their first rollouts.
             own = codes[first:end]
             groups[first:end] = pd.factorize(np.where(own < 0, np.nan, own))[0]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from board.core.metrics.kl import FloatArray
+from board.core.sampling import evenly_spread
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -281,8 +282,7 @@ def fitted_convention(counts: FitCounts) -> AdvantageFit:
     more than half of the steps, or else the first 10. Of a long run 200 steps, evenly spread, tell the
     convention.
     """
-    count = len(counts.steps)
-    places = np.linspace(0, max(count - 1, 0), min(count, _STEPS)).round().astype(np.int64)
+    places = evenly_spread(len(counts.steps), _STEPS)
     telling = counts.telling[places]
     shares: dict[str, float] = {}
     known: dict[str, float] = {}
