@@ -32,7 +32,7 @@ from page_open import opened as open_page
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from step_change import free_port, server_on, started
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sidecar_files import read_sidecar_files
 from board.index.manifest import FileState

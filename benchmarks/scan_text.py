@@ -43,7 +43,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.reading.batch import Job, index_batch
 from board.index.reading.scan import index_shard

@@ -14,11 +14,10 @@ from board.analysis.step_records import PLACES, Progress, StepRecords
 from board.core.joined_records import LoggedRecord
 from board.core.metrics.definitions import token_metrics
 from board.core.metrics.kl import recorded_gamma, td_error
-from board.core.records import FloatArray, Record, Remark
+from board.core.records import FloatArray, Record, Remark, TopK, read_top_k
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
-from board.core.tokens.topk import TopK, read_top_k
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_of

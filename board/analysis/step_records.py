@@ -13,8 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.core.joined_records import LoggedRecord
-from board.core.options import ReadOptions
-from board.core.records import Record
+from board.core.records import ReadOptions, Record
 from board.errors import RecordError
 from board.formats import reader_named, source_of
 from board.formats.base import Place, Reader

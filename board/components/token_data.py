@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from board.core.metrics.definitions import RATIOS, Kind, Metric, menu_entry
-from board.core.tokens.topk import TopK
+from board.core.records import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """[R] numbers, one per response token. NaN = measured and not a number; an entry that was not

@@ -1,4 +1,4 @@
-"""A rollout in memory, the same whichever framework wrote it.
+"""A rollout in memory, the same whichever framework wrote it, and how a user wants it read.
 
 Readers make a `Record` from one line of a log and check it there, once; everything after that may
 trust its types. Token arrays stay unparsed until somebody asks for their values, so that a scan that
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -142,3 +142,71 @@ class Record:
         if self.response_tokens is not None:
             return len(self.response_tokens)
         return max((len(a) for a in self.tokens.values()), default=None)
+
+
+DEFAULT_PAD_MARKERS: Final = ("<pad>", "<PAD>", "[PAD]", "<|pad|>")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How texts and tokens are read; the same for every file of a run.
+
+    pad_markers: response pieces that are padding. Runs of them at either end of a response are left
+        out, with the values that belong to them; the number is in `Record.pad_tokens`.
+    system_prompt_end: text that ends the system prompt; what comes before and including its first
+        occurrence is left out of the prompt. Empty: nothing is left out.
+    """
+
+    pad_markers: tuple[str, ...] = DEFAULT_PAD_MARKERS
+    system_prompt_end: str = ""
+
+
+MOST_ALTERNATIVES: Final = 64
+"""More than this many per token are cut: nobody reads them, and each costs a number per token."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The likeliest tokens at each position, as recorded.
+
+    texts: [V] display text of every token that occurs. places: [R, k] index in texts, -1 for none.
+    logprobs: [R, k] natural log-probabilities, NaN where there is none.
+    """
+
+    texts: Sequence[str]
+    places: npt.NDArray[np.int32]
+    logprobs: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTopK:
+    """ids: [R, k], -1 where there is none. logprobs: [R, k], NaN where there is none."""
+
+    ids: npt.NDArray[np.int64]
+    logprobs: npt.NDArray[np.float32]
+
+
+def read_top_k(fields: Mapping[str, Any], length: int) -> RecordedTopK | None:
+    """topk_ids and topk_logprobs of a record's extras as arrays; rows may be of unequal length.
+
+    None where either is missing, or not one row per response token: rows have no other place.
+    """
+    ids, logprobs = fields.get("topk_ids"), fields.get("topk_logprobs")
+    if not (_is_rows(ids, length) and _is_rows(logprobs, length)) or length == 0:
+        return None
+    k = min(MOST_ALTERNATIVES, max(map(min, map(len, ids), map(len, logprobs))))
+    if k == 0:
+        return None
+    result = RecordedTopK(
+        np.full((length, k), -1, np.int64), np.full((length, k), np.nan, np.float32)
+    )
+    for i, row in enumerate(zip(ids, logprobs, strict=True)):
+        for j, pair in enumerate(zip(*(one[:k] for one in row), strict=False)):
+            if all(is_number(value) and value == value for value in pair):
+                result.ids[i, j], result.logprobs[i, j] = int(pair[0]), pair[1]
+    return result
+
+
+def _is_rows(value: object, length: int) -> TypeGuard[list[list[Any]]]:
+    rows = cast("list[object]", value) if isinstance(value, list) else []
+    return len(rows) == length and all(isinstance(row, list) for row in rows)

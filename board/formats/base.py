@@ -15,8 +15,7 @@ from functools import lru_cache, wraps
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeVar
 
-from board.core.options import ReadOptions
-from board.core.records import Record
+from board.core.records import ReadOptions, Record
 from board.errors import RecordError
 from board.formats.columns import Block, Columns
 from board.formats.field_values import split_of, step_of_text

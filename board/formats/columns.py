@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from board.core import schema
-from board.core.options import ReadOptions
-from board.core.records import FloatArray, Remark
+from board.core.records import FloatArray, ReadOptions, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
     NUMBER_IDS,

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any, Final, cast
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.errors import RecordError
 from board.formats.messages import conversation_text, is_messages
 from board.formats.number_arrays import RawNumbers

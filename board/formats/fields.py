@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Final, TypeGuard
 
 from board.core import schema
-from board.core.options import ReadOptions
-from board.core.records import Constant, NumberArray, Parsed, Record, Remark
+from board.core.records import Constant, NumberArray, Parsed, ReadOptions, Record, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
     is_truncated,

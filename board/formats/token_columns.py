@@ -16,8 +16,7 @@ import numpy as np
 
 from board.core import schema
 from board.core.metrics.aggregate import NEEDED
-from board.core.options import ReadOptions
-from board.core.records import FloatArray, Remark
+from board.core.records import FloatArray, ReadOptions, Remark
 from board.errors import RecordError
 from board.formats.columns import ColumnBuilder, Columns, IntArray, Values
 from board.formats.fields import is_texts

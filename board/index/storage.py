@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from xxhash import xxh3_128
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.formats.io.locations import Location, cache_folder, open_binary, pinned_name
 from board.formats.io.remote import RemoteLocation
 from board.index import segments

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import RunInfo
 from board.query.open_run import Follower, OpenOptions
 

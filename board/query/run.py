@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 import pandas as pd
 
-from board.core.options import ReadOptions
 from board.core.problems import Problem
+from board.core.records import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import RunInfo

@@ -10,7 +10,7 @@ from shown import OpenApp, assert_sound, cards, go_to, notices, query, table, te
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.query.open_run import OpenOptions, Run
 from board.views.shared import cache, opened_runs
 

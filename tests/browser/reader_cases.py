@@ -15,8 +15,8 @@ from board.components.token_data import (
     spec_of,
 )
 from board.core.metrics.definitions import token_metric
+from board.core.records import TopK
 from board.core.tokens.pieces import PLACEHOLDER
-from board.core.tokens.topk import TopK
 
 HOSTILE = [
     "Hi", " there", "\n", "<script>", "window.hacked=1", "</script>", "\n",

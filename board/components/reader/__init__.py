@@ -29,8 +29,8 @@ from board.components.token_data import (
     token_table,
     top_k_tables,
 )
+from board.core.records import TopK
 from board.core.tokens.masks import RECORDED, RULES
-from board.core.tokens.topk import TopK
 
 Spans = Mapping[str, ScaleSpan]
 

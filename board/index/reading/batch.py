@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
+from board.core.records import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.formats.base import Event
 from board.formats.sources import DamagedError

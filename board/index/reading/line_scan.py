@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from board.core.options import ReadOptions
-from board.core.records import Record, Remark
+from board.core.records import ReadOptions, Record, Remark
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats import known_mapping, reader_named, source_of

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.formats import source_of
 from board.formats.base import Reader

@@ -7,7 +7,7 @@ from typing import Any, Final
 import streamlit as st
 
 from board.analysis.tokenizers import load_vocabulary, named_tokenizer
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.core.texts.conversation import THINK_TAGS
 from board.errors import BoardError
 from board.query import splits

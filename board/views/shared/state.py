@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 import streamlit as st
 
 from board.analysis.utterances import SPEAKERS
-from board.core.options import DEFAULT_PAD_MARKERS
+from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.query.prompts import key_from, written_key
 from board.views.shared.text import plain

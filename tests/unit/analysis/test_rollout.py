@@ -12,7 +12,7 @@ import pytest
 from written_logs import write_lines
 
 from board.analysis.rollout import in_loss, open_rollout, read_spans
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.index.discovery.discovered_runs import discover
 from board.query.narrowing import where

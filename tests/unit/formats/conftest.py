@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from board.core.options import ReadOptions
-from board.core.records import Record
+from board.core.records import ReadOptions, Record
 from board.formats import reader_named
 from board.formats.base import Event, Place
 from board.formats.number_arrays import LineParser

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from board.core import schema
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.errors import RecordError
 from board.formats.field_values import read_number, read_step
 from board.formats.fields import RecordBuilder

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from board.core.options import ReadOptions
-from board.core.records import Record
+from board.core.records import ReadOptions, Record
 from board.formats import READERS, reader_named
 from board.formats.base import Reader
 from board.formats.recognition import recognise

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from live_writer import LiveWriter
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index import build
 from board.index.discovery.discovered_runs import discover
 from board.index.reading import batch

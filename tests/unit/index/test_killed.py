@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from live_writer import LiveWriter
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.manifest import Manifest
 from board.index.storage import FolderStorage, index_folder

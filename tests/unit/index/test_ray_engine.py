@@ -16,7 +16,7 @@ import pytest
 from live_writer import LiveWriter
 
 from board.cli import main
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.errors import ClusterError
 from board.index import build
 from board.index.discovery.discovered_runs import RunInfo, discover

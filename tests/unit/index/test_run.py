@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import discover
 from board.index.reading import record_row, scan

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from written_logs import native_run
 
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.manifest import DeletedIndexError
 from board.index.reading import workers
@@ -105,7 +105,7 @@ def test_workers_are_gone_once_the_pool_is_closed(tmp_path):
 _SCRIPT = """
 import sys, time
 from pathlib import Path
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.index.storage import FolderStorage
 from board.index.reading.workers import Job, ProcessPool
 pool = ProcessPool(Job(FolderStorage(Path(sys.argv[1])), ReadOptions(), None), 1)

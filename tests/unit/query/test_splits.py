@@ -13,7 +13,7 @@ from plain_steps import rows_of_split
 from written_logs import native_sample, write_lines
 
 from board.analysis.findings import diagnose
-from board.core.options import ReadOptions
+from board.core.records import ReadOptions
 from board.errors import ChoiceError
 from board.index.discovery.discovered_runs import discover, location_of
 from board.query import splits

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.tokens.topk import MOST_ALTERNATIVES, read_top_k
+from board.core.records import MOST_ALTERNATIVES, read_top_k
 
 
 def fields(ids, logprobs):
