@@ -67,23 +67,17 @@ class ArealReader(Reader):
         """The Record of one line; the step is its folder's version, elsewhere its tail_version."""
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
-        for key, value in line.items():
-            if key in ("segments", "reward") or (key == "head_version" and value == _OF_PROMPT):
-                continue
-            builder.take(_OURS.get(key, key), value)
-        _take_reward(builder, line)
+        skip = {"segments", "reward"}
+        builder.take_keys(
+            line, _OURS, skip | {"head_version"} if line.get("head_version") == _OF_PROMPT else skip
+        )
+        # Beside the task's own reward the one that is trained on may be normalised.
+        is_own = "original_reward" not in line
+        builder.take("reward" if is_own else "trained_reward", line.get("reward"))
         _take_segments(builder, line.get("segments"))
         if line.get("task_id") is not None and line.get("sample_idx") is not None:
             builder.take("rollout_id", f"{line['task_id']}-{line['sample_idx']}")
         return builder.build(line.get("tail_version") if at.step is None else at.step)
-
-
-def _take_reward(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
-    """Takes the task's own reward, and beside it the one that is trained on, perhaps normalised."""
-    if "original_reward" in line:
-        builder.take("trained_reward", line.get("reward"))
-    else:
-        builder.take("reward", line.get("reward"))
 
 
 def _take_segments(builder: RecordBuilder, segments: object) -> None:

@@ -65,9 +65,7 @@ class MilesTokensReader(Reader):
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
-        for key, value in line.items():
-            if key not in ("tokens", "response_length", "total_length"):
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, {"tokens", "response_length", "total_length"})
         return builder.build(at.step)
 
 
@@ -101,9 +99,7 @@ class MilesTrajectoryReader(Reader):
         else:
             builder.take("prompt", line.get("prompt"))
         take_status(builder, line.get("status"))
-        for key, value in line.items():
-            if key not in ("messages", "prompt", "status"):
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, {"messages", "prompt", "status"})
         return builder.build(at.step)
 
 

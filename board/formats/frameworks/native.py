@@ -52,8 +52,7 @@ class NativeReader(Reader):
         if kind != "sample":
             return Event(kind, line)
         builder = RecordBuilder(at.options)
-        for key, value in line.items():
-            builder.take(key, value)
+        builder.take_keys(line, {})
         return builder.build(line.get("step"))
 
     def token_columns(self, block: Block, at: Place) -> TokenColumns:

@@ -38,8 +38,10 @@ _DERIVED_HERE: Final = frozenset(
 )
 """Streams that follow from the log-probabilities; derived when read, under the board's own names."""
 _PLACE: Final = ("rank", "micro_step", "micro_sequence_idx", "export_sequence_idx")
+"""What tells a sequence from all others of its step."""
 _READ_APART: Final = _DERIVED_HERE | {
-    *("token_ids", "step", "schema_version", "micro_sequence_idx", "export_sequence_idx")
+    *("token_ids", "step", "schema_version", "micro_sequence_idx", "export_sequence_idx"),
+    "env_name",
 }
 
 
@@ -71,10 +73,16 @@ class PrimeRLReader(Reader):
         start = _response_start(line, len(token_ids), builder)
         ids = token_ids.values()
         builder.prompt_ids, builder.response_ids = Parsed(ids[:start]), Parsed(ids[start:])
+        builder.take("env", line.get("env_name"))
         for key, value in line.items():
-            _take(builder, key, value, start, len(token_ids))
-        if place := _rollout_id(line):
-            builder.ids["rollout_id"] = place
+            if key in _READ_APART:
+                continue
+            if isinstance(value, RawNumbers | list):
+                _take_stream(builder, key, value, start, len(token_ids))
+            else:
+                builder.take(key, value)
+        if place := [str(line[key]) for key in _PLACE if line.get(key) is not None]:
+            builder.ids["rollout_id"] = "-".join(place)
         return builder.build(line.get("step"))
 
 
@@ -105,17 +113,6 @@ def _response_start(line: Mapping[str, Any], length: int, builder: RecordBuilder
     return max(int(in_loss[0]), first)
 
 
-def _take(builder: RecordBuilder, key: str, value: Any, start: int, length: int) -> None:
-    if key in _READ_APART:
-        return
-    if key == "env_name":
-        builder.take("env", value)
-    elif not isinstance(value, RawNumbers | list):
-        builder.take(key, value)
-    else:
-        _take_stream(builder, key, value, start, length)
-
-
 def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, length: int) -> None:
     """A stream over the whole sequence, cut to the response; kept whole when its length is odd."""
     try:
@@ -139,10 +136,8 @@ def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, lengt
 def _repeated(array: NumberArray) -> float | None:
     """The number that all recorded entries are; None where they differ or there is none."""
     values = array.values()
-    recorded = values[np.isfinite(values)]
-    if len(recorded) == 0 or recorded.min() != recorded.max():
-        return None
-    return float(recorded[0])
+    recorded = np.unique(values[np.isfinite(values)])
+    return float(recorded[0]) if len(recorded) == 1 else None
 
 
 class _Tail:
@@ -159,8 +154,3 @@ class _Tail:
 
     def values(self) -> FloatArray:
         return self._whole.values()[self._start :]
-
-
-def _rollout_id(line: Mapping[str, Any]) -> str:
-    """Rank, micro step and position: unique within a step of one export."""
-    return "-".join(str(line[key]) for key in _PLACE if line.get(key) is not None)

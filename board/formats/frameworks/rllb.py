@@ -38,18 +38,12 @@ _ROLLS: Final[Mapping[str, str]] = {
 """ROLL computes the log-probabilities twice, to compare them."""
 _OTHERWISE: Final = frozenset({"new_response_mask", "response_ids", "validation"})
 """Keys of lines that are read one by one."""
-_PIECE_MORE: Final = Remark(
-    "response_tokens",
-    "response_tokens has one entry more than the token arrays",
-    "the last piece has no values",
-    "note",
-)
-_PIECE_LESS: Final = Remark(
-    "response_tokens",
-    "response_tokens has one entry less than the token arrays",
-    "the last value has no piece",
-    "note",
-)
+_REASON: Final = "response_tokens has one entry {} than the token arrays"
+_SURPLUS: Final = {
+    -1: Remark("response_tokens", _REASON.format("more"), "the last piece has no values", "note"),
+    1: Remark("response_tokens", _REASON.format("less"), "the last value has no piece", "note"),
+}
+"""By how many entries the token arrays are longer than the pieces."""
 
 
 class RLLoggingBoardReader(Reader):
@@ -89,7 +83,7 @@ class RLLoggingBoardReader(Reader):
         """None for ROLL's lines, and for lines with token ids as well."""
         if not _OTHERWISE.isdisjoint(block.columns):
             return None
-        builder = TokenColumnBuilder(block.rows, at.options, {-1: _PIECE_MORE, 1: _PIECE_LESS})
+        builder = TokenColumnBuilder(block.rows, at.options, _SURPLUS)
         for key, values in block.columns.items():
             if key not in _ROLLOUT_KEYS and "" in values:
                 values = [None if value == "" else value for value in values]
@@ -104,9 +98,9 @@ class RLLoggingBoardReader(Reader):
 def _note_surplus_piece(builder: RecordBuilder) -> None:
     """Writers differ by one: with or without the end-of-text piece. Values stay where they are."""
     pieces = len(builder.response_tokens or ())
-    lengths = {len(array) for array in builder.tokens.values()}
-    if lengths == {pieces - 1} or lengths == {pieces + 1}:
-        builder.remarks.append(_PIECE_MORE if lengths == {pieces - 1} else _PIECE_LESS)
+    differences = {len(array) - pieces for array in builder.tokens.values()}
+    if differences in ({-1}, {1}):
+        builder.remarks.append(_SURPLUS[differences.pop()])
         builder.lengths_explained = True
 
 

@@ -50,13 +50,9 @@ class SkyRLReader(Reader):
         """The Record of one line; the step is the folder's, 0 where it names none."""
         builder = RecordBuilder(at.options)
         builder.ids["split"] = "eval"
-        for key, value in line.items():
-            if key == "score":
-                _take_score(builder, value)
-            elif key == "env_extras":
-                _take_extras(builder, value)
-            else:
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, {"score", "env_extras"})
+        _take_score(builder, line.get("score"))
+        _take_extras(builder, line.get("env_extras"))
         return builder.build_undated() if at.step is None else builder.build(at.step)
 
 

@@ -138,6 +138,7 @@ def take_status(builder: RecordBuilder, status: Any) -> None:
 
 _OURS: Final[Mapping[str, str]] = {
     "index": "rollout_id",
+    "rollout_id": "execution_id",  # the execution that samples of one rollout share
     "group_index": "group_id",
     "label": "ground_truth",
     "rollout_log_probs": "sampling_logprobs",
@@ -178,11 +179,7 @@ class SlimeReader(Reader):
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
         builder.take("reward", line.get("reward"))
         take_status(builder, line.get("status"))
-        for key, value in line.items():
-            if key == "rollout_id":  # the execution that samples of one rollout share
-                builder.take("execution_id", value)
-            elif key not in _READ_APART:
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, _READ_APART)
         take_topk(builder, line, at)
         _take_pieces(builder, line.get("decoded_tokens"))
         _take_metadata(builder, line)

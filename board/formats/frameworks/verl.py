@@ -25,6 +25,7 @@ _OURS: Final[Mapping[str, str]] = {
     "gts": "ground_truth",
     "score": "reward",
     "request_id": "rollout_id",
+    "uid": "rollout_id",
     "data_source": "env",
 }
 _OUR_TEXTS: Final = frozenset({"input", "output", "gts"})
@@ -53,16 +54,13 @@ class VerlReader(Reader):
 
     def columns(self, block: Block, at: Place) -> Columns:
         builder = ColumnBuilder(block.rows, at.options)
+        if "uid" in block.columns:
+            builder.take("group_id", list(map(group_of, block.values("uid"))))
         for key, values in block.columns.items():
-            if key == "uid":
-                builder.take("rollout_id", values)
-                builder.take("group_id", list(map(group_of, values)))
-            elif key == "reward":
+            if key == "reward":
                 builder.take_extra(key, values)
-            elif key in _OUR_TEXTS:
-                builder.take(_OURS[key], values)
             else:
-                builder.take(_OURS.get(key, key), _flagged(values))
+                builder.take(_OURS.get(key, key), values if key in _OUR_TEXTS else _flagged(values))
         if at.folder_split == "eval":
             builder.default_ids("split", ["eval"] * block.rows)
         return builder.build(fill(block.values("step"), repeat(at.step)))
@@ -70,18 +68,12 @@ class VerlReader(Reader):
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is the record's, or else the file name's."""
         builder = RecordBuilder(at.options)
+        builder.take("group_id", group_of(line.get("uid")))
+        builder.take_extra("reward", line.get("reward"))
         for key, value in line.items():
-            if key == "uid":
-                builder.take("rollout_id", value)
-                if (group := group_of(value)) is not None:
-                    builder.ids["group_id"] = group
-            elif key == "reward":
-                builder.extras["reward"] = value
-            elif key in _OUR_TEXTS:
-                builder.take(_OURS[key], value)
-            else:
-                flag = _FLAGS.get(value, value) if isinstance(value, str) else value
-                builder.take(_OURS.get(key, key), flag)
+            if key != "reward":
+                is_flag = isinstance(value, str) and key not in _OUR_TEXTS
+                builder.take(_OURS.get(key, key), _FLAGS.get(value, value) if is_flag else value)
         # The folders of training and validation are named by the user; one called so is no training.
         if at.folder_split == "eval":
             builder.ids.setdefault("split", "eval")

@@ -46,12 +46,8 @@ class ParquetFiles(Source):
             yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
 
     def lines(self, path: Location) -> Iterator[Line]:
-        with _opened(path) as file:
-            number = 0
-            for batch in file.iter_batches(batch_size=_most_rows(file)):
-                for record in batch.to_pylist():
-                    yield Row(number, 1, None, record=record)
-                    number += 1
+        for block in self.line_blocks(path):
+            yield from block.lines()
 
     def line_blocks(self, path: Location) -> Iterator[RowBlock]:
         """The rows, a batch at a time."""
