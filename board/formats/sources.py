@@ -42,11 +42,9 @@ class RowBlock(LineBlock):
     block: Block = field(default_factory=lambda: Block({}, 0))
 
     def line(self, place: int) -> Row:
-        """One of the rows, counted from 0."""
         return Row(self.offset + place, 1, None, record=self.block.row(place))
 
     def lines(self) -> Iterator[Line]:
-        """The rows one by one."""
         return map(self.line, range(self.block.rows))
 
 
@@ -170,7 +168,6 @@ class TextFiles(Source):
     by_layout = True
 
     def head(self, path: Location) -> Iterator[Line]:
-        """One row of the file's beginning; of an empty file none."""
         content = read_bytes(path, 0, _HEAD_BYTES)
         if lfs_pointer(content):
             raise DamagedError(LFS_REASON)

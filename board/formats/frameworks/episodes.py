@@ -76,7 +76,6 @@ class EpisodesReader(Reader):
         )
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
-        """The annotations of a stream."""
         return annotation_files(log, objects) if _is_stream(pure_path(log)) else ()
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:

@@ -54,7 +54,6 @@ class MilesTokensReader(Reader):
     join = Join("slime", JOINED_BY, "tokens", order=2)
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
-        """The sample's index."""
         return (index_key(record),)
 
     def recognises(self, head: Head) -> bool:
@@ -78,7 +77,6 @@ class MilesTrajectoryReader(Reader):
     join = Join("slime", JOINED_BY, "conversations", order=1)
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
-        """The sample's index."""
         return (index_key(record),)
 
     def recognises(self, head: Head) -> bool:
@@ -90,7 +88,6 @@ class MilesTrajectoryReader(Reader):
         )
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line; the response begins at the assistant's first message."""
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         messages = line.get("messages")

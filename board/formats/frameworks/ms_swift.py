@@ -42,7 +42,6 @@ class MsSwiftReader(Reader):
         return any("completion" in record and _is_swift(record) for record in head.records)
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
-        """The rows of a table; a line that is no table is one."""
         return rows_of_table(line) if _is_table(line) else (line,)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:

@@ -72,7 +72,6 @@ class NemoRLReader(Reader):
         )
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line; the step is the file name's."""
         row = {key: _only(value) for key, value in line.items()}
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"

@@ -67,7 +67,6 @@ class PrimeRLReader(Reader):
         return (tokens_key(record),)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
-        """The Record of one packed sequence, cut into prompt and response by its loss mask."""
         token_ids = _token_ids(line)
         builder = RecordBuilder(at.options)
         start = _response_start(line, len(token_ids), builder)

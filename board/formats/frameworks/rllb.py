@@ -63,7 +63,6 @@ class RLLoggingBoardReader(Reader):
         )
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
-        """The Record of one line. A `type` key is an ordinary extra here."""
         builder = RecordBuilder(at.options)
         by_roll = "new_response_mask" in line
         for key, value in line.items():

@@ -42,7 +42,6 @@ class RllmReader(Reader):
         return head.has("training_step", "episode_id", "trajectories")
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
-        """The trajectories, each with what the file says of its episode."""
         episode = {key: value for key, value in line.items() if key != "trajectories"}
         entries = line.get("trajectories")
         if not is_list(entries):

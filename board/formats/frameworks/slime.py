@@ -165,7 +165,6 @@ class SlimeReader(Reader):
         return head.has("rollout_id", "samples", "group_index", "response_length")
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
-        """The samples, each with the file's rollout_id as its step."""
         return [{"step": line.get("rollout_id"), **sample} for sample in samples_of(line)]
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
@@ -241,7 +240,6 @@ class SlimeTrainReader(Reader):
         )
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
-        """The samples, each with the file's rollout_id as its step and its own raw reward."""
         step = line.get("rollout_id")
         if is_object(columns := line.get("rollout_data")):
             return [{"step": step, **row} for row in _rows_of(columns)]

@@ -114,7 +114,6 @@ class TinkerReader(Reader):
         return head.has("group_idx", "traj_idx", "total_reward", "iteration")
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
-        """The logtree of a file of summaries."""
         names = _logtree_names(log.name)
         files = (existing_file(log.parent / name, objects) for name in names)
         return [file for file in files if file is not None][:1]

@@ -62,7 +62,6 @@ class VerifiersReader(Reader):
         )
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
-        """metadata.json, which names the environment."""
         metadata = existing_file(log.parent / _METADATA, objects)
         return () if metadata is None else (metadata,)
 
@@ -83,7 +82,6 @@ class VerifiersReader(Reader):
         return builder.build_undated() if at.step is None else builder.build([at.step] * block.rows)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line; of an evaluation at step 0, since it has none."""
         builder = RecordBuilder(at.options)
         builder.take_exchange(line.get("prompt"), _response(line.get("completion")))
         builder.take_keys(line, _OURS, _READ_APART)

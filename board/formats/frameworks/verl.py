@@ -66,7 +66,6 @@ class VerlReader(Reader):
         return builder.build(fill(block.values("step"), repeat(at.step)))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line; the step is the record's, or else the file name's."""
         builder = RecordBuilder(at.options)
         builder.take("group_id", group_of(line.get("uid")))
         builder.take_extra("reward", line.get("reward"))

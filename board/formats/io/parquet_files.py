@@ -41,7 +41,6 @@ class ParquetFiles(Source):
     unpacks = 3
 
     def head(self, path: Location) -> Iterator[Line]:
-        """One row of the columns' names, from the file's footer alone."""
         with _opened(path) as file:
             yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
 
@@ -65,7 +64,6 @@ class ParquetFiles(Source):
         return next(self.fetch_many(path, [(offset, size)]))
 
     def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
-        """Reads each row group once."""
         numbers = np.array([offset for offset, _ in places])
         with _opened(path) as file:
             ends = np.cumsum(

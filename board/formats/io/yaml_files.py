@@ -32,7 +32,6 @@ class YamlFiles(Source):
     by_layout = True
 
     def head(self, path: Location) -> Iterator[Line]:
-        """The first entry alone."""
         return itertools.islice(self.lines(path), 1)
 
     def lines(self, path: Location) -> Iterator[Line]:
