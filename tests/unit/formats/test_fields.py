@@ -176,9 +176,6 @@ def test_a_rank_that_is_no_whole_number_is_not_cut_to_one(read_line, rank):
     record = read_line("native", {"step": 1, "rank": rank, "reward": 1})
     assert "rank" not in record.ids
     assert record.remarks[0].field == "rank"
-
-
-def test_a_rank_in_text_is_a_rank(read_line):
     assert read_line("native", {"step": 1, "rank": "2"}).ids["rank"] == 2
 
 
@@ -212,20 +209,14 @@ def test_a_ground_truth_of_any_type_is_shown(read_line, truth):
     assert record.texts["ground_truth"] == str(truth)
 
 
-@pytest.mark.parametrize(
-    ("reason", "truncated"), [("length", 1), ("LENGTH", 1), ("stop", 0), ("", 0)]
-)
-def test_a_finish_reason_tells_whether_the_limit_ended_the_response(read_line, reason, truncated):
-    record = read_line("native", {"step": 1, "finish_reason": reason})
-    assert record.scores["is_truncated"] == truncated
-
-
-def test_a_recorded_truncation_wins_over_the_finish_reason(read_line):
+def test_a_finish_reason_tells_whether_the_limit_ended_the_response_unless_that_is_recorded(
+    read_line,
+):
+    for reason, truncated in {"length": 1, "LENGTH": 1, "stop": 0, "": 0}.items():
+        record = read_line("native", {"step": 1, "finish_reason": reason})
+        assert record.scores["is_truncated"] == truncated
     record = read_line("native", {"step": 1, "finish_reason": "length", "is_truncated": False})
     assert record.scores["is_truncated"] == 0
-
-
-def test_without_a_finish_reason_truncation_is_not_recorded(read_line):
     assert "is_truncated" not in read_line("native", {"step": 1, "reward": 1}).scores
 
 
@@ -236,29 +227,21 @@ def test_a_number_in_the_place_of_an_array_is_kept_where_there_are_no_tokens(rea
 
 
 def test_arrays_of_unequal_length_keep_their_own_and_are_named(read_line):
-    fields = {
-        "step": 1,
-        "response_tokens": ["a", "b", "c"],
-        "logprobs": [-1, -2],
-        "values": [1, 2, 3],
-    }
+    arrays = {"logprobs": [-1, -2], "values": [1, 2, 3]}
+    fields = {"step": 1, "response_tokens": ["a", "b", "c"], **arrays}
     record = read_line("native", fields)
     assert record.tokens["logprobs"].values().tolist() == [-1, -2]
     assert record.tokens["values"].values().tolist() == [1, 2, 3]
     assert [remark.field for remark in record.remarks] == ["logprobs"]
 
 
-def test_an_unknown_array_as_long_as_the_response_is_a_token_metric(read_line):
-    record = read_line("native", {"step": 1, "response_ids": [1, 2], "mine": [3, 4]})
-    assert record.tokens["mine"].values().tolist() == [3, 4]
-    assert "mine" not in record.extras
-
-
-@pytest.mark.parametrize("mine", [[3, 4, 5], [], [1.5]])
-def test_an_unknown_array_of_another_length_stays_an_extra_as_recorded(mine, read_line):
+@pytest.mark.parametrize("mine", [[3, 4], [3, 4, 5], [], [1.5]])
+def test_an_unknown_array_is_a_token_metric_only_where_it_is_as_long_as_the_response(
+    mine, read_line
+):
     record = read_line("native", {"step": 1, "response_ids": [1, 2], "mine": mine})
-    assert "mine" not in record.tokens
-    assert len(record.extras["mine"]) == len(mine)
+    assert ("mine" in record.tokens) == (len(mine) == 2)
+    assert ("mine" in record.extras) == (len(mine) != 2)
     assert record.remarks == []
 
 
@@ -293,15 +276,12 @@ def test_padding_at_both_ends_is_left_out_with_its_values(read_line):
     assert record.response_length == 3
 
 
-def test_padding_is_cut_off_the_ids_too(read_line):
-    record = read_line("native", {**PADDED, "response_ids": [0, 5, 0, 6, 0, 0]})
+def test_padding_is_cut_off_the_ids_too_and_of_no_array_of_another_length(read_line):
+    ids = [0, 5, 0, 6, 0, 0]
+    record = read_line("native", {**PADDED, "response_ids": ids, "logprobs": [1, 2, 3]})
     assert record.response_ids.values().tolist() == [5, 0, 6]
-    assert record.remarks == []
-
-
-def test_arrays_without_padding_are_left_as_they_are_beside_padded_pieces(read_line):
-    record = read_line("rllb", {**PADDED, "logprobs": [1, 2, 3]})
     assert record.tokens["logprobs"].values().tolist() == [1, 2, 3]
+    assert record.remarks == []
 
 
 def test_a_response_of_padding_only_is_empty(read_line):
