@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, compress
 from operator import itemgetter
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core import schema
 from board.core.records import FloatArray, ReadOptions, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
     NUMBER_IDS,
+    TAKERS,
     is_truncated,
     read_id,
     read_score,
@@ -28,7 +28,7 @@ from board.formats.field_values import (
     read_text,
     without_system_prompt,
 )
-from board.formats.fields import SEVERAL_REWARDS, TEXT_KEYS, UNDATED
+from board.formats.fields import SEVERAL_REWARDS, UNDATED
 from board.formats.messages import (
     conversation_text,
     is_messages,
@@ -140,16 +140,18 @@ class ColumnBuilder:
 
     def take(self, key: str, values: Values) -> None:
         """Takes one key of the block by the record's own name for it."""
-        self._takers.get(key, ColumnBuilder.take_extra)(self, key, values)
+        getattr(self, TAKERS.get(key, "_take_unknown"))(key, values)
 
     def take_extra(self, key: str, values: Values) -> None:
         """Takes a key as it is, whatever the record's name for it means."""
         self._put(self.extras, key, values)
 
-    def take_score(self, key: str, values: Values) -> None:
-        """Takes a scalar score."""
+    def _take_score(self, key: str, values: Values) -> None:
         numbers = finite_numbers(values)
         self._put(self.scores, key, self._each(read_score, values) if numbers is None else numbers)
+
+    _take_unknown = take_extra
+    _take_reward = _take_score
 
     def take_exchange(self, prompts: Values, responses: Values) -> None:
         """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
@@ -177,9 +179,9 @@ class ColumnBuilder:
         """
         scored = {name: replace_nan(values) for name, values in parts.items()}
         for name, values in scored.items():
-            self.take_score(f"rewards.{name}", values)
+            self._take_score(f"rewards.{name}", values)
         if len(scored) == 1:
-            self.take_score("reward", next(iter(scored.values())))
+            self._take_score("reward", next(iter(scored.values())))
         elif scored:
             if all(None in values for values in scored.values()):
                 rows = enumerate(zip(*scored.values(), strict=True))
@@ -238,15 +240,17 @@ class ColumnBuilder:
             values = self._each(lambda value: read_text(key, value), values)
         self._put(self.texts, key, values)
 
-    def _take_reward_parts(self, key: str, values: Values) -> None:
+    def _take_parts(self, key: str, values: Values) -> None:
         self.use_row_reader(i for i, v in enumerate(values) if not isinstance(v, dict | None))
         parts = [as_object(value) for value in values]
         for name in dict.fromkeys(chain.from_iterable(parts)):
-            self.take_score(f"rewards.{name}", [part.get(name) for part in parts])
+            self._take_score(f"rewards.{name}", [part.get(name) for part in parts])
 
     def _take_per_token(self, key: str, values: Values) -> None:
         """Leaves rows with values per token to `Reader.read`: their columns are made of arrays."""
         self.use_row_reader(row for row, value in enumerate(values) if value is not None)
+
+    _take_array = _take_token_ids = _take_pieces = _take_topk = _take_objects = _take_per_token
 
     def build_undated(self) -> Columns:
         """The Columns of rollouts whose log has no step, at step 0; a note says so."""
@@ -309,16 +313,3 @@ class ColumnBuilder:
             is_truncated(reason) if one is None and reason is not None else one
             for one, reason in zip(known, reasons, strict=True)
         ]
-
-    _takers: ClassVar[Mapping[str, Callable[..., None]]] = {
-        **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_per_token),
-        **dict.fromkeys(schema.TOKEN_ID_FIELDS, _take_per_token),
-        **dict.fromkeys(schema.TOPK_FIELDS, _take_per_token),
-        **dict.fromkeys(("messages", "segments"), _take_per_token),
-        **dict.fromkeys(schema.SCORE_FIELDS, take_score),
-        **dict.fromkeys(schema.ID_FIELDS, _take_id),
-        **dict.fromkeys(TEXT_KEYS, _take_text),
-        **dict.fromkeys(("step", "index", "type"), _leave),
-        "is_truncated": take_score,
-        "rewards": _take_reward_parts,
-    }

@@ -8,14 +8,31 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from board.core import schema
 from board.core.records import ReadOptions
 from board.errors import RecordError
 from board.formats.messages import conversation_text, is_messages
 from board.formats.number_arrays import RawNumbers
 from board.formats.parse import kind_of, loads_tolerantly
 
+TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
+TAKERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, "_take_array"),
+    **dict.fromkeys((*schema.SCORE_FIELDS, "is_truncated"), "_take_score"),
+    **dict.fromkeys(schema.ID_FIELDS, "_take_id"),
+    **dict.fromkeys(TEXT_KEYS, "_take_text"),
+    **dict.fromkeys(schema.TOPK_FIELDS, "_take_topk"),
+    **dict.fromkeys(("messages", "segments"), "_take_objects"),
+    **dict.fromkeys(("prompt_ids", "response_ids"), "_take_token_ids"),
+    **dict.fromkeys(("step", "index", "type"), "_leave"),
+    "response_tokens": "_take_pieces",
+    "reward": "_take_reward",
+    "rewards": "_take_parts",
+}
+"""By keys of the record the builders' method for such values; for others it is `_take_unknown`."""
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})
 _TRUNCATED_REASONS: Final = frozenset(
     {"length", "max_tokens", "max_length", "max_output_tokens", "truncated"}

@@ -7,13 +7,13 @@ unusable step makes a line unusable: a rollout has to stand somewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, ClassVar, Final, TypeGuard
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Final, TypeGuard
 
-from board.core import schema
 from board.core.records import Constant, NumberArray, Parsed, ReadOptions, Record, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
+    TAKERS,
     is_truncated,
     read_id,
     read_number,
@@ -32,7 +32,6 @@ from board.formats.messages import (
 from board.formats.number_arrays import RawNumbers, as_numbers
 from board.formats.parse import is_list, is_object, kind_of
 
-TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 SEVERAL_REWARDS: Final = Remark(
     "reward",
     "the log has reward parts, but neither their total nor their weights",
@@ -69,9 +68,9 @@ class RecordBuilder:
     """Takes the keys of one line, checks each, and builds the Record."""
 
     # A plain class, for one is made per line and a dataclass of typed empty dicts costs 7 us.
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, split: str | None = None) -> None:
         self.options = options
-        self.ids: dict[str, Any] = {}
+        self.ids: dict[str, Any] = {} if split is None else {"split": split}
         self.texts: dict[str, str] = {}
         self.scores: dict[str, float] = {}
         self.tokens: dict[str, NumberArray] = {}
@@ -92,7 +91,7 @@ class RecordBuilder:
         if value is None:
             return
         try:
-            self._takers.get(key, RecordBuilder._take_unknown)(self, key, value)
+            getattr(self, TAKERS.get(key, "_take_unknown"))(key, value)
         except RecordError as error:
             self.refuse(key, error)
 
@@ -129,20 +128,21 @@ class RecordBuilder:
         if value is not None:
             self.extras[key] = value
 
+    _take_topk = take_extra
+
     def _take_unknown(self, key: str, value: Any) -> None:
         if is_flat_numbers(value) and (array := as_numbers(value)) is not None:
             self.unknown_arrays[key] = array
         self.extras[key] = value
 
-    def take_score(self, key: str, value: Any) -> None:
-        """Takes a scalar score; NaN is measured, hence a remark, and has no value in the table."""
+    def _take_score(self, key: str, value: Any) -> None:
         number = read_score(value)
         if number is not None:
             self.scores[key] = number
 
     def _take_reward(self, key: str, value: Any) -> None:
         if not is_object(value):
-            self.take_score(key, value)
+            self._take_score(key, value)
             return
         parts, total, others = _named_rewards(value)
         self.take_rewards(parts, total)
@@ -206,12 +206,12 @@ class RecordBuilder:
         if id_ is not None:
             self.ids[key] = id_
 
-    def _take_reward_parts(self, key: str, value: Any) -> None:
+    def _take_parts(self, key: str, value: Any) -> None:
         if not is_object(value):
             raise RecordError(f"is {kind_of(value)}", hint="an object {name: number}")
         for name, part in value.items():
             try:
-                self.take_score(f"rewards.{name}", part)
+                self._take_score(f"rewards.{name}", part)
             except RecordError as error:
                 self.refuse(f"rewards.{name}", error)
 
@@ -300,22 +300,6 @@ class RecordBuilder:
             self.response_ids = Parsed(self.response_ids.values()[start:end])
         self.response_tokens = pieces[start:end]
         return len(pieces) - (end - start)
-
-    _takers: ClassVar[Mapping[str, Callable[..., None]]] = {
-        **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_array),
-        **dict.fromkeys(schema.SCORE_FIELDS, take_score),
-        **dict.fromkeys(schema.ID_FIELDS, _take_id),
-        **dict.fromkeys(TEXT_KEYS, _take_text),
-        **dict.fromkeys(schema.TOPK_FIELDS, take_extra),
-        **dict.fromkeys(("messages", "segments"), _take_objects),
-        **dict.fromkeys(("step", "index", "type"), _leave),
-        "is_truncated": take_score,
-        "reward": _take_reward,
-        "rewards": _take_reward_parts,
-        "prompt_ids": _take_token_ids,
-        "response_ids": _take_token_ids,
-        "response_tokens": _take_pieces,
-    }
 
 
 def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:

@@ -7,14 +7,13 @@ unusual (arrays of unequal length, a constant, padding) is left to `Reader.read`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, compress
-from typing import ClassVar, Final, cast
+from typing import Final, cast
 
 import numpy as np
 
-from board.core import schema
 from board.core.metrics.aggregate import NEEDED
 from board.core.records import FloatArray, ReadOptions, Remark
 from board.errors import RecordError
@@ -60,12 +59,7 @@ class TokenColumnBuilder(ColumnBuilder):
         self._token_ids: dict[str, Values] = {}
         self._pieces: Values = [None] * rows
 
-    def take(self, key: str, values: Values) -> None:
-        taker = self._token_takers.get(key)
-        if taker is None:
-            super().take(key, values)
-        else:
-            taker(self, key, values)
+    _take_topk = ColumnBuilder.take_extra
 
     def _take_array(self, key: str, values: Values) -> None:
         self._tokens[key] = self._recorded(values)
@@ -192,13 +186,6 @@ class TokenColumnBuilder(ColumnBuilder):
         if usual:
             self.use_row_reader([row for row in self._rows() if row not in differences])
             self.remarks.append(self._explained[usual])
-
-    _token_takers: ClassVar[Mapping[str, Callable[..., None]]] = {
-        **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_array),
-        **dict.fromkeys(("prompt_ids", "response_ids"), _take_token_ids),
-        **dict.fromkeys(schema.TOPK_FIELDS, ColumnBuilder.take_extra),
-        "response_tokens": _take_pieces,
-    }
 
 
 def _counted(arrays: Values) -> IntArray:

@@ -65,8 +65,7 @@ class ArealReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is its folder's version, elsewhere its tail_version."""
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         skip = {"segments", "reward"}
         builder.take_keys(
             line, _OURS, skip | {"head_version"} if line.get("head_version") == _OF_PROMPT else skip
@@ -141,8 +140,7 @@ class ArealTextsReader(Reader):
         parts = _BETWEEN.split(text[above.end() :], maxsplit=1) if above and text else []
         if above is None or len(parts) < 2 or _AFTER.search(parts[1]) is None:
             raise RecordError("it is not a sample", field="text", hint=_EXPECTED)
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         builder.take("prompt", parts[0])
         builder.take("response", _AFTER.sub("", parts[1]))
         builder.take("reward", above["reward"])

@@ -226,8 +226,7 @@ class ArtReader(Reader):
             raise RecordError("it is not a trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
         trajectory = {**line, **as_object(parsed_text(line.get(_TRAJECTORY)))}
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = split_named(at.named("split") or "train")
+        builder = RecordBuilder(at.options, split_named(at.named("split") or "train"))
         group = line.get("group_index", at.line - 1)  # lines have no number but their own
         builder.take("group_id", group)
         if (index := line.get("trajectory_index")) is not None:

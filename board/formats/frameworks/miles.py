@@ -61,8 +61,7 @@ class MilesTokensReader(Reader):
         return head.has("sample_index", "response_length", "tokens", "rollout_log_probs")
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
         builder.take_keys(line, _OURS, {"tokens", "response_length", "total_length"})
         return builder.build(at.step)
@@ -88,8 +87,7 @@ class MilesTrajectoryReader(Reader):
         )
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         messages = line.get("messages")
         if is_messages(messages):
             builder.take_conversation(messages)
@@ -129,8 +127,7 @@ class RelaxReader(Reader):
         return head.has("rollout_id", "sample_index", "response", "response_length", "status")
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
         builder.take("reward", line.get("reward"))
         take_status(builder, line.get("status"))

@@ -73,8 +73,7 @@ class NemoRLReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         row = {key: _only(value) for key, value in line.items()}
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         builder.take("rollout_id", row.get("idx"))
         builder.take("env", object_at(row, "agent_ref").get("name"))
         _take_rewards(builder, row)

@@ -124,7 +124,7 @@ def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, lengt
     if len(array) == length:
         array = _Tail(array, start)
     if key == "rewards" and (reward := _repeated(array)) is not None:
-        builder.take_score("reward", reward)
+        builder.take("reward", reward)
     elif key in _OURS:
         builder.tokens[_OURS[key]] = array
     else:

@@ -54,8 +54,7 @@ class RllmReader(Reader):
         if not is_object(trajectory):
             hint = "an object with steps and a reward"
             raise RecordError("a trajectory is not an object", field="trajectories", hint=hint)
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         builder.take("group_id", line.get("task_hash"))
         builder.take("rollout_id", trajectory.get("uid") or line.get("episode_id"))
         builder.take("env", trajectory.get("name"))

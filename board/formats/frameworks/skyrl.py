@@ -48,8 +48,7 @@ class SkyRLReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is the folder's, 0 where it names none."""
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = "eval"
+        builder = RecordBuilder(at.options, "eval")
         builder.take_keys(line, _OURS, {"score", "env_extras"})
         _take_score(builder, line.get("score"))
         _take_extras(builder, line.get("env_extras"))

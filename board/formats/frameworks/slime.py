@@ -172,8 +172,7 @@ class SlimeReader(Reader):
         return (index_key(record), position_key(record, part))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
         builder.take("reward", line.get("reward"))
@@ -254,8 +253,7 @@ class SlimeTrainReader(Reader):
         return (index_key(record), position_key(record, record.extras.get("rollout_position")))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = "train"
+        builder = RecordBuilder(at.options, "train")
         take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
         builder.take("reward", line.get("raw_reward"))
         builder.take_keys(line, _OUR_TRAIN_KEYS, _TRAIN_READ_APART)

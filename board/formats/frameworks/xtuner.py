@@ -62,8 +62,7 @@ class XtunerReader(Reader):
         """The Record of one line; None for the summary. The step is the file name's."""
         if "response" not in line and "reward_mean" in line:
             return None
-        builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
         _take_payload(builder, line)
         builder.take_keys(line, _OURS, _READ_APART)
