@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from board.core.records import FloatArray, Parsed, Record, Remark, Sparse
+from board.core.records import FloatArray, Parsed, Record, Sparse
 from board.formats.fields import RecordBuilder
 
 TOKENS_JOINED_BY: Final = "step and exact token ids"
@@ -82,11 +82,9 @@ def _values_at_tokens(builder: RecordBuilder, piece: Piece, name: str) -> FloatA
         if len(array) == np.count_nonzero(places):
             values[places] = array
             continue
-        reason = f"{name} is not as long as the tokens of its message"
-        hint = (
-            f"e.g. {len(array)} entries for {np.count_nonzero(places)} tokens; nothing is shifted"
-        )
-        builder.remarks.append(Remark(name, reason, hint))
+        count = np.count_nonzero(places)
+        hint = f"e.g. {len(array)} entries for {count} tokens; nothing is shifted"
+        builder.remark(name, f"{name} is not as long as the tokens of its message", hint)
     return values
 
 

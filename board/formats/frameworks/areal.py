@@ -67,9 +67,9 @@ class ArealReader(Reader):
         """The Record of one line; the step is its folder's version, elsewhere its tail_version."""
         builder = RecordBuilder(at.options, at.split or "train")
         skip = {"segments", "reward"}
-        builder.take_keys(
-            line, _OURS, skip | {"head_version"} if line.get("head_version") == _OF_PROMPT else skip
-        )
+        if line.get("head_version") == _OF_PROMPT:
+            skip.add("head_version")
+        builder.take_keys(line, _OURS, skip)
         # Beside the task's own reward the one that is trained on may be normalised.
         is_own = "original_reward" not in line
         builder.take("reward" if is_own else "trained_reward", line.get("reward"))
@@ -84,13 +84,10 @@ def _take_segments(builder: RecordBuilder, segments: object) -> None:
     if not is_messages(segments):
         builder.take("turns", segments)
         return
-    builder.take(
-        "messages",
-        [
-            {"role": _ROLES.get(str(one["role"]), one["role"]), "content": one.get("text")}
-            for one in segments
-        ],
-    )
+    roles = [_ROLES.get(str(segment["role"]), segment["role"]) for segment in segments]
+    texts = [segment.get("text") for segment in segments]
+    pairs = zip(roles, texts, strict=True)
+    builder.take("messages", [{"role": role, "content": text} for role, text in pairs])
 
 
 _COLOUR: Final = re.escape("\x1b[33m\x1b[2m")

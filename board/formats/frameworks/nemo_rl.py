@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, NumberArray, Parsed, Record
+from board.core.records import NumberArray, Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
@@ -133,21 +133,19 @@ def _span(
     length: object, ids: NumberArray, mask: NumberArray | None, builder: RecordBuilder
 ) -> _Span:
     """From the first token in the loss to the end of the input; all of it where none is in the loss."""
-    padded = len(ids)
-    end = padded
+    padded = end = len(ids)
     if isinstance(length, int | float) and 0 <= length <= padded:
         end = int(length)
     else:
         reason = "input_lengths does not say where the padding begins"
         builder.remark("input_lengths", reason, "padding is shown as tokens")
-    in_loss: FloatArray = (
-        mask.values()[:end] if mask is not None and len(mask) == padded else ids.values()[:0]
-    )
-    first = np.flatnonzero(in_loss > 0)
-    if len(first) == 0:
-        hint = "all tokens are shown as response"
-        builder.note("token_loss_mask", "no token is in the loss", hint)
-    return _Span(int(first[0]) if len(first) else 0, end, padded)
+    if mask is not None and len(mask) == padded:
+        in_loss = np.flatnonzero(mask.values()[:end] > 0)
+        if len(in_loss):
+            return _Span(int(in_loss[0]), end, padded)
+    hint = "all tokens are shown as response"
+    builder.note("token_loss_mask", "no token is in the loss", hint)
+    return _Span(0, end, padded)
 
 
 def _take_segments(builder: RecordBuilder, mask: NumberArray | None) -> int:
