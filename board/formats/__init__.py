@@ -13,7 +13,6 @@ from board.formats.base import Reader, layout_match
 from board.formats.frameworks.areal import ArealReader, ArealTextsReader
 from board.formats.frameworks.art import ArtReader
 from board.formats.frameworks.episodes import EpisodesReader
-from board.formats.frameworks.miles import MilesTokensReader, MilesTrajectoryReader, RelaxReader
 from board.formats.frameworks.ms_swift import MsSwiftReader
 from board.formats.frameworks.native import NativeReader
 from board.formats.frameworks.nemo_gym import NeMoGymReader
@@ -24,7 +23,13 @@ from board.formats.frameworks.rllb import RLLoggingBoardReader
 from board.formats.frameworks.rllm import RllmReader
 from board.formats.frameworks.roll import RollReader
 from board.formats.frameworks.skyrl import SkyRLReader
-from board.formats.frameworks.slime import SlimeReader, SlimeTrainReader
+from board.formats.frameworks.slime import (
+    MilesTokensReader,
+    MilesTrajectoryReader,
+    RelaxReader,
+    SlimeReader,
+    SlimeTrainReader,
+)
 from board.formats.frameworks.tinker import TinkerReader
 from board.formats.frameworks.trl import TRLReader
 from board.formats.frameworks.verifiers import VerifiersReader

@@ -1,6 +1,6 @@
-"""slime's and miles' dumps.
+"""What slime and those that grew out of it (miles, Relax) write.
 
-Of rollouts: rollout_data/{rollout_id}.pt, of evaluation eval_{rollout_id}.pt.
+Dumps of rollouts: rollout_data/{rollout_id}.pt, of evaluation eval_{rollout_id}.pt.
 
 Read from THUDM/slime@624b824 slime/observability/rollout_data_utils.py (`save_debug_rollout_data`) and
 slime/utils/types.py (`Sample`), radixark/miles@31f1ca9 miles/ray/rollout/debug_data.py, and
@@ -11,7 +11,7 @@ What would fill memory and says nothing to a reader is left out: routed experts,
 are opened as plain data only (weights_only), numpy's arrays, images and tensors in files of their own (of
 slime after 624b824, its tensor_store.py) by what stands for them (torch_files.py).
 
-Of training data: train_data/{rollout_id}.pt, of miles {rollout_id}_{rank}.pt.
+Dumps of training data: train_data/{rollout_id}.pt, of miles {rollout_id}_{rank}.pt.
 
 Read from THUDM/slime@624b824 slime/observability/train_data_utils.py (format_version 2: samples, and
 raw_reward of the whole rollout by rollout_position), radixark/miles@31f1ca9
@@ -21,9 +21,28 @@ log_probs are the trainer's before the step's updates, those of which slime meas
 stand as logprobs. `rewards` are those after normalisation (`processed_reward`), never shown as
 the reward. kl is the trainer's own estimate between log_probs and ref_log_probs (`trainer_kl_to_ref`).
 
-Of a sample, as slime and those that grew out of it (miles, Relax) call it, reward is a number, or what a
-reward function returned by name; without the run's `--reward-key` it is not known which of several is the
-one that was trained on. status is completed, truncated, aborted or failed.
+Of a sample, reward is a number, or what a reward function returned by name; without the run's
+`--reward-key` it is not known which of several was trained on. status is completed, truncated, aborted
+or failed.
+
+What miles writes beside its .pt dumps, without torch: tokens as Parquet, conversations as JSON lines.
+
+Read from radixark/miles@31f1ca9 miles/ray/rollout/debug_data.py (`save_dashboard_columns`,
+`trajectory_rows`). dashboard_columns/rollout_{id}.parquet has a row per sample: sample_index,
+response_length, total_length, tokens (of prompt and response), and of the response loss_mask and
+rollout_log_probs (the sampler's). trajectory/{id}.jsonl has those samples that recorded a conversation:
+sample_index, group_index, status, reward (null where it is none or several numbers), prompt, messages.
+The step (rollout_id, from 0) is in the files' names alone; those of evaluation are called eval_{id}.
+
+Relax's rollout results, {train,eval}/{rollout_id}.jsonl: a rollout per line, texts and counts only.
+
+Read from redai-infra/Relax@2765d18, @cbca6ab (without tokens) and its fork haodong98/Relax@69bf4dc (with
+weight_versions), relax/utils/training/train_dump_utils.py (`_sample_to_summary_record`): rollout_id (the
+step, from 0), sample_index, prompt (a text or chat messages), response, reward (a number, or what the
+reward function returned by name), prompt_length, response_length, total_length, the same as
+*_token_count, image_count, agent_turns, status, group_index, and where they are known label, dataset, and
+of later versions response_token_ids, response_rollout_log_probs (the sampler's) and a mask of them. Its
+.pt dumps are slime's, with decoded_tokens.
 """
 
 from __future__ import annotations
@@ -36,6 +55,7 @@ from board.core.records import Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, Place, Reader
 from board.formats.fields import RecordBuilder
+from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH, spilled
 from board.formats.messages import is_messages
 from board.formats.number_arrays import as_numbers
@@ -95,9 +115,9 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
 
 
 def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> None:
-    """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without the padding (-1)
-    that fills a row of fewer; newer versions of slime record them (its train_data_utils.py@d92cb5d),
-    and may keep them in files of their own, beside the dump.
+    """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without padding (-1).
+
+    slime records them since d92cb5d (train_data_utils.py), perhaps in files of their own.
     """
     try:
         topk = [_rows_in_file(sample.get(key), at) for key in _TOPK]
@@ -279,3 +299,102 @@ def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _at(values: Any, position: Any) -> Any:
     entries = as_list(values)
     return entries[position] if isinstance(position, int) and 0 <= position < len(entries) else None
+
+
+_OUR_MILES_KEYS: Final[Mapping[str, str]] = {
+    "sample_index": "rollout_id",
+    "group_index": "group_id",
+    "rollout_log_probs": "sampling_logprobs",
+}
+
+
+class MilesTokensReader(Reader):
+    """Reads the tokens that miles writes for its dashboard."""
+
+    name = "miles_tokens"
+    title = "miles tokens"
+    sources = (PARQUET,)
+    layout = re.compile(r"dashboard_columns/rollout_(?P<split>eval_)?(?P<step>[0-9]+)\.parquet")
+    join = Join("slime", JOINED_BY, "tokens", order=2)
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        return (index_key(record),)
+
+    def recognises(self, head: Head) -> bool:
+        """Columns sample_index, response_length, tokens and rollout_log_probs."""
+        return head.has("sample_index", "response_length", "tokens", "rollout_log_probs")
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        builder = RecordBuilder(at.options, at.split or "train")
+        take_tokens(builder, line.get("tokens"), line.get("response_length"))
+        builder.take_keys(line, _OUR_MILES_KEYS, {"tokens", "response_length", "total_length"})
+        return builder.build(at.step)
+
+
+class MilesTrajectoryReader(Reader):
+    """Reads the conversations that miles writes."""
+
+    name = "miles_trajectory"
+    title = "miles trajectories"
+    layout = re.compile(r"trajectory/(?P<split>eval_)?(?P<step>[0-9]+)\.jsonl")
+    join = Join("slime", JOINED_BY, "conversations", order=1)
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        return (index_key(record),)
+
+    def recognises(self, head: Head) -> bool:
+        """Messages beside the sample's index and status."""
+        return any(
+            is_messages(record.get("messages"))
+            and {"sample_index", "group_index", "status"} <= record.keys()
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        builder = RecordBuilder(at.options, at.split or "train")
+        messages = line.get("messages")
+        if is_messages(messages):
+            builder.take_conversation(messages)
+        else:
+            builder.take("prompt", line.get("prompt"))
+        take_status(builder, line.get("status"))
+        builder.take_keys(line, _OUR_MILES_KEYS, {"messages", "prompt", "status"})
+        return builder.build(at.step)
+
+
+_OUR_RELAX_KEYS: Final[Mapping[str, str]] = {
+    "sample_index": "rollout_id",
+    "group_index": "group_id",
+    "label": "ground_truth",
+    "dataset": "env",
+    "response_token_ids": "response_ids",
+    "response_rollout_log_probs": "sampling_logprobs",
+    "response_rollout_log_probs_mask": "rollout_log_probs_mask",
+}
+_RELAX_READ_APART: Final = frozenset(
+    {
+        *("rollout_id", "prompt", "response", "reward", "status", "weight_versions"),
+        *("prompt_token_count", "response_token_count", "total_token_count"),
+    }
+)
+
+
+class RelaxReader(Reader):
+    """Reads Relax's rollout results."""
+
+    name = "relax"
+    title = "Relax"
+    layout = re.compile(r"(?P<split>train|eval)/(?P<step>[0-9]+)\.jsonl")
+
+    def recognises(self, head: Head) -> bool:
+        """rollout_id, sample_index, response_length and status beside the response."""
+        return head.has("rollout_id", "sample_index", "response", "response_length", "status")
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        builder = RecordBuilder(at.options, at.split or "train")
+        builder.take_exchange(line.get("prompt"), line.get("response"))
+        builder.take("reward", line.get("reward"))
+        take_status(builder, line.get("status"))
+        take_versions(builder, line.get("weight_versions"))
+        builder.take_keys(line, _OUR_RELAX_KEYS, _RELAX_READ_APART)
+        return builder.build(line.get("rollout_id"))
