@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.records import Record
@@ -25,6 +27,11 @@ def collection() -> Path:
     """Real files of other people's frameworks, beside the checkout or a folder above it."""
     beside = (folder.parent / "shared" / "formats" for folder in Path(__file__).resolve().parents)
     return next((folder for folder in beside if folder.is_dir()), Path("shared/formats"))
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of lines."""
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
 
 
 def run_at(folder: Path) -> Run:

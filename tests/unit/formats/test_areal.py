@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
-from read_formats import DATA, records, run_at
+from read_formats import DATA, json_lines, records, run_at
 
 TRIAL = DATA / "areal" / "trial0"
 FILES = {
@@ -20,8 +19,7 @@ def plain() -> list[dict]:
     rows = []
     for name in (name for names in FILES.values() for name in names):
         split = "eval" if name.startswith("eval") else "train"
-        content = (TRIAL / f"{name}.jsonl").read_text("utf-8")
-        rows += [{**json.loads(line), "split": split} for line in content.split("\n") if line]
+        rows += [{**line, "split": split} for line in json_lines(TRIAL / f"{name}.jsonl")]
     return rows
 
 
@@ -68,8 +66,8 @@ def turns() -> list[dict]:
     rows = []
     for name in ("rollout/3/0", "rollout/3/1", "eval-rollout/7/3", "rollout/10/2"):
         split, version, _ = name.split("/")
-        lines = (TURNS / f"{name}.jsonl").read_text("utf-8").split("\n")
-        rows += [{**json.loads(x), "split": split, "version": int(version)} for x in lines if x]
+        place = {"split": split, "version": int(version)}
+        rows += [{**line, **place} for line in json_lines(TURNS / f"{name}.jsonl")]
     return rows
 
 

@@ -5,14 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from read_formats import DATA, reasons, records, run_at
+from read_formats import DATA, json_lines, reasons, records, run_at
 
 FOLDER = DATA / "ms_swift"
 
 
 def plain(shape: str) -> list[dict]:
-    content = (FOLDER / shape / "completions.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in content.split("\n") if line]
+    return json_lines(FOLDER / shape / "completions.jsonl")
 
 
 def table_rows(shape: str) -> list[dict]:

@@ -5,14 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, json_lines, opened, reasons, records, run_at
 
 FOLDER = DATA / "nemo_gym"
 MAIN, FAILURES = FOLDER / "adder_rollouts.jsonl", FOLDER / "adder_rollouts_failures.jsonl"
-
-
-def plain(path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +23,7 @@ def found(run):
 
 @pytest.fixture(scope="module")
 def lines():
-    return [*plain(MAIN), *plain(FAILURES)]
+    return [*json_lines(MAIN), *json_lines(FAILURES)]
 
 
 def spoken(line: dict) -> list[str]:
@@ -53,7 +49,7 @@ def test_every_row_is_that_of_the_files(run, found, lines):
 
 
 def test_rewards_and_their_means_are_those_of_the_main_file(run, found):
-    expected = pd.DataFrame(plain(MAIN))
+    expected = pd.DataFrame(json_lines(MAIN))
     assert [r.scores["reward"] for r in found[:5]] == expected["reward"].tolist()
     assert run.steps["reward_mean"].tolist() == pytest.approx([expected["reward"].mean()])
     parts = pd.DataFrame([r for r in expected["reward_components"] if isinstance(r, dict)])

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, json_lines, opened, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -14,8 +14,7 @@ RUN = "grpo_tiny__1__1700000000"
 
 def plain() -> list[dict]:
     files = [FOLDER / f"{RUN}_rollouts_{shard:06d}.jsonl" for shard in (0, 1)]
-    lines = [line for file in files for line in file.read_text("utf-8").split("\n") if line]
-    return [json.loads(line) for line in lines]
+    return [row for file in files for row in json_lines(file)]
 
 
 @pytest.fixture(scope="module")

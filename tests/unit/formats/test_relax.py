@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import json
-
 import pytest
-from read_formats import DATA, reasons, records, run_at
+from read_formats import DATA, json_lines, reasons, records, run_at
 
 FOLDER = DATA / "relax" / "rollout_result"
 FILES = ((0, "eval"), (0, "train"), (2, "train"), (10, "train"))
 
 
 def plain(step: int, split: str) -> list[dict]:
-    lines = (FOLDER / split / f"{step}.jsonl").read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines if line]
+    return json_lines(FOLDER / split / f"{step}.jsonl")
 
 
 @pytest.fixture(scope="module")

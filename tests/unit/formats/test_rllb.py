@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
-
 import pytest
-from read_formats import DATA, reasons, records, run_at
+from read_formats import DATA, json_lines, reasons, records, run_at
 
 EVERY_KEY = {
     "prompt": "2+2?",
@@ -82,8 +80,7 @@ VARIANTS = DATA / "rllb"
 
 
 def rows(name):
-    lines = (VARIANTS / name).read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines if line]
+    return json_lines(VARIANTS / name)
 
 
 def test_openrlhfs_rows_have_values_where_there_is_a_critic():

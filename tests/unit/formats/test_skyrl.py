@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, json_lines, opened, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -18,8 +17,8 @@ def plain() -> list[dict]:
     rows = []
     for folder, step in STEPS.items():
         for name in FILES:
-            content = (EXPORTS / "dumped_evals" / folder / f"{name}.jsonl").read_text("utf-8")
-            rows += [{**json.loads(line), "step": step} for line in content.split("\n") if line]
+            lines = json_lines(EXPORTS / "dumped_evals" / folder / f"{name}.jsonl")
+            rows += [{**line, "step": step} for line in lines]
     return rows
 
 

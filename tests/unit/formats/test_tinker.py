@@ -5,7 +5,7 @@ import math
 import shutil
 
 import pytest
-from read_formats import DATA, reasons, records, run_at
+from read_formats import DATA, json_lines, reasons, records, run_at
 
 from board.formats.frameworks.tinker import joined_texts
 from board.formats.frameworks.tinker_logtree import Section, read_logtree, texts_of
@@ -23,8 +23,8 @@ FILES = (
 
 
 def plain() -> list[dict]:
-    contents = [(RUN / f"{name}_rollout_summaries.jsonl").read_text("utf-8") for name in FILES]
-    return [json.loads(line) for text in contents for line in text.split("\n") if line]
+    files = [RUN / f"{name}_rollout_summaries.jsonl" for name in FILES]
+    return [row for file in files for row in json_lines(file)]
 
 
 @pytest.fixture(scope="module")

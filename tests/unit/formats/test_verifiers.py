@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
-from read_formats import DATA, reasons, records, run_at
+from read_formats import DATA, json_lines, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
@@ -14,13 +13,9 @@ NEW = DATA / "verifiers/example_id/outputs/evals/two-digits--tiny/5f2c9a10"
 ROWS = DATA / "prime_rl/rows"
 
 
-def plain(path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-
-
 @pytest.fixture(scope="module", params=[OLD, NEW], ids=["id", "example_id"])
 def written(request):
-    return run_at(request.param), plain(request.param / "results.jsonl")
+    return run_at(request.param), json_lines(request.param / "results.jsonl")
 
 
 def test_every_row_and_score_is_that_of_the_file(written):
@@ -90,7 +85,7 @@ def test_an_empty_completion_is_an_empty_response_and_no_missing_one():
 
 
 def test_truncation_and_usage_are_columns():
-    run, expected = run_at(NEW), plain(NEW / "results.jsonl")
+    run, expected = run_at(NEW), json_lines(NEW / "results.jsonl")
     assert run.rollouts["is_truncated"].tolist() == [float(r["is_truncated"]) for r in expected]
     assert run.rollouts["finish_reason"].tolist() == [r["stop_condition"] for r in expected]
     usage = [r["token_usage"]["input_tokens"] for r in expected]
@@ -99,8 +94,10 @@ def test_truncation_and_usage_are_columns():
 
 def test_prime_rls_rows_have_the_step_and_split_of_their_path():
     run = run_at(ROWS)
-    train = {step: plain(ROWS / f"rollouts/step_{step}/train_rollouts.jsonl") for step in (2, 10)}
-    evaluated = plain(ROWS / "rollouts/step_10/eval_rollouts.jsonl")
+    train = {
+        step: json_lines(ROWS / f"rollouts/step_{step}/train_rollouts.jsonl") for step in (2, 10)
+    }
+    evaluated = json_lines(ROWS / "rollouts/step_10/eval_rollouts.jsonl")
     assert run.info.path == ROWS
     assert run.counts == {2: len(train[2]), 10: len(train[10]) + len(evaluated)}
     assert [r.ids["split"] for r in records(run)] == ["train"] * 4 + ["eval"] * 2 + ["train"] * 2

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
-from read_formats import DATA, records, run_at
+from read_formats import DATA, json_lines, records, run_at
 
 from board.errors import RecordError
 
@@ -13,8 +12,7 @@ FOLDER = DATA / "verl"
 
 
 def plain(path: str) -> list[dict]:
-    content = (FOLDER / path).read_text(encoding="utf-8")
-    return [json.loads(line) for line in content.split("\n") if line]
+    return json_lines(FOLDER / path)
 
 
 def test_every_row_is_that_of_the_file_and_steps_are_in_natural_order():

@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, json_lines, opened, reasons, records, run_at
 
 from board.formats.io.lines import Line
 from board.formats.sources import MULTILINE_JSON
@@ -22,8 +22,7 @@ FILES = {
 
 def plain(name: str) -> list[dict]:
     """All lines but the summary."""
-    lines = (FOLDER / name).read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines if line][1:]
+    return json_lines(FOLDER / name)[1:]
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +65,7 @@ def test_an_agents_conversation_is_shown_with_its_tool_call(run):
 
 def test_older_files_of_four_keys_and_no_summary_are_read():
     folder = DATA / "xtuner" / "older"
-    content = (folder / "train_rollout_0.jsonl").read_text("utf-8")
-    rows = [json.loads(line) for line in content.split("\n") if line]
+    rows = json_lines(folder / "train_rollout_0.jsonl")
     found = records(run_at(folder))
     assert len(found) == len(rows) == 2
     for record, row in zip(found, rows, strict=True):
