@@ -158,7 +158,7 @@ class StepReader:
             indices=indices,
             starts=starts,
             arrays=arrays,
-            in_loss=_in_loss(reads, starts),
+            in_loss=_flat(reads, "loss_mask", starts, 1.0) > 0,
             codes=codes,
             pieces=[*texts.texts],
             kinds=kinds,
@@ -226,24 +226,17 @@ def _rank(name: str) -> int:
     return TOKEN_ARRAY_FIELDS.index(name) if name in TOKEN_ARRAY_FIELDS else len(TOKEN_ARRAY_FIELDS)
 
 
-def _flat(reads: list[RolloutTokens], name: str, starts: IntArray) -> FloatArray:
-    """The array of all rollouts, NaN where a rollout has none."""
-    if all(name in read.arrays for read in reads):
+def _flat(
+    reads: list[RolloutTokens], name: str, starts: IntArray, missing: float = np.nan
+) -> FloatArray:
+    """The array of all rollouts. missing: what the tokens of a rollout without it have."""
+    if reads and all(name in read.arrays for read in reads):
         return np.concatenate([read.arrays[name] for read in reads])
-    flat = np.full(int(starts[-1]), np.nan)
+    flat = np.full(int(starts[-1]), missing)
     for read, start in zip(reads, starts.tolist(), strict=False):
         if name in read.arrays:
             flat[start : start + read.length] = read.arrays[name]
     return flat
-
-
-def _in_loss(reads: list[RolloutTokens], starts: IntArray) -> npt.NDArray[np.bool_]:
-    """A rollout without a loss_mask has all its tokens in the loss."""
-    in_loss = np.ones(int(starts[-1]), bool)
-    for read, start in zip(reads, starts.tolist(), strict=False):
-        if "loss_mask" in read.arrays:
-            in_loss[start : start + read.length] = read.arrays["loss_mask"] > 0
-    return in_loss
 
 
 def _roles(

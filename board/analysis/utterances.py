@@ -8,9 +8,8 @@ and no back-references, and says so. Case is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -171,27 +170,21 @@ def _role(role: str, name: str) -> str:
     return "reasoning" if {role.lower(), name.lower()} & _THINKING else role
 
 
-def _given_words(record: Record, by: str) -> Iterator[Utterance]:
+def _given_words(record: Record, by: str) -> list[Utterance]:
     """What a role said in the prompt, by its markers, else by the messages before the first answer."""
     prompt = record.texts.get("prompt", "")
-    turns = from_markers(prompt)
-    if turns:
-        yield from (
-            Utterance(prompt[t.start : t.end], is_given=True) for t in turns if t.role == by
-        )
-    else:
-        yield from (one for one in _message_words(record, by) if one.is_given)
+    if turns := from_markers(prompt):
+        said = (prompt[turn.start : turn.end] for turn in turns if turn.role == by)
+        return [Utterance(text, is_given=True) for text in said]
+    return [one for one in _message_words(record, by) if one.is_given]
 
 
 def _message_words(record: Record, by: str) -> Iterator[Utterance]:
-    given = sum(1 for _ in takewhile(_is_given, record.messages))
-    for place, message in enumerate(record.messages):
+    is_given = True
+    for message in record.messages:
+        is_given = is_given and message.get("role") != "assistant"
         if message.get("role") == by:
-            yield Utterance(message_text(message), is_given=place < given)
-
-
-def _is_given(message: Mapping[str, Any]) -> bool:
-    return message.get("role") != "assistant"
+            yield Utterance(message_text(message), is_given=is_given)
 
 
 def _reasoning_or_answer(

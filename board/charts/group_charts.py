@@ -68,7 +68,7 @@ def group_grid(
     Rollouts without a value are crosses, never a colour of the scale; a smaller group leaves its row's
     end empty. diverging: the scale is symmetric around 0. chosen: name of the group that is marked.
     """
-    count, widest = cells.index.shape
+    count = len(cells.names)
     height = int(np.clip(count * _CELL + 70, _LOWEST, _HIGHEST))
     figure = new_figure(dark=dark, height=height)
     side = float(np.clip((height - 70) / max(count, 1) * 0.72, 5, 22))
@@ -88,7 +88,7 @@ def group_grid(
         row = list(cells.names).index(chosen)
         shade = faded(ink(dark).muted, 0.14)
         figure.add_hrect(y0=row - 0.5, y1=row + 0.5, fillcolor=shade, line_width=0, layer="below")
-    _finish_grid(figure, cells, count, widest)
+    _finish_grid(figure, cells)
     missing = f"{(~known).sum():,} of {len(known):,} rollouts"
     set_notes(figure, [] if known.all() else [f"Crosses have no {metric}: {missing}."])
     return figure
@@ -105,19 +105,14 @@ def _colour_scale(values: Floats, diverging: bool, dark: bool) -> dict[str, Any]
         scale = (colours.neutral, colour("reward", dark=dark))
         if low == high:
             low, high = min(low, 0.0), max(high, low + 1.0, 0.0)
+    ticks = {"size": 11, "color": colours.muted}
     return {
         "color": values,
         "cmin": low,
         "cmax": high,
         "colorscale": [[i / (len(scale) - 1), shade] for i, shade in enumerate(scale)],
         "line": {"width": 1, "color": colours.zero},
-        "colorbar": {
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": 11, "color": colours.muted},
-            "nticks": 5,
-            "len": 1,
-        },
+        "colorbar": {"thickness": 8, "outlinewidth": 0, "tickfont": ticks, "nticks": 5, "len": 1},
     }
 
 
@@ -140,12 +135,11 @@ def _marks(
     )
 
 
-def _finish_grid(figure: go.Figure, cells: Cells, count: int, widest: int) -> None:
+def _finish_grid(figure: go.Figure, cells: Cells) -> None:
+    count, widest = cells.index.shape
     figure.update_layout(dragmode=False)
-    labels = [
-        f"{safe_name(name, 16)}  {words}"
-        for name, words in zip(cells.names, cells.words, strict=True)
-    ]
+    rows = zip(cells.names, cells.words, strict=True)
+    labels = [f"{safe_name(name, 16)}  {words}" for name, words in rows]
     every = max(1, round(count / (_HIGHEST / 18)))
     figure.update_yaxes(
         tickmode="array",
@@ -197,15 +191,13 @@ def no_gradient(by_step: StepGroups, *, dark: bool, smoothing: float = 0.0) -> C
 
 def _total_texts(by_step: StepGroups) -> list[str]:
     shares = (by_step.zero_std, by_step.all_right, by_step.all_wrong, by_step.other)
-    return [
-        f"step {step}<br><b>{percent(total)}</b> of {n} groups with equal rewards<br>"
-        f"{percent(right)} all right, {percent(wrong)} all wrong, {percent(other)} other"
-        if n
-        else ""
-        for step, n, total, right, wrong, other in zip(
-            by_step.steps, by_step.groups, *shares, strict=True
-        )
-    ]
+    texts: list[str] = []
+    for step, n, *own in zip(by_step.steps, by_step.groups, *shares, strict=True):
+        total, right, wrong, other = map(percent, own)
+        words = f"{right} all right, {wrong} all wrong, {other} other"
+        equal = f"step {step}<br><b>{total}</b> of {n} groups with equal rewards<br>{words}"
+        texts.append(equal if n else "")
+    return texts
 
 
 def effective_batch(by_step: StepGroups, *, dark: bool, smoothing: float = 0.0) -> CurveChart:

@@ -66,7 +66,17 @@ def reward_by_rollout(
         figure.add_trace(_ticks(_index(sampled), reference, name, dark))
     all_rewards = _values(rollouts, "reward", finite=True)
     name, mean = _with_mean("Reward", all_rewards), float(all_rewards.mean())
-    figure.add_trace(_points(sampled, reward, name, hover, dark))
+    size = 5 if len(sampled) > _MANY_ROLLOUTS else 8
+    figure.add_scatter(
+        x=_index(sampled),
+        y=reward,
+        mode="markers",
+        name=name,
+        marker={"size": size, "color": colour("reward", dark=dark)},
+        customdata=_index(sampled),
+        text=hover,
+        hovertemplate="%{text}<extra></extra>",
+    )
     figure.add_hline(y=mean, line={"color": ink(dark).zero, "dash": "dot", "width": 1.2})
     if selected_index is not None:
         figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
@@ -179,22 +189,6 @@ def _rollout_texts(
 
 def _with_mean(name: str, values: Floats) -> str:
     return f"{name}, mean {number(float(values.mean()))}"
-
-
-def _points(
-    rollouts: pd.DataFrame, values: Floats, name: str, hover: list[str], dark: bool
-) -> go.Scatter:
-    size = 5 if len(rollouts) > _MANY_ROLLOUTS else 8
-    return go.Scatter(
-        x=_index(rollouts),
-        y=values,
-        mode="markers",
-        name=name,
-        marker={"size": size, "color": colour("reward", dark=dark)},
-        customdata=_index(rollouts),
-        text=hover,
-        hovertemplate="%{text}<extra></extra>",
-    )
 
 
 def _ticks(index: IntArray, values: Floats, name: str, dark: bool) -> go.Scatter:
