@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.charts.curve_data import CurveOptions, Series, keep_extremes
-from board.charts.curves import curve
+from board.charts.curves import CurveChart, Dots, Line, curve
 from board.charts.layout import number
-from board.charts.light import CurveChart, Dots, Line
 from board.charts.palette import CATEGORIES, category, colour, faded
 from board.core.groups.environments import EnvCurves
 from board.core.metrics.definitions import ROLLOUT_METRICS, rollout_metric

@@ -1,10 +1,14 @@
-"""Curves over the steps of a run: the mean of a metric and how it is spread over the rollouts."""
+"""Curves over the steps of a run: the mean of a metric and how it is spread over the rollouts.
+
+`components/curve_grid` draws them, from JSON: reading and running plotly's script of 4.7 MB takes longer
+than everything else on the first page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +25,90 @@ from board.charts.curve_data import (
     thinned,
 )
 from board.charts.layout import safe_name
-from board.charts.light import CurveChart, Line, Shape
-from board.charts.palette import EVALUATIONS, colour, dash, faded
+from board.charts.palette import EVALUATIONS, colour, dash, faded, ink
+from board.core.metrics.shares import ROUNDING_NOISE
 
 Floats = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
 
+_HEADROOM: Final = 0.055
+_LARGE: Final = 1e4
 _LOG_HEADROOM: Final = 0.25
 _OPACITY: Final = 0.17
 _RECORDED_WIDTH: Final = 1
 _BAR_WIDTH: Final = 7
 _PEN_UP: Final = np.full((2, 1), np.nan)
+
+
+@dataclass(slots=True)
+class Line:
+    """A line through points [n]; gaps, which are NaN, are drawn over where it connects.
+
+    name, text: of the line and shown at each point, escaped as for plotly. group: what a click on it is
+    told by, and what hides with it. lone: points that are visible, None for none. named: by the legend.
+    """
+
+    x: Steps
+    y: Floats
+    text: Sequence[str]
+    name: str
+    ink: str
+    width: float = 2.1
+    dash: str = "solid"
+    group: str | None = None
+    lone: npt.NDArray[np.bool_] | None = None
+    connect: bool = False
+    named: bool = True
+
+
+@dataclass(slots=True)
+class Shape:
+    """Closed areas, or where it has a width open lines, one behind each NaN. recorded: the values that a
+    smoothed line is of.
+    """
+
+    x: Floats | Steps
+    y: Floats
+    ink: str
+    group: str
+    width: float = 0
+    recorded: bool = False
+
+
+@dataclass(slots=True)
+class Dots:
+    """Points of single rollouts, each with an id."""
+
+    x: Steps
+    y: Floats
+    text: Sequence[str]
+    ids: Steps
+    ink: str
+
+
+@dataclass(slots=True)
+class CurveChart:
+    """What a chart draws. ends: of the value axis, None for those of the values. notes: below it."""
+
+    dark: bool
+    height: int
+    lines: list[Line] = field(default_factory=list[Line])
+    shapes: list[Shape] = field(default_factory=list[Shape])
+    dots: list[Dots] = field(default_factory=list[Dots])
+    notes: list[str] = field(default_factory=list[str])
+    ends: tuple[float, float] | None = None
+    legend: bool = False
+    log: bool = False
+    percent: bool = False
+    nonnegative: bool = False
+    zeroline: bool = False
+
+
+class LightCurve(NamedTuple):
+    """A chart as JSON, and what is to be said below it."""
+
+    chart: Mapping[str, Any]
+    notes: tuple[str, ...]
 
 
 def curve(
@@ -108,11 +186,11 @@ def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> None:
     """Bands, the recorded values where the line is smoothed, and the line."""
-    ink, x = colour(one.series.colour, dark=chart.dark), one.steps
+    shade, x = colour(one.series.colour, dark=chart.dark), one.steps
     for low, high in one.bands:
-        chart.shapes += band_shapes(x, low, high, faded(ink, _OPACITY), group)
+        chart.shapes += band_shapes(x, low, high, faded(shade, _OPACITY), group)
     if options.smoothing:
-        faint = Shape(x, one.unsmoothed, faded(ink, 0.3), group, _RECORDED_WIDTH, recorded=True)
+        faint = Shape(x, one.unsmoothed, faded(shade, 0.3), group, _RECORDED_WIDTH, recorded=True)
         chart.shapes.append(faint)
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
@@ -123,7 +201,7 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
             one.mean,
             hover_texts(one),
             safe_name(one.series.label),
-            ink,
+            shade,
             width=1.4 if one.points else 2.1,
             dash=one.series.dash or dash(one.series.colour),
             group=group,
@@ -171,3 +249,56 @@ def _notes(drawn: Sequence[Drawn], recorded: int) -> list[str]:
     if points < recorded and drawn:
         notes.append(f"{recorded:,} steps drawn with {points:,} points: the extremes are kept.")
     return notes
+
+
+def light(chart: CurveChart) -> LightCurve:
+    """The chart for the browser: numbers that are not finite are None."""
+    colours = ink(chart.dark)
+    drawn = {
+        "height": chart.height,
+        "legend": chart.legend,
+        "ink": {name: getattr(colours, name) for name in ("text", "muted", "grid", "zero")},
+        "y": _value_axis(chart),
+        "lines": [_plain(one) for one in chart.lines],
+        "shapes": [_plain(one) for one in chart.shapes],
+        "dots": [_plain(one) for one in chart.dots],
+    }
+    return LightCurve(drawn, tuple(chart.notes))
+
+
+def _value_axis(chart: CurveChart) -> dict[str, Any]:
+    lines = _finite([one.y for one in (*chart.lines, *chart.dots)])
+    values = np.concatenate([lines, _finite([one.y for one in chart.shapes])])
+    is_one_share = len(values) and np.ptp(values) < ROUNDING_NOISE and 0 <= values[0] <= 1
+    ends = chart.ends
+    if chart.percent and ends is None and is_one_share:  # its own height says nothing
+        ends = (0.0, 1.0 + _HEADROOM)
+    size = np.abs(lines).max(initial=0.0)
+    return {
+        "log": chart.log,
+        "range": None if ends is None else [*ends],
+        "percent": chart.percent,
+        "nonnegative": chart.nonnegative,
+        "zeroline": chart.zeroline,
+        "labels": len(lines) > 0 or chart.ends is not None,
+        # Large numbers close together in full: they would look alike.
+        "digits": bool(size >= _LARGE and np.ptp(lines) < size * 0.02),
+    }
+
+
+def _finite(arrays: Sequence[Floats]) -> Floats:
+    values = np.concatenate([np.array([]), *arrays])
+    return values[np.isfinite(values)]
+
+
+def _plain(part: Line | Shape | Dots) -> dict[str, Any]:
+    """Its fields as JSON takes them."""
+    return {name: _json_value(getattr(part, name)) for name in part.__slots__}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        numbers = value.astype(object)
+        numbers[~np.isfinite(value)] = None
+        return numbers.tolist()
+    return list(value) if isinstance(value, list | tuple) else value

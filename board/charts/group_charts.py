@@ -12,9 +12,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curve_data import CurveOptions, Series, smoothed
-from board.charts.curves import band_shapes, curve
+from board.charts.curves import CurveChart, Line, band_shapes, curve
 from board.charts.layout import fit_tick_labels, new_figure, number, safe_name, set_notes
-from board.charts.light import CurveChart, Line
 from board.charts.palette import colour, faded, ink
 from board.core.groups.statistics import Groups, Outcome, StepGroups, pass_at_k_by_step
 from board.core.metrics.shares import percent

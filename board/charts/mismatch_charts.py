@@ -13,7 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curve_data import CurveOptions, Series
-from board.charts.curves import curve
+from board.charts.curves import CurveChart, curve
 from board.charts.layout import (
     fit_tick_labels,
     new_figure,
@@ -23,7 +23,6 @@ from board.charts.layout import (
     set_notes,
     show_legend_above,
 )
-from board.charts.light import CurveChart
 from board.charts.palette import CATEGORIES, colour, faded
 from board.core.findings.rule_counts import RuleShares
 from board.core.tokens.masks import Side

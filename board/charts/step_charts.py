@@ -293,7 +293,7 @@ def shares_chart(
     """A bar for each type's share of a metric, with a tick at its share of the tokens.
 
     shares: the largest first. Beyond seven, the others are drawn as one. metric: its label. Returns what
-    `components.share_bars` draws: `rows` from top to bottom; `of_bars` and `of_ticks`, what they are in
+    `components.small_charts` draws: `rows` from top to bottom; `of_bars` and `of_ticks`, what they are in
     words; `low` and `high`, the ends of the axis (below 0 where signs differ); `ink` of the bars.
     """
     rows = [*shares]

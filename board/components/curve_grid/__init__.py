@@ -29,7 +29,7 @@ _BAR_SCRIPTS: Final = ("words", "page", "bar")
 class Card:
     """A chart and what stands around it, as plain text.
 
-    key: names the chart among the others. chart: of `board.charts.light.light`. help: lines.
+    key: names the chart among the others. chart: of `board.charts.curves.light`. help: lines.
     """
 
     key: str

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import streamlit as st
 
-from board.components.tiles import sparkline
+from board.components.small_charts import sparkline
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.shared import cache, page_parts, shortcuts, state

@@ -10,7 +10,7 @@ import streamlit as st
 
 from board.analysis.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
 from board.charts.curve_data import CurveOptions
-from board.charts.light import CurveChart, light
+from board.charts.curves import CurveChart, light
 from board.charts.mismatch_charts import (
     StepValue,
     distances,

@@ -13,7 +13,7 @@ from board.charts.curve_data import CurveOptions, mean_column, together
 from board.charts.curves import last_means
 from board.charts.palette import EVALUATIONS, colour, colour_key, dash
 from board.components.curve_grid import Card, Click, LineName, Mark, curve_bar
-from board.components.tiles import Tile, Tone, tiles
+from board.components.small_charts import Tile, Tone, tiles
 from board.core.metrics.definitions import (
     REWARD_PART,
     ROLLOUT_METRICS,

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.curve_charts import prompt_course
-from board.charts.light import light
+from board.charts.curves import light
 from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.groups.statistics import IntArray
 from board.core.metrics.kl import FloatArray

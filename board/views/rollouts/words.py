@@ -12,7 +12,7 @@ import streamlit as st
 from board.analysis.utterances import SPEAKERS, compiled
 from board.analysis.words import Watched, within_steps
 from board.charts.curve_charts import ALL, word_shares
-from board.charts.light import light
+from board.charts.curves import light
 from board.components.curve_grid import Card
 from board.errors import BoardError
 from board.query.open_run import Run

@@ -22,8 +22,7 @@ from board.analysis.tokenizers import load_vocabulary
 from board.analysis.utterances import Hit, compiled, hit_in
 from board.charts import curve_charts, group_charts
 from board.charts.curve_data import CurveOptions, Evaluation, Series, together
-from board.charts.curves import curve
-from board.charts.light import LightCurve, light
+from board.charts.curves import LightCurve, curve, light
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import rollout_metric
 from board.core.texts import diff

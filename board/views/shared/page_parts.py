@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from board.charts.curves import LightCurve
 from board.charts.layout import PLOTLY_CONFIG
-from board.charts.light import LightCurve
 from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError

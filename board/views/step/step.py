@@ -9,7 +9,7 @@ import streamlit as st
 from board.charts.curve_data import mean_column
 from board.charts.palette import colour_key
 from board.charts.step_charts import Share, shares_chart
-from board.components.share_bars import share_bars
+from board.components.small_charts import share_bars
 from board.core.metrics.definitions import Metric, base_name, rollout_metric, token_metric
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TOKEN_SOURCES, Headline, TokenShare, whole

@@ -17,8 +17,7 @@ from board.charts.curve_data import (
     smoothed,
     together,
 )
-from board.charts.curves import curve, last_means
-from board.charts.light import CurveChart, Shape, light
+from board.charts.curves import CurveChart, Shape, curve, last_means, light
 
 NAN = float("nan")
 REWARD = Series("reward", "Reward", "reward")

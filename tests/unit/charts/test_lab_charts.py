@@ -19,8 +19,8 @@ from board.charts.curve_charts import (
     word_shares,
 )
 from board.charts.curve_data import CurveOptions
+from board.charts.curves import light
 from board.charts.layout import notes_of
-from board.charts.light import light
 from board.charts.mismatch_charts import (
     StepValue,
     distances,

@@ -1,4 +1,4 @@
-// One chart: lines, their bands, axes and zoom. What it draws comes from board/charts/light.py.
+// One chart: lines, their bands, axes and zoom. What it draws comes from board/charts/curves.py.
 
 const DASHES = { dash: [9, 6], dot: [3, 4], dashdot: [9, 5, 3, 5] };
 const FONT = '"Source Sans", "Source Sans Pro", sans-serif';

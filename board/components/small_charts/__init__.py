@@ -1,14 +1,15 @@
-"""Lines of a metric's last values: in tiles with the number and its change, and alone in a card.
+"""Charts of a few values: tiles with a line of a metric's last values, such a line alone, bars of shares.
 
-Streamlit's own loads and runs a library of charts first, which takes longer than the rest of the page.
+Plotly and Streamlit's own charts load and run a library of megabytes first, which takes longer than the
+rest of the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from board.components import declare
 
@@ -33,6 +34,13 @@ _SPARKLINE = declare(
     'vector-effect="non-scaling-stroke"/></svg>',
     css=["sparkline.css"],
     js=["placed.js", "sparkline.js"],
+)
+_SHARE_BARS = declare(
+    "share_bars",
+    _FOLDER,
+    '<div class="bars" role="list"></div>',
+    css=["share_bars.css"],
+    js=["share_bars.js"],
 )
 
 
@@ -62,3 +70,11 @@ def tiles(row: Sequence[Tile], *, key: str) -> None:
 def sparkline(values: Sequence[float], *, key: str) -> None:
     """Draws at least two finite values from left to right, smallest at the bottom."""
     _SPARKLINE(key=key, data={"values": list(values)}, height=46)
+
+
+def share_bars(bars: Mapping[str, Any], *, key: str) -> None:
+    """Draws shares of one whole from top to bottom, each with a tick at what it is compared with.
+
+    bars: what `board.charts.step_charts.shares_chart` returns.
+    """
+    _SHARE_BARS(key=key, data=dict(bars), height="content")
