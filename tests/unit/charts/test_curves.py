@@ -52,35 +52,24 @@ def edges_at(band: Shape, step: int) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("std", "scale", "edges"),
+    ("std", "options", "edges"),
     [
-        (0.5, 2, [[0, 2], [1, 3], [3, 5]]),
-        (50.0, 1, [[-2, 4], [-1, 5], [1, 7]]),  # no further than the smallest and the largest
+        (0.5, CurveOptions("std", 2), [[0, 2], [1, 3], [3, 5]]),
+        # No further than the smallest and the largest rollout.
+        (50.0, CurveOptions("std"), [[-2, 4], [-1, 5], [1, 7]]),
+        (NAN, CurveOptions("std"), None),
+        (0.5, CurveOptions("quantiles"), [[-1, 3], [0, 4], [2, 6]]),
+        (0.5, CurveOptions("minmax"), [[-2, 4], [-1, 5], [1, 7]]),
+        (0.5, CurveOptions("none"), None),
     ],
 )
-def test_band_is_mean_plus_and_minus_k_standard_deviations_within_the_data(
-    std: float, scale: float, edges: list[list[float]]
+def test_band_is_a_spread_of_the_rollouts_of_a_step_within_the_data(
+    std: float, options: CurveOptions, edges: list[list[float]] | None
 ) -> None:
-    (band,) = bands_of(draw(table([1.0, 2.0, 4.0], std=std), CurveOptions("std", scale)))
-    assert [edges_at(band, s) for s in range(3)] == edges
-
-
-def test_a_band_of_what_is_never_negative_is_never_negative() -> None:
-    steps = table([0.01, 0.02], std=0.3).assign(reward_q00=0.0)
-    (band,) = bands_of(draw(steps))
-    assert [edges_at(band, s)[0] for s in range(2)] == [0, 0]
-
-
-def test_a_step_without_a_deviation_has_no_band() -> None:
-    assert bands_of(draw(table([1.0, 2.0], std=NAN))) == []
-
-
-@pytest.mark.parametrize(
-    ("band", "reaches"), [("quantiles", [2, 1]), ("minmax", [3]), ("none", [])]
-)
-def test_band_edges_are_the_recorded_quantiles(band: Any, reaches: list[float]) -> None:
-    bands = bands_of(draw(table([1.0, 2.0]), CurveOptions(band)))
-    assert [edges_at(b, 1) for b in bands] == [[2 - r, 2 + r] for r in reaches]
+    bands = bands_of(draw(table([1.0, 2.0, 4.0], std=std), options))
+    assert len(bands) == (0 if edges is None else 1 + (options.band == "quantiles"))
+    if edges is not None:
+        assert [edges_at(bands[0], s) for s in range(3)] == edges
 
 
 def test_line_stands_at_the_recorded_steps_however_far_apart() -> None:

@@ -18,28 +18,14 @@ from board.components.token_data import (
 from board.core.metrics.definitions import TOKEN_METRICS
 
 
-def test_nan_stays_nan_and_is_not_null() -> None:
-    column = metric_table({"k3": np.array([0.5, math.nan, 0.0])}, 3)["k3"]
-    assert column.null_count == 0
-    assert math.isnan(column[1].as_py())
-    assert column[2].as_py() == 0.0
-
-
-def test_a_masked_entry_is_null() -> None:
-    values = np.ma.MaskedArray([1.0, math.nan, 3.0], mask=[False, False, True])
-    column = metric_table({"entropy": values}, 3)["entropy"]
-    assert column.null_count == 1
-    assert column[2].as_py() is None
-    assert math.isnan(column[1].as_py())
-
-
-def test_a_metric_that_was_not_recorded_is_all_null() -> None:
-    assert metric_table({"values": None}, 4)["values"].null_count == 4
-
-
-def test_infinities_stay_infinite() -> None:
-    column = metric_table({"logprobs": np.array([-math.inf, 0.0])}, 2)["logprobs"]
-    assert column[0].as_py() == -math.inf
+def test_nan_and_infinities_stay_and_what_is_not_recorded_is_null() -> None:
+    values = np.ma.MaskedArray([0.5, math.nan, -math.inf, 3.0], mask=[False, False, False, True])
+    column = metric_table({"k3": values, "values": None}, 4)
+    first, nan, infinite, masked = column["k3"].to_pylist()
+    assert (first, infinite, masked) == (0.5, -math.inf, None)
+    assert math.isnan(nan)
+    assert column["values"].null_count == 4
+    assert metric_table({"k3": np.array([math.nan])}, 1)["k3"].null_count == 0
 
 
 @pytest.mark.parametrize("length", [2, 4])
@@ -60,14 +46,11 @@ def test_zero_tokens_and_no_metrics_give_empty_tables() -> None:
     assert prompt_tables([])["prompt"].num_rows == 0
 
 
-def test_without_a_mask_every_token_is_in_the_loss() -> None:
-    assert token_table(["a", "b"])["in_loss"].to_pylist() == [True, True]
-
-
 def test_a_missing_mask_entry_is_unknown_and_not_outside() -> None:
     mask = np.ma.MaskedArray([1, 0, 0], mask=[False, False, True])
     assert token_table(["a", "b", "c"], mask)["in_loss"].to_pylist() == [True, False, None]
     assert token_table(["a"], np.array([math.nan]))["in_loss"].to_pylist() == [None]
+    assert token_table(["a", "b"])["in_loss"].to_pylist() == [True, True]
 
 
 def test_a_lone_surrogate_is_shown_by_its_code_point() -> None:
