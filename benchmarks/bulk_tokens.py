@@ -57,7 +57,7 @@ def write_short_lines(folder: Path, rollouts: int) -> None:
 
 def read_all(run: Run) -> tuple[int, int]:
     """Rollouts and bytes that were read."""
-    rows = run.chosen(PLACES)
+    rows = run.frame(PLACES)
     found = read_tokens(StepRecords(run), rows, ReadTokens(roles=False, texts=True))
     return sum(1 for _ in found), int(rows["size"].sum())
 

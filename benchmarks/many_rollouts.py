@@ -28,7 +28,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -45,7 +44,6 @@ from board.core.groups.statistics import pass_at_k_by_step  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.environments import environment_curves, table_of_step  # noqa: E402
 from board.query.groups import run_groups, step_grid  # noqa: E402
-from board.query.narrowing import narrowed, of_split  # noqa: E402
 from board.query.open_run import Run, open_run  # noqa: E402
 from board.query.prompts import (  # noqa: E402
     prompt_rollouts,
@@ -54,7 +52,7 @@ from board.query.prompts import (  # noqa: E402
     shared_prompts,
 )
 from board.query.rollouts import Sorting, count, frame  # noqa: E402
-from board.query.selection import Selection  # noqa: E402
+from board.query.splits import of_split  # noqa: E402
 from board.query.steps import own_steps  # noqa: E402
 
 _SORTED: Final = 1_000_000
@@ -127,8 +125,8 @@ def _ranking(run: Run) -> None:
     frame(_of_step(run), _SHOWN, Sorting("k3_mean", descending=True), limit=200)
 
 
-def _of_step(run: Run) -> Selection:
-    return replace(run.selection, steps=(_middle(run), _middle(run)))
+def _of_step(run: Run) -> Run:
+    return run.where(steps=(_middle(run), _middle(run)))
 
 
 def _findings(run: Run) -> None:
@@ -188,7 +186,7 @@ def _part(
     names = [f"env {number}" for number in envs]
 
     def work(run: Run) -> None:
-        page(narrowed(run if split is None else of_split(run, split), names))
+        page((run if split is None else of_split(run, split)).where(envs=names))
 
     return work
 
@@ -257,7 +255,7 @@ def sorting(folder: Path) -> dict[str, Timing]:
 
 
 def _page(run: Run, column: str, where: str, *, last: bool = False) -> None:
-    selection = run.selection
+    selection = run
     if where:
         selection = selection.where(where)
         count(selection)

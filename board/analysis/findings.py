@@ -28,6 +28,7 @@ from board.index.discovery.discovered_runs import THRESHOLDS, RunInfo
 from board.index.discovery.mappings import content_of
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.checks import copies, expects_all_ranks, step_checks
+from board.query.columns import numbers
 from board.query.environments import environment_curves
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
@@ -57,7 +58,7 @@ class Diagnosis:
             "run": run.info.name,
             "split": run.split,
             "env": [*run.envs],
-            "where": run.where,
+            "where": run.expression,
             "steps": self.steps,
             "steps_read": self.steps_read,
             "rollouts_read": self.rollouts_read,
@@ -134,7 +135,7 @@ def facts_of(run: Run) -> Facts:
         expected_advantages=partial(expected_advantages, run),
         env_rewards=env_rewards,
         parts=[name for name in run.columns if name.startswith(REWARD_PART)],
-        world_sizes=run.visible.world_sizes() if expects_all_ranks(run) else {},
+        world_sizes=run.rows.world_sizes() if expects_all_ranks(run) else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=copies(run),
         rewritten=_rewritten(run),
@@ -167,22 +168,21 @@ def _step_rows(run: Run, groups: Groups | None, envs: Sequence[str], step: int) 
     """Numbers are read together; group ids and environments when a rule asks for them."""
     parts = (name for name in run.columns if name.startswith(REWARD_PART))
     names = [name for name in (*_COLUMNS, *parts) if name in run.columns]
-    rows = run.stored_rows(step, names)
-    count = len(rows.indices)
+    rows = run.frame(names, (step, step))
 
     def read(*columns: str) -> pd.DataFrame:
-        return run.stored_rows(step, columns).frame(columns)
+        return run.frame(columns, (step, step))
 
     def read_groups() -> npt.NDArray[np.int64]:
         if groups is None:
-            return np.full(count, -1, np.int64)
+            return np.full(len(rows), -1, np.int64)
         return places_of(groups, step, read(*GROUP_COLUMNS))
 
     return StepRows(
-        rows.indices.astype(np.int64),
-        {name: rows.numbers(name) for name in names},
+        rows["index"].to_numpy(),
+        {name: numbers(rows, name) for name in names},
         cache(read_groups),
-        cache(lambda: _places(read("env"), envs, count)),
+        cache(lambda: _places(read("env"), envs, len(rows))),
     )
 
 

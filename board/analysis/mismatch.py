@@ -87,7 +87,7 @@ def mismatch_by_step(run: Run, steps: Iterable[int]) -> Iterator[StepMismatch]:
     """
     reader, own = StepReader(run, _READ), own_numbers(run)
     for step in steps:
-        rows = run.rows_of(step, COLUMNS)
+        rows = run.frame(COLUMNS, (step, step))
         tokens = reader.read(step, rows.iloc[evenly_spread(len(rows), SCANNED_ROLLOUTS)])
         yield _of(tokens, len(rows), own, ["lag"])
 

@@ -295,7 +295,7 @@ def read_spans(run: Run, step: int, progress: Progress) -> StepSpans:
     """
     spreads: dict[str, Histogram] = {}
     read, total = 0, run.counts.get(step, 0)
-    for _, record in StepRecords(run).of(run.rows_of(step, PLACES)):
+    for _, record in StepRecords(run).of(run.frame(PLACES, (step, step))):
         read += 1
         for name, values in in_loss(_metrics(run, record)[0]).items():
             spreads.setdefault(name, Histogram()).add(values)

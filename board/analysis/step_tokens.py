@@ -101,7 +101,7 @@ def read_step(
     Raises NotFoundError when the run has no such step.
     """
     run.row(step, 0)
-    return StepReader(run, what, vocabulary).read(step, run.rows_of(step, COLUMNS), progress)
+    return StepReader(run, what, vocabulary).read(step, run.frame(COLUMNS, (step, step)), progress)
 
 
 class StepReader:

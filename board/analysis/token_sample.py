@@ -44,10 +44,9 @@ class TokenSample:
         """Raises UnreadableError."""
         self._run, self._budget, self._progress = run, budget, progress
         self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
-        selection = run.selection
-        table = selection.table(f"""
+        table = run.table(f"""
             SELECT step, count(*) AS rollouts, CAST(sum(size) AS DOUBLE) AS bytes
-            FROM {selection.view} WHERE {selection.condition} GROUP BY step ORDER BY step
+            FROM {run.view} WHERE {run.condition} GROUP BY step ORDER BY step
         """)
         steps, counts, sizes = (table[n].to_numpy() for n in ("step", "rollouts", "bytes"))
         each = sizes * np.minimum(budget.rollouts / counts, 1.0)
@@ -61,13 +60,13 @@ class TokenSample:
     def digests(self) -> Iterator[tuple[int, Digest]]:
         """Digests of the steps that are read, in ascending order."""
         for steps in step_ranges(self._run.counts):
-            rows = self._run.rows_of_steps(steps, _COLUMNS)
+            rows = self._run.frame(_COLUMNS, steps)
             yield from self._digests(rows[rows["step"].isin(self._steps)])
 
     def digests_of(self, steps: Iterable[int]) -> Iterator[tuple[int, Digest]]:
         """Digests of a few other steps."""
         for step in steps:
-            yield from self._digests(self._run.rows_of(step, _COLUMNS))
+            yield from self._digests(self._run.frame(_COLUMNS, (step, step)))
 
     def _digests(self, rows: pd.DataFrame) -> Iterator[tuple[int, Digest]]:
         """Of all rollouts of some steps, [rows] in ascending order."""
@@ -118,7 +117,7 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
     chosen = sorted({*steps[evenly_spread(len(steps), STEPS)].tolist(), step})
     results: list[Digest] = []
     for done, wanted in enumerate(chosen, start=1):
-        rows = run.rows_of(wanted, COLUMNS)
+        rows = run.frame(COLUMNS, (wanted, wanted))
         usual = max(float(rows["size"].mean()), 1.0)
         most = int(np.clip(_BYTES / STEPS / usual, 1, ROLLOUTS))
         tokens = reader.read(wanted, rows.iloc[evenly_spread(len(rows), most)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,6 @@ from board.index.segments import MESSAGES, TOKEN_ROLES
 from board.index.whole_texts import TEXTS, texts_of_role
 from board.query.database import quoted
 from board.query.open_run import Run
-from board.query.selection import Selection
 
 _BATCH_ROLLOUTS: Final = 2048
 """Whose texts are in memory at a time."""
@@ -48,45 +47,45 @@ def spoken_texts(
 
     indices: [steps] of one rollout of each step; None: all rollouts of the steps. Raises UnreadableError.
     """
-    selection = run.selection
-    where = f"{selection.condition} AND step IN ({', '.join(map(str, {*steps})) or 'NULL'})"
+    parameters = None
+    where = f"{run.condition} AND step IN ({', '.join(map(str, {*steps})) or 'NULL'})"
     if indices is not None:
         where += " AND (step, position) IN (SELECT (unnest($steps), unnest($indices)))"
-        selection = replace(selection, parameters={"steps": [*steps], "indices": [*indices]})
+        parameters = {"steps": [*steps], "indices": [*indices]}
     sql = f"""
-        SELECT step, position AS "index", {selection.column("env")} AS env,
-            {selection.column("reward")} AS reward, {_places(selection, by)},
-            {_texts(selection, by)}
-        FROM {selection.view} WHERE {where}
+        SELECT step, position AS "index", {run.column("env")} AS env,
+            {run.column("reward")} AS reward, {_places(run, by)},
+            {_texts(run, by)}
+        FROM {run.view} WHERE {where}
     """
     records = StepRecords(run)
-    for table in selection.batches(sql, _BATCH_ROLLOUTS):
+    for table in run.batches(sql, _BATCH_ROLLOUTS, parameters):
         yield _spoken(run, records, table, by)
 
 
 def has_token_roles(run: Run) -> bool:
     """Whether words of roles are in the tokens of some rollouts, so that the log is read for them."""
-    return TOKEN_ROLES in run.selection.names
+    return TOKEN_ROLES in run.rows.names
 
 
-def _places(selection: Selection, by: str) -> str:
+def _places(run: Run, by: str) -> str:
     """SQL of the columns that say whether and where a rollout has to be read."""
-    names = selection.names
+    names = run.rows.names
     if by in TEXTS or TOKEN_ROLES not in names:
         return "false AS in_tokens"
     places = [name for name in PLACES if name in names and name not in ("step", "index")]
     return ", ".join((*map(quoted, places), f"coalesce({quoted(TOKEN_ROLES)}, false) AS in_tokens"))
 
 
-def _texts(selection: Selection, by: str) -> str:
+def _texts(run: Run, by: str) -> str:
     """SQL of the columns that the texts are made of: a text, or messages with the texts they are in."""
     if by in TEXTS:
-        return f"{selection.whole_text(by)} AS {by}"
-    messages = quoted(MESSAGES) if MESSAGES in selection.names else "NULL"
+        return f"{run.rows.whole_text(by)} AS {by}"
+    messages = quoted(MESSAGES) if MESSAGES in run.rows.names else "NULL"
     if by in ("reasoning", "answer"):
-        is_text = f"{selection.column('response_chars')} IS NOT NULL"
+        is_text = f"{run.column('response_chars')} IS NOT NULL"
         messages = f"CASE WHEN {is_text} THEN NULL ELSE {messages} END"
-    texts = ", ".join(f"{selection.whole_text(name)} AS {name}" for name in TEXTS)
+    texts = ", ".join(f"{run.rows.whole_text(name)} AS {name}" for name in TEXTS)
     return f"{texts}, {messages} AS messages"
 
 
@@ -302,7 +301,7 @@ def trending_phrases(run: Run, by: str = "response", budget: int = _BYTES) -> Tr
     """
     steps = [*run.counts]
     steps = [steps[place] for place in evenly_spread(len(steps), _STEPS)]
-    rows = [run.rows_of(step, ("size",)) for step in steps]
+    rows = [run.frame(("size",), (step, step)) for step in steps]
     usual = sum(float(own["size"].mean()) for own in rows)
     each = int(np.clip(budget // max(usual, 1.0), 2, _ROLLOUTS))
     sampled = pd.concat([own.iloc[evenly_spread(len(own), each)] for own in rows])

@@ -11,8 +11,9 @@ from board.errors import ChoiceError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
-from board.query.narrowing import chosen_split, environments_of, narrowed, splits_of, where
+from board.query.environments import environments_of
 from board.query.open_run import RUN_ITSELF, Follower, Run
+from board.query.splits import chosen_split, splits_of
 
 
 def open_run(
@@ -25,7 +26,7 @@ def open_run(
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
     """The run with the rollouts alone that `--split`, `--env` and `--where` choose."""
     chosen = of_environments(of_split(run, args.split), args.env)
-    return where(chosen, args.where) if args.where else chosen
+    return chosen.where(args.where) if args.where else chosen
 
 
 def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local_engine) -> Run:
@@ -76,4 +77,4 @@ def of_environments(run: Run, written: str | None) -> Run:
             raise ChoiceError(
                 f"{run.info.name} has no environment {name!r}; {did_you_mean(name, known)}"
             )
-    return narrowed(run, names)
+    return run.where(envs=names)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from board.core.groups.statistics import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
 from board.core.records import FloatArray
 from board.query.run import Run
-from board.query.selection import Selection
 
 FORMULAS: Final[Mapping[str, str]] = {
     "grpo": f"(reward - mean) / (std + {EPSILON})",
@@ -40,10 +38,9 @@ def _advantage_fit(run: Run) -> FitCounts:
             max(abs(advantage - {name})) AS furthest_{name}"""
         for name in FORMULAS
     )
-    selection = run.selection
-    table = selection.table(f"""
+    table = run.table(f"""
         SELECT step, count(*) FILTER (telling) AS telling, {counts}
-        FROM ({_compared(selection, join="JOIN")}) GROUP BY step ORDER BY step
+        FROM ({_compared(run, join="JOIN")}) GROUP BY step ORDER BY step
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     return FitCounts(
@@ -61,23 +58,23 @@ def expected_advantages(run: Run, step: int, convention: str) -> tuple[FloatArra
 
     NaN for rollouts without a reward or a group. Raises UnreadableError.
     """
-    selection = replace(run.selection, steps=(step, step))
-    table = selection.table(f"""
+    own = run.where(steps=(step, step))
+    table = own.table(f"""
         SELECT {convention} AS expected, coalesce(differs_{convention}, false) AS differs
-        FROM ({_compared(selection)}) ORDER BY position
+        FROM ({_compared(own)}) ORDER BY position
     """)
     return table["expected"].to_numpy(), table["differs"].to_numpy()
 
 
-def _compared(selection: Selection, join: str = "LEFT JOIN") -> str:
+def _compared(run: Run, join: str = "LEFT JOIN") -> str:
     """SQL for rollouts with each convention's advantage, and whether the recorded one
     differs: both NULL where not known. telling: whether it is one by which conventions differ: rewards
     at their group's mean tell as little as zeros do. join: JOIN leaves out rollouts without a group.
     """
     # By a hash: to join by texts takes half as long again.
-    group = f"""CASE WHEN {selection.column("group_id")} IS NOT NULL
-        THEN hash(step, {selection.column("group_id")}, {selection.split_value}) END AS group_hash"""
-    reward = f"{selection.column('reward')} AS reward"
+    group = f"""CASE WHEN {run.column("group_id")} IS NOT NULL
+        THEN hash(step, {run.column("group_id")}, {run.split_value}) END AS group_hash"""
+    reward = f"{run.column('reward')} AS reward"
     expected = ", ".join(f"{formula} AS {name}" for name, formula in FORMULAS.items())
     differs = ", ".join(
         f"abs({name} - advantage) > {ABSOLUTE} + {RELATIVE} * abs({name}) AS differs_{name}"
@@ -85,8 +82,8 @@ def _compared(selection: Selection, join: str = "LEFT JOIN") -> str:
     )
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
-            SELECT step, position, {group}, {reward}, {selection.column("advantage")} AS advantage
-            FROM {selection.view} WHERE {selection.condition}),
+            SELECT step, position, {group}, {reward}, {run.column("advantage")} AS advantage
+            FROM {run.view} WHERE {run.condition}),
         groups AS (
             SELECT group_hash, count(reward) AS n, avg(reward) AS mean,
                 stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
@@ -94,8 +91,8 @@ def _compared(selection: Selection, join: str = "LEFT JOIN") -> str:
         batch AS (
             SELECT step, stddev_samp(reward) AS step_std
             FROM (
-                SELECT step, {group}, {reward} FROM {selection.view}
-                WHERE {selection.batch.condition})
+                SELECT step, {group}, {reward} FROM {run.view}
+                WHERE {run.advantage_batch.condition})
             WHERE group_hash IS NOT NULL GROUP BY step),
         expected AS (
             SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS telling,

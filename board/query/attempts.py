@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from board.core.problems import Problem
 from board.formats import reader_named
-from board.index.manifest import Manifest
+from board.index.manifest import FileState, Manifest
 from board.index.reading.file_steps import Restart
 
 _MOST_COMPARED: Final = 256
@@ -128,119 +127,107 @@ def _goes_on(later: Attempt, earlier: Attempt, spans: Mapping[str, Written]) -> 
     return begin < start <= theirs.last + 1 and mine.mtime_ns > theirs.mtime_ns
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """What of a file is superseded: all from a step on, and what its restarts wrote again, by rank."""
-
-    from_step: int | None
-    restarts: Mapping[int, tuple[Restart, ...]]
-
-
 class RunFiles:
     """The files of a run as an index has them, and what of each was written again.
 
-    files: in the order of the run. number_of: the position of each in it, by id. attempts: oldest first;
-    attempt_of: of each file the name of its own, None for none.
+    states: of the files, in the order of the run. number_of: the position of each in it, by id. attempts:
+    oldest first; attempt_of: of each file the name of its own, None for none. current_counts: by id of a
+    file the rollouts of each step that were not written again.
     """
 
     def __init__(self, manifest: Manifest, order: Sequence[str]) -> None:
         positions = {path: number for number, path in enumerate(order)}
-        files = [state for state in manifest.files if state.path in positions]
-        self.files = sorted(files, key=lambda state: positions[state.path])
-        self.number_of = {state.id: positions[state.path] for state in self.files}
-        attempts, self.attempt_of = attempts_of([state.header for state in self.files])
+        states = [state for state in manifest.files if state.path in positions]
+        self.states = sorted(states, key=lambda state: positions[state.path])
+        self.number_of = {state.id: positions[state.path] for state in self.states}
+        attempts, self.attempt_of = attempts_of([state.header for state in self.states])
         self.attempts = resumed_in_order(attempts, self._written()) if attempts else []
-        self._rules = dict(zip(self.number_of, self._find_rules(), strict=True))
+        self._from_step = dict[int, int]()
+        """By id of a file the step from which on a later attempt wrote all of it again."""
+        self._restarts = dict[tuple[int, int], Sequence[Restart]]()
+        """By id of a file and rank where it began again."""
+        self._find_rules()
+        self.current_counts = {state.id: self._current_counts(state) for state in self.states}
 
     def _written(self) -> dict[str, list[Written]]:
         """By attempt, what it wrote into each of its files."""
         written: dict[str, list[Written]] = {}
-        for state, name in zip(self.files, self.attempt_of, strict=True):
+        for state, name in zip(self.states, self.attempt_of, strict=True):
             steps = [step for counts in state.all_tallies.values() for step in counts.counts()]
             if name is not None and steps:
                 written.setdefault(name, []).append(Written(min(steps), max(steps), state.mtime_ns))
         return written
 
-    def _find_rules(self) -> Iterator[_Rules]:
+    def _find_rules(self) -> None:
         starts = self._starts()
         order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
-        for state, name in zip(self.files, self.attempt_of, strict=True):
+        for state, name in zip(self.states, self.attempt_of, strict=True):
             if name is not None:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]
-                yield _Rules(min(later, default=None), {})
-            elif reader_named(state.reader).repeats == "unique_id":  # its lines are in no order
-                yield _Rules(None, {})
-            else:
-                by_rank = state.all_tallies.items()
-                yield _Rules(None, {rank: counts.restarts() for rank, counts in by_rank})
+                if later:
+                    self._from_step[state.id] = min(later)
+            elif reader_named(state.reader).repeats != "unique_id":  # its lines are in no order
+                for rank, counts in state.all_tallies.items():
+                    self._restarts[state.id, rank] = counts.restarts()
 
     def _starts(self) -> list[int | None]:
         """The step each attempt begins at; where its header does not say, the first one it wrote."""
+        first_steps: dict[str | None, int] = {}
+        for state, name in zip(self.states, self.attempt_of, strict=True):
+            for counts in state.all_tallies.values():
+                first = min(counts.counts())
+                first_steps[name] = min(first, first_steps.get(name, first))
         return [
-            a.start_step if a.start_step is not None else self._first_step(a) for a in self.attempts
+            first_steps.get(attempt.name) if attempt.start_step is None else attempt.start_step
+            for attempt in self.attempts
         ]
 
-    def _first_step(self, attempt: Attempt) -> int | None:
-        steps = [
-            min(counts.counts())
-            for state, name in zip(self.files, self.attempt_of, strict=True)
-            if name == attempt.name
-            for counts in state.all_tallies.values()
-        ]
-        return min(steps, default=None)
+    def _current_counts(self, state: FileState) -> Counter[int]:
+        counts = Counter[int]()
+        for rank, of_rank in state.all_tallies.items():
+            restarts = self._restarts.get((state.id, rank), ())
+            counts.update(of_rank.visible(restarts, self._from_step.get(state.id)))
+        return counts
 
     @property
     def resumed_at(self) -> list[int]:
         """The steps, ascending, from which a later launch or a restart within a file went on."""
         launches = (start for start in self._starts()[1:] if start is not None)
-        every = (one for rules in self._rules.values() for one in rules.restarts.values())
-        return sorted({*launches, *(restart.step for several in every for restart in several)})
+        restarts = (one.step for several in self._restarts.values() for one in several)
+        return sorted({*launches, *restarts})
+
+    @property
+    def superseded_ranges(self) -> list[tuple[int, int | None, int, int]]:
+        """What is superseded: id of a file, rank (NO_RANK: of rows without one; None: of any), the line
+        before which, and the step from which on, rows of it are.
+        """
+        launches = [(number, None, _NEVER, step) for number, step in self._from_step.items()]
+        restarts = (
+            (number, rank, one.line, one.step)
+            for (number, rank), several in self._restarts.items()
+            for one in several
+        )
+        return [*launches, *restarts]
 
     @property
     def rules(self) -> dict[str, int]:
         """The rules as plain data: equal where the same rollouts are superseded of the same lines."""
-        as_plain: dict[str, int] = {}
-        for number, rules in self._rules.items():
-            if rules.from_step is not None:
-                as_plain[f"{number}"] = rules.from_step
-            for rank, restarts in rules.restarts.items():
-                as_plain |= {f"{number}/{rank}/{r.line}": r.step for r in restarts}
-        return as_plain
-
-    @cached_property
-    def current_counts(self) -> dict[int, Counter[int]]:
-        """By id of a file the rollouts of each step that were not written again."""
-        by_file: dict[int, Counter[int]] = {}
-        for state in self.files:
-            rules, counts = self._rules[state.id], Counter[int]()
-            for rank, of_rank in state.all_tallies.items():
-                counts.update(of_rank.visible(rules.restarts.get(rank, ()), rules.from_step))
-            by_file[state.id] = counts
-        return by_file
+        return {
+            f"{number}" if rank is None else f"{number}/{rank}/{line}": step
+            for number, rank, line, step in self.superseded_ranges
+        }
 
     def superseded(self) -> Iterator[Problem]:
         """A note for each file of which rollouts are superseded; its count is how many."""
-        for state in self.files:
+        for state in self.states:
             hidden = Counter[int]()
             for counts in state.all_tallies.values():
                 hidden.update(counts.counts())
-            hidden.subtract(self.current_counts[state.id])
-            steps = [step for step, count in hidden.items() if count]
-            if steps:
-                reason = f"steps {min(steps)} to {max(steps)} were written again after a resume"
+            hidden -= self.current_counts[state.id]
+            if hidden:
+                reason = f"steps {min(hidden)} to {max(hidden)} were written again after a resume"
                 hint = "the later rollouts are shown; the earlier ones are only counted"
-                count = hidden.total()
-                yield Problem(state.path, None, "step", reason, hint, "note", count)
-
-    def superseded_ranges(self) -> Iterator[tuple[int, int | None, int, int]]:
-        """What is superseded: id of a file, rank (NO_RANK: of rows without one; None: of any), the line
-        before which, and the step from which on, rows of it are.
-        """
-        for number, rules in self._rules.items():
-            if rules.from_step is not None:
-                yield number, None, _NEVER, rules.from_step
-            for rank, restarts in rules.restarts.items():
-                yield from ((number, rank, restart.line, restart.step) for restart in restarts)
+                yield Problem(state.path, None, "step", reason, hint, "note", hidden.total())
 
     def newest_attempts(self, counts: Mapping[int, Counter[int]]) -> dict[int, Attempt | None]:
         """By step the newest attempt that wrote it, None for files that name none.
@@ -249,11 +236,10 @@ class RunFiles:
         """
         numbers = {attempt.name: number for number, attempt in enumerate(self.attempts)}
         newest: dict[int, int] = {}
-        for state, name in zip(self.files, self.attempt_of, strict=True):
+        for state, name in zip(self.states, self.attempt_of, strict=True):
             number = -1 if name is None else numbers[name]
-            for step, count in counts[state.id].items():
-                if count:
-                    newest[step] = max(newest.get(step, -1), number)
+            for step in counts[state.id]:
+                newest[step] = max(newest.get(step, -1), number)
         return {step: None if n < 0 else self.attempts[n] for step, n in newest.items()}
 
     def missing_ranks(self, counts: Mapping[int, Counter[int]]) -> dict[int, tuple[int, ...]]:
@@ -263,7 +249,7 @@ class RunFiles:
         absent. counts: as of newest_attempts.
         """
         ended: dict[tuple[str, int], set[int]] = {}
-        for state, name in zip(self.files, self.attempt_of, strict=True):
+        for state, name in zip(self.states, self.attempt_of, strict=True):
             if name is not None:
                 for step in state.all_ended:
                     ended.setdefault((name, step), set()).add(state.rank or 0)

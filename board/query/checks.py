@@ -9,7 +9,6 @@ import numpy as np
 from board.core.findings.facts import Copy, StepChecks
 from board.query import splits
 from board.query.run import Run
-from board.query.selection import Selection
 
 _SAME: Final = ("rollout_id", "env", "response_tokens", "reward", "response")
 """What two rollouts of one step, split and id have in common when they are one."""
@@ -28,9 +27,12 @@ def expects_all_ranks(run: Run) -> bool:
 
 
 def _step_checks(run: Run) -> StepChecks:
-    selection = run.selection
-    sums = selection.table(_sums(selection))
-    ranks = selection.table(_ranks(selection, wanted=expects_all_ranks(run)))
+    sums = run.table(_sums(run))
+    rank = run.column("rank")
+    ranks = run.table(f"""
+        SELECT DISTINCT step, CAST({rank} AS BIGINT) AS rank FROM {run.view}
+        WHERE {run.condition} AND {expects_all_ranks(run)} AND rank IS NOT NULL ORDER BY step, rank
+    """)
     return StepChecks(
         **{name: sums[name].to_numpy() for name in sums.column_names},
         rank_steps=ranks["step"].to_numpy(),
@@ -38,17 +40,17 @@ def _step_checks(run: Run) -> StepChecks:
     )
 
 
-def _sums(selection: Selection) -> str:
+def _sums(run: Run) -> str:
     """One row for each step. The correlation of reward and length is of what is left of both after their
     group's mean: sums of squares and products are added up over the groups.
     """
     columns = {"reward": "reward", "length": "response_tokens", "clock": "timestamp"}
-    values = ", ".join(f"{selection.column(of)} AS {name}" for name, of in columns.items())
+    values = ", ".join(f"{run.column(of)} AS {name}" for name, of in columns.items())
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
-            SELECT step, {selection.column("group_id")} AS group_id,
-                hash({selection.column("group_id")}, {selection.split_value}) AS group_hash, {values}
-            FROM {selection.view} WHERE {selection.condition}),
+            SELECT step, {run.column("group_id")} AS group_id,
+                hash({run.column("group_id")}, {run.split_value}) AS group_hash, {values}
+            FROM {run.view} WHERE {run.condition}),
         groups AS (
             SELECT step, regr_count(length, reward) AS pairs, regr_sxx(length, reward) AS xx,
                 regr_syy(length, reward) AS yy, regr_sxy(length, reward) AS xy
@@ -67,15 +69,6 @@ def _sums(selection: Selection) -> str:
     """
 
 
-def _ranks(selection: Selection, *, wanted: bool) -> str:
-    """The ranks that have a rollout at each step."""
-    rank = selection.column("rank")
-    return f"""
-        SELECT DISTINCT step, CAST({rank} AS BIGINT) AS rank FROM {selection.view}
-        WHERE {selection.condition} AND {wanted} AND {rank} IS NOT NULL ORDER BY step, rank
-    """
-
-
 def copies(run: Run) -> tuple[Copy, ...]:
     """Rollouts of one step with the same id that are the same: same length, reward and beginning.
 
@@ -88,27 +81,26 @@ def copies(run: Run) -> tuple[Copy, ...]:
 
 
 def _copies(run: Run) -> tuple[Copy, ...]:
-    selection = run.selection
-    ids = selection.table(f"""
-        SELECT hash(step, rollout_id) AS id FROM {selection.view}
-        WHERE {selection.condition} AND rollout_id IS NOT NULL
+    ids = run.table(f"""
+        SELECT hash(step, rollout_id) AS id FROM {run.view}
+        WHERE {run.condition} AND rollout_id IS NOT NULL
     """)
     # Most runs have none, and numbers are sorted in half the time of grouping by texts.
     ordered = np.sort(ids["id"].to_numpy())
     if not (ordered[1:] == ordered[:-1]).any():
         return ()
-    keys = ", ".join(map(selection.column, _SAME))
-    table = selection.table(f"""
+    keys = ", ".join(map(run.column, _SAME))
+    table = run.table(f"""
         WITH again AS (
-            SELECT step, rollout_id FROM {selection.view}
-            WHERE {selection.condition} AND rollout_id IS NOT NULL
+            SELECT step, rollout_id FROM {run.view}
+            WHERE {run.condition} AND rollout_id IS NOT NULL
             GROUP BY step, rollout_id HAVING count(*) > 1)
         SELECT step, position, first, rank
         FROM (
-            SELECT step, position, {selection.column("rank")} AS rank, min(position) OVER (
-                PARTITION BY step, {selection.split_value}, {keys}) AS first
-            FROM {selection.view} SEMI JOIN again USING (step, rollout_id)
-            WHERE {selection.condition})
+            SELECT step, position, {run.column("rank")} AS rank, min(position) OVER (
+                PARTITION BY step, {run.split_value}, {keys}) AS first
+            FROM {run.view} SEMI JOIN again USING (step, rollout_id)
+            WHERE {run.condition})
         WHERE position > first ORDER BY step, position
     """)
     return tuple(map(Copy, *(column.to_pylist() for column in table.columns)))

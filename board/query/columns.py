@@ -1,25 +1,21 @@
-"""The columns of the table of rollouts: which there are, which make a curve, and their values.
-
-Rows stay as they are stored; a column is made into numbers or a pandas series when it is looked at.
-"""
+"""The columns of the table of rollouts: which there are, which make a curve, and their values by SQL."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.metrics.aggregate import COLUMNS
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS
 from board.index import segments
 from board.index.segments import Column
+from board.query.database import quoted
 
 _NO_CURVE: Final = frozenset(
     (
@@ -32,6 +28,10 @@ _IDS: Final = frozenset(("id", "idx", "index", "uid", "uuid"))
 """Last words of names of what tells rollouts apart: also where it is a number, its mean says nothing."""
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
+NAN: Final = "CAST('nan' AS DOUBLE)"
+# A preview without a whole text is the text, unless it is of token ids without a vocabulary.
+_TEXT_OF_PREVIEW: Final = """CASE WHEN NOT (starts_with({0}, '⟨')
+    AND regexp_full_match({0}, '(⟨[0-9?]+⟩)*(⟨[0-9?]*)?…?')) THEN {0} END"""
 _KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS, segments.PROMPT_KEY))
 
 
@@ -66,47 +66,68 @@ def _has_no_curve(name: str) -> bool:
     return name in _NO_CURVE or bool(words and words[-1].lower() in _IDS)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRows:
-    """Rows of some steps. columns: that the run has, those of the table among them. indices: [rows] the
-    index of each within its step.
+def value_sql(column: Column, names: Collection[str]) -> str:
+    """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN.
+
+    names: columns of the view that the rows are in. A key that holds words anywhere is text; else it is
+    a DOUBLE.
     """
+    if column.name == "index":
+        return "position"
+    if column.name == GAP:
+        return f"{_number('reward')} - {_number('ref_reward')}"
+    stored = [name for name in segments.stored_names(column) if name in names]
+    if not stored:
+        return f"CAST(NULL AS {'VARCHAR' if column.words else 'DOUBLE'})"
+    if column.name in segments.FIXED:
+        is_exact = column.texts or column.name in segments.WHOLE_NUMBERS
+        return quoted(stored[0]) if is_exact else _number(stored[0])
+    if column.words:
+        texts = (f"CAST({quoted(name)} AS VARCHAR)" for name in reversed(stored))
+        return f"coalesce({', '.join(texts)})"
+    numbers = (f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in stored)
+    return f"nullif(coalesce({', '.join(numbers)}), {NAN})"
 
-    columns: Sequence[Column]
-    table: pa.Table
-    indices: npt.NDArray[np.int32]
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> StoredRows:
-        """Some of the rows. keep: [rows] which."""
-        return replace(self, table=self.table.filter(pa.array(keep)), indices=self.indices[keep])
+def whole_text_sql(name: str, names: Collection[str]) -> str:
+    """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded. names: as of
+    value_sql.
+    """
+    if name == segments.ANY_TEXT:
+        texts = [whole_text_sql(one, names) for one in segments.TEXT_NAMES[:-1]]
+        if segments.MESSAGES in names:
+            others = f"list_transform({quoted(segments.MESSAGES)}, lambda m: m.text)"
+            texts.append(f"nullif(array_to_string({others}, chr(10)), '')")
+        return f"concat_ws(chr(10), {', '.join(texts)})"
+    texts = [quoted(segments.WHOLE + name)] if segments.WHOLE + name in names else []
+    if name in names:
+        texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))
+    return f"coalesce({', '.join(texts)})" if texts else "CAST(NULL AS VARCHAR)"
 
-    def numbers(self, name: str) -> npt.NDArray[np.float64]:
-        """[rows] a column as numbers, NaN where it has none or is not there.
 
-        A frame of it would take longer to make than the column to read.
-        """
-        column = next((column for column in self.columns if column.name == name), None)
-        if column is not None and not column.texts and name in self.table.column_names:
-            return self.table.column(name).cast(pa.float64()).to_numpy()
-        stored = f"{segments.NUMBER}{name}"
-        if column is not None and not column.texts and stored in self.table.column_names:
-            return self.table.column(stored).to_numpy()
-        return numbers(self.frame((name,)), name)
+def _number(name: str) -> str:
+    return f"nullif({quoted(name)}, {NAN})"
 
-    def frame(self, names: Collection[str] | None = None) -> pd.DataFrame:
-        """Columns of the run by their names, derived ones too; None: all. Those that the table lacks are
-        not recorded in any row.
-        """
-        derived: dict[str, Any] = {"index": self.indices}
-        if names is None or GAP in names:
-            derived[GAP] = self._numbers("reward") - self._numbers("ref_reward")
-        wanted = [column for column in self.columns if names is None or column.name in names]
-        return frame_of(self.table, wanted, derived)
 
-    def _numbers(self, name: str) -> npt.NDArray[np.float64]:
-        if name not in self.table.column_names:
-            return np.full(self.table.num_rows, np.nan)
-        return self.table.column(name).to_pandas().to_numpy(np.float64)
+def aliased(values: Sequence[str]) -> str:
+    """Columns of a SELECT under names that no log has, so that ORDER BY finds the columns of the view."""
+    return ", ".join(f"{value} AS value_{place}" for place, value in enumerate(values))
+
+
+def frame_of(table: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
+    """What a SELECT of `aliased` values of these columns gave, as a frame: whole numbers are int64 where
+    all rows have one and else float64, names of groups and the like are categories in order.
+    """
+    table = table.rename_columns([*columns])
+    names = [name for name in segments.CATEGORIES if name in table.column_names]
+    for name in names:
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, table.column(name).dictionary_encode())
+    frame = table.to_pandas()
+    for name in names:
+        values = frame[name].cat
+        frame[name] = values.reorder_categories(sorted(values.categories))
+    return frame
 
 
 def numbers(rows: pd.DataFrame, column: str) -> npt.NDArray[np.float64]:
@@ -115,71 +136,3 @@ def numbers(rows: pd.DataFrame, column: str) -> npt.NDArray[np.float64]:
     if values is None or not pd.api.types.is_numeric_dtype(values):
         return np.full(len(rows), np.nan)
     return values.to_numpy(np.float64, na_value=np.nan)
-
-
-def frame_of(
-    table: pa.Table, columns: Sequence[Column], derived: Mapping[str, Any] | None = None
-) -> pd.DataFrame:
-    """The table as a frame with these columns; a column that it lacks is not recorded in any row.
-
-    derived: columns that are not of the table, by name, in place of those of that name.
-
-    Whole numbers are int64 where all rows have one and else float64; a logged key is of numbers where
-    no row of the run holds a word under it.
-    """
-    series: dict[str, Any] = {}
-    for column in columns:
-        if derived is not None and column.name in derived:
-            series[column.name] = derived[column.name]
-            continue
-        stored = [name for name in segments.stored_names(column) if name in table.column_names]
-        arrays = [table.column(name) for name in stored]
-        series[column.name] = _series(column, arrays, table.num_rows)
-    return pd.DataFrame(series)
-
-
-def _series(column: Column, arrays: list[pa.ChunkedArray], rows: int) -> Any:
-    name = column.name
-    if not arrays:
-        missing = pa.nulls(rows, pa.string() if column.words else pa.float64())
-        arrays = [pa.chunked_array([missing])]
-    if name in segments.CATEGORIES:
-        return _category(arrays[0])
-    if column.words:
-        texts = [
-            array.to_pandas().astype("str") if _is_text(array) else _as_text(array)
-            for array in arrays
-        ]
-        return texts[0] if len(texts) == 1 else texts[0].fillna(texts[1])
-    if len(arrays) == 1 and not _is_text(arrays[0]):
-        values = arrays[0].to_numpy()
-        return values if values.dtype.kind == "i" else values.astype(np.float64, copy=False)
-    numbers = [_as_numbers(array) for array in arrays]
-    whole = numbers[0] if len(numbers) == 1 else numbers[0].fillna(numbers[1])
-    return whole if pd.api.types.is_integer_dtype(whole.dtype) else whole.astype("float64")
-
-
-def _as_numbers(array: pa.ChunkedArray) -> pd.Series[Any]:
-    """The values as numbers, NaN where there is none; of texts each different one is looked at once."""
-    if not _is_text(array) or not len(array):
-        return pd.to_numeric(array.to_pandas())
-    encoded = pa.concat_arrays(array.chunks).dictionary_encode()
-    values = pd.to_numeric(encoded.dictionary.to_pandas()).to_numpy()
-    if array.null_count:
-        values = np.append(values.astype(np.float64), np.nan)
-    return pd.Series(values[encoded.indices.fill_null(-1).to_numpy()])
-
-
-def _is_text(array: pa.ChunkedArray) -> bool:
-    return pa.types.is_string(array.type)
-
-
-def _as_text(numbers: pa.ChunkedArray) -> Any:
-    return numbers.to_pandas().map(str, na_action="ignore").astype("str")
-
-
-def _category(texts: pa.ChunkedArray) -> Any:
-    """Texts as a category whose values are in order, as pandas would have it."""
-    values = sorted(value for value in pc.unique(texts).to_pylist() if value is not None)
-    codes = pc.index_in(texts, pa.array(values, pa.string())).fill_null(-1)
-    return pd.Categorical.from_codes(codes.to_numpy().astype("int32"), pd.Index(values))

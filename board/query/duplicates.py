@@ -85,7 +85,7 @@ def find_duplicates(rows: RunRows) -> pa.Table:
     Raises BrokenIndexError.
     """
     tables = [_SCHEMA.empty_table()]
-    for kind, ids in _ids_of_kinds(rows.run).items():
+    for kind, ids in _ids_of_kinds(rows.files).items():
         if kind in BY_ID:
             tables.append(_select(rows, _BY_ID, ids))
         elif kind in BY_FILE:
@@ -99,7 +99,7 @@ def find_duplicates(rows: RunRows) -> pa.Table:
 def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
     """By how their framework repeats rollouts the ids of files, in their order."""
     by_kind: dict[Repeats, list[int]] = {}
-    for state in run.files:
+    for state in run.states:
         kind = reader_named(state.reader).repeats
         if kind != "never":
             by_kind.setdefault(kind, []).append(state.id)
@@ -135,7 +135,7 @@ def _possible_copies(rows: RunRows, kind: Repeats, ids: Sequence[int]) -> Iterat
     """Files of a reader that share steps and may hold copies. Copies of whole steps begin at the first
     one that two files share, so that the files of ranks cost one step.
     """
-    for by_step in _files_by_step(rows.run, ids).values():
+    for by_step in _files_by_step(rows.files, ids).values():
         shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
         files = sorted({file for of_step in shared.values() for file in of_step})
         if files and kind == "copied_steps":
@@ -148,7 +148,7 @@ def _files_by_step(run: RunFiles, ids: Sequence[int]) -> dict[str, dict[int, lis
     """By reader and step the files that hold it, and in which no resume wrote it again."""
     by_reader: dict[str, dict[int, list[int]]] = {}
     wanted = set(ids)
-    for state in run.files:
+    for state in run.states:
         if state.id in wanted:
             of_reader = by_reader.setdefault(state.reader, {})
             for step, count in run.current_counts[state.id].items():

@@ -17,6 +17,17 @@ from board.query.groups import group_codes
 from board.query.run import Run
 
 
+def environments_of(run: Run) -> tuple[str, ...]:
+    """The environments that rollouts of the run name, in alphabetical order. Raises UnreadableError."""
+    if "env" not in run.columns:
+        return ()
+    table = run.table(f"""
+        SELECT DISTINCT env FROM {run.view}
+        WHERE {run.condition} AND env IS NOT NULL ORDER BY env
+    """)
+    return tuple(map(str, table["env"].to_pylist()))
+
+
 def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
     """Means of a metric by step and environment; "step": how many rollouts there are.
 
@@ -24,13 +35,12 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
     """
     if column not in ("step", *run.metrics):
         raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a curve")
-    selection = run.selection
-    table = selection.table(f"""
+    table = run.table(f"""
         SELECT step, env, count(value) AS rollouts, coalesce(sum(value), 0) AS total
         FROM (
-            SELECT step, {selection.column("env")} AS env,
-                CAST({selection.column(column)} AS DOUBLE) AS value
-            FROM {selection.view} WHERE {selection.condition})
+            SELECT step, {run.column("env")} AS env,
+                CAST({run.column(column)} AS DOUBLE) AS value
+            FROM {run.view} WHERE {run.condition})
         GROUP BY step, env ORDER BY step, env
     """)
     steps, sums, counts = (table[name].to_numpy() for name in ("step", "total", "rollouts"))

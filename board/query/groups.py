@@ -89,7 +89,7 @@ class RunGroups:
 
     def of(self, step: int) -> StepRollouts:
         """The rollouts of a step."""
-        rows = self.run.rows_of(step, _OF_STEP)
+        rows = self.run.frame(_OF_STEP, (step, step))
         return StepRollouts(
             rows["index"].to_numpy(np.int64),
             numbers(rows, "reward"),
@@ -128,13 +128,12 @@ def groups_of_run(run: Run) -> Groups | None:
 
 
 def _groups_of_run(run: Run) -> Groups:
-    selection = run.selection
-    table = selection.table(f"""
+    table = run.table(f"""
         WITH rollouts AS NOT MATERIALIZED (
-            SELECT step, group_id, {selection.split_value} AS split,
-                {selection.column("reward")} AS reward,
-                {selection.column(right_column(run) or "reward")} AS score
-            FROM {selection.view} WHERE {selection.condition}),
+            SELECT step, group_id, {run.split_value} AS split,
+                {run.column("reward")} AS reward,
+                {run.column(right_column(run) or "reward")} AS score
+            FROM {run.view} WHERE {run.condition}),
         ends AS (SELECT min(score) AS lowest, max(score) AS highest FROM rollouts)
         SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
             count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from board.core.records import ReadOptions
-from board.index.discovery.discovered_runs import RunInfo
+from board.index.discovery.run_info import RunInfo
 from board.query.open_run import Follower, OpenOptions
 
 

@@ -7,9 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-import pandas as pd
-
-from board.core.metrics.definitions import base_name
 from board.core.problems import Problem, ProblemLog
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
@@ -20,11 +17,9 @@ from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
 from board.index.reading.batch import Job
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
-from board.query import steps
-from board.query.database import database_of
 from board.query.run import OpenOptions, Run
-from board.query.selection import Selection
-from board.query.visible_rows import VisibleRows
+from board.query.run_rows import RunRows
+from board.query.steps import refreshed
 
 __all__ = [
     "Follower",
@@ -93,8 +88,8 @@ class Follower:
         self._persist = persist
         self._engine = engine
         self._memory = MemoryStorage()
-        self._visible: VisibleRows | None = None
-        """The rows that the last table of steps was made of."""
+        self._rows: RunRows | None = None
+        """Those that the last table of steps was made of."""
 
     def unread(self, info: RunInfo) -> int:
         """Bytes of the run that its index does not cover."""
@@ -157,7 +152,7 @@ class Follower:
             job = Job(storage, self.options.read, sidecars.vocabulary)
             try:
                 index = self._in_step(job, key, info, progress, wait, rebuild=rebuild)
-                return _run_of(storage, index, info, self.options, sidecars, self._visible)
+                return _run_of(storage, index, info, self.options, sidecars, self._rows)
             except DeletedIndexError:
                 sidecars = _with_note(sidecars, *_DELETED_INDEX)
                 storage = self._storage(info)  # makes the folder again
@@ -193,8 +188,8 @@ class Follower:
             time.sleep(_WAIT_SECONDS)
 
     def _refreshed(self, storage: Storage, info: RunInfo, manifest: Manifest) -> Manifest:
-        self._visible = _refreshed(storage, manifest, info)
-        return self._visible.manifest
+        self._rows = _refreshed(storage, manifest, info)
+        return self._rows.manifest
 
 
 def with_steps(storage: Storage, manifest: Manifest, info: RunInfo) -> Manifest:
@@ -202,22 +197,11 @@ def with_steps(storage: Storage, manifest: Manifest, info: RunInfo) -> Manifest:
     return _refreshed(storage, manifest, info).manifest
 
 
-def _refreshed(storage: Storage, manifest: Manifest, info: RunInfo) -> VisibleRows:
+def _refreshed(storage: Storage, manifest: Manifest, info: RunInfo) -> RunRows:
     """The rows of a manifest with such a table."""
-    visible = _visible_rows(storage, manifest, info)
-    visible.rows.manifest = steps.refreshed(visible, _selection(visible, info))
-    return visible
-
-
-def _visible_rows(storage: Storage, manifest: Manifest, info: RunInfo) -> VisibleRows:
-    database = database_of(info.root, storage.folder)
-    return VisibleRows(database, storage, manifest, [info.path_of(file) for file in info.files])
-
-
-def _selection(visible: VisibleRows, info: RunInfo, cap: int | None = None) -> Selection:
-    """All rollouts of a run."""
-    columns = tuple(column.name for column in visible.rows.columns)
-    return Selection(visible.rows, info.name, str(info.path), columns, cap)
+    rows = RunRows(storage, manifest, info)
+    rows.manifest = refreshed(Run(info, OpenOptions(), rows))
+    return rows
 
 
 def _with_note(sidecars: SidecarFiles, reason: str, hint: str) -> SidecarFiles:
@@ -232,53 +216,28 @@ def _run_of(
     info: RunInfo,
     options: OpenOptions,
     sidecars: SidecarFiles,
-    visible: VisibleRows | None = None,
+    rows: RunRows | None = None,
 ) -> Run:
-    """visible: rows that may be those of the index."""
-    if visible is None or visible.manifest is not index.manifest:
-        visible = _visible_rows(storage, index.manifest, info)
-    cap, counts = options.max_per_step, visible.counts
-    selection = _selection(visible, info, cap)
-    missing_ranks = visible.missing_ranks()
-    if cap is None:
-        table = steps.load(storage, index.manifest)
-    else:
-        counts = {step: min(count, cap) for step, count in counts.items()}
-        table = steps.steps_table(selection, counts)
-    if missing_ranks:
-        complete = [
-            not missing_ranks[step] if step in missing_ranks else None
-            for step in table["step"].tolist()
-        ]
-        table["complete"] = pd.Series(complete, dtype=object)  # None: not known
-    every = visible.rows.metrics
-    metrics = tuple(name for name in every if f"{base_name(name)}_n" in table)
-    absent = set(every) - set(metrics)
-    columns = tuple(name for name in selection.columns if name not in absent)
-    superseded, repeated = visible.superseded(), [*visible.repeated()]
+    """rows: those that may be of the index. Raises BrokenIndexError where its steps can't be read."""
+    if rows is None or rows.manifest is not index.manifest:
+        rows = RunRows(storage, index.manifest, info)
+    superseded, repeated = [*rows.files.superseded()], [*rows.repeated()]
     log = ProblemLog((*sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated))
-    log.extend(visible.joins.differences)
-    for state in visible.run.files:
+    log.extend(rows.joins.differences)
+    for state in rows.files.states:
         log.extend(state.all_problems)
-    return Run(
+    run = Run(
         info=info,
         options=options,
-        visible=visible,
-        selection=replace(selection, columns=columns),
-        steps=table,
-        counts=counts,
-        columns=columns,
-        metrics=metrics,
+        rows=rows,
         problems=log.as_tuple(),
         superseded=sum(note.count for note in superseded),
         repeated=sum(note.count for note in repeated),
-        over_cap=sum(visible.counts.values()) - sum(counts.values()),
-        joins=visible.joins.counts,
-        missing_ranks={step: ranks for step, ranks in missing_ranks.items() if ranks},
         sidecars=sidecars,
         done=min(index.manifest.done, info.bytes),
-        index_folder=storage.folder,
     )
+    run.steps  # noqa: B018 - an index that is damaged is made again now
+    return run
 
 
 def reader_titles(info: RunInfo) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from board.core.expressions import (
     COMPARISONS,
@@ -23,12 +23,15 @@ from board.core.expressions import (
 )
 from board.errors import ExpressionError, no_column
 from board.index import segments
-from board.query.run_rows import RunRows
+from board.query.columns import NAN
+
+if TYPE_CHECKING:
+    from board.query.run_rows import RunRows
 
 WHOLE_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", segments.ANY_TEXT)
 """Names of whole texts; the last one is all the others and every message."""
 _NOT_OFFERED: Final = frozenset((*segments.LOCATION, segments.PART)) - {"line"}
-_NAN: Final = "CAST('nan' AS DOUBLE)"
+
 _LARGEST_WHOLE: Final = 2.0**53
 _LONGEST_SQL: Final = 100_000
 """Characters. A chain of comparisons and a modulo repeat their operands."""
@@ -39,8 +42,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., str]]] = {
     "log": "ln({})".format,
     "exp": "exp({})".format,
     "sqrt": "sqrt({})".format,
-    "min": f"-greatest(-coalesce({{}}, {_NAN}), -coalesce({{}}, {_NAN}))".format,
-    "max": f"greatest(coalesce({{}}, {_NAN}), coalesce({{}}, {_NAN}))".format,
+    "min": f"-greatest(-coalesce({{}}, {NAN}), -coalesce({{}}, {NAN}))".format,
+    "max": f"greatest(coalesce({{}}, {NAN}), coalesce({{}}, {NAN}))".format,
 }
 
 
@@ -251,7 +254,7 @@ def _number(value: _Value) -> _Value:
 
 def _known(sql: str) -> _Value:
     """NULL for NaN."""
-    return _Value(f"nullif({sql}, {_NAN})", "double")
+    return _Value(f"nullif({sql}, {NAN})", "double")
 
 
 def _calculated(op: str, left: str, right: str) -> str:

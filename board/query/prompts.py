@@ -6,21 +6,18 @@ Two prompts are the same where all of their text is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
 from board.core.metrics.kl import FloatArray
 from board.index.reading.record_row import CUT_SIGN
 from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, right_column
-from board.query.rollouts import texts_at
 from board.query.run import Run
-from board.query.selection import Selection
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -76,9 +73,8 @@ def run_prompts(run: Run) -> RunPrompts | None:
     """The prompts of all steps; None where the run has no prompt or no reward. Raises UnreadableError."""
     if not has_prompts(run):
         return None
-    selection = run.selection
-    table = selection.table(f"""
-        {_visits(run, selection, "IS NOT NULL")},
+    table = run.table(f"""
+        {_visits(run, "IS NOT NULL")},
         courses AS (
             SELECT prompt_key, count(*) AS steps, count(rate) AS graded,
                 arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
@@ -104,32 +100,30 @@ def prompt_table(run: Run, keys: Sequence[int]) -> pd.DataFrame:
     none is recorded), first_rate and last_rate (share of right rollouts at the first and last step
     that is graded), and rollouts. Raises UnreadableError.
     """
-    selection = run.selection
-    asked = replace(selection, parameters={"keys": [*keys]})
-    table = asked.table(f"""
-        {_visits(run, selection, "IN (SELECT unnest($keys))")}
-        SELECT prompt_key AS key, min(text) AS prompt, list(reward ORDER BY step) AS rewards,
+    sql = f"""
+        {_visits(run, "IN (SELECT unnest($keys))")}
+        SELECT prompt_key AS key, list(reward ORDER BY step) AS rewards,
             arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
-            sum(rollouts) AS rollouts
-        FROM visits GROUP BY prompt_key
-    """)
-    frame = table.to_pandas().set_index("key").loc[[*keys]].reset_index()
-    frame["prompt"] = _texts(run, frame["key"].tolist(), frame["prompt"].tolist())
-    rewards = [np.array(values, np.float64) for values in frame["rewards"]]
-    frame["rewards"] = pd.Series(rewards, dtype=object)
-    return frame.astype({"prompt": str, "rollouts": np.int64})
+            CAST(sum(rollouts) AS BIGINT) AS rollouts
+        FROM visits GROUP BY prompt_key ORDER BY list_position($keys, prompt_key)
+    """
+    frame = run.table(sql, {"keys": [*keys]}).to_pandas()
+    frame.insert(1, "prompt", pd.Series(_texts(run, keys), dtype=str))
+    return frame
 
 
 def prompt_rollouts(run: Run, key: int) -> PromptRollouts:
     """All rollouts of a prompt. Raises UnreadableError."""
-    selection = run.selection
-    numbers = {
-        "reward": selection.column("reward"),
-        "length": selection.column(length_column(run) or _LENGTHS[0]),
-    }
-    columns = ", ".join(f"CAST({sql} AS DOUBLE) AS {name}" for name, sql in numbers.items())
-    table = _of_prompts(run, [key], f"step, position, {columns}", "ORDER BY step, position")
-    return PromptRollouts(*(column.to_numpy() for column in table.columns))
+    columns = (run.column("reward"), run.column(length_column(run) or _LENGTHS[0]))
+    numbers = ", ".join(f"CAST({column} AS DOUBLE)" for column in columns)
+    # Positions of all rollouts of the run would take longer.
+    steps = ", ".join(map(str, steps_of_prompt(run, key))) or "NULL"
+    sql = f"""
+        SELECT step, position, {numbers} FROM {run.view}
+        WHERE {run.condition} AND {run.column(PROMPT_KEY)} = $key AND step IN ({steps})
+        ORDER BY step, position
+    """
+    return PromptRollouts(*(column.to_numpy() for column in run.table(sql, {"key": key}).columns))
 
 
 def length_column(run: Run) -> str | None:
@@ -137,24 +131,23 @@ def length_column(run: Run) -> str | None:
     return next((name for name in _LENGTHS if name in run.columns), None)
 
 
-def _visits(run: Run, selection: Selection, keys: str) -> str:
+def _visits(run: Run, keys: str) -> str:
     """SQL of `visits`: a row for each step of each prompt whose key is one of these, with the mean reward
     and the share of right rollouts. first: of RunRows.key, which takes less time than a position.
     """
-    key = selection.column(PROMPT_KEY)
-    reward = f"CAST({selection.column('reward')} AS DOUBLE)"
-    score = selection.column(right_column(run) or "reward")
+    key = run.column(PROMPT_KEY)
+    score = run.column(right_column(run) or "reward")
     return f"""
         WITH ends AS (
             SELECT min({score}) AS lowest, max({score}) AS highest
-            FROM {selection.view} WHERE {selection.condition}),
+            FROM {run.view} WHERE {run.condition}),
         rollouts AS NOT MATERIALIZED (
-            SELECT {key} AS prompt_key, step, {selection.column("prompt")} AS text,
-                {reward} AS reward, {score} AS score, {selection.rows.key} AS place
-            FROM {selection.view} AS rollouts WHERE {selection.condition} AND {key} {keys}),
+            SELECT {key} AS prompt_key, step, CAST({run.column("reward")} AS DOUBLE) AS reward,
+                {score} AS score, {run.rows.key} AS place
+            FROM {run.view} AS rollouts WHERE {run.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
-            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward, min(text) AS text,
-                min(place) AS first, {counts_of_right(run)}
+            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward, min(place) AS first,
+                {counts_of_right(run)}
             FROM rollouts CROSS JOIN ends GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(graded, 0) AS rate FROM counts)"""
@@ -166,53 +159,41 @@ def shared_prompts(left: Run, right: Run, limit: int) -> pd.DataFrame:
     Columns: key, and prompt (of more than 64 kB the beginning). Raises UnreadableError.
     """
     own, others = _keys(left), _keys(right)
-    keys = own[np.isin(own, others)][:limit].tolist()
-    selection = left.selection
-    table = replace(selection, parameters={"keys": keys}).table(f"""
-        SELECT {selection.column(PROMPT_KEY)} AS key, min({selection.column("prompt")}) AS prompt
-        FROM {selection.view} WHERE {selection.condition} AND key IN (SELECT unnest($keys)) GROUP BY key
-    """)
-    frame = table.to_pandas().set_index("key").loc[keys].reset_index()
-    return frame.assign(prompt=_texts(left, keys, frame["prompt"].tolist()))
+    keys = own[np.isin(own, others)][:limit]
+    texts = pd.Series(_texts(left, keys.tolist()), dtype=str)
+    return pd.DataFrame({"key": keys, "prompt": texts})
 
 
 def _keys(run: Run) -> IntArray:
     """The keys of a run's prompts, in the order in which they first come."""
-    selection = run.selection
-    table = selection.table(f"""
-        SELECT {selection.column(PROMPT_KEY)} AS key FROM {selection.view}
-        WHERE {selection.condition} AND key IS NOT NULL
-        GROUP BY key ORDER BY min({selection.rows.key})
+    table = run.table(f"""
+        SELECT {run.column(PROMPT_KEY)} AS key FROM {run.view}
+        WHERE {run.condition} AND key IS NOT NULL
+        GROUP BY key ORDER BY min({run.rows.key})
     """)
     return table["key"].to_numpy()
 
 
-def _texts(run: Run, keys: Sequence[int], previews: Sequence[str | None]) -> list[str]:
-    """The texts of prompts, of more than 64 kB the beginning. previews: what the index has of them."""
-    texts = [preview or "" for preview in previews]
-    cut = {key: row for row, key in enumerate(keys) if texts[row].endswith(CUT_SIGN)}
-    if cut:
-        columns = "min(step) AS step, arg_min(position, step) AS position"
-        table = _of_prompts(run, [*cut], f"prompt_key, {columns}", "GROUP BY prompt_key")
-        prompts, steps, positions = (table[n].to_numpy().tolist() for n in table.column_names)
-        whole = texts_at(run, steps, positions, "prompt", _LONGEST_PROMPT)
-        for key, text in zip(prompts, whole, strict=True):
-            texts[cut[key]] = text or texts[cut[key]]
-    return texts
-
-
-def _of_prompts(run: Run, keys: Sequence[int], columns: str, end: str) -> pa.Table:
-    """Columns of the rollouts of prompts, with their positions. end: what follows the condition.
-
-    The steps of the prompts are looked up first: positions of all rollouts of the run would take longer.
+def _texts(run: Run, keys: Sequence[int]) -> list[str]:
+    """The texts of prompts, of more than 64 kB the beginning."""
+    key = run.column(PROMPT_KEY)
+    own = f"{run.condition} AND {key} IN (SELECT unnest($keys))"
+    sql = f"""
+        SELECT {key} AS key, min({run.column("prompt")}) AS text, min(step) AS step
+        FROM {run.view} WHERE {own} GROUP BY key
     """
-    selection = replace(run.selection, parameters={"keys": [*keys]})
-    of_prompts = f"""
-        FROM {selection.view} WHERE {selection.condition}
-            AND {selection.column(PROMPT_KEY)} IN (SELECT unnest($keys))"""
-    steps = selection.table(f"SELECT DISTINCT step {of_prompts}")["step"].to_pylist()
-    own = f"step IN ({', '.join(map(str, steps))})" if steps else "false"
-    return selection.table(f"SELECT {columns} {of_prompts} AND {own} {end}")
+    rows = run.table(sql, {"keys": [*keys]}).to_pylist()
+    texts = {row["key"]: row["text"] or "" for row in rows}
+    cut = {row["key"]: row["step"] for row in rows if texts[row["key"]].endswith(CUT_SIGN)}
+    if cut:  # whole texts of all rollouts would take longer
+        text = run.rows.whole_text("prompt")
+        sql = f"""
+            SELECT {key} AS key, min({text}) AS text FROM {run.view}
+            WHERE {own} AND step IN ({", ".join(map(str, set(cut.values())))})
+                AND strlen({text}) <= {_LONGEST_PROMPT} GROUP BY key
+        """
+        texts |= dict(zip(*run.table(sql, {"keys": [*cut]}).to_pydict().values(), strict=True))
+    return [texts[key] for key in keys]
 
 
 def written_key(key: int) -> str:
@@ -230,13 +211,21 @@ def key_from(written: str) -> int:
 
 def prompt_key(run: Run, step: int, index: int) -> int | None:
     """The hash of a rollout's prompt; None where no prompt is recorded. Raises UnreadableError."""
-    keys = _column(run.whole or run, PROMPT_KEY, step=step, position=index)
-    return keys[0] if keys else None
+    own = (run.whole or run).where(steps=(step, step))
+    table = own.table(f"""
+        SELECT {own.column(PROMPT_KEY)} AS key FROM {own.view}
+        WHERE {own.condition} AND position = {index} AND key IS NOT NULL
+    """)
+    return int(table["key"][0].as_py()) if table.num_rows else None
 
 
 def steps_of_prompt(run: Run, key: int) -> list[int]:
     """The steps at which it comes, ascending. Raises UnreadableError."""
-    return sorted(_column(run, "step", prompt_key=key))
+    table = run.table(f"""
+        SELECT DISTINCT step FROM {run.view}
+        WHERE {run.condition} AND {run.column(PROMPT_KEY)} = {key} ORDER BY step
+    """)
+    return table["step"].to_numpy().tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,50 +250,32 @@ def comparable_rollouts(
     reward or the beginning of its response. Columns: index, reward, advantage, response_tokens,
     response_chars, group_id, response, same_group, same_prompt.
     """
-    selection = run.selection
+    at = run.where(steps=(step, step))
     names = ("reward", "advantage", "response_tokens", "response_chars", "group_id", "response")
-    columns = {name: selection.column(name) for name in names}
+    columns = {name: at.column(name) for name in names}
     columns |= {n: f"CAST({columns[n]} AS VARCHAR)" for n in ("group_id", "response")}
-    key = PROMPT_KEY if PROMPT_KEY in selection.rows.names else "NULL"
-    is_same = (
-        f"coalesce({key} = {own.prompt_key}, false)" if own.prompt_key is not None else "false"
-    )
-    values: dict[str, Any] = {f"word_{number}": word for number, word in enumerate(words)}
-    same_group = "false"
-    if own.index is not None and own.group_id is not None:
-        values |= {"group": own.group_id, "own_split": own.split}
-        same_group = f"""coalesce({columns["group_id"]} = $group, false)
-            AND {selection.column("split")} IS NOT DISTINCT FROM $own_split"""
     searched = f"""lower(concat_ws(' ', '#' || position, {columns["group_id"]}, {columns["reward"]},
         {columns["response"]}))"""
-    terms = [selection.condition, f"step = {step}"]
-    terms += [f"contains({searched}, $word_{number})" for number in range(len(words))]
-    if own.index is not None:
-        terms.append(f"position <> {own.index}")
-    table = replace(selection, parameters=values).table(f"""
+    sql = f"""
         SELECT position AS "index", {", ".join(f"{sql} AS {name}" for name, sql in columns.items())},
-            {same_group} AS same_group, {is_same} AS same_prompt,
+            coalesce({columns["group_id"]} = $group_id
+                AND {at.column("split")} IS NOT DISTINCT FROM $split, false) AS same_group,
+            coalesce({at.column(PROMPT_KEY)} = $prompt_key, false) AS same_prompt,
             count(*) OVER () AS total
-        FROM {selection.view}
-        WHERE {" AND ".join(terms)}
+        FROM {at.view}
+        WHERE {at.condition} AND position IS DISTINCT FROM $own_index
+            AND list_bool_and([contains({searched}, word) FOR word IN $words])
         ORDER BY same_group DESC, same_prompt DESC, coalesce(group_id, ''), reward DESC NULLS LAST,
             "index"
         LIMIT {limit}
-    """)
+    """
+    values: dict[str, Any] = {
+        "group_id": None if own.index is None else own.group_id,
+        "split": own.split,
+        "prompt_key": own.prompt_key,
+        "own_index": own.index,
+        "words": [*words, ""],
+    }
+    table = at.table(sql, values)
     rows = table.drop_columns(["total"]).to_pandas()
     return rows, table["total"][0].as_py() if len(rows) else 0
-
-
-def _column(run: Run, name: str, **wanted: int) -> list[int]:
-    """The different values of a column of the rollouts that have the wanted values."""
-    selection = run.selection
-    if PROMPT_KEY not in selection.names:
-        return []
-    terms = " AND ".join(f"{column} = ${column}" for column in wanted)
-    steps = (wanted["step"], wanted["step"]) if "step" in wanted else None
-    selection = replace(selection, parameters=wanted, steps=steps)
-    table = selection.table(f"""
-        SELECT DISTINCT {name} AS value FROM {selection.view}
-        WHERE {selection.condition} AND {terms} AND {name} IS NOT NULL
-    """)
-    return table["value"].to_numpy().tolist()

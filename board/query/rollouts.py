@@ -1,22 +1,18 @@
-"""The rollouts of a selection in an order: their number, some of them, the place of one."""
+"""The rollouts of a run in an order: their number, some of them, the place of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from board.query.columns import StoredRows
-from board.query.database import quoted
-from board.query.open_run import Run
-from board.query.predicate import BoundSql
+from board.query.columns import aliased, frame_of
+from board.query.run import Run
 from board.query.run_rows import step_ranges
-from board.query.selection import Selection
-
-_TEXT = "whole text of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +24,36 @@ class Sorting:
     column: str = ""
     descending: bool = False
 
-    def sql(self, selection: Selection) -> str:
+    def sql(self, run: Run) -> str:
         """What follows ORDER BY."""
         direction = "DESC" if self.descending else "ASC"
         if not self.column:
             return f"step {direction}, position {direction}"
-        return f"{self.value(selection)} {direction} NULLS LAST, {selection.rows.order}"
+        return f"{self.value(run)} {direction} NULLS LAST, {run.rows.order}"
 
-    def value(self, selection: Selection) -> str:
+    def value(self, run: Run) -> str:
         """SQL for what is sorted by, where that is a column."""
-        return "path" if self.column == "file" else selection.column(self.column)
+        return "path" if self.column == "file" else run.column(self.column)
 
 
-def count(selection: Selection) -> int:
+def count(run: Run) -> int:
     """How many rollouts there are. Raises UnreadableError."""
-    sql = f"SELECT count(*) AS rollouts FROM {selection.view} WHERE {selection.condition}"
-    return selection.table(sql)["rollouts"][0].as_py()
+    table = run.table(f"SELECT count(*) AS rollouts FROM {run.view} WHERE {run.condition}")
+    return table["rollouts"][0].as_py()
 
 
-def place_of(selection: Selection, sorting: Sorting, step: int, index: int) -> int:
+def place_of(run: Run, sorting: Sorting, step: int, index: int) -> int:
     """How many rollouts come before one when they are sorted by a column; 0 where it is not among them.
 
     Raises UnreadableError.
     """
-    value, key = sorting.value(selection), selection.rows.key
-    own = replace(selection, steps=(step, step))
-    table = selection.table(f"""
-        SELECT count(*) AS before FROM {selection.view} AS rollouts, (
+    value, key = sorting.value(run), run.rows.key
+    own = run.where(steps=(step, step))
+    table = run.table(f"""
+        SELECT count(*) AS before FROM {run.view} AS rollouts, (
             SELECT {value} AS own, {key} AS own_key FROM {own.view} AS rollouts
             WHERE {own.condition} AND position = {index})
-        WHERE {selection.condition} AND (
+        WHERE {run.condition} AND (
             {value} {">" if sorting.descending else "<"} own
             OR ({value} IS NOT NULL AND own IS NULL)
             OR ({value} IS NOT DISTINCT FROM own AND {key} < own_key))
@@ -65,8 +61,30 @@ def place_of(selection: Selection, sorting: Sorting, step: int, index: int) -> i
     return table["before"][0].as_py()
 
 
+def texts_at(
+    run: Run, steps: Sequence[int], indices: Sequence[int], name: str, longest: int
+) -> list[str | None]:
+    """One whole text of some rollouts of the whole run, [n]; None where it is not recorded or has more
+    than `longest` bytes. Raises UnreadableError.
+    """
+    whole = run.whole or run
+    text = whole.rows.whole_text(name)
+    sql = f"""
+        WITH wanted AS (
+            SELECT unnest($steps) AS step, unnest($indices) AS position,
+                unnest(range(len($steps))) AS place),
+        texts AS (
+            SELECT step, position, CASE WHEN strlen({text}) <= {longest} THEN {text} END AS text
+            FROM {whole.view} SEMI JOIN wanted USING (step, position)
+            WHERE step IN ({", ".join(map(str, {*steps})) or "NULL"}))
+        SELECT text FROM wanted LEFT JOIN texts USING (step, position) ORDER BY place
+    """
+    table = whole.table(sql, {"steps": [*steps], "indices": [*indices]})
+    return table["text"].to_pylist()
+
+
 def frame(
-    selection: Selection,
+    run: Run,
     columns: Sequence[str],
     sorting: Sorting,
     *,
@@ -77,36 +95,15 @@ def frame(
 
     columns: of the whole run's. limit: at most so many, after the first `offset`.
     """
-    asked, sql = _statement(selection, columns, (), sorting, limit, offset)
-    return _frame(asked, asked.table(sql), columns, ())
-
-
-def texts_at(
-    run: Run, steps: Sequence[int], indices: Sequence[int], name: str, longest: int
-) -> list[str | None]:
-    """One whole text of some rollouts of the whole run, [n]; None where it is not recorded or has more
-    than `longest` bytes. Raises UnreadableError.
-    """
-    selection = (run.whole or run).selection
-    wanted = replace(selection, parameters={"steps": [*steps], "indices": [*indices]})
-    text = selection.whole_text(name)
-    table = wanted.table(f"""
-        SELECT place, CASE WHEN strlen({text}) <= {longest} THEN {text} END AS text
-        FROM {selection.view} JOIN (
-            SELECT unnest($steps) AS step, unnest($indices) AS position,
-                unnest(range(len($steps))) AS place) AS wanted USING (step, position)
-        WHERE step IN ({", ".join(map(str, {*steps})) or "NULL"})
-    """)
-    texts: list[str | None] = [None] * len(steps)
-    for place, own in zip(
-        table["place"].to_numpy().tolist(), table["text"].to_pylist(), strict=True
-    ):
-        texts[place] = own
-    return texts
+    values = [run.column(name) for name in columns]
+    if limit is None:
+        return frame_of(run.table(_sorted(run, values, sorting)), columns)
+    sql, parameters = _first(run, values, sorting, limit, offset)
+    return frame_of((run.whole or run).table(sql, parameters), columns)
 
 
 def batches(
-    selection: Selection,
+    run: Run,
     columns: Sequence[str],
     texts: Sequence[str],
     sorting: Sorting,
@@ -115,75 +112,56 @@ def batches(
     size: int,
 ) -> Iterator[pd.DataFrame]:
     """As `frame`, at most `size` rollouts at a time. texts: columns that hold whole texts instead."""
-    for part in _parts(selection, sorting, limit):
-        asked, sql = _statement(part, columns, texts, sorting, limit, 0)
-        for table in asked.batches(sql, size):
-            yield _frame(asked, table, columns, texts)
+    values = [run.rows.whole_text(n) if n in texts else run.column(n) for n in columns]
+    tables: Iterable[pa.Table]
+    if limit is not None:
+        sql, parameters = _first(run, values, sorting, limit, 0)
+        tables = (run.whole or run).batches(sql, size, parameters)
+    elif sorting.column or run.step_range is not None:
+        tables = run.batches(_sorted(run, values, sorting), size)
+    else:
+        parts = _parts(run, sorting)
+        several = (part.batches(_sorted(part, values, sorting), size) for part in parts)
+        tables = chain.from_iterable(several)
+    for table in tables:
+        yield frame_of(table, columns)
 
 
-def _parts(selection: Selection, sorting: Sorting, limit: int | None) -> Iterator[Selection]:
-    """The selection in parts that need not be sorted together, so that their texts fit into memory."""
-    if sorting.column or limit is not None or selection.steps is not None:
-        yield selection
-        return
-    table = selection.table(f"""
-        SELECT step, count(*) AS rollouts FROM {selection.view} WHERE {selection.condition}
+def _parts(run: Run, sorting: Sorting) -> Iterator[Run]:
+    """The run in ranges of steps, so that the texts that are sorted together fit into memory."""
+    table = run.table(f"""
+        SELECT step, count(*) AS rollouts FROM {run.view} WHERE {run.condition}
         GROUP BY step ORDER BY step
     """)
-    counts = dict(zip(*(column.to_numpy().tolist() for column in table.columns), strict=True))
+    counts = dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
     ranges = [*step_ranges(counts)]
     for steps in reversed(ranges) if sorting.descending else ranges:
-        yield replace(selection, steps=steps)
+        yield run.where(steps=steps)
 
 
-def _statement(
-    selection: Selection,
-    columns: Sequence[str],
-    texts: Sequence[str],
-    sorting: Sorting,
-    limit: int | None,
-    offset: int,
-) -> tuple[Selection, str]:
-    """A statement for these columns in their order, and the selection that it is asked of."""
-    selected = [f"rollouts.{quoted(name)}" for name in selection.stored_names(columns)]
-    if "index" in columns:
-        selected.append("position")
-    selected += [f"{selection.whole_text(name)} AS {quoted(_TEXT + name)}" for name in texts]
-    sql = f"SELECT {', '.join(selected)} FROM {selection.view} AS rollouts"
-    if limit is None:
-        return selection, f"{sql} WHERE {selection.condition} ORDER BY {sorting.sql(selection)}"
-    # To sort all their columns, or to count all positions, would take several times as long.
-    chosen = _chosen(selection, sorting, limit, offset)
-    join = """
-        JOIN (SELECT unnest($files) AS file, unnest($lines) AS line, unnest($parts) AS part,
-            unnest($places) AS place) AS chosen
-        ON rollouts.file = chosen.file AND rollouts.line = chosen.line
-            AND rollouts.part = chosen.part"""
-    return chosen, f"{sql} {join} WHERE {chosen.condition} ORDER BY place"
+def _sorted(run: Run, values: Sequence[str], sorting: Sorting) -> str:
+    return f"""
+        SELECT {aliased(values)} FROM {run.view} AS rollouts
+        WHERE {run.condition} ORDER BY {sorting.sql(run)}
+    """
 
 
-def _chosen(selection: Selection, sorting: Sorting, limit: int, offset: int) -> Selection:
-    """The steps of some rollouts, with parameters that say where these stand and in which order."""
-    table = selection.table(f"""
-        SELECT step, file, line, part
-        FROM {selection.view} AS rollouts WHERE {selection.condition}
-        ORDER BY {sorting.sql(selection)} LIMIT {limit} OFFSET {offset}
+def _first(
+    run: Run, values: Sequence[str], sorting: Sorting, limit: int, offset: int
+) -> tuple[str, dict[str, Any]]:
+    """A statement over the whole run, and its parameters.
+
+    Addresses are sorted first: to sort all columns, or count all positions, takes several times as long.
+    """
+    table = run.table(f"""
+        SELECT step, file, line, part FROM {run.view} AS rollouts WHERE {run.condition}
+        ORDER BY {sorting.sql(run)} LIMIT {limit} OFFSET {offset}
     """)
-    steps, files, lines, parts = (column.to_numpy().tolist() for column in table.columns)
-    places = {"files": files, "lines": lines, "parts": parts, "places": [*range(len(steps))]}
-    of_steps = f"step IN ({', '.join(map(str, sorted({*steps})))})" if steps else "false"
-    return replace(
-        selection, envs=(), split=None, filters=(BoundSql(of_steps, {}),), parameters=places
-    )
-
-
-def _frame(
-    selection: Selection, table: pa.Table, columns: Sequence[str], texts: Sequence[str]
-) -> pd.DataFrame:
-    positions = np.full(table.num_rows, -1, np.int32)
-    if "position" in table.column_names:
-        positions = table.column("position").to_numpy().astype(np.int32)
-    rows = StoredRows(selection.rows.columns, table, positions)
-    frame_of_rows = rows.frame({*columns})
-    whole = {name: table.column(_TEXT + name).to_pandas() for name in texts}
-    return frame_of_rows.assign(**whole).reindex(columns=list(columns))
+    steps, files, lines, parts = (column.to_pylist() for column in table.columns)
+    sql = f"""
+        SELECT {aliased(values)} FROM {run.view}
+            JOIN (SELECT unnest($files) AS file, unnest($lines) AS line, unnest($parts) AS part,
+                unnest(range(len($files))) AS place) USING (file, line, part)
+        WHERE step IN ({", ".join(map(str, {*steps})) or "NULL"}) ORDER BY place
+    """
+    return sql, {"files": files, "lines": lines, "parts": parts}

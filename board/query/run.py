@@ -1,36 +1,38 @@
-"""A run, opened: its rollouts in order, its steps, and everything that was wrong with its files.
+"""A run, opened: some or all of its rollouts, its steps, and everything that was wrong with its files.
 
-What is needed of every page (steps, counts, problems) is at hand at once; rollouts are read from the
-index when somebody asks for them.
+Steps and rollouts are asked of the index when somebody needs them. Modules of questions put `view` and
+`condition` into their SQL.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pandas as pd
+import pyarrow as pa
 
+from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
 from board.core.records import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
-from board.index.discovery.discovered_runs import RunInfo
+from board.index.discovery.run_info import RunInfo
 from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import PART
 from board.index.storage import StepRange
-from board.query.columns import StoredRows
+from board.query import splits
+from board.query.columns import aliased, frame_of
 from board.query.joins import JoinCount
-from board.query.selection import Selection
-from board.query.visible_rows import VisibleRows
+from board.query.predicate import BoundSql, number_of, parsed, predicate_of
+from board.query.run_rows import RunRows
+from board.query.steps import steps_table, stored_steps
 
-_MAX_CACHED_STEPS: Final = 8
+_MAX_CACHED_STEPS: Final = 16
 T = TypeVar("T")
-JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
-"""By file, line and part of a row, where those stand that it is joined with."""
 _ORDER: Final = ("step", "rank", "file", "line", PART)
 """Columns by which rollouts are ordered, which every frame has."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
@@ -45,55 +47,344 @@ class OpenOptions:
 
 
 @dataclass(slots=True)
-class _Loaded:
-    """Frames of a run that were asked for."""
+class _Cache:
+    """Answers about a run; of single steps the last few."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
-    rollouts: pd.DataFrame | None = None
-    of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
-    joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
-    remembered: dict[str, Any] = field(default_factory=dict[str, Any])
+    answers: dict[str, Any] = field(default_factory=dict[str, Any])
+    of_step: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """A run as it was when it was opened.
+    """A run as it was when it was opened, or those of its rollouts for which a predicate holds.
 
-    visible: which of its rows count. selection: the rollouts that it has. steps: one row per step, as
-    `steps.steps_table` makes it, with `complete` where known. counts: rollouts by step.
-    columns: of the table of rollouts; those of which the log holds nothing are absent. metrics: columns
-    that make a curve. superseded: rollouts that a resumed run wrote again; repeated: further copies of
-    rollouts that the log holds already; over_cap: those beyond max_per_step; none of them is visible.
-    joins: how far each log was joined to the others, none where there is one. missing_ranks: by step that
-    is still written, the ranks that have not ended it. done: bytes of the log that were read, of
-    `info.bytes`. index_folder: where its index is; None: in memory.
-    whole: the run of which this one has the rollouts of some environments (envs; none: of all), of one
-    split (None: of all) or of a filter (where; empty: none) alone; None: this is the whole. Rollouts
-    have the index that they have within the whole step, and `row` finds every one of those.
+    rows: the rollouts of the whole run, by SQL. superseded: rollouts that a resumed run wrote again;
+    repeated: further copies of rollouts that the log holds already; none of them is visible. done: bytes
+    of the log that were read, of `info.bytes`.
+
+    whole: the run that this one was made of by `where`; None: this is the whole. The predicate: envs
+    (none: all environments), split (None: all), step_range (None: all steps) and filters, which are made
+    of `expression`. Rollouts have the index that they have within the whole step, and `row` finds every
+    one of those.
+
+    Everything that asks the index raises UnreadableError where it was deleted or damaged meanwhile.
     """
 
     info: RunInfo
     options: OpenOptions
-    visible: VisibleRows
-    selection: Selection
-    steps: pd.DataFrame
-    counts: Mapping[int, int]
-    columns: tuple[str, ...]
-    metrics: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    rows: RunRows
+    problems: tuple[Problem, ...] = ()
     superseded: int = 0
     repeated: int = 0
-    over_cap: int = 0
-    joins: tuple[JoinCount, ...] = ()
-    missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     sidecars: SidecarFiles = field(default_factory=SidecarFiles)
     done: int = 0
-    index_folder: Path | None = None
     whole: Run | None = None
     envs: tuple[str, ...] = ()
     split: str | None = None
-    where: str = ""
-    _loaded: _Loaded = field(default_factory=_Loaded)
+    step_range: StepRange | None = None
+    expression: str = ""
+    filters: tuple[BoundSql, ...] = ()
+    _cache: _Cache = field(default_factory=_Cache)
+
+    def where(
+        self,
+        expression: str = "",
+        *,
+        envs: Sequence[str] = (),
+        split: str | None = None,
+        steps: StepRange | None = None,
+    ) -> Run:
+        """The run with the rollouts alone for which a predicate holds; without one the run itself.
+
+        A run that has none of them has no steps then.
+
+        Args:
+            expression: in the language of filters; what is not known does not hold.
+            envs: names of environments, in place of those chosen before; none: as before.
+            split: in place of the one chosen before; None: as before.
+            steps: the first and the last one; None: as before.
+
+        Raises:
+            ExpressionError: the expression can't be read.
+        """
+        changes: dict[str, Any] = {}
+        if expression:
+            columns = (self.whole or self).columns
+            prefix = f"where{len(self.filters)}_"
+            predicate = predicate_of(self.rows, parsed(columns, expression), prefix)
+            both = f"({self.expression}) and ({expression})" if self.expression else expression
+            changes |= {"filters": (*self.filters, predicate), "expression": both}
+        if envs and "env" in (self.whole or self).columns:
+            changes["envs"] = tuple(dict.fromkeys(envs))
+        if split is not None:
+            changes["split"] = split
+        if steps is not None:
+            changes["step_range"] = steps
+        if not changes:
+            return self
+        return replace(self, **changes, whole=self.whole or self, _cache=_Cache())
+
+    @property
+    def advantage_batch(self) -> Run:
+        """All rollouts of the split and the steps: those whose rewards may scale advantages."""
+        return replace(self, envs=(), filters=(), _cache=_Cache())
+
+    # SQL
+
+    @property
+    def view(self) -> str:
+        """All rollouts of the whole run, or of these steps, as SQL in parentheses."""
+        return self.rows.view(self.step_range)
+
+    @property
+    def condition(self) -> str:
+        """The predicate, as SQL that every statement over `view` has."""
+        terms = ["true"]
+        if self.envs:
+            terms.append("env IN (SELECT unnest($envs))")
+        if self.split is not None:
+            terms.append(f"{self.split_value} = $split")
+        if self.step_range is not None:
+            terms.append(f"step BETWEEN {self.step_range[0]} AND {self.step_range[1]}")
+        terms += [one.sql for one in self.filters]
+        if self.options.max_per_step is not None:
+            terms.append(f"position < {self.options.max_per_step}")
+        return " AND ".join(terms)
+
+    @property
+    def split_value(self) -> str:
+        """The split of a rollout as SQL: rollouts that name none are training's."""
+        if "split" not in self.rows.names:
+            return f"'{splits.TRAIN}'"
+        return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
+
+    def column(self, name: str) -> str:
+        """SQL for a column of the run: NULL where nothing of it is recorded."""
+        return self.rows.value(name)
+
+    def number(self, text: str) -> BoundSql:
+        """An expression as SQL for a number. Raises ExpressionError."""
+        return number_of(self.rows, parsed((self.whole or self).columns, text))
+
+    def table(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        """What a statement with `condition` gives. parameters: values that it has besides."""
+        return self.rows.table(sql, self._parameters(parameters))
+
+    def batches(
+        self, sql: str, rows: int, parameters: Mapping[str, Any] | None = None
+    ) -> Iterator[pa.Table]:
+        """As `table`, some rows at a time."""
+        with self.rows.cursor() as cursor:
+            asked = cursor.sql(sql, params=self._parameters(parameters))
+            for batch in asked.to_arrow_reader(rows):
+                yield pa.Table.from_batches([batch])
+
+    def _parameters(self, others: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        values = dict(others or {})
+        for one in self.filters:
+            values |= one.parameters
+        if self.envs:
+            values["envs"] = [*self.envs]
+        if self.split is not None:
+            values["split"] = self.split
+        return values or None
+
+    # Steps and counts
+
+    def remembered(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for this run and kept as long as it."""
+        with self._cache.lock:
+            if name not in self._cache.answers:
+                self._cache.answers[name] = make()
+            return self._cache.answers[name]
+
+    def _remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
+        with self._cache.lock:
+            of_step = self._cache.of_step
+            if (what, step) not in of_step:
+                of_step[what, step] = make()
+                if len(of_step) > _MAX_CACHED_STEPS:
+                    del of_step[next(iter(of_step))]
+            return of_step[what, step]
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """One row per step, as steps.steps_table makes it; with `complete`, whether all ranks have
+        ended the step (None: not known), where a header says how many there are.
+        """
+        return self.remembered("steps", self._read_steps)
+
+    def _read_steps(self) -> pd.DataFrame:
+        if self.whole is None and self.options.max_per_step is None:
+            table = stored_steps(self.rows.storage, self.rows.manifest)
+        else:
+            table = steps_table(self, (self.whole or self).counts)
+        if missing := self.rows.missing_ranks:
+            complete = [not missing[s] if s in missing else None for s in table["step"].tolist()]
+            table["complete"] = pd.Series(complete, dtype=object)
+        return table
+
+    @property
+    def counts(self) -> Mapping[int, int]:
+        """Rollouts by step, ascending."""
+
+        def counted() -> dict[int, int]:
+            if self.whole is not None:
+                return dict(zip(self.steps["step"], self.steps["rollouts"], strict=True))
+            cap = self.options.max_per_step
+            return {s: n if cap is None else min(n, cap) for s, n in self.rows.counts.items()}
+
+        return self.remembered("counts", counted)
+
+    @property
+    def rollout_count(self) -> int:
+        """Rollouts that are shown."""
+        return sum(self.counts.values())
+
+    @property
+    def over_cap(self) -> int:
+        """Rollouts of the whole run that are not visible since they are beyond max_per_step."""
+        return sum(self.rows.counts.values()) - (self.whole or self).rollout_count
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Columns that make a curve."""
+        recorded = self.steps
+        return tuple(name for name in self.rows.metrics if f"{base_name(name)}_n" in recorded)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table of rollouts; metrics of which the log holds nothing are absent."""
+
+        def recorded() -> tuple[str, ...]:
+            absent = set(self.rows.metrics) - set(self.metrics)
+            return tuple(own.name for own in self.rows.columns if own.name not in absent)
+
+        return self.remembered("columns", recorded)
+
+    def total(self, column: str) -> float:
+        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
+
+        def add() -> float:
+            value = self.column(column)
+            sql = f"SELECT sum({value}) AS total FROM {self.view} WHERE {self.condition}"
+            return float(self.table(sql)["total"][0].as_py() or 0)
+
+        return self.remembered(f"total {column}", add) if column in self.columns else 0.0
+
+    # Rollouts
+
+    @property
+    def rollouts(self) -> pd.DataFrame:
+        """All rollouts, one row each, ordered by step and index; read at the first call.
+
+        Columns step, index, file (number in info.files), line, offset, size, ids, scores, aggregates,
+        previews and logged extras.
+        """
+
+        def read() -> pd.DataFrame:
+            frame = self.frame()
+            if self.whole is not None:  # a column that other rollouts of the whole run record stays
+                return frame
+            return frame.drop(
+                columns=[c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
+            )
+
+        return self.remembered("rollouts", read)
+
+    def of_step(self, step: int) -> pd.DataFrame:
+        """The rollouts of one step, with the labels that they have among all of them."""
+
+        def read() -> pd.DataFrame:
+            frame = self.frame(steps=(step, step))
+            frame.index += sum(count for s, count in self.counts.items() if s < step)
+            return frame
+
+        return self._remembered_of_step("rollouts", step, read)
+
+    def frame(
+        self, columns: Sequence[str] | None = None, steps: StepRange | None = None
+    ) -> pd.DataFrame:
+        """These columns of the rollouts of a range of steps, with step, index and place in the log.
+
+        A column of which the log holds nothing is left out. columns, steps: None is all.
+        """
+        own = self.where(steps=steps)
+        return self._frame(columns, f"{own.view} WHERE {own.condition}")
+
+    def _frame(self, columns: Sequence[str] | None, source: str) -> pd.DataFrame:
+        wanted = None if columns is None else {*columns, *_ORDER, "index"}
+        names = [name for name in self.columns if wanted is None or name in wanted]
+        values = aliased([self.column(name) for name in names])
+        table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
+        return frame_of(table, names)
+
+    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
+        """The row of a rollout; raises NotFoundError naming what there is.
+
+        columns: all that is needed of it, which may spare reading the others.
+        """
+        if self.whole is not None:
+            return self.whole.row(step, index, columns)
+        counts = self.counts
+        if step not in counts:
+            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(counts)}")
+        if not 0 <= index < counts[step]:
+            raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
+        with self._cache.lock:
+            if ("rollouts", step) in self._cache.of_step:
+                return self.of_step(step).iloc[index]
+        own = self.where(steps=(step, step))
+        frame = self._frame(columns, f"{own.view} WHERE {own.condition} AND position = {index}")
+        return frame.astype(object).iloc[0]
+
+    def superseded_rollouts(self) -> pd.DataFrame:
+        """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
+        return (self.whole or self)._frame(None, self.rows.hidden)
+
+    def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
+        """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
+        offset, size and part of each; none in a run that is not joined.
+        """
+        if not self.info.is_joined:
+            return []
+        step, part = int(row["step"]), row.get(PART)
+        part = 0 if part is None or pd.isna(part) else int(part)
+
+        def read() -> dict[tuple[int, int, int], list[dict[str, int]]]:
+            by_lead: dict[tuple[int, int, int], list[dict[str, int]]] = {}
+            for place in self.rows.joined_addresses(step):
+                key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
+                by_lead.setdefault(key, []).append(place)
+            return by_lead
+
+        places = self._remembered_of_step("joined places", step, read)
+        return places.get((int(row["file"]), int(row["line"]), part), [])
+
+    # About the whole run
+
+    @property
+    def version(self) -> str:
+        """Another one whenever anything of the run may be different."""
+        vocabulary = f"{self.sidecars.vocabulary_hash} {self.sidecars.vocabulary_error}"
+        chosen = (self.envs, self.split, self.step_range, self.expression)
+        return f"{self.rows.version} {self.done} {vocabulary} {chosen!r}"
+
+    @property
+    def index_folder(self) -> Path | None:
+        """Where its index is; None: in memory."""
+        return self.rows.storage.folder
+
+    @property
+    def joins(self) -> tuple[JoinCount, ...]:
+        """How far each log was joined to the others; none where there is one."""
+        return self.rows.joins.counts
+
+    @property
+    def missing_ranks(self) -> Mapping[int, tuple[int, ...]]:
+        """By step that is still written, the ranks that have not ended it."""
+        return {step: ranks for step, ranks in self.rows.missing_ranks.items() if ranks}
 
     @property
     def settings(self) -> Mapping[str, Mapping[str, Any]]:
@@ -104,161 +395,6 @@ class Run:
     def vocabulary(self) -> Vocabulary | None:
         """From vocab.json; None where there is none that can be used."""
         return self.sidecars.vocabulary
-
-    @property
-    def rollout_count(self) -> int:
-        """Rollouts that are shown."""
-        return sum(self.counts.values())
-
-    def changed(self, **fields: Any) -> Run:
-        """The run with other values of these fields, and nothing remembered."""
-        return replace(self, **fields, _loaded=_Loaded())
-
-    def remembered(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for this run and kept as long as it."""
-        with self._loaded.lock:
-            if name not in self._loaded.remembered:
-                self._loaded.remembered[name] = make()
-            return self._loaded.remembered[name]
-
-    @property
-    def rollouts(self) -> pd.DataFrame:
-        """All rollouts, one row each, ordered by step and index; read at the first call.
-
-        Columns step, index, file (number in info.files), line, offset, size, ids, scores, aggregates,
-        previews and logged extras. Raises UnreadableError when the index was taken away meanwhile.
-        """
-        with self._loaded.lock:
-            if self._loaded.rollouts is None:
-                frame = self._frame(None)
-                empty = [c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
-                # A column that other rollouts of the whole run record stays.
-                self._loaded.rollouts = frame.drop(columns=empty) if self.whole is None else frame
-            return self._loaded.rollouts
-
-    def of_step(self, step: int) -> pd.DataFrame:
-        """The rollouts of one step, with the labels and columns they have among all of them."""
-        with self._loaded.lock:
-            if self._loaded.rollouts is not None:
-                return self._loaded.rollouts[self._loaded.rollouts["step"] == step]
-            frames = self._loaded.of_step
-            if step not in frames:
-                frame = self._frame((step, step))
-                frame.index += sum(count for s, count in self.counts.items() if s < step)
-                while len(frames) >= _MAX_CACHED_STEPS:
-                    frames.pop(next(iter(frames)))
-                frames[step] = frame
-            return frames[step]
-
-    def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
-        """These columns of all rollouts, with step and index, without reading the others.
-
-        A column of which the log holds nothing is left out.
-        """
-        with self._loaded.lock:
-            if self._loaded.rollouts is not None:
-                names = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
-                return self._loaded.rollouts[list(dict.fromkeys(names))]
-        wanted = tuple(c for c in columns if c in self.columns)
-        return self._frame(None, wanted)
-
-    def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
-        """These columns of the rollouts of one step, with step and index, without reading the others."""
-        with self._loaded.lock:
-            if self._loaded.rollouts is not None or step in self._loaded.of_step:
-                rows = self.of_step(step)
-                names = [c for c in ("step", "index", *columns) if c in rows]
-                return rows[list(dict.fromkeys(names))]
-        return self.rows_of_steps((step, step), columns)
-
-    def rows_of_steps(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
-        """As `rows_of`, of a range of steps."""
-        return self._frame(steps, tuple(c for c in columns if c in self.columns))
-
-    def stored_rows(self, step: int, columns: Sequence[str]) -> StoredRows:
-        """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at."""
-        return self._stored((step, step), [c for c in columns if c in self.columns])
-
-    def superseded_rollouts(self) -> pd.DataFrame:
-        """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
-        return self.selection.hidden_rows().frame()
-
-    def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
-        """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
-        offset, size and part of each; none in a run that is not joined.
-        """
-        if not self.info.is_joined:
-            return []
-        part = row.get(PART)
-        key = (
-            int(row["file"]),
-            int(row["line"]),
-            0 if part is None or pd.isna(part) else int(part),
-        )
-        return self._joined_of(int(row["step"])).get(key, [])
-
-    def _joined_of(self, step: int) -> JoinedPlaces:
-        with self._loaded.lock:
-            by_step = self._loaded.joined
-            if step not in by_step:
-                by_lead: JoinedPlaces = {}
-                for place in self.selection.joined_addresses(step):
-                    key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
-                    by_lead.setdefault(key, []).append(place)
-                while len(by_step) >= _MAX_CACHED_STEPS:
-                    by_step.pop(next(iter(by_step)))
-                by_step[step] = by_lead
-            return by_step[step]
-
-    @property
-    def version(self) -> str:
-        """Another one whenever anything of the run may be different."""
-        vocabulary = f"{self.sidecars.vocabulary_hash} {self.sidecars.vocabulary_error}"
-        chosen = f" {self.envs!r} {self.split!r} {self.where}" if self.whole is not None else ""
-        return f"{self.visible.rows.version} {self.done} {vocabulary}{chosen}"
-
-    def total(self, column: str) -> float:
-        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
-        if column not in self.columns:
-            return 0.0
-
-        def added() -> float:
-            own = self.selection
-            sql = f"SELECT sum({own.column(column)}) AS total FROM {own.view} WHERE {own.condition}"
-            return float(own.table(sql)["total"][0].as_py() or 0)
-
-        return self.remembered(f"total {column}", added)
-
-    def _frame(self, steps: StepRange | None, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        rows = self._stored(steps, columns)
-        frame = rows.frame(None if columns is None else {*columns, *_ORDER, "index"})
-        return frame[[name for name in self.columns if name in frame]]
-
-    def _stored(self, steps: StepRange | None, columns: Sequence[str] | None) -> StoredRows:
-        """The rollouts of a range of steps, with columns of _ORDER. columns: None is all."""
-        wanted = None if columns is None else (*dict.fromkeys((*columns, *_ORDER)),)
-        return self.selection.stored_rows(steps, wanted)
-
-    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
-        """The row of a rollout; raises NotFoundError naming what there is.
-
-        columns: all that is needed of it, which may spare reading the others.
-        """
-        if self.whole is not None:
-            return self.whole.row(step, index, columns)
-        count = self.counts.get(step, 0)
-        if count == 0:
-            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
-        if not 0 <= index < count:
-            raise NotFoundError(f"step {step} has rollouts 0 to {count - 1}, not {index}")
-        with self._loaded.lock:
-            if self._loaded.rollouts is not None or step in self._loaded.of_step:
-                return self.of_step(step).iloc[index]
-        rows = self._stored((step, step), columns)
-        one = replace(rows, table=rows.table[index : index + 1], indices=rows.indices[[index]])
-        frame = one.frame(None if columns is None else {*columns, *_ORDER, "index"})
-        frame.index += index + sum(count for s, count in self.counts.items() if s < step)
-        return frame[[n for n in self.columns if n in frame]].astype(object).iloc[0]
 
 
 def _range(counts: Mapping[int, int]) -> str:

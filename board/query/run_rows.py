@@ -1,4 +1,4 @@
-"""The rollouts of a run as SQL over its index.
+"""The rollouts of a run as SQL over its index: which of its rows count, in which order, and how many.
 
 The view `stored` has the rows as the index has them, of which a run makes statements, one over the
 other: `every` has those of its files, `current` leaves out what a resumed training wrote again, `visible`
@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,67 +24,72 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from board.core.problems import Problem
 from board.index import segments
-from board.index.manifest import NO_RANK, BrokenIndexError, Manifest, Segment
+from board.index.discovery.run_info import RunInfo
+from board.index.manifest import NO_RANK, BrokenIndexError, DeletedIndexError, Manifest, Segment
 from board.index.segments import Column
 from board.index.storage import FolderStorage, StepRange, Storage
-from board.query import joins
 from board.query.attempts import RunFiles
-from board.query.columns import GAP, metrics_of, with_derived
-from board.query.database import Database, create_table, quoted
+from board.query.columns import metrics_of, value_sql, whole_text_sql, with_derived
+from board.query.database import Database, create_table, database_of
 from board.query.duplicates import find_duplicates
+from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
 _ORDER: Final = "rank NULLS LAST, file, line, part"
-# A preview without a whole text is the text, unless it is of token ids without a vocabulary.
-_TEXT_OF_PREVIEW: Final = """CASE WHEN NOT (starts_with({0}, '⟨')
-    AND regexp_full_match({0}, '(⟨[0-9?]+⟩)*(⟨[0-9?]*)?…?')) THEN {0} END"""
 _LAST: Final = np.iinfo(np.int64).max
-_NAN: Final = "CAST('nan' AS DOUBLE)"
 _CHUNK_ROWS: Final = 250_000
 
 
 class RunRows:
-    """The rollouts of a whole run. columns: of its table of rollouts.
+    """The rollouts of a whole run. columns: of its table of rollouts; files: those of the run.
 
-    `manifest` names the segments: one that only differs in its table of steps may take its place. What
-    is needed in the database is created at the first question. Everything that asks the index raises
-    BrokenIndexError.
+    `manifest` names the segments: one that only differs in its table of steps may take its place.
+    Everything that asks the index raises BrokenIndexError.
 
     Args:
+        database: that its views are in; None: the one of all runs below the root.
         duplicates: as of find_duplicates, where they are known.
     """
 
     def __init__(
         self,
-        database: Database,
         storage: Storage,
         manifest: Manifest,
-        run: RunFiles,
+        info: RunInfo,
+        database: Database | None = None,
         duplicates: pa.Table | None = None,
     ) -> None:
-        self.database, self.storage, self.manifest, self.run = database, storage, manifest, run
-        self.sides = joins.sides_of([state.reader for state in run.files])
-        has_rank = any(state.rank is not None for state in run.files)
+        self.storage, self.manifest, self._info = storage, manifest, info
+        self._database = database or database_of(info.root, storage.folder)
+        self.files = RunFiles(manifest, [info.path_of(file) for file in info.files])
+        self.sides = sides_of([state.reader for state in self.files.states])
+        has_rank = any(state.rank is not None for state in self.files.states)
         self.columns = with_derived(manifest.columns, has_rank=has_rank)
-        self._by_name = {column.name: column for column in self.columns}
-        self._lock = threading.RLock()
         self._segments = [
             segment
             for segment in manifest.all_segments
-            if any(number in run.number_of for number in segment.files)
+            if any(number in self.files.number_of for number in segment.files)
         ]
+        self._lock = threading.RLock()
         self._folder: Path | None = None
-        self._is_resumed = False
         self._schema = ""
         self._stored_names = frozenset[str]()
-        self._created: dict[str, str] = {}
         self.duplicates = find_duplicates(self) if duplicates is None else duplicates
+        if self.duplicates.num_rows:
+            schema = self.schema
+            with self.cursor() as cursor:
+                create_table(cursor, schema, "duplicates", self.duplicates)
+        if self.sides:
+            sql = f"CREATE TABLE {self._pairs} AS {join_pairs(self.visible(), self.stored)}"
+            with self.cursor() as cursor:
+                cursor.execute(sql)
 
     def in_database(self, database: Database) -> RunRows:
         """The same with views in another database."""
-        return RunRows(database, self.storage, self.manifest, self.run, self.duplicates)
+        return RunRows(self.storage, self.manifest, self._info, database, self.duplicates)
 
     @property
     def version(self) -> str:
@@ -97,28 +104,26 @@ class RunRows:
         with self.cursor() as cursor:
             return cursor.sql(sql, params=parameters or None).to_arrow_table()
 
-    def batches(
-        self, sql: str, parameters: Mapping[str, Any] | None, rows: int
-    ) -> Iterator[pa.Table]:
-        """What a statement gives, some rows at a time."""
-        with self.cursor() as cursor:
-            for batch in cursor.sql(sql, params=parameters or None).to_arrow_reader(rows):
-                yield pa.Table.from_batches([batch])
-
     @contextmanager
     def cursor(self) -> Generator[duckdb.DuckDBPyConnection]:
-        """A cursor, whose errors of a damaged index are BrokenIndexError."""
+        """A cursor, whose errors of a damaged index are BrokenIndexError: it is made again when the run
+        is next opened.
+        """
         try:
-            with self.database.cursor() as cursor:
+            with self._database.cursor() as cursor:
                 yield cursor
-        except duckdb.PermissionException as error:
-            raise BrokenIndexError("a table is a link that leads outside the root") from error
-        except (duckdb.Error, OSError, pa.ArrowException) as error:
+        except (duckdb.Error, OSError, pa.ArrowException, BrokenIndexError) as error:
             if not _is_damage(error):
                 raise
-            raise BrokenIndexError(str(error)) from error
+            with suppress(DeletedIndexError):  # its folder is gone, and the manifest with it
+                self.storage.discard(self.manifest)
+            is_link = isinstance(error, duckdb.PermissionException)
+            reason = "a table is a link that leads outside the root" if is_link else error
+            raise BrokenIndexError(
+                f"the index of {self._info.name} changed meanwhile ({reason}); reload"
+            ) from error
 
-    # Rows
+    # Statements
 
     @property
     def every(self) -> str:
@@ -131,9 +136,8 @@ class RunRows:
         steps: rows of other steps may be missing, so that fewer files are read.
         """
         rows = self._rows(steps)
-        if (
-            not self._is_resumed
-        ):  # a join that hides nothing would still keep filters from the files
+        # A join that hides nothing would still keep filters from the files.
+        if not self.files.superseded_ranges:
             return rows
         named = f"coalesce(stored.rank, {NO_RANK})" if "rank" in self._stored_names else NO_RANK
         return f"""{rows}
@@ -146,20 +150,15 @@ class RunRows:
         current = self.current(steps)
         if not self.duplicates.num_rows:
             return current
-        with self._lock:
-            if "duplicates" not in self._created:
-                with self.cursor() as cursor:
-                    create_table(cursor, self.schema, "duplicates", self.duplicates)
-                self._created["duplicates"] = f"{self.schema}.duplicates"
         return f"""
-            FROM ({current}) AS rows ANTI JOIN {self._created["duplicates"]} AS copies
+            FROM ({current}) AS rows ANTI JOIN {self.schema}.duplicates AS copies
             ON (copies.file, copies.line, copies.part) = (rows.file_id, rows.line, rows.part)"""
 
     def view(self, steps: StepRange | None = None) -> str:
         """The rollouts, in parentheses. steps: as of `current`."""
         source, order = self.visible(steps), _ORDER
         if self.sides:
-            source = joins.merged_rows(self.sides, source, self._pairs(), sorted(self.stored))
+            source = merged_rows(self.sides, source, self._pairs, sorted(self.stored))
             order = "side, own_rank NULLS LAST, file, line, part"
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {order}) - 1 AS position
@@ -167,43 +166,30 @@ class RunRows:
 
     @property
     def hidden(self) -> str:
-        """A statement for the rows that are neither visible nor of another run."""
-        return f"""
+        """The rows of the run that are not visible, in parentheses."""
+        return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {_ORDER}) - 1 AS position
-            FROM ({self.every}) ANTI JOIN ({self.visible()}) USING (file, line, part)
+            FROM ({self.every}) ANTI JOIN ({self.visible()}) USING (file, line, part))
         """
 
+    @property
     def _pairs(self) -> str:
-        """The table of joins.join_pairs, which is created when it is first needed."""
-        with self._lock:
-            if "pairs" not in self._created:
-                name = f"{self.schema}.pairs"
-                with self.cursor() as cursor:
-                    pairs = joins.join_pairs(self.visible(), self.stored)
-                    cursor.execute(f"CREATE TABLE {name} AS {pairs}")
-                self._created["pairs"] = name
-            return self._created["pairs"]
+        """The table of joins.join_pairs."""
+        return f"{self.schema}.pairs"
 
-    def joined_addresses(self, step: int) -> str:
-        """A statement for where the rows of a step lie that are joined to another, by log."""
-        return f"""
-            SELECT file, line, "offset", size, part, lead_file, lead_line, lead_part
-            FROM ({self.visible((step, step))}) JOIN {self._pairs()} USING (file, line, part)
-            WHERE step = {step} ORDER BY side, {_ORDER}
+    def joined_addresses(self, step: int) -> list[dict[str, int]]:
+        """The rows of a step that are joined to another, by log: `file`, `line`, `offset`, `size` and
+        `part` of each, and `lead_file`, `lead_line` and `lead_part` of the other.
         """
-
-    def join_summary(self) -> joins.JoinSummary:
-        """How far the logs are joined."""
-        if not self.sides:
-            return joins.JoinSummary()
-        files = {state.id: state for state in self.run.files}
-        return joins.summarize(
-            self.table, self.sides, self.visible(), self._pairs(), self.stored, files
-        )
+        return self.table(f"""
+            SELECT file, line, "offset", size, part, lead_file, lead_line, lead_part
+            FROM ({self.visible((step, step))}) JOIN {self._pairs} USING (file, line, part)
+            WHERE step = {step} ORDER BY side, {_ORDER}
+        """).to_pylist()
 
     # Columns
 
-    @property
+    @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Columns that make a curve."""
         return metrics_of(self.columns)
@@ -211,9 +197,8 @@ class RunRows:
     @property
     def stored(self) -> frozenset[str]:
         """Columns of all statements."""
-        with self._lock:
-            assert self.schema
-            return self._stored_names | {*_COLUMNS}
+        assert self.schema
+        return self._stored_names | {*_COLUMNS}
 
     @property
     def names(self) -> frozenset[str]:
@@ -232,80 +217,135 @@ class RunRows:
             return "row(step, position)"
         return f"row(step, coalesce(rank, {_LAST}), file, line, part)"
 
-    def stored_names(self, columns: Iterable[str]) -> list[str]:
-        """The columns of the view that these columns of the run are made of, and the step."""
-        wanted = {*columns, "step"}
-        if GAP in wanted:
-            wanted |= {"reward", "ref_reward"}
-        wanted_columns = (self._by_name.get(name, Column(name)) for name in sorted(wanted))
-        every = (name for column in wanted_columns for name in segments.stored_names(column))
-        return [name for name in every if name in self.names]
-
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
-        column = self._by_name.get(name, Column(name))
-        if name == "index":
-            return "position"
-        if name == GAP:
-            return f"{_number('reward')} - {_number('ref_reward')}"
-        stored = [one for one in segments.stored_names(column) if one in self.names]
-        if not stored:
-            return f"CAST(NULL AS {'VARCHAR' if column.words else 'DOUBLE'})"
-        if name in segments.FIXED:
-            is_exact = column.texts or name in segments.WHOLE_NUMBERS
-            return quoted(stored[0]) if is_exact else _number(stored[0])
-        if column.words:
-            texts = (f"CAST({quoted(one)} AS VARCHAR)" for one in reversed(stored))
-            return f"coalesce({', '.join(texts)})"
-        numbers = (f"TRY_CAST({quoted(one)} AS DOUBLE)" for one in stored)
-        return f"nullif(coalesce({', '.join(numbers)}), {_NAN})"
+        column = next((own for own in self.columns if own.name == name), Column(name))
+        return value_sql(column, self.names)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
-        if name == segments.ANY_TEXT:
-            texts = [*map(self.whole_text, segments.TEXT_NAMES[:-1])]
-            if segments.MESSAGES in self.names:
-                others = f"list_transform({quoted(segments.MESSAGES)}, lambda m: m.text)"
-                texts.append(f"nullif(array_to_string({others}, chr(10)), '')")
-            return f"concat_ws(chr(10), {', '.join(texts)})"
-        texts = [quoted(segments.WHOLE + name)] if segments.WHOLE + name in self.names else []
-        if name in self.names:
-            texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))
-        return f"coalesce({', '.join(texts)})" if texts else "CAST(NULL AS VARCHAR)"
+        return whole_text_sql(name, self.names)
+
+    # Numbers of rows
+
+    @cached_property
+    def joins(self) -> JoinSummary:
+        """How far the logs are joined."""
+        if not self.sides:
+            return JoinSummary()
+        states = {state.id: state for state in self.files.states}
+        rows, pairs, names = self.visible(), self._pairs, self.stored
+        return summarize(self.table, self.sides, rows, pairs, names, states)
+
+    @cached_property
+    def _copies(self) -> dict[int, Counter[int]]:
+        """By id of a file, how many copies it has at each step."""
+        copies: dict[int, Counter[int]] = {}
+        counted = self.duplicates.group_by(["file", "step"]).aggregate([([], "count_all")])
+        for file, step, count in zip(*(column.to_pylist() for column in counted), strict=True):
+            copies.setdefault(file, Counter())[step] = count
+        return copies
+
+    @cached_property
+    def _by_file(self) -> dict[int, Counter[int]]:
+        """By id of a file its visible rollouts of each step."""
+        by_file: dict[int, Counter[int]] = {}
+        for number, counts in self.files.current_counts.items():
+            by_file[number] = (
+                counts
+                - self._copies.get(number, Counter())
+                - self.joins.hidden.get(number, Counter())
+            )
+        return by_file
+
+    @cached_property
+    def counts(self) -> dict[int, int]:
+        """Rollouts by step, ascending."""
+        total = Counter[int]()
+        for counts in self._by_file.values():
+            total.update(counts)
+        return dict(sorted(total.items()))
+
+    def file_counts(self) -> dict[str, tuple[int, int, int]]:
+        """By path: visible rollouts, and their first and last step; files without any are absent."""
+        counts = {state.path: self._by_file[state.id] for state in self.files.states}
+        return {path: (own.total(), min(own), max(own)) for path, own in counts.items() if own}
+
+    def joined_files(self) -> dict[str, int]:
+        """By path how many rows are shown with those of another log; files without any are absent."""
+        hidden = self.joins.hidden
+        return {s.path: hidden[s.id].total() for s in self.files.states if s.id in hidden}
+
+    @cached_property
+    def missing_ranks(self) -> dict[int, tuple[int, ...]]:
+        """By step the ranks that have not ended it, none where all have; see RunFiles.missing_ranks."""
+        return self.files.missing_ranks(self._by_file)
+
+    def world_sizes(self) -> dict[int, int]:
+        """By step how many ranks write it, where the newest launch that does says so."""
+        newest = self.files.newest_attempts(self._by_file).items()
+        return {step: one.world_size for step, one in newest if one is not None and one.world_size}
+
+    def repeated(self) -> Iterator[Problem]:
+        """A note for each file of which rollouts are elsewhere too; its count is how many."""
+        reason = "rollouts already in the log were written again"
+        hint = "each is shown once; repeats are only counted"
+        for state in self.files.states:
+            if state.id in self._copies:
+                count = self._copies[state.id].total()
+                yield Problem(state.path, None, None, reason, hint, "note", count)
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """What is hidden as plain data: equal where the same rollouts are shown of the same lines."""
+        as_plain = self.files.rules
+        for number, copies in self._copies.items():
+            as_plain |= {f"{number} {step} {n} repeats": step for step, n in copies.items()}
+        return as_plain
+
+    def stale_steps(self) -> set[int]:
+        """Steps whose rollouts are others than those that the table of steps was made of."""
+        now, before = self.rules, self.manifest.rules
+        if now == before:
+            return {*self.manifest.stale}
+        first = min(step for _, step in set(before.items()) ^ set(now.items()))
+        every = (counts for state in self.files.states for counts in state.all_tallies.values())
+        return {*self.manifest.stale, *(s for c in every for s in c.counts() if s >= first)}
 
     # What is created in the database
 
     @property
     def schema(self) -> str:
-        """The schema that the views are in."""
+        """The schema that the views are in, which is created when it is first needed."""
         with self._lock:
             if not self._schema:
-                self._schema = self._create()
+                schema = self._database.add_schema(self)
+                with self.cursor() as cursor:
+                    self._create(cursor, schema)
+                self._schema = schema
             return self._schema
 
-    def _create(self) -> str:
-        schema = self.database.add_schema(self)
-        with self.cursor() as cursor:
-            self._create_stored(cursor, schema)
-            described = cursor.execute(f"DESCRIBE {schema}.stored").fetchall()
-            self._stored_names = frozenset(name for name, *_ in described)
-            create_table(cursor, schema, "files", self._files())
-            superseded = [*self.run.superseded_ranges()]
-            self._is_resumed = bool(superseded)
-            if superseded:
-                names = ("file", "rank", "before_line", "from_step")
-                create_table(cursor, schema, "superseded", _numbers_table(superseded, names))
-        return schema
-
-    def _create_stored(self, cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
+    def _create(self, cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
         names = [segment.name for segment in self._segments]
         if isinstance(self.storage, FolderStorage) and names:
             self.storage.verify(names)
-            self._folder = self.database.link(schema, self.storage.folder)
+            self._folder = self._database.link(schema, self.storage.folder)
             cursor.execute(f"CREATE VIEW {schema}.stored AS {self._files_of(self._segments)}")
             cursor.execute(f"CREATE TABLE {schema}.no_rows AS FROM {schema}.stored LIMIT 0")
         else:
             create_table(cursor, schema, "stored", segments.joined(map(self.storage.get, names)))
+        described = cursor.execute(f"DESCRIBE {schema}.stored").fetchall()
+        self._stored_names = frozenset(name for name, *_ in described)
+        states, numbers = self.files.states, self.files.number_of
+        sides = {side.reader: number for number, side in enumerate(self.sides)}
+        rows = [(s.id, numbers[s.id], s.rank, sides.get(s.reader, 0)) for s in states]
+        # Names of files need not be UTF-8.
+        paths = [state.path.encode("utf-8", "replace").decode() for state in states]
+        files = _numbers_table(rows, ("id", "number", "rank", "side"))
+        create_table(cursor, schema, "files", files.append_column("path", [paths]))
+        names_of_ranges = ("file", "rank", "before_line", "from_step")
+        superseded = _numbers_table(self.files.superseded_ranges, names_of_ranges)
+        create_table(cursor, schema, "superseded", superseded)
 
     def _files_of(self, several: Sequence[Segment]) -> str:
         paths = ", ".join(f"'{self._folder}/{segment.name}'" for segment in several)
@@ -320,15 +360,6 @@ class RunRows:
             return f"{self.schema}.no_rows"
         # Some columns may only be in other files.
         return f"({self._files_of(several)} UNION ALL BY NAME FROM {self.schema}.no_rows)"
-
-    def _files(self) -> pa.Table:
-        files, numbers = self.run.files, self.run.number_of
-        sides = {side.reader: number for number, side in enumerate(self.sides)}
-        rows = [(s.id, numbers[s.id], s.rank, sides.get(s.reader, 0)) for s in files]
-        # Names of files need not be UTF-8.
-        paths = [state.path.encode("utf-8", "replace").decode() for state in files]
-        table = _numbers_table(rows, ("id", "number", "rank", "side"))
-        return table.append_column("path", pa.array(paths, pa.string()))
 
     def _rows(self, steps: StepRange | None) -> str:
         schema, names = self.schema, self._stored_names
@@ -354,19 +385,18 @@ def step_ranges(counts: Mapping[int, int], rows: int = 0) -> Iterator[StepRange]
             first, size = step + 1, 0
 
 
-def _numbers_table(rows: Iterable[tuple[int | None, ...]], names: tuple[str, ...]) -> pa.Table:
+def _numbers_table(rows: Sequence[tuple[int | None, ...]], names: tuple[str, ...]) -> pa.Table:
     """Rows of whole numbers as a table."""
     columns = [*zip(*rows, strict=True)] or [()] * len(names)
     return pa.table([pa.array(values, pa.int64()) for values in columns], [*names])
-
-
-def _number(name: str) -> str:
-    return f"nullif({quoted(name)}, {_NAN})"
 
 
 def _is_damage(error: Exception) -> bool:
     """Whether a file of the index can't be read: DuckDB has no class of its own for what is in it, and
     may not read a path that leads nowhere.
     """
-    kinds = (duckdb.IOException, duckdb.InvalidInputException)
-    return isinstance(error, (*kinds, OSError, pa.ArrowException)) or type(error) is duckdb.Error
+    kinds = (
+        *(duckdb.IOException, duckdb.InvalidInputException, duckdb.PermissionException),
+        *(OSError, pa.ArrowException, BrokenIndexError),
+    )
+    return isinstance(error, kinds) or type(error) is duckdb.Error

@@ -1,9 +1,13 @@
-"""Train and evaluation rollouts: the names of splits. Rollouts that name none are training's."""
+"""Train and evaluation rollouts: the splits of a run. Rollouts that name none are training's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from board.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from board.query.run import Run
 
 TRAIN: Final = "train"
 """The split of rollouts that name none."""
@@ -26,19 +30,51 @@ def is_training(name: str) -> bool:
     return name.lower() in (TRAIN, "training")
 
 
-def training_split(rollouts: Mapping[str, int]) -> str:
-    """The split of training among those of a run, by how many rollouts each has; without one, the
-    largest.
+def splits_of(run: Run) -> dict[str, dict[int, int]]:
+    """By split, that of training first, how many rollouts the run has at each step.
+
+    Rollouts that name none are training's. Without a split called so, the largest is that of training.
+    Raises UnreadableError.
     """
-    for name in (TRAIN, *sorted(filter(is_training, rollouts))):
-        if name in rollouts:
-            return name
-    return max(sorted(rollouts), key=lambda name: rollouts[name])
+    if "split" not in run.columns:
+        return {TRAIN: dict(run.counts)} if run.counts else {}
+    table = run.table(f"""
+        SELECT {run.split_value} AS split, step, count(*) AS rollouts
+        FROM {run.view} WHERE {run.condition} GROUP BY ALL ORDER BY step
+    """)
+    counts: dict[str, dict[int, int]] = {}
+    for split, step, count in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        counts.setdefault(split, {})[step] = count
+
+    def rank(name: str) -> tuple[bool, bool, int, str]:
+        rollouts = 0 if is_training(name) else -sum(counts[name].values())
+        return name != TRAIN, not is_training(name), rollouts, name
+
+    first = min(counts, key=rank, default=None)
+    return {name: counts[name] for name in sorted(counts, key=lambda name: (name != first, name))}
 
 
-def in_order(counts_by_split: Mapping[str, Mapping[int, int]]) -> Iterable[str]:
-    """Names of splits, that of training first. counts_by_split: by split, its rollouts by step."""
-    if not counts_by_split:
-        return ()
-    first = training_split({name: sum(counts.values()) for name, counts in counts_by_split.items()})
-    return sorted(counts_by_split, key=lambda name: (name != first, name))
+def of_split(run: Run, name: str) -> Run:
+    """The run with the rollouts of one split alone; the run itself where it holds no other.
+
+    A run without the split has no steps then. Raises UnreadableError.
+    """
+    return run if {*splits_of(run)} <= {name} else run.where(split=name)
+
+
+def chosen_split(run: Run, text: str = "") -> Run:
+    """The run as it is shown of a split as users write it (see `written`): the one of training where
+    none is written, and all of them together for `all`. Raises ChoiceError for one it does not have.
+    """
+    if text == ALL:
+        return run
+    counts = splits_of(run)
+    name = meant(text) if text else next(iter(counts), None)
+    if name is None:
+        return run
+    if name not in counts:
+        names = ", ".join(map(written, counts)) or "none"
+        raise ChoiceError(
+            f"{run.info.name} has no split {name!r}; it has {names}, and {ALL} is all of them"
+        )
+    return run if len(counts) == 1 else run.where(split=name)

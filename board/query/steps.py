@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.index.manifest import BrokenIndexError, Manifest
-from board.index.storage import Storage
-from board.query.predicate import BoundSql
-from board.query.run import Run
+from board.index.storage import StepRange, Storage
 from board.query.run_rows import step_ranges
-from board.query.selection import NO_STEPS, Selection
-from board.query.visible_rows import VisibleRows
+
+if TYPE_CHECKING:
+    from board.query.run import Run
 
 QUANTILES: Final[dict[str, float]] = {
     "q00": 0.0,
@@ -37,11 +36,12 @@ OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""
 _CHUNK_ROLLOUTS: Final = 400_000
 """Quantiles do not spill: the values of so many rollouts are in memory at once."""
+NO_STEPS: Final[StepRange] = (1, 0)
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 _QUANTILES: Final = ", ".join(str(q) for q in QUANTILES.values())
 
 
-def steps_table(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
+def steps_table(run: Run, counts: Mapping[int, int]) -> pd.DataFrame:
     """One row for each of these steps, ascending. counts: rollouts by step.
 
     Columns: step, rollouts; for each metric with stem m that a rollout has: m_mean, m_std (n - 1 in the
@@ -49,31 +49,30 @@ def steps_table(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame
     ranks (only where known), groups and zero_std_group_fraction, the share of the groups of 2 rewards or
     more whose rewards are equal (both only where group_id is recorded). NaN is not recorded.
     """
-    return _tidied(_computed(selection, counts), selection.rows.metrics)
+    return _tidied(_computed(run, counts), run.rows.metrics)
 
 
-def refreshed(visible: VisibleRows, selection: Selection) -> Manifest:
-    """The manifest with a table of steps in which nothing is stale.
+def refreshed(run: Run) -> Manifest:
+    """The manifest of a whole run with a table of steps in which nothing is stale.
 
-    selection: of the whole run. Raises BrokenIndexError.
+    Raises BrokenIndexError.
     """
-    manifest, storage = visible.manifest, visible.rows.storage
-    stale = visible.stale()
+    rows, counts = run.rows, run.rows.counts
+    manifest, storage = rows.manifest, rows.storage
+    stale = rows.stale_steps()
     if not stale and manifest.steps is not None:
         return manifest
-    counts = visible.counts
-    stored = load(storage, manifest)
+    stored = stored_steps(storage, manifest)
     stored = stored[stored["step"].isin(counts) & ~stored["step"].isin(stale)]
-    fresh = _computed(selection, {step: n for step, n in counts.items() if n and step in stale})
+    fresh = _computed(run, {step: n for step, n in counts.items() if step in stale})
     tables = [table for table in (fresh, stored) if len(table)]
     both = pd.concat(tables, ignore_index=True) if tables else stored
-    table = _tidied(both, visible.rows.metrics)
-    stored = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata()
-    name = storage.put("steps", stored)
-    return replace(manifest, steps=name, stale=frozenset(), rules=visible.rules)
+    table = pa.Table.from_pandas(_tidied(both, rows.metrics), preserve_index=False)
+    name = storage.put("steps", table.replace_schema_metadata())
+    return replace(manifest, steps=name, stale=frozenset(), rules=rows.rules)
 
 
-def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
+def stored_steps(storage: Storage, manifest: Manifest) -> pd.DataFrame:
     """The table of steps as it was last stored; without rows where it never was."""
     if manifest.steps is None:
         return _tidied(pd.DataFrame(), ())
@@ -87,40 +86,42 @@ def own_steps(run: Run, text: str) -> pd.DataFrame:
     """An expression as a metric OWN over the rollouts of each step: mean, std, n and quantiles as
     steps_table has them, infinities left out. Raises ExpressionError, UnreadableError.
     """
-    value = run.selection.number(text)
-    bound = replace(run.selection, parameters=value.parameters)
+    value = run.number(text)
     values = {OWN: f"CASE WHEN isfinite({value.sql}) THEN {value.sql} END"}
-    parts = [*_parts(bound, run.counts)] or [replace(bound, steps=NO_STEPS)]
-    return pd.concat([_statistics(one, values) for one in parts], ignore_index=True)
+    parts = [*_parts(run, run.counts)] or [(run.where(steps=NO_STEPS), "true")]
+    tables = [_statistics(part, among, values, value.parameters) for part, among in parts]
+    return pd.concat(tables, ignore_index=True)
 
 
-def _computed(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
+def _computed(run: Run, counts: Mapping[int, int]) -> pd.DataFrame:
     """As steps_table, with columns of metrics that nothing is recorded of."""
     if not counts:
         return pd.DataFrame()
-    names = {column.name for column in selection.rows.columns}
-    values = {base_name(name): selection.column(name) for name in selection.rows.metrics}
+    names = {column.name for column in run.rows.columns}
+    values = {base_name(name): run.column(name) for name in run.rows.metrics}
     tables: list[pd.DataFrame] = []
-    for part in _parts(selection, counts):
-        table = _statistics(part, values)
+    for part, among in _parts(run, counts):
+        table = _statistics(part, among, values)
         if {"group_id", "reward"} <= names:
-            table = table.merge(_groups(part, values["reward"]), "left", "step")
+            table = table.merge(_groups(part, among, values["reward"]), "left", "step")
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
 
-def _parts(selection: Selection, counts: Mapping[int, int]) -> Iterator[Selection]:
-    """The selection in ranges of these steps, which are ascending, of about _CHUNK_ROLLOUTS each."""
+def _parts(run: Run, counts: Mapping[int, int]) -> Iterator[tuple[Run, str]]:
+    """The run in ranges of these steps, which are ascending, of about _CHUNK_ROLLOUTS each, and SQL for
+    which steps of the range are asked for.
+    """
     for first, last in step_ranges(counts, _CHUNK_ROLLOUTS):
-        own = replace(selection, steps=(first, last))
         steps = [step for step in counts if first <= step <= last]
-        if len(steps) <= last - first:  # steps between them are not asked for
-            among = BoundSql(f"step IN ({', '.join(map(str, steps))})", {})
-            own = replace(own, filters=(*own.filters, among))
-        yield own
+        is_whole = len(steps) == last - first + 1
+        among = "true" if is_whole else f"step IN ({', '.join(map(str, steps))})"
+        yield run.where(steps=(first, last)), among
 
 
-def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame:
+def _statistics(
+    run: Run, among: str, values: Mapping[str, str], parameters: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
     """Rollouts and ranks of each step, and mean, std, n and quantiles of values. values: SQL by stem."""
     selected = "".join(f", CAST({sql} AS DOUBLE) AS v{i}" for i, sql in enumerate(values.values()))
     aggregates = "".join(
@@ -128,11 +129,12 @@ def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame
         quantile_cont(v{i}, [{_QUANTILES}]) AS quantiles{i}"""
         for i in range(len(values))
     )
-    table = selection.table(f"""
+    sql = f"""
         SELECT step, count(*) AS rollouts, count(DISTINCT rank) AS ranks {aggregates}
-        FROM (SELECT step, rank {selected} FROM {selection.view} WHERE {selection.condition})
+        FROM (SELECT step, rank {selected} FROM {run.view} WHERE {run.condition} AND {among})
         GROUP BY step ORDER BY step
-    """)
+    """
+    table = run.table(sql, parameters)
     columns = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
     for i, stem in enumerate(values):
         for part in ("mean", "std", "n"):
@@ -142,20 +144,20 @@ def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame
     return pd.DataFrame(columns)
 
 
-def _groups(selection: Selection, reward: str) -> pd.DataFrame:
+def _groups(run: Run, among: str, reward: str) -> pd.DataFrame:
     """Groups of each step, and the share of those with 2 or more rewards whose rewards are all equal.
 
     reward: SQL.
     """
-    return selection.table(f"""
+    return run.table(f"""
         SELECT step, count(*) AS groups,
             count(*) FILTER (scored >= 2 AND lowest = highest)
                 / nullif(count(*) FILTER (scored >= 2), 0) AS zero_std_group_fraction
         FROM (
             SELECT step, count(reward) AS scored, min(reward) AS lowest, max(reward) AS highest
             FROM (
-                SELECT step, group_id, {selection.split_value} AS split, {reward} AS reward
-                FROM {selection.view} WHERE {selection.condition} AND group_id IS NOT NULL)
+                SELECT step, group_id, {run.split_value} AS split, {reward} AS reward
+                FROM {run.view} WHERE {run.condition} AND {among} AND group_id IS NOT NULL)
             GROUP BY step, group_id, split)
         GROUP BY step
     """).to_pandas()

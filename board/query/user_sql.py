@@ -168,7 +168,7 @@ def create_views(run: Run, database: Database) -> None:
 
     Raises duckdb.Error and BrokenIndexError where the index can't be read.
     """
-    rows = run.selection.rows.in_database(database)
+    rows = run.rows.in_database(database)
     cursor, schema = database.cursor(), "main"
     values = {
         name: "path" if name == "file" else rows.value(name)

@@ -23,8 +23,8 @@ if __name__ == "__main__":
 from board import cli  # noqa: E402
 from board.cli.opened_runs import opened  # noqa: E402
 from board.index.discovery.discovered_runs import RunInfo, discover  # noqa: E402
-from board.query.narrowing import narrowed, splits_of  # noqa: E402
 from board.query.open_run import Follower, Run  # noqa: E402
+from board.query.splits import splits_of  # noqa: E402
 
 FILE = Path(__file__).with_name("recorded_answers.json.gz")
 ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
@@ -102,7 +102,7 @@ def _of_environments(run: Run) -> dict[str, Any]:
     return {
         f"steps of {', '.join(envs)}": _some(
             json.loads(
-                narrowed(run, envs).steps.to_json(orient="records", double_precision=15),
+                run.where(envs=envs).steps.to_json(orient="records", double_precision=15),
                 parse_float=_short,
             )
         )

@@ -10,7 +10,6 @@ import pytest
 from read_formats import collection
 
 from board.index.discovery.discovered_runs import discover
-from board.query.narrowing import where
 from board.query.open_run import OpenOptions, open_run
 
 FORMATS = collection()
@@ -38,7 +37,7 @@ def test_its_texts_can_be_searched(poems, lines):
     word = lines["response"].iloc[17][:4]
     columns = ["prompt", "response", "ref_response"]
     expected = lines[columns].apply(lambda c: c.str.contains(word, regex=False)).any(axis=1)
-    assert where(poems, f'any_text contains "{word}"').rollout_count == int(expected.sum()) > 0
+    assert poems.where(f'any_text contains "{word}"').rollout_count == int(expected.sum()) > 0
 
 
 def test_its_cap_holds(poems, lines):

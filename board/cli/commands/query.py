@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -19,7 +18,7 @@ from board.query import splits
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, parsed
 from board.query.rollouts import Sorting, batches, frame
-from board.query.selection import NO_STEPS, Selection
+from board.query.steps import NO_STEPS
 from board.query.user_sql import select
 
 FIXED_STEP_KEYS: Final = (
@@ -63,17 +62,17 @@ def rollouts(args: argparse.Namespace) -> int:
     # As the run has them, whatever split it is narrowed to.
     names = [name for name in (run.whole or run).columns if name not in hidden]
     wanted = output.named_columns(args.columns, (*names, *WHOLE_TEXTS)) if args.columns else []
-    selection, columns = _selection(run, args), wanted or names
+    chosen, columns = _chosen(run, args), wanted or names
     sorting = Sorting(output.known_column(args.sort, names) if args.sort else "", args.desc)
     texts = [name for name in columns if name in WHOLE_TEXTS]
     frames: Iterable[pd.DataFrame]
     if args.csv or args.jsonl:
         size = _BATCH_ROLLOUTS
-        frames = batches(selection, columns, texts, sorting, limit=args.limit, size=size)
+        frames = batches(chosen, columns, texts, sorting, limit=args.limit, size=size)
     elif {*texts} - {*names}:
         raise ChoiceError("texts that the table does not hold go with --csv or --jsonl")
     else:
-        frames = [frame(selection, columns, sorting, limit=args.limit)]
+        frames = [frame(chosen, columns, sorting, limit=args.limit)]
     paths = [run.info.path_of(file) for file in run.info.files]
     named = (
         one.assign(file=[paths[number] for number in one["file"]]) if "file" in one else one
@@ -86,15 +85,15 @@ def rollouts(args: argparse.Namespace) -> int:
     return 0
 
 
-def _selection(run: Run, args: argparse.Namespace) -> Selection:
+def _chosen(run: Run, args: argparse.Namespace) -> Run:
     """The rollouts that the step, the last steps and the filter choose."""
-    selection = run.selection
+    steps = None
     if args.step is not None:
-        selection = replace(selection, steps=(args.step, args.step))
+        steps = (args.step, args.step)
     elif args.last is not None:
         last = sorted(run.counts)[-args.last :] if args.last else []
-        selection = replace(selection, steps=(last[0], last[-1]) if last else NO_STEPS)
-    return selection.where(args.where) if args.where else selection
+        steps = (last[0], last[-1]) if last else NO_STEPS
+    return run.where(args.where or "", steps=steps)
 
 
 def sql(args: argparse.Namespace) -> int:

@@ -234,7 +234,7 @@ def _ranges(steps: Sequence[int], recorded: Sequence[int]) -> str:
 
 
 def _files(run: Run) -> None:
-    visible, joined = run.visible.file_counts(), run.visible.joined_files()
+    visible, joined = run.rows.file_counts(), run.rows.joined_files()
     rows: list[dict[str, object]] = []
     for file in run.info.files:
         path = run.info.path_of(file)

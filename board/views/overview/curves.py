@@ -51,7 +51,7 @@ def marks() -> list[Mark]:
     return [
         *(
             Mark(step, "resumed", f"The training was resumed from step {step}.")
-            for step in sidebar.whole().visible.run.resumed_at
+            for step in sidebar.whole().rows.files.resumed_at
         ),
         *(
             Mark(

@@ -163,7 +163,7 @@ def _previews(run: Run, rollouts: PromptRollouts, places: Sequence[int]) -> list
     """How some responses begin; None where the log holds no text."""
     texts: dict[tuple[int, int], object] = {}
     for step in np.unique(rollouts.steps[places]).tolist():
-        rows = run.rows_of(step, ("response",))
+        rows = run.frame(("response",), (step, step))
         if "response" in rows:
             texts |= {(step, i): text for i, text in rows[["index", "response"]].to_numpy()}
     responses = (texts.get((int(rollouts.steps[i]), int(rollouts.indices[i]))) for i in places)

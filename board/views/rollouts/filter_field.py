@@ -7,7 +7,6 @@ the filter that says the same, and go once another one is applied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, names_for
-from board.query.selection import Selection
 from board.views.shared import cache, state
 from board.views.shared.text import counted, one_line
 
@@ -44,11 +42,11 @@ _ABOUT: Final = {
 class Listed(NamedTuple):
     """The rollouts of a scope that pass the filters, and how many they are."""
 
-    selection: Selection
+    run: Run
     count: int
 
 
-def show(run: Run, scope: Selection, *, is_open: bool = False) -> Listed:
+def show(run: Run, scope: Run, *, is_open: bool = False) -> Listed:
     """Draws the field; the rollouts of the scope that pass the filter, and how many they are.
 
     A filter that can't be read is refused in the field, and the one before stays. is_open: whether a
@@ -56,16 +54,16 @@ def show(run: Run, scope: Selection, *, is_open: bool = False) -> Listed:
     """
     refused = _apply_entered(run, scope)
     text, envs = wanted(), tuple(state.get("env"))
-    selection = replace(scope, envs=envs) if envs and "env" in run.columns else scope
+    chosen = scope.where(envs=envs)
     if text:
         try:
-            selection = selection.where(text)
+            chosen = chosen.where(text)
         except ExpressionError as error:
             refused = refused or (text, error)
-    low, high = scope.steps or (-np.inf, np.inf)
+    low, high = scope.step_range or (-np.inf, np.inf)
     total = sum(n for step, n in run.counts.items() if low <= step <= high)
     place = st.container()  # above the spinner of the count
-    count = total if selection == scope else cache.rollout_count(selection)
+    count = total if chosen is scope else cache.rollout_count(chosen)
     mistake = None
     if refused is not None:
         text, error = refused
@@ -76,7 +74,7 @@ def show(run: Run, scope: Selection, *, is_open: bool = False) -> Listed:
         filter_field(
             content, key=_KEY, on_apply=lambda text: st.session_state.update({_ENTERED: text})
         )
-    return Listed(selection, count)
+    return Listed(chosen, count)
 
 
 def wanted() -> str:
@@ -117,7 +115,7 @@ def _written(name: str) -> str:
     return name if name.replace(".", "").isidentifier() else f"col({_quoted(name)})"
 
 
-def _apply_entered(run: Run, scope: Selection) -> tuple[str, ExpressionError] | None:
+def _apply_entered(run: Run, scope: Run) -> tuple[str, ExpressionError] | None:
     """Chooses the filter that was entered, or gives it back with what is wrong with it."""
     text = st.session_state.pop(_ENTERED, None)
     situation = (run.info.name, state.pulls(), wanted())

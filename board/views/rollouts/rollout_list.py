@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,7 +81,7 @@ def listed(run: Run) -> Listed:
         steps = int(state.get("step")), int(state.get("step"))
     elif state.get("rollouts_scope") == "last" and newest:
         steps = newest[0], newest[-1]
-    scope = replace(run.selection, steps=steps)
+    scope = run.where(steps=steps)
     return filter_field.show(run, scope, is_open=opened() is not None)
 
 
@@ -140,7 +139,7 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     sorting = sort_of(run)
     number = min(number, max(listed.count - 1, 0) // PAGE_ROWS)
     if number == 0 and at is not None and listed.count > PAGE_ROWS:
-        number = place_of(listed.selection, sorting, *at) // PAGE_ROWS
+        number = place_of(listed.run, sorting, *at) // PAGE_ROWS
     first = number * PAGE_ROWS
     start = max(first - 1, 0)
     # What was chosen, else the usual columns that the run has; and what the list is sorted by.
@@ -152,7 +151,7 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     has_words_line = "response_tokens" not in run.columns and "response" in run.columns
     read = [*names, *PLACES, *(["response"] if has_words_line else [])]
     rows = frame(
-        listed.selection,
+        listed.run,
         [name for name in dict.fromkeys(read) if name in run.columns],
         sorting,
         limit=first - start + PAGE_ROWS + 1,

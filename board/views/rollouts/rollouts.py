@@ -77,7 +77,7 @@ def _offer_export(run: Run, listed: Listed) -> None:
 def _export_file(listed: Listed, sorting: Sorting, write: Callable[..., None]) -> BinaryIO:
     # A file, so that batches do not add up in memory while they are written.
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the download reads and closes it
-    write(listed.selection, sorting, out)
+    write(listed.run, sorting, out)
     out.seek(0)
     return out
 
@@ -122,7 +122,7 @@ def _show_charts(run: Run, listed: Listed) -> None:
         return
     is_step = state.get("rollouts_scope") == "step"
     columns = [c for c in _CHART_COLUMNS if c in run.columns] if is_step else ["reward"]
-    rows = frame(listed.selection, columns, Sorting())
+    rows = frame(listed.run, columns, Sorting())
     if rows["reward"].isna().all():
         st.caption("No reward is recorded of these rollouts.")
         return

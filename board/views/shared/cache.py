@@ -36,9 +36,8 @@ from board.core.tokens.contributions import (
 )
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.query import environments, groups, narrowing, prompts, rollouts, splits
+from board.query import environments, groups, prompts, rollouts, splits
 from board.query.open_run import Run
-from board.query.selection import Selection
 from board.query.steps import OWN, own_steps
 from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
 
@@ -60,7 +59,6 @@ def _cached(
         on_release=on_release,
         hash_funcs={
             Run: lambda run: repr((run.version, str(run.info.path), run.info.name, run.options)),
-            Selection: lambda selection: selection.version,
             CurveOptions: repr,
             OwnThresholds: repr,
         },
@@ -68,7 +66,7 @@ def _cached(
     return decorate
 
 
-environments_of = _cached(16)(narrowing.environments_of)
+environments_of = _cached(16)(environments.environments_of)
 rollout_count = _cached(64, "Filtering the rollouts …")(rollouts.count)
 by_environment = _cached(64)(environments.environment_curves)
 groups_of = _cached(4)(groups.run_groups)
@@ -77,14 +75,12 @@ prompt_table = _cached(16)(prompts.prompt_table)
 prompt_rollouts = _cached(16)(prompts.prompt_rollouts)
 text_diff = _cached(8)(diff.text_diff)
 trending_phrases = _cached(32, "Reading a sample of the rollouts …")(words.trending_phrases)
-_of_split = _cached(8)(narrowing.of_split)
-_of_environments = _cached(8, "Averaging over the environments chosen …")(narrowing.narrowed)
 
 
 @_cached(16)
 def split_counts(run: Run) -> dict[str, int]:
     """The splits of a run, that of training first, with how many rollouts each has."""
-    return {name: sum(counts.values()) for name, counts in narrowing.splits_of(run).items()}
+    return {name: sum(counts.values()) for name, counts in splits.splits_of(run).items()}
 
 
 def of_split(run: Run, written: str) -> Run | None:
@@ -97,12 +93,19 @@ def of_split(run: Run, written: str) -> Run | None:
     name = splits.meant(written) if written else next(iter(names))
     if name not in names:
         return None
-    return _of_split(run, name) if len(names) > 1 else run
+    return narrowed(run, split=name) if len(names) > 1 else run
 
 
 def of_environments(run: Run, envs: tuple[str, ...]) -> Run:
     """The run with the rollouts of these environments alone; the run itself without a name."""
-    return _of_environments(run, envs) if envs else run
+    return narrowed(run, envs=envs) if envs else run
+
+
+@_cached(16, "Averaging over the rollouts chosen …")
+def narrowed(run: Run, *, envs: tuple[str, ...] = (), split: str | None = None) -> Run:
+    """The run with the rollouts of environments or a split alone, and its table of steps."""
+    chosen = run.where(envs=envs, split=split)
+    return chosen if chosen.steps is not None else run
 
 
 @_cached(32)

@@ -15,7 +15,6 @@ from board.analysis.rollout import in_loss, open_rollout, read_spans
 from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.index.discovery.discovered_runs import discover
-from board.query.narrowing import where
 from board.query.open_run import Run, open_run
 
 LINE = {
@@ -213,7 +212,7 @@ def test_a_file_that_only_grew_still_opens(write_log, opened):
 
 
 def hits(run, text) -> list[int]:
-    return where(run, f'any_text contains "{text}"').rollouts["line"].tolist()
+    return run.where(f'any_text contains "{text}"').rollouts["line"].tolist()
 
 
 TEXTS = [

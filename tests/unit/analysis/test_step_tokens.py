@@ -67,9 +67,9 @@ def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run:
 def test_rows_of_a_step_have_each_column_once_whether_all_were_read_before_or_not(
     run: Run,
 ) -> None:
-    before = run.rows_of(20, COLUMNS)
+    before = run.frame(COLUMNS, (20, 20))
     assert len(run.rollouts) > len(before)
-    assert sorted(run.rows_of(20, COLUMNS)) == sorted({*before})
+    assert sorted(run.frame(COLUMNS, (20, 20))) == sorted({*before})
 
 
 def test_a_step_that_is_not_there_is_named(run: Run) -> None:

@@ -21,7 +21,6 @@ from board.errors import BoardError
 from board.formats.io.torch_files import TORCH
 from board.formats.sources import DamagedError
 from board.index.discovery.discovered_runs import RunInfo, discover
-from board.query.narrowing import where
 from board.query.open_run import open_run
 
 DEEP = ("[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000)
@@ -79,7 +78,7 @@ def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most
     assert info.formats == (reader,)
     run = open_run(info)
     assert len(lines) + 1 in set(run.rollouts["line"]) or run.repeated
-    assert not where(run, 'any_text contains "nobody said this"').counts
+    assert not run.where('any_text contains "nobody said this"').counts
     for row in run.rollouts.itertuples():
         if row.line % 7 == 0:
             with suppress(BoardError):

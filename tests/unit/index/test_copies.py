@@ -139,7 +139,7 @@ def test_what_is_kept_in_memory_are_tables_that_something_names(write_log, tmp_p
         write_log(f"{name}.jsonl", *dump(int(name[-1])))
         (info,) = discover(tmp_path).runs
         run = follower.run(info)
-    assert follower._memory._tables.keys() <= run.visible.manifest.names
+    assert follower._memory._tables.keys() <= run.rows.manifest.names
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def joined(folder: Path) -> Run:
 
 def step_by_step(run: Run) -> pd.DataFrame:
     """The rows of each step, read by itself."""
-    return pd.concat([run.rows_of(step, LOOKED_AT) for step in run.counts], ignore_index=True)
+    return pd.concat([run.frame(LOOKED_AT, (step, step)) for step in run.counts], ignore_index=True)
 
 
 def plain(rows: pd.DataFrame) -> list[dict]:
@@ -47,7 +47,7 @@ def test_rows_of_all_steps_are_those_of_each_step_by_itself(folder):
     expected = step_by_step(run)
     for _ in range(2):
         every = (min(run.counts), max(run.counts))
-        for found in (run.chosen(LOOKED_AT), run.rows_of_steps(every, LOOKED_AT)):
+        for found in (run.frame(LOOKED_AT), run.frame(LOOKED_AT, every)):
             assert plain(found) == plain(expected[found.columns])
 
 

@@ -16,8 +16,8 @@ from board.analysis.rollout import open_rollout
 from board.analysis.step_tokens import read_step
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.run_info import JOINED
-from board.query.narrowing import of_split
 from board.query.open_run import Follower, Run, open_run
+from board.query.splits import of_split
 
 PRIME = DATA / "prime_rl" / "joined"
 
@@ -87,7 +87,7 @@ def test_rollouts_that_were_not_trained_on_stand_alone_and_are_counted(slime):
     assert "8 of 16 rollouts joined with slime training data by step" in count.words
     assert slime.counts == {0: 8, 1: 4, 2: 4, 10: 4}
     assert slime.of_step(10)["logprobs_mean"].isna().all()
-    assert slime.visible.joined_files() == {"train_data/0.pt": 4, "train_data/1.pt": 4}
+    assert slime.rows.joined_files() == {"train_data/0.pt": 4, "train_data/1.pt": 4}
 
 
 def test_a_joined_rollout_has_the_index_that_it_has_among_the_rollouts_alone(slime):

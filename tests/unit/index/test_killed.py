@@ -83,7 +83,7 @@ def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, proce
         kept = index_folder(folder, "", ReadOptions(), make=False)
         assert kept is not None
         run = indexed_run(FolderStorage(kept), info)
-        found = run.selection.stored_rows(None, None).frame().set_index(place)
+        found = run.frame().set_index(place)
         assert found.index.is_unique
         assert run.rollout_count == len(found)
         columns = ["step", "reward", "k1_mean", "prompt", "offset", "size"]

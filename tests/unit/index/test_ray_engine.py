@@ -137,7 +137,7 @@ def without_steps(manifest: Manifest) -> Manifest:
 
 
 def rows_of(job: Job, info: RunInfo) -> pd.DataFrame:
-    return indexed_run(job.storage, info).selection.stored_rows(None, None).frame()
+    return indexed_run(job.storage, info).frame()
 
 
 @pytest.mark.usefixtures("ray")

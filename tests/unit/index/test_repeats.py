@@ -245,7 +245,7 @@ def test_a_file_that_begins_as_a_copy_is_shown_from_where_it_goes_its_own_way(wr
     write_log("rollout_data_rank1.jsonl", *copied, *own)
     run = opened()
     assert (run.counts, run.repeated) == ({1: 4, 2: 4, 3: 8}, 8)
-    assert run.visible.file_counts()["rollout_data_rank1.jsonl"] == (4, 3, 3)
+    assert run.rows.file_counts()["rollout_data_rank1.jsonl"] == (4, 3, 3)
 
 
 def test_shards_that_were_merged_into_one_more_file_are_shown_once(tmp_path):
@@ -256,7 +256,7 @@ def test_shards_that_were_merged_into_one_more_file_are_shown_once(tmp_path):
         (tmp_path / f"{name}.jsonl").write_bytes(b"".join(own))
     run = run_at(tmp_path)
     assert (run.rollout_count, run.repeated) == (5, 5)
-    assert set(run.visible.file_counts()) == {"rollouts-rs0.jsonl", "rollouts-rs1.jsonl"}
+    assert set(run.rows.file_counts()) == {"rollouts-rs0.jsonl", "rollouts-rs1.jsonl"}
     (tmp_path / "rollouts-rs1.jsonl").write_bytes(b"".join(lines[3:]))  # a line stands in no shard
     assert run_at(tmp_path).rollout_count == 9
 

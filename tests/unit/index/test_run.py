@@ -7,6 +7,7 @@ import math
 import os
 import time
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +19,7 @@ from board.index.reading import record_row, scan
 from board.index.reading.shard import Shard, ShardIndex
 from board.index.segments import columns_of
 from board.index.storage import FolderStorage
-from board.query.columns import frame_of
+from board.query.columns import aliased, frame_of, value_sql
 from board.query.open_run import Follower, indexed_run, open_run
 
 NAN = float("nan")
@@ -26,7 +27,12 @@ NAN = float("nan")
 
 def rows_of(part: ShardIndex) -> pd.DataFrame:
     """The rows of a shard as a frame."""
-    return frame_of(part.table, columns_of(part.table))
+    table, columns = part.table, columns_of(part.table)
+    values = aliased([value_sql(column, table.column_names) for column in columns])
+    with duckdb.connect() as connection:
+        connection.register("stored", table)
+        frame = connection.sql(f"SELECT {values} FROM stored").to_arrow_table()
+    return frame_of(frame, [column.name for column in columns])
 
 
 def rollout(step, reward=1.0, **more):

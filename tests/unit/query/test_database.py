@@ -9,7 +9,6 @@ import pytest
 
 from board.index.discovery.discovered_runs import discover
 from board.query.database import database_of
-from board.query.narrowing import where
 from board.query.open_run import Follower, Run
 
 
@@ -73,7 +72,7 @@ def test_an_index_that_a_link_leads_to_is_read(run: Run, tmp_path: Path) -> None
 
 
 def test_a_narrowed_run_is_read_from_the_index(run: Run) -> None:
-    assert where(run, "reward > 0").counts == {1: 1}
+    assert run.where("reward > 0").counts == {1: 1}
 
 
 def test_a_run_has_another_version_when_a_text_alone_changed(run: Run) -> None:
@@ -82,4 +81,3 @@ def test_a_run_has_another_version_when_a_text_alone_changed(run: Run) -> None:
     other = Follower(persist=True).run(discover(run.info.path).runs[0])
     assert other.steps.equals(run.steps)
     assert other.version != run.version
-    assert other.selection.version != run.selection.version

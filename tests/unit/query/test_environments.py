@@ -17,9 +17,9 @@ from board.core.groups.statistics import fitted_convention
 from board.index.discovery.discovered_runs import discover
 from board.query import run_rows, steps
 from board.query.groups import run_groups
-from board.query.narrowing import narrowed, of_split
 from board.query.open_run import Follower, OpenOptions, Run
 from board.query.prompts import prompt_table, run_prompts
+from board.query.splits import of_split
 
 ENVS = ("all", "code", "maths")
 CHOICES = (("maths",), ("code", "maths"))
@@ -89,7 +89,7 @@ def rows_of(run: Run, envs: Sequence[str], split: str | None) -> pd.DataFrame:
 def test_steps_are_those_of_the_rollouts(
     run: Run, envs: tuple[str, ...], split: str | None
 ) -> None:
-    found = narrowed(run if split is None else of_split(run, split), envs)
+    found = (run if split is None else of_split(run, split)).where(envs=envs)
     rows = rows_of(run, envs, split)
     expected = plain_steps(rows, run.metrics)
     pd.testing.assert_frame_equal(found.steps, expected, rtol=1e-12)
@@ -106,7 +106,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
     again = [row | {"reward": row.get("reward", 0.0) + 3.0} for row in rows if row["step"] > 4]
     run = run_in(tmp_path / "run", rows + again * is_resumed, OpenOptions(), persist=True)
     assert (run.superseded > 0) == is_resumed
-    found = narrowed(run, ("code", "maths"))
+    found = run.where(envs=("code", "maths"))
     own = rows_of(run, ("code", "maths"), None)
     expected = plain_steps(own, run.metrics)
     between = [
@@ -124,7 +124,7 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) ->
     for envs in CHOICES:
         own = [row for row in rows if row.get("env") in envs]
         alone = run_in(tmp_path / envs[0] / str(len(envs)), own, OpenOptions())
-        found = narrowed(whole, envs)
+        found = whole.where(envs=envs)
         pd.testing.assert_frame_equal(found.steps, alone.steps, rtol=1e-12)
         ours, theirs = run_groups(found), run_groups(alone)
         assert ours is not None
@@ -152,7 +152,7 @@ def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path: Path) -> N
         if row["step"] < 4 and row.get("env") == "maths":
             row.pop("group_id", None)
     run = run_in(tmp_path / "run", rows, OpenOptions())
-    groups = narrowed(run, ["maths"]).steps["groups"]
+    groups = run.where(envs=["maths"]).steps["groups"]
     assert groups.isna().any()
     assert (groups > 0).any()
 
@@ -175,8 +175,8 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_enviro
                 for reward, advantage in zip(group.tolist(), made.tolist(), strict=True):
                     rows.append(own | {"reward": reward, "advantage": advantage})
     run = run_in(tmp_path / "run", rows, OpenOptions())
-    counts = facts_of(narrowed(run, envs)).fit
-    found = run_groups(narrowed(run, envs))
+    counts = facts_of(run.where(envs=envs)).fit
+    found = run_groups(run.where(envs=envs))
     assert counts is not None
     assert fitted_convention(counts).convention == "batch_std"
     assert found is not None

@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_csv_has_the_order_and_the_whole_texts_and_no_formula(run: Run) -> None:
     out = io.BytesIO()
-    selection = run.selection.where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
+    selection = run.where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
     export.write_csv(selection, Sorting("reward", descending=True), out, harmless_cell)
     frame = pd.read_csv(io.BytesIO(out.getvalue()))
     assert frame["response"].str.split().str[-1].tolist() == ["599", "300", "0", "3"]
@@ -47,7 +47,7 @@ def test_csv_has_the_order_and_the_whole_texts_and_no_formula(run: Run) -> None:
 
 def test_parquet_has_every_batch_in_one_schema(run: Run) -> None:
     out = io.BytesIO()
-    export.write_parquet(run.selection, Sorting(descending=True), out)
+    export.write_parquet(run, Sorting(descending=True), out)
     frame = pd.read_parquet(io.BytesIO(out.getvalue()))
     assert len(frame) == 600
     assert frame["response"].str.endswith(" end 599").tolist() == [True] + [False] * 599
@@ -61,4 +61,4 @@ def test_an_export_too_large_for_memory_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(export, "LARGEST_BYTES", 10_000)
     with pytest.raises(ChoiceError, match="filter the list"):
-        export.write_csv(run.selection, Sorting(), io.BytesIO(), harmless_cell)
+        export.write_csv(run, Sorting(), io.BytesIO(), harmless_cell)

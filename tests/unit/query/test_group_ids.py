@@ -10,8 +10,8 @@ from written_logs import native_sample, write_lines
 from board.index.discovery.discovered_runs import discover
 from board.query.environments import table_of_step
 from board.query.groups import group_codes, group_names, run_groups, step_grid
-from board.query.narrowing import of_split
 from board.query.open_run import open_run
+from board.query.splits import of_split
 
 
 @pytest.fixture(scope="module")

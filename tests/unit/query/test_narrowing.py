@@ -12,7 +12,6 @@ from board.analysis.step_tokens import read_step
 from board.errors import UnreadableError
 from board.index.discovery.discovered_runs import discover, location_of
 from board.query.groups import run_groups
-from board.query.narrowing import narrowed, where
 from board.query.open_run import Follower, Run, open_run
 
 
@@ -25,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_means_are_over_the_chosen_environments(run: Run) -> None:
-    found = narrowed(run, ["code"])
+    found = run.where(envs=["code"])
     rows = run.rollouts[run.rollouts["env"] == "code"]
     assert found.rollout_count == len(rows) == 16
     assert list(found.steps["reward_mean"]) == pytest.approx(
@@ -35,7 +34,7 @@ def test_means_are_over_the_chosen_environments(run: Run) -> None:
 
 
 def test_a_rollout_keeps_its_index_and_is_found_by_it(run: Run) -> None:
-    found = narrowed(run, ["code"])
+    found = run.where(envs=["code"])
     rows = found.of_step(20)
     assert rows["index"].tolist() == [1, 3, 5, 7]
     assert found.row(20, 7)["rollout_id"] == rows["rollout_id"].iloc[-1]
@@ -43,26 +42,26 @@ def test_a_rollout_keeps_its_index_and_is_found_by_it(run: Run) -> None:
 
 
 def test_groups_of_a_narrowed_run_are_those_of_its_rollouts(run: Run) -> None:
-    whole, part = run_groups(run), run_groups(narrowed(run, ["code"]))
+    whole, part = run_groups(run), run_groups(run.where(envs=["code"]))
     assert whole is not None
     assert part is not None
     assert part.groups.size.sum() == 16 < whole.groups.size.sum()
 
 
 def test_all_environments_together_are_the_run(run: Run) -> None:
-    found = narrowed(run, ["math", "code"])
+    found = run.where(envs=["math", "code"])
     for column in ("reward_mean", "k3_std", "response_tokens_q95", "zero_std_group_fraction"):
         assert np.allclose(found.steps[column], run.steps[column], equal_nan=True)
 
 
 def test_no_choice_is_the_run_itself_and_no_such_environment_has_no_steps(run: Run) -> None:
-    assert narrowed(run, []) is run
-    assert narrowed(run, ["mars"]).rollout_count == 0
-    assert len(narrowed(run, ["mars"]).steps) == 0
+    assert run.where(envs=[]) is run
+    assert run.where(envs=["mars"]).rollout_count == 0
+    assert len(run.where(envs=["mars"]).steps) == 0
 
 
 def test_another_choice_is_another_version(run: Run) -> None:
-    versions = {narrowed(run, envs).version for envs in ([], ["code"], ["math"])}
+    versions = {run.where(envs=envs).version for envs in ([], ["code"], ["math"])}
     assert len(versions) == 3
 
 
@@ -71,7 +70,7 @@ def test_a_filter_leaves_the_run_that_holds_these_rollouts_alone(run: Run, text:
     rows = run.rollouts
     holds = (rows["reward"] > 0.5) & (rows["env"] == "code")
     own = rows[rows["response"].str.contains("1") if "contains" in text else holds]
-    found = where(run, text)
+    found = run.where(text)
     assert 0 < len(own) < len(rows)
     assert found.rollout_count == len(own)
     assert found.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
@@ -82,22 +81,24 @@ def test_a_filter_leaves_the_run_that_holds_these_rollouts_alone(run: Run, text:
 
 def test_a_filter_and_environments_hold_together_in_either_order(run: Run) -> None:
     one, other = (
-        where(narrowed(run, ["code"]), "reward > 0.5"),
-        narrowed(where(run, "reward > 0.5"), ["code"]),
+        run.where(envs=["code"]).where("reward > 0.5"),
+        run.where("reward > 0.5").where(envs=["code"]),
     )
     assert one.rollouts["rollout_id"].tolist() == other.rollouts["rollout_id"].tolist()
     assert 0 < one.rollout_count < run.rollout_count
-    assert (one.envs, one.where) == (other.envs, other.where) == (("code",), "reward > 0.5")
+    assert (
+        (one.envs, one.expression) == (other.envs, other.expression) == (("code",), "reward > 0.5")
+    )
 
 
 def test_a_filter_that_holds_for_none_has_no_steps(run: Run) -> None:
-    assert len(where(run, "reward > 1e9").steps) == 0
+    assert len(run.where("reward > 1e9").steps) == 0
 
 
 def test_a_second_filter_is_told_from_the_first(run: Run) -> None:
-    one = where(run, "reward > 0.5")
-    both = where(one, "env == code")
-    assert both.version != where(run, "env == code").version
+    one = run.where("reward > 0.5")
+    both = one.where("env == code")
+    assert both.version != run.where("env == code").version
     rows = run.rollouts
     own = rows[(rows["reward"] > 0.5) & (rows["env"] == "code")]
     assert both.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
@@ -111,5 +112,5 @@ def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path: Path) ->
     for segment in found.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"\0" * segment.stat().st_size)
     with pytest.raises(UnreadableError, match="reload"):
-        narrowed(found, ["code"])
-    assert narrowed(Follower(persist=True).run(info), ["code"]).rollout_count == 16
+        assert found.where(envs=["code"]).steps.empty
+    assert Follower(persist=True).run(info).where(envs=["code"]).rollout_count == 16

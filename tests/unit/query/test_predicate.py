@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def run(tmp_path: Path) -> Run:
 
 def places(run: Run, text: str) -> list[int]:
     """The places of the rollouts for which it holds, among all."""
-    found = frame(run.selection.where(text), ["step", "index"], Sorting())
+    found = frame(run.where(text), ["step", "index"], Sorting())
     return (found["step"] * 2 + found["index"]).tolist()
 
 
@@ -80,7 +79,7 @@ def test_a_filter_sees_whole_texts_and_what_is_not_known_does_not_hold(
 )
 def test_what_can_t_be_a_filter_is_said(run: Run, text: str, said: str) -> None:
     with pytest.raises(ExpressionError, match=said):
-        run.selection.where(text)
+        run.where(text)
 
 
 def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path: Path) -> None:
@@ -123,12 +122,9 @@ def columns(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def values(run: Run, text: str) -> list[float | None]:
     """Of each rollout, in their order."""
-    selection = run.selection
-    found = run.selection.number(text)
-    selection = replace(selection, parameters=found.parameters)
-    return selection.table(f"SELECT {found.sql} AS v FROM {selection.view} ORDER BY line")[
-        "v"
-    ].to_pylist()
+    found = run.number(text)
+    sql = f"SELECT {found.sql} AS v FROM {run.view} ORDER BY line"
+    return run.table(sql, found.parameters)["v"].to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
 from board.index.reading.batch import put_rows, tallies_of
 from board.index.storage import MemoryStorage
-from board.query.narrowing import narrowed
 from board.query.open_run import Run, indexed_run, open_run, with_steps
 from board.query.prompts import (
     RunPrompts,
@@ -179,11 +178,11 @@ def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(
 @given(ROLLOUTS)
 def test_a_narrowed_run_is_that_of_its_rollouts_alone(rollouts: list[Rollout]) -> None:
     run = indexed(rollouts)
-    found = narrowed(run, ["e1"])
+    found = run.where(envs=["e1"])
     rows = run.rollouts[run.rollouts["env"] == "e1"]
     counts = rows["step"].value_counts().sort_index()
     assert found.counts == counts.to_dict()
-    assert len(found.chosen(("reward",))) == len(rows)
+    assert len(found.frame(("reward",))) == len(rows)
     if "reward_mean" in found.steps:
         means = rows.groupby("step")["reward"].mean()
         np.testing.assert_allclose(found.steps["reward_mean"], means)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import pytest
 from written_logs import write_lines
 
 from board.index.discovery.discovered_runs import discover, location_of
-from board.query.narrowing import narrowed, of_split
 from board.query.open_run import Follower, OpenOptions, Run, open_run
 from board.query.rollouts import Sorting, batches, count, frame, place_of
+from board.query.splits import of_split
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "formats" / "data"
@@ -28,8 +27,8 @@ def run_at(path: Path, cap: int | None = None) -> Run:
 
 RUNS: dict[str, Callable[[], Run]] = {
     "two ranks": lambda: run_at(ROOT / "rollout_samples" / "grpo_arithmetic"),
-    "one environment": lambda: narrowed(
-        run_at(ROOT / "rollout_samples" / "grpo_arithmetic"), ["add"]
+    "one environment": lambda: run_at(ROOT / "rollout_samples" / "grpo_arithmetic").where(
+        envs=["add"]
     ),
     "superseded rows": lambda: run_at(ROOT / "rollout_samples" / "resumed"),
     "a cap": lambda: run_at(ROOT / "rollout_samples" / "resumed", cap=3),
@@ -41,7 +40,7 @@ RUNS: dict[str, Callable[[], Run]] = {
 @pytest.mark.parametrize("name", RUNS)
 def test_rows_are_those_of_the_table_that_is_read_whole(name: str) -> None:
     run = RUNS[name]()
-    selection, whole = run.selection, run.rollouts.reset_index(drop=True)
+    selection, whole = run, run.rollouts.reset_index(drop=True)
     columns = [name for name in run.columns if name in whole]
     assert count(selection) == len(whole)
     found = frame(selection, columns, Sorting())
@@ -81,7 +80,7 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(
     order = rows.sort_values(
         column, ascending=not descending, kind="stable", na_position="last", ignore_index=True
     )
-    sorting, selection = Sorting(column, descending), run.selection
+    sorting, selection = Sorting(column, descending), run
     wanted = order[["step", "index", "rollout_id" if "rollout_id" in rows else "line"]]
     for limit, offset in ((None, 0), (1, 0), (7, 60), (200, 139)):
         found = frame(selection, list(wanted.columns), sorting, limit=limit, offset=offset)
@@ -95,18 +94,16 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(
 
 def test_batches_have_whole_texts_in_the_order(run: Run) -> None:
     for sorting in (Sorting(), Sorting(descending=True), Sorting("whole")):
-        found = batches(
-            run.selection, ["response", "line"], ["response"], sorting, limit=None, size=11
-        )
+        found = batches(run, ["response", "line"], ["response"], sorting, limit=None, size=11)
         tables = list(found)
         assert max(map(len, tables)) <= 11
         texts = pd.concat(tables)["response"].tolist()
-        expected = frame(run.selection, ["line"], sorting)["line"]
+        expected = frame(run, ["line"], sorting)["line"]
         assert texts == [f"{'long ' * 99}{line - 1}" for line in expected]
 
 
 def test_filters_steps_and_environments_hold_together(run: Run) -> None:
-    chosen = replace(run.selection.where("reward > 0"), envs=("a", "b"), steps=(1, 2))
+    chosen = run.where("reward > 0", envs=("a", "b"), steps=(1, 2))
     rows = run.rollouts
     own = rows[rows["env"].isin(["a", "b"]) & (rows["reward"] > 0) & rows["step"].between(1, 2)]
     assert 0 < count(chosen.where("whole < 5")) < count(chosen) == len(own)

@@ -18,9 +18,9 @@ from board.errors import ChoiceError
 from board.index.discovery.discovered_runs import discover, location_of
 from board.query import splits
 from board.query.groups import run_groups
-from board.query.narrowing import chosen_split, narrowed, of_split, splits_of
 from board.query.open_run import Follower, OpenOptions, Run, open_run
 from board.query.prompts import prompt_table, run_prompts
+from board.query.splits import chosen_split, of_split, splits_of
 
 
 def samples(steps: Iterable[int], split: str | None, *, reward: float = 0.0, count: int = 4):
@@ -93,13 +93,13 @@ def test_a_step_of_evaluations_alone_is_no_step_of_training(runs: tuple[Run, Run
 
 @pytest.mark.parametrize("name", ["train", "eval"])
 def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> None:
-    first = narrowed(of_split(runs[1], name), ["code"])
-    then = of_split(narrowed(runs[1], ["code"]), name)
+    first = of_split(runs[1], name).where(envs=["code"])
+    then = of_split(runs[1].where(envs=["code"]), name)
     rows = runs[1].rollouts
     own = rows[(rows["env"] == "code") & rows_of_split(rows["split"], name)]
     for run in (first, then):
         assert (run.envs, run.split) == (("code",), name)
-        assert run.chosen(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
+        assert run.frame(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
     pd.testing.assert_frame_equal(first.steps, then.steps, check_like=True)
 
 

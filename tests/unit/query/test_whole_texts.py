@@ -25,9 +25,8 @@ NAMES = ("prompt", "response", "ref_response", "ground_truth")
 
 def texts_of(run: Run, name: str) -> list[str | None]:
     """One text of all rollouts, in their order."""
-    own = run.selection
-    sql = f"SELECT {own.whole_text(name)} AS text FROM {own.view} ORDER BY step, position"
-    return own.table(sql)["text"].to_pylist()
+    sql = f"SELECT {run.rows.whole_text(name)} AS text FROM {run.view} ORDER BY step, position"
+    return run.table(sql)["text"].to_pylist()
 
 
 def opened(folder: Path, *, persist: bool = False) -> Run:
@@ -121,7 +120,7 @@ def test_texts_survive_when_segments_are_put_together(tmp_path: Path) -> None:
     for step in range(12):
         write(tmp_path, {"step": step, "prompt": "p" * 300, "response": f"{step} " * 200})
         run = opened(tmp_path, persist=True)
-    assert len(run.visible.manifest.segments) < 12
+    assert len(run.rows.manifest.segments) < 12
     assert texts_of(run, "response") == [f"{step} " * 200 for step in range(12)]
 
 
@@ -134,8 +133,8 @@ def test_any_text_holds_messages_that_are_neither_prompt_nor_response(tmp_path: 
 
 
 def keys_of(run: Run) -> list[int]:
-    sql = f"SELECT prompt_key FROM {run.selection.view} ORDER BY step, position"
-    return run.selection.table(sql)["prompt_key"].to_pylist()
+    sql = f"SELECT prompt_key FROM {run.view} ORDER BY step, position"
+    return run.table(sql)["prompt_key"].to_pylist()
 
 
 def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path: Path) -> None:
