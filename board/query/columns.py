@@ -114,11 +114,11 @@ def aliased(values: Sequence[str]) -> str:
     return ", ".join(f"{value} AS value_{place}" for place, value in enumerate(values))
 
 
-def frame_of(table: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
+def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
     """What a SELECT of `aliased` values of these columns gave, as a frame: whole numbers are int64 where
     all rows have one and else float64, names of groups and the like are categories in order.
     """
-    table = table.rename_columns([*columns])
+    table = table.rename_columns([column.name for column in columns])
     names = [name for name in segments.CATEGORIES if name in table.column_names]
     for name in names:
         place = table.column_names.index(name)
@@ -127,6 +127,11 @@ def frame_of(table: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
     for name in names:
         values = frame[name].cat
         frame[name] = values.reorder_categories(sorted(values.categories))
+    for column in columns:  # numbers that are logged as texts
+        if column.texts and not column.words and not column.numbers:
+            values = frame[column.name]
+            if (values % 1 == 0).all():
+                frame[column.name] = values.astype(np.int64)
     return frame
 
 

@@ -95,11 +95,11 @@ def frame(
 
     columns: of the whole run's. limit: at most so many, after the first `offset`.
     """
-    values = [run.column(name) for name in columns]
+    values, kinds = [*map(run.column, columns)], [*map(run.rows.column, columns)]
     if limit is None:
-        return frame_of(run.table(_sorted(run, values, sorting)), columns)
+        return frame_of(run.table(_sorted(run, values, sorting)), kinds)
     sql, parameters = _first(run, values, sorting, limit, offset)
-    return frame_of((run.whole or run).table(sql, parameters), columns)
+    return frame_of((run.whole or run).table(sql, parameters), kinds)
 
 
 def batches(
@@ -123,8 +123,9 @@ def batches(
         parts = _parts(run, sorting)
         several = (part.batches(_sorted(part, values, sorting), size) for part in parts)
         tables = chain.from_iterable(several)
+    kinds = [*map(run.rows.column, columns)]
     for table in tables:
-        yield frame_of(table, columns)
+        yield frame_of(table, kinds)
 
 
 def _parts(run: Run, sorting: Sorting) -> Iterator[Run]:

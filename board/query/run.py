@@ -318,7 +318,7 @@ class Run:
         names = [name for name in self.columns if wanted is None or name in wanted]
         values = aliased([self.column(name) for name in names])
         table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
-        return frame_of(table, names)
+        return frame_of(table, [*map(self.rows.column, names)])
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is.

@@ -217,10 +217,13 @@ class RunRows:
             return "row(step, position)"
         return f"row(step, coalesce(rank, {_LAST}), file, line, part)"
 
+    def column(self, name: str) -> Column:
+        """A column of the run; one that nothing is recorded of where it has none of that name."""
+        return next((own for own in self.columns if own.name == name), Column(name))
+
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
-        column = next((own for own in self.columns if own.name == name), Column(name))
-        return value_sql(column, self.names)
+        return value_sql(self.column(name), self.names)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
