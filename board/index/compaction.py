@@ -20,8 +20,8 @@ writing again."""
 
 
 def merged(storage: Storage, several: Iterable[Segment], files: Collection[int]) -> list[Segment]:
-    """The segments without the rows of other files than these (by id), those at the end put together that
-    are small, so that there are never many: a row is written again until it is among PART_ROWS others.
+    """The segments without the rows of other files than these (by id). Small ones at the end become one,
+    so that there are never many: a row is written again until it is among PART_ROWS others.
     """
     live = list(_live(storage, several, files))
     small = rows = size = 0
@@ -56,35 +56,30 @@ def _rewritten(
 
 
 class UnendedRows:
-    """The rows of unended last lines, by the id of their file. tails: the segment that they are in."""
+    """The rows of unended last lines, by the id of their file, and the segment that they are in."""
 
-    def __init__(self, storage: Storage, tails: Segment | None) -> None:
-        self._storage, self._segment = storage, tails
+    def __init__(self, storage: Storage, segment: Segment | None) -> None:
+        self._storage, self._segment = storage, segment
+        self._is_stored = True
         self._rows: dict[int, pa.Table] = {}
-        self._changed = False
-        if tails is not None:
-            table = storage.get(tails.name)
+        if segment is not None:
+            table = storage.get(segment.name)
             files = table.column("file")
-            self._rows = {
-                number: table.filter(pc.equal(files, pa.scalar(number))) for number in tails.files
-            }
-
-    def of(self, number: int) -> pa.Table | None:
-        """The rows of a file, if there are any."""
-        return self._rows.get(number)
+            for number in segment.files:
+                self._rows[number] = table.filter(pc.equal(files, pa.scalar(number)))
 
     def put(self, number: int, rows: pa.Table | None) -> None:
         """Replaces the rows of a file; None removes them."""
+        known = self._rows.pop(number, None)
         if rows is not None:
             self._rows[number] = rows
-            self._changed = True
-        elif self._rows.pop(number, None) is not None:
-            self._changed = True
+        if known is not None or rows is not None:
+            self._is_stored = False
 
     def segment(self) -> Segment | None:
-        """The segment of them all, written anew where they are others."""
-        if self._changed:
-            self._changed = False
+        """The segment of them all, written again where they changed."""
+        if not self._is_stored:
             rows = self._rows.values()
             self._segment = put_rows(self._storage, segments.joined(rows)) if rows else None
+            self._is_stored = True
         return self._segment

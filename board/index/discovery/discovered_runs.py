@@ -8,9 +8,11 @@ speak of the same rollouts (readers with a `join`) they are a third one, joined,
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice, repeat
 from pathlib import Path, PurePath, PurePosixPath
@@ -24,11 +26,11 @@ from board.formats import (
     reader_named,
 )
 from board.formats.base import Reader, folder_above, layout_match
-from board.formats.io.locations import Location, Objects, below, location_of
+from board.formats.io.locations import Location, Objects, below, location_of, state_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
-from board.index.discovery.format_detection import LEFT_OUT, detect_format, sidecar_state
+from board.index.discovery.format_detection import LEFT_OUT, detect_format
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import (
     Discovery,
@@ -105,13 +107,20 @@ def _leave_out_copies(files: dict[Location, LogFile], problems: dict[Location, P
 def _with_sidecar_state(
     file: LogFile, objects: Objects, problems: dict[Location, Problem]
 ) -> LogFile:
-    """The file with the state of those that it is read with; takes them from `problems`."""
+    """The file with a hash of those that it is read with: of their names, sizes and times. Takes them
+    from `problems`.
+    """
     sidecars = reader_named(file.reader).sidecar_files(file.path, objects)
-    if isinstance(file.path, RemoteLocation):
-        file = replace(file, sidecar_state=sidecar_state(sidecars))
-    for other in sidecars:
-        problems.pop(other, None)
-    return file
+    states: list[str] = []
+    for path in sidecars:
+        problems.pop(path, None)
+        with suppress(OSError):  # it went away just now; the hash says so
+            state = state_of(path)
+            states.append(f"{path} {state[1]} {state[2]}")
+    if not sidecars:
+        return file
+    digest = hashlib.blake2b("\n".join(states).encode(), digest_size=12).hexdigest()
+    return replace(file, sidecar_state=digest)
 
 
 def _detect_formats(paths: Sequence[Location], listing: Listing) -> Iterator[LogFile | Problem]:
@@ -199,6 +208,7 @@ def _single_file(listing: Listing) -> Discovery:
     notes = tuple(listing.mappings.problems.values())
     if not isinstance(result, LogFile):
         return Discovery(path, (), (result, *notes))
+    result = _with_sidecar_state(result, Objects(), {})
     thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
     run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)
     return Discovery(path, (run,), ())

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem
-from board.formats import reader_named, source_of
+from board.formats import source_of
 from board.formats.io.lines import Line, read_bytes, read_lines
-from board.formats.io.locations import Location, Objects, state_of
+from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.mapping import MappingReader
 from board.formats.recognition import HEAD_BYTES, recognise
@@ -72,24 +72,7 @@ def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> Log
             return _damaged(path, stat, reason)
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    is_local = isinstance(path, Path)
-    sidecars = reader_named(reader).sidecar_files(path, Objects()) if is_local else ()
-    state = sidecar_state(sidecars)
-    return LogFile(path, reader, stat.st_size, stat.st_mtime_ns, stat.st_ino, state)
-
-
-def sidecar_state(paths: Sequence[Location]) -> str:
-    """A hash that differs when one of the files does, by size and time, or when they are others."""
-    if not paths:
-        return ""
-    states: list[str] = []
-    for path in paths:
-        try:
-            state = state_of(path)
-        except OSError:  # it went away just now; the hash says so
-            continue
-        states.append(f"{path} {state[1]} {state[2]}")
-    return _digest("\n".join(states).encode()).hex()
+    return LogFile(path, reader, stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:

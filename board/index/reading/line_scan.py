@@ -94,7 +94,6 @@ class LineScan:
         """What was read since the last part."""
         built, self._part = self._part, PartBuilder(self._shard.display_path)
         return ShardIndex(
-            shard=self._shard,
             table=built.table(),
             events=built.events,
             problems=built.problems,

@@ -88,13 +88,12 @@ class Shard:
 class ShardIndex:
     """What a shard, or a part of one, holds.
 
-    table: one row per rollout, in file order, as `store.segments` stores rows. events: header,
+    table: one row per rollout, in file order, as `segments` stores rows. events: header,
     step_end and close lines. consumed: offset after the last line that a newline ends. lines: how many
     lines that are. last_bytes: up to END_BYTES before `consumed`. tail: what the last line holds when no
     newline ends it yet: it is read again when the file grows, and its index is of that line alone.
     """
 
-    shard: Shard
     table: pa.Table
     events: tuple[Event, ...]
     problems: tuple[Problem, ...]
