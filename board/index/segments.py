@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 # batches is at its work in half the time without them.
 
 LOCATION: Final = ("line", "offset", "size")
-"""Where the line or row stands that a rollout was read from; see readers.sources."""
+"""Where the line or row is that a rollout was read from; see formats.sources."""
 PART: Final = "part"
 """Its number among the rollouts of that line; not recorded: 0, as in logs of one rollout per line."""
 REPEAT_KEY: Final = "repeat_key"
-"""Equal for rows that may be one rollout, written twice; see store.repeats."""
+"""Equal for rows that may be one rollout, written twice; see repeat_keys."""
 JOIN_KEYS: Final = ("join_key", "join_key_2")
-"""Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
+"""Equal for rows of several logs that are one rollout, the surer first; see query.joins."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 WHOLE: Final = "whole:"
 """Begins the names of columns of whole texts."""
@@ -50,19 +50,8 @@ PROMPT_KEY: Final = "prompt_key"
 """A hash of the whole prompt, equal in all runs."""
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 WHOLE_NUMBERS: Final = (
-    *(
-        "step",
-        *LOCATION,
-        PART,
-        REPEAT_KEY,
-        *JOIN_KEYS,
-        PROMPT_KEY,
-        "file",
-        "rank",
-        "micro_step",
-        "policy_version",
-    ),
-    *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
+    *("step", *LOCATION, PART, REPEAT_KEY, *JOIN_KEYS, PROMPT_KEY, "file", "rank", "micro_step"),
+    *("policy_version", "prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
 )
 _SCORES: Final = (
     *("reward", "ref_reward", "valid_reward", "ref_valid_reward", "advantage", "is_truncated"),
@@ -75,8 +64,8 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
     MESSAGES: pa.list_(
         pa.struct(
             [
-                *(("role", pa.string()), ("within", pa.string()), ("text", pa.string())),
-                *(("start", pa.int32()), ("end", pa.int32())),
+                *((name, pa.string()) for name in ("role", "within", "text")),
+                *((name, pa.int32()) for name in ("start", "end")),
             ]
         )
     ),

@@ -58,17 +58,7 @@ class LineScan:
         self._consumed = shard.start
         self._last_bytes = b""
         self._tail: ShardIndex | None = None
-        self._part = PartBuilder(shard.display_path)
-
-    @property
-    def rows(self) -> int:
-        """How many rollouts the part holds by now."""
-        return self._part.rows
-
-    @property
-    def text_chars(self) -> int:
-        """How many characters of whole texts the part holds by now."""
-        return self._part.text_chars
+        self.batch = PartBuilder(shard.display_path)
 
     def take(self, line: Line) -> None:
         """Reads one line: a row, an event, or a problem. A line without its newline makes the tail."""
@@ -82,7 +72,13 @@ class LineScan:
     def take_row(self, line: Line) -> None:
         """Reads one row of a file that is no lines of text."""
         self._number += 1
-        self._take_ended(line)
+        try:
+            if self._by_rows:
+                self._take_rows(line)
+            elif (result := self._read(line)) is not None:
+                self._add(result, line)
+        except RecordError as error:
+            self.batch.lose(error, self._number)
 
     def last_part(self) -> ShardIndex:
         """What was read since the last part, of a file of which nothing is left to be read."""
@@ -92,27 +88,16 @@ class LineScan:
 
     def part(self) -> ShardIndex:
         """What was read since the last part."""
-        built, self._part = self._part, PartBuilder(self._shard.display_path)
+        built, self.batch = self.batch, PartBuilder(self._shard.display_path)
         return ShardIndex(
             table=built.table(),
-            events=built.events,
+            events=tuple(built.events),
             problems=built.problems,
             consumed=self._consumed,
             lines=self._number - self._shard.first_line + 1,
             last_bytes=self._last_bytes,
             tail=self._tail,
         )
-
-    def _take_ended(self, line: Line) -> None:
-        try:
-            if self._by_rows:
-                self._take_rows(line)
-                return
-            result = self._read(line)
-            if result is not None:
-                self._add(result, line)
-        except RecordError as error:
-            self._part.lose(error, self._number)
 
     def _take_rows(self, line: Line) -> None:
         """Reads a line of several rollouts, each for itself: one that can't be used costs no other."""
@@ -126,9 +111,9 @@ class LineScan:
                 if result is not None:
                     self._add(result, line, part)
             except RecordError as error:
-                self._part.lose(error, self._number)
+                self.batch.lose(error, self._number)
         if mended:
-            self._part.remark(MENDED, self._number)
+            self.batch.remark(MENDED, self._number)
 
     def _read(self, line: Line) -> Record | Event | None:
         text = _text_of(line)
@@ -138,16 +123,16 @@ class LineScan:
         self._place.line = self._number
         result = self._reader.read(record, self._place)
         if mended:
-            self._part.remark(MENDED, self._number)
+            self.batch.remark(MENDED, self._number)
         return result
 
     def _add(self, result: Record | Event, line: Line, part: int = 0) -> None:
         if isinstance(result, Event):
-            self._part.add_event(result, self._number)
+            self.batch.add_event(result, self._number)
             return
         # May raise: arrays of ids are parsed here.
         row = row_of(result, self._vocabulary, is_joined=self._shard.joined)
-        self._part.add_row(row, self._address(result, line, part), result, self._number)
+        self.batch.add_row(row, self._address(result, line, part), result, self._number)
 
     def _address(self, record: Record, line: Line, part: int) -> dict[str, Any]:
         """Where a rollout stands, and by what it is known again, here and in logs that are joined."""
@@ -169,7 +154,7 @@ class LineScan:
         shard = replace(self._shard, start=line.offset, end=None, first_line=number)
         scan = LineScan(shard, self._options, self._vocabulary)
         scan.take_row(line)
-        return None if scan._part.is_empty and not self._is_finished() else scan.part()
+        return None if scan.batch.is_empty and not self._is_finished() else scan.part()
 
     def _is_finished(self) -> bool:
         """Whether the file has been unchanged so long that a torn last line is there to stay."""

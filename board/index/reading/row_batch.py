@@ -38,7 +38,7 @@ class PartBuilder:
         self.text_chars = 0
         """Characters of whole texts."""
         self._logged: set[str] = set()
-        self._events: list[Event] = []
+        self.events: list[Event] = []
         self._problems = ProblemLog()
 
     @property
@@ -49,12 +49,7 @@ class PartBuilder:
     @property
     def is_empty(self) -> bool:
         """Whether no line was a rollout or an event."""
-        return not self._lines and not self._events
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The events, in the order of their lines."""
-        return tuple(self._events)
+        return not self._lines and not self.events
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -118,7 +113,7 @@ class PartBuilder:
 
     def add_event(self, event: Event, line: int) -> None:
         """Adds what a writer said about its file."""
-        self._events.append(event)
+        self.events.append(event)
         dropped = event.data.get("dropped")
         if event.kind == "step_end" and isinstance(dropped, int) and dropped > 0:
             reason = "rollouts were dropped by the exporter and are not in the log"

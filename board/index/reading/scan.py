@@ -56,7 +56,7 @@ def index_shard(
     together = makes_columns(shard)
     scan = (ColumnScan if together else LineScan)(shard, options, vocabulary)
     for _ in _read(scan, shard):
-        if scan.rows >= PART_ROWS or scan.text_chars >= PART_BYTES:
+        if scan.batch.rows >= PART_ROWS or scan.batch.text_chars >= PART_BYTES:
             yield scan.part()
     # A file of rows is read from its beginning to its end or not at all.
     yield scan.part() if source.appends else scan.last_part()
@@ -79,7 +79,7 @@ def _read(scan: LineScan, shard: Shard) -> Iterator[None]:
     for lines in read_line_blocks(shard.path, shard.start, shard.end, block):
         unread = lines
         while len(unread.sizes):
-            part, unread = unread.cut(PART_ROWS - scan.rows)
+            part, unread = unread.cut(PART_ROWS - scan.batch.rows)
             yield scan.take_lines(part)
 
 
@@ -146,7 +146,7 @@ class ColumnScan(LineScan):
             made = table_columns(rollouts)
         except RecursionError:  # which row it is of is found when each is read for itself
             return False
-        if made is None or not self._part.has_place_for(made[1]):
+        if made is None or not self.batch.has_place_for(made[1]):
             return False
         columns = made[0]
         if tokens and not add_token_columns(columns, tokens, self._vocabulary):
@@ -167,10 +167,10 @@ class ColumnScan(LineScan):
         alone = set(range(count)).difference(lines) if len(lines) < count else ()
         for line in sorted(alone):
             until = bisect_left(lines, line)
-            self._part.add_columns(columns, added, until, rollouts.remarks, arrays)
+            self.batch.add_columns(columns, added, until, rollouts.remarks, arrays)
             self._number, added = before + line, until
             self.take_row(source.line(line))
-        self._part.add_columns(columns, added, len(lines), rollouts.remarks, arrays)
+        self.batch.add_columns(columns, added, len(lines), rollouts.remarks, arrays)
         self._number = before + count
         return True
 
