@@ -128,7 +128,10 @@ def arrays_for_aggregates(record: Record) -> tuple[dict[str, FloatArray], list[R
     lengths = {name: len(record.tokens[name]) for name in NEEDED if name in record.tokens}
     if not lengths:
         return {}, []
-    common = _commonest(lengths)
+    counts = Counter(lengths.values())
+    common = max(
+        lengths, key=lambda name: counts[lengths[name]]
+    )  # the first of the commonest length
     length = lengths[common]
     arrays: dict[str, FloatArray] = {}
     remarks: list[Remark] = []
@@ -141,28 +144,16 @@ def arrays_for_aggregates(record: Record) -> tuple[dict[str, FloatArray], list[R
                 # The tokens in the loss are those that such an array has values for.
                 arrays[name] = array.filled() if isinstance(array, Sparse) else array.values()
                 continue
-            remarks.append(_unequal(name, len(array), common, length))
+            # The lengths themselves go into the hint: problems are folded by their reason.
+            reason = f"{name} and {common} are of unequal length"
+            hint = f"e.g. {len(array)} and {length} entries; "
+            hint += "metrics that need both are not shown for these rollouts"
+            remarks.append(Remark(name, reason, hint))
         except RecordError as error:
             remarks.append(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
         if name == "loss_mask":  # without it the means would be over other tokens
             return {}, remarks
     return arrays, remarks
-
-
-def _commonest(lengths: Mapping[str, int]) -> str:
-    """The first array of the length that most have."""
-    if len(set(lengths.values())) == 1:
-        return next(iter(lengths))
-    counts = Counter(lengths.values())
-    return max(lengths, key=lambda name: counts[lengths[name]])
-
-
-def _unequal(name: str, entries: int, other: str, length: int) -> Remark:
-    # The lengths themselves go into the hint: every line has its own, and a reason is what problems
-    # are folded by.
-    reason = f"{name} and {other} are of unequal length"
-    hint = f"e.g. {entries} and {length} entries; metrics that need both are not shown for these rollouts"
-    return Remark(name, reason, hint)
 
 
 def table_columns(rollouts: Columns) -> tuple[dict[str, Any], list[str]] | None:
