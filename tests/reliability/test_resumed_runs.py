@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
@@ -21,23 +24,24 @@ def train(folder: Path, attempt: str, ranks: int, steps: range, reward: float) -
                 exporter.end_step(step)
 
 
-def test_a_run_resumed_with_fewer_ranks_shows_each_step_once_and_whole(tmp_path: Path) -> None:
-    train(tmp_path, "a", 4, range(1, 21), 0.0)
-    train(tmp_path, "b", 2, range(11, 16), 1.0)
+@pytest.mark.parametrize(
+    ("first", "second", "sizes", "superseded"),
+    [
+        ((4, range(1, 21)), (2, range(11, 16)), [4] * 10 + [2] * 5, 40),
+        ((1, range(1, 4)), (3, range(3, 5)), [1, 1, 3, 3], 1),
+    ],
+    ids=["fewer", "more"],
+)
+def test_a_run_resumed_with_other_ranks_shows_each_step_once_and_whole(
+    tmp_path: Path, first: Any, second: Any, sizes: list[int], superseded: int
+) -> None:
+    train(tmp_path, "a", *first, 0.0)
+    train(tmp_path, "b", *second, 1.0)
     run = open_run(discover(tmp_path).runs[0])
-    assert list(run.steps["step"]) == list(range(1, 16))
-    assert list(run.steps["reward_mean"]) == [0.0] * 10 + [1.0] * 5
-    assert list(run.rollouts.groupby("step").size()) == [4] * 10 + [2] * 5
-    assert run.superseded == 40
-    assert all(run.steps["complete"])
-
-
-def test_a_run_resumed_with_more_ranks_shows_each_step_once_and_whole(tmp_path: Path) -> None:
-    train(tmp_path, "a", 1, range(1, 4), 0.0)
-    train(tmp_path, "b", 3, range(3, 5), 1.0)
-    run = open_run(discover(tmp_path).runs[0])
-    assert list(run.rollouts.groupby("step").size()) == [1, 1, 3, 3]
-    assert run.superseded == 1
+    assert run.steps["rollouts"].tolist() == sizes
+    resumed = len(second[1])
+    assert run.steps["reward_mean"].tolist() == [0.0] * (len(sizes) - resumed) + [1.0] * resumed
+    assert run.superseded == superseded
     assert all(run.steps["complete"])
 
 
