@@ -19,6 +19,7 @@ from board.formats.mapping import MappingReader
 from board.formats.recognition import HEAD_BYTES, recognise
 from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
+from board.index.discovery.mappings import leads_outside
 from board.index.discovery.packed import head_lines, is_packed
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile
 
@@ -34,7 +35,7 @@ def detect_format(
     path: Location, root: Location, mapping: MappingReader | None
 ) -> LogFile | Problem:
     """The log file, or why it is none. Problems name it by its last name."""
-    if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
+    if isinstance(path, Path) and path.is_symlink() and leads_outside(path, root):
         return _note(path, "it is a link that leads outside the root")
     if path.name.lower().endswith(NOT_READ):
         return _note(path, "only .gz and .zst are unpacked", "unpack it")
@@ -49,11 +50,6 @@ def detect_format(
     except OSError as error:
         hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
-
-
-def _leads_outside(path: Path, root: Path) -> bool:
-    # Unlike Path.resolve, realpath survives a link that leads to itself.
-    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve())
 
 
 def _note(path: Location, reason: str, hint: str = "") -> Problem:

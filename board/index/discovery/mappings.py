@@ -59,10 +59,7 @@ class Mappings:
         if not isinstance(folder, Path):
             return self._listed.get(folder)
         path = folder / FILE_NAME
-        if not path.is_file():
-            return None
-        root = os.path.realpath(str(self.root))
-        return path if Path(os.path.realpath(path)).is_relative_to(root) else None
+        return path if path.is_file() and not leads_outside(path, self.root) else None
 
     def _read(self, path: Location) -> MappingReader | None:
         try:
@@ -73,6 +70,13 @@ class Mappings:
             return None
         self.paths[reader.name] = path
         return reader
+
+
+def leads_outside(path: Path, root: Location) -> bool:
+    """Whether a path leads out of a root by links."""
+    # Unlike Path.resolve, realpath survives a link that leads to itself.
+    outside = not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(str(root)))
+    return outside or not isinstance(root, Path)
 
 
 def mapping_above(root: Location) -> Path | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteError, RemoteLocation
 from board.index.discovery.discovered_runs import RunInfo
-from board.index.discovery.mappings import content_of
+from board.index.discovery.mappings import content_of, leads_outside
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_SETTINGS: Final = 256
@@ -91,7 +90,7 @@ def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:
     for path in wanted:
         if isinstance(path, Path) and not path.is_file():
             continue
-        if isinstance(path, Path) and _leads_outside(path, info.root):
+        if isinstance(path, Path) and leads_outside(path, info.root):
             problems.append(_unusable(path, "it is a link that leads outside the root"))
         elif _size(path) > _MOST_BYTES:
             problems.append(_unusable(path, f"it is larger than {_MOST_BYTES >> 20} MB"))
@@ -112,12 +111,6 @@ def _objects(folder: RemoteLocation, problems: list[Problem]) -> list[Location]:
             Problem(".", None, None, f"can't be listed: {error.strerror}", "", "partial")
         )
         return []
-
-
-def _leads_outside(path: Path, root: Location) -> bool:
-    return not isinstance(root, Path) or not Path(os.path.realpath(path)).is_relative_to(
-        root.resolve()
-    )
 
 
 def _size(path: Location) -> int:

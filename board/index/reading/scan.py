@@ -39,8 +39,7 @@ _MIN_LINES_PER_FALLBACK: Final = 8
 """Lines are taken together where at most one of so many has to be looked at for itself."""
 _LONG_LINE_BYTES: Final = 128 << 10
 """Bytes; lines with more values than these are parsed faster one by one, in the processor's cache."""
-_LONGEST_PAUSE: Final = 64
-"""Blocks of lines, of half a megabyte each."""
+_MAX_SKIPPED_BLOCKS: Final = 64
 
 
 def index_shard(
@@ -99,7 +98,7 @@ class ColumnScan(LineScan):
 
     def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
         super().__init__(shard, options, vocabulary)
-        self._backoff = _Backoff()
+        self._blocks_to_skip = self._skipped = 0
         self.has_tokens = _has_tokens(type(self._reader))
 
     def take_lines(self, source: LineBlock) -> None:
@@ -119,16 +118,21 @@ class ColumnScan(LineScan):
                 self.take_row(line)
 
     def _take_together(self, source: LineBlock) -> bool:
+        """After failures it is tried less and less often: such lines are parsed twice then."""
         if self.has_tokens and source.size > _LONG_LINE_BYTES * len(source.sizes):
             return False
-        if not self._backoff.should_try():
+        if self._blocks_to_skip:
+            self._blocks_to_skip -= 1
             return False
         records = self._parser.parse_plain(source.texts) if self.has_tokens else None
         if records is None:
             records = parse_plain_lines(source.texts)
         lines = [line for line, record in enumerate(records) if record is not None]
         block = Block.of([record for record in records if record is not None])
-        return self._backoff.record(self._take_block(block, lines, source))
+        was_taken = self._take_block(block, lines, source)
+        self._skipped = 0 if was_taken else min(2 * self._skipped + 1, _MAX_SKIPPED_BLOCKS)
+        self._blocks_to_skip = self._skipped
+        return was_taken
 
     def _take_block(self, block: Block, lines: list[int], source: LineBlock) -> bool:
         """Whether lines of one rollout each could be taken together; if not, nothing was taken.
@@ -185,28 +189,3 @@ class ColumnScan(LineScan):
         if len(lines) == len(sizes):
             return addresses
         return {name: values[lines] for name, values in addresses.items()}
-
-
-class _Backoff:
-    """Whether lines are worth being taken together: after failures it is tried less and less often.
-
-    Lines with values per token can't be, and are parsed twice when it is tried.
-    """
-
-    def __init__(self) -> None:
-        self._pause = 0
-        self._next_pause = 1
-
-    def should_try(self) -> bool:
-        """Whether to try it with these lines."""
-        self._pause -= 1
-        return self._pause < 0
-
-    def record(self, worked: bool) -> bool:
-        """Takes note of whether it could be done, and gives that back."""
-        if worked:
-            self._next_pause = 1
-        else:
-            self._pause = self._next_pause
-            self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
-        return worked
