@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from board.core import schema
-from board.core.records import Record, Remark
+from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, Place, Reader, layout_match
 from board.formats.field_values import split_named
@@ -175,7 +175,7 @@ class MappingReader(Reader):
             if value_at(line, path, _ABSENT) is _ABSENT:
                 reason = f"{path} is not there, which the mapping file gives for {key}"
                 hint = "not recorded here; is the key spelled the same way in all lines?"
-                builder.remarks.append(Remark(key, reason, hint, "note"))
+                builder.note(key, reason, hint)
         for key, value in line.items():
             if key in self._used:
                 continue

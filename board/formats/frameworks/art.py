@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from board.core.records import Record, Remark
+from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.field_values import split_named
@@ -259,7 +259,7 @@ def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> Non
         if trajectory.get("exchanges"):
             reason = "no conversation can be made of the calls of the model"
             hint = f"{_EXPECTED}, or exchanges of OpenAI's or Anthropic's API"
-            builder.remarks.append(Remark("exchanges", reason, f"expected: {hint}"))
+            builder.remark("exchanges", reason, f"expected: {hint}")
         return
     if True in own:
         first = own.index(True)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -76,7 +75,8 @@ class EpisodesReader(Reader):
         )
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
-        return annotation_files(log, objects) if _is_stream(pure_path(log)) else ()
+        is_stream = "stream" in (log.parent.name, pure_path(log).stem)
+        return annotation_files(log, objects) if is_stream else ()
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """All token ids of the branch; none of evaluations, which no trainer sees."""
@@ -227,10 +227,6 @@ def _tokens(node: _Object) -> tuple[FloatArray, Any]:
         reason = "the mask of a message is not as long as its tokens"
         raise RecordError(reason, field="mask", hint=hint)
     return values, sampled
-
-
-def _is_stream(path: PurePath) -> bool:
-    return "stream" in (path.parent.name, path.stem)
 
 
 def _merged(old: _Object, new: _Object) -> dict[str, Any]:
