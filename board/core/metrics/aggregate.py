@@ -9,34 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from board.core.metrics import kl
-from board.core.metrics.definitions import DERIVED
+from board.core.metrics.definitions import DERIVED, REDUCTIONS, Reduction
 from board.core.metrics.kl import FloatArray
 
 NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
 """Token arrays that enter per-rollout aggregates; loss_mask selects the tokens."""
-
-Reduction = Literal["mean", "max"]
-
-REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
-    ("k1_mean", "k1", "mean"),
-    ("k2_mean", "k2", "mean"),
-    ("k3_mean", "k3", "mean"),
-    ("k1_max", "k1", "max"),
-    ("k3_max", "k3", "max"),
-    ("mismatch_kl_mean", "mismatch_kl", "mean"),
-    ("mismatch_kl_max", "mismatch_kl", "max"),
-    ("mismatch_ratio_mean", "mismatch_ratio", "mean"),
-    ("importance_ratio_mean", "importance_ratio", "mean"),
-    ("entropy_mean", "entropy", "mean"),
-    ("logprobs_mean", "logprobs", "mean"),
-)
-"""(column, token metric, reduction) of every per-rollout aggregate."""
 
 COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "missing_values")
 

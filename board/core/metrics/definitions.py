@@ -9,7 +9,7 @@ policies: never a bare "KL" or "ratio".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -158,13 +158,30 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
 }
 
 
-def _over_tokens(name: str, *, column: str, reduction: str = "mean") -> Metric:
-    base = TOKEN_METRICS[name]
-    how = _MASKED_MEAN if reduction == "mean" else " Largest over the same tokens."
-    label = base.label if reduction == "mean" else f"{base.label}, largest token"
-    return Metric(
-        column, label, base.unit, base.formula + "." + how, base.kind, base.better, base.source
-    )
+Reduction = Literal["mean", "max"]
+
+REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
+    ("k1_mean", "k1", "mean"),
+    ("k2_mean", "k2", "mean"),
+    ("k3_mean", "k3", "mean"),
+    ("k1_max", "k1", "max"),
+    ("k3_max", "k3", "max"),
+    ("mismatch_kl_mean", "mismatch_kl", "mean"),
+    ("mismatch_kl_max", "mismatch_kl", "max"),
+    ("importance_ratio_mean", "importance_ratio", "mean"),
+    ("mismatch_ratio_mean", "mismatch_ratio", "mean"),
+    ("entropy_mean", "entropy", "mean"),
+    ("logprobs_mean", "logprobs", "mean"),
+)
+"""(column, token metric, reduction) of every per-rollout aggregate."""
+
+
+def _over_tokens(column: str, metric: str, reduction: Reduction) -> Metric:
+    base = TOKEN_METRICS[metric]
+    is_mean = reduction == "mean"
+    label = base.label if is_mean else f"{base.label}, largest token"
+    formula = f"{base.formula}.{_MASKED_MEAN if is_mean else ' Largest over the same tokens.'}"
+    return replace(base, name=column, label=label, formula=formula)
 
 
 ROLLOUT_METRICS: Final[Mapping[str, Metric]] = {
@@ -187,17 +204,7 @@ ROLLOUT_METRICS: Final[Mapping[str, Metric]] = {
         Metric(
             "is_truncated", "Truncated", "share", "1 = stopped by the length limit", "flag", "down"
         ),
-        _over_tokens("k1", column="k1_mean"),
-        _over_tokens("k2", column="k2_mean"),
-        _over_tokens("k3", column="k3_mean"),
-        _over_tokens("k1", column="k1_max", reduction="max"),
-        _over_tokens("k3", column="k3_max", reduction="max"),
-        _over_tokens("mismatch_kl", column="mismatch_kl_mean"),
-        _over_tokens("mismatch_kl", column="mismatch_kl_max", reduction="max"),
-        _over_tokens("importance_ratio", column="importance_ratio_mean"),
-        _over_tokens("mismatch_ratio", column="mismatch_ratio_mean"),
-        _over_tokens("entropy", column="entropy_mean"),
-        _over_tokens("logprobs", column="logprobs_mean"),
+        *(_over_tokens(*reduction) for reduction in REDUCTIONS),
         Metric(
             "zero_std_group_fraction",
             "Zero-std groups",
@@ -216,8 +223,7 @@ REWARD_PART: Final = "rewards."
 
 def rollout_metric(name: str) -> Metric:
     """The rollout metric of that column; one made from the name where the board does not know it."""
-    known = ROLLOUT_METRICS.get(name)
-    if known is not None:
+    if known := ROLLOUT_METRICS.get(name):
         return known
     if name.startswith(REWARD_PART):
         part = name.removeprefix(REWARD_PART)

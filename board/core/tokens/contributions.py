@@ -14,8 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from board.core.metrics.aggregate import REDUCTIONS, Reduction
-from board.core.metrics.definitions import token_metric
+from board.core.metrics.definitions import REDUCTIONS, Reduction, token_metric
 from board.core.metrics.kl import FloatArray
 from board.core.tokens.pieces import KINDS
 from board.core.tokens.step_tokens import BoolArray, IntArray, StepTokens

@@ -8,7 +8,7 @@ from typing import Any, Final
 import streamlit as st
 
 from board.core.findings.finding import Evidence, Finding, Target
-from board.core.metrics.aggregate import REDUCTIONS
+from board.core.metrics.definitions import REDUCTIONS
 from board.query.groups import group_names
 from board.query.open_run import Run
 from board.views.shared import state

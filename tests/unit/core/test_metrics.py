@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from board.core.metrics import definitions
-from board.core.metrics.aggregate import COLUMNS, NEEDED, REDUCTIONS
+from board.core.metrics.aggregate import COLUMNS, NEEDED
 from board.core.metrics.definitions import (
+    REDUCTIONS,
     TOKEN_METRICS,
     in_menu_order,
     is_zero_std,
