@@ -66,7 +66,6 @@ def final(steps: Sequence[int], values: FloatArray, last: int = 10) -> Final:
     if not len(places):
         return Final(float("nan"), float("nan"), 0, None)
     recorded = values[places]
-    error = (
-        float(recorded.std(ddof=1) / np.sqrt(len(recorded))) if len(recorded) > 1 else float("nan")
-    )
-    return Final(float(recorded.mean()), error, len(recorded), int(steps[int(places[-1])]))
+    count = len(recorded)
+    error = float(recorded.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
+    return Final(float(recorded.mean()), error, count, int(steps[int(places[-1])]))

@@ -128,29 +128,18 @@ def coverage(
     columns: Collection[str], thresholds: Thresholds, *, tokens_read: bool
 ) -> list[Coverage]:
     """Of every rule. columns: of the table of rollouts. tokens_read: whether token arrays were read."""
-    return [_covered(rule, columns, thresholds, tokens_read=tokens_read) for rule in RULES]
-
-
-def _covered(
-    rule: Rule, columns: Collection[str], thresholds: Thresholds, *, tokens_read: bool
-) -> Coverage:
-    if not thresholds[rule.name].get("enabled", 1.0):
-        return Coverage(rule.name, rule.about, "off")
-    missing = [needs for needs in rule.needs if not _has_one(needs, columns)]
-    if missing:
-        words = " and ".join(
-            " or ".join(dict.fromkeys(_WORDS.get(n, n) for n in needs)) for needs in missing
-        )
-        return Coverage(rule.name, rule.about, "not recorded", words)
-    if rule.needs_tokens and not tokens_read:
-        return Coverage(rule.name, rule.about, "not read")
-    return Coverage(rule.name, rule.about, "checked")
-
-
-def _has_one(needs: tuple[str, ...], columns: Collection[str]) -> bool:
-    return any(
-        any(column.startswith(REWARD_PART) for column in columns)
-        if need == REWARD_PART
-        else need in columns
-        for need in needs
-    )
+    # Any part of the reward serves for what REWARD_PART stands for.
+    known = {REWARD_PART if name.startswith(REWARD_PART) else name for name in columns}
+    covered: list[Coverage] = []
+    for rule in RULES:
+        state: State = "checked"
+        missing = [needs for needs in rule.needs if known.isdisjoint(needs)]
+        if not thresholds[rule.name].get("enabled", 1.0):
+            state, missing = "off", []
+        elif missing:
+            state = "not recorded"
+        elif rule.needs_tokens and not tokens_read:
+            state = "not read"
+        words = (" or ".join(dict.fromkeys(_WORDS.get(n, n) for n in needs)) for needs in missing)
+        covered.append(Coverage(rule.name, rule.about, state, " and ".join(words)))
+    return covered

@@ -76,18 +76,18 @@ def pair_audits(digests: Sequence[Digest]) -> list[PairAudit]:
 def _pair(first: str, second: str, rank: int | None, audits: list[tuple[int, Audit]]) -> PairAudit:
     with_shift = [(step, audit) for step, audit in audits if audit.shift is not None]
     shifted = [(step, audit) for step, audit in with_shift if audit.shift]
-    shift = shifted[0][1].shift if shifted else (0 if with_shift else None)
-    example = shifted[:1] or with_shift
+    worst = shifted[0][1] if shifted else None
+    examples = [worst] if worst else [audit for _, audit in with_shift]
     return PairAudit(
         first,
         second,
-        {s: _median([audit.correlations[s] for _, audit in example]) for s in SHIFTS},
-        shift,
+        {s: _median([audit.correlations[s] for audit in examples]) for s in SHIFTS},
+        worst.shift if worst else 0 if with_shift else None,
         tuple(step for step, _ in shifted),
         len(with_shift),
         sum(audit.tokens for _, audit in audits),
-        _median([audit.apart for _, audit in example]),
-        shifted[0][1] if shifted else None,
+        _median([audit.apart for audit in examples]),
+        worst,
         rank,
     )
 

@@ -132,11 +132,9 @@ def pass_at_k(tries: IntArray, right: FloatArray, k: int) -> FloatArray:
     """
     if k < 1:
         raise ValueError(f"k is {k}; expected 1 or more")
-    n = tries.astype(np.float64)
-    none_right = np.ones(len(n))
+    n, none_right = tries.astype(np.float64), np.ones(len(tries))
     for i in range(k):
-        factor = np.maximum(n - right - i, 0.0) / np.maximum(n - i, 1.0)
-        none_right = none_right * factor
+        none_right *= np.maximum(n - right - i, 0.0) / np.maximum(n - i, 1.0)
     return np.where((n >= k) & np.isfinite(right), 1.0 - none_right, np.nan)
 
 
