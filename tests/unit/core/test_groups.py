@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from plain_advantages import COMPUTE, by_convention, fit_counts
+from plain_advantages import FORMULAS, by_convention, computed, fit_counts
 from plain_groups import PlainGroups, groups_of, is_right
 
 from board.core.groups.statistics import (
@@ -138,7 +138,7 @@ def fit(rewards: FloatArray, made: FloatArray, groups: PlainGroups) -> tuple[str
 def test_conventions_are_what_they_say_for_one_group() -> None:
     rewards = np.array([1.0, 0.0, 0.0, 0.0])
     groups = groups_of(np.zeros(4, np.int64), np.zeros(4, np.int64), rewards)
-    first = {name: compute(rewards, groups)[0] for name, compute in COMPUTE.items()}
+    first = {name: computed(name, rewards, groups)[0] for name in FORMULAS}
     assert first["dr_grpo"] == pytest.approx(0.75)
     assert first["grpo"] == pytest.approx(0.75 / (0.5 + 1e-4))
     assert first["grpo_population"] == pytest.approx(0.75 / (np.sqrt(0.1875) + 1e-4))
@@ -148,14 +148,14 @@ def test_conventions_are_what_they_say_for_one_group() -> None:
 
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_the_convention_that_made_the_advantages_is_found(name: str) -> None:
-    made = COMPUTE[name](REWARDS, GROUPS)
+    made = computed(name, REWARDS, GROUPS)
     convention, differs = fit(REWARDS, made, GROUPS)
     assert convention == name
     assert not differs.size
 
 
 def test_a_changed_advantage_differs_and_no_other_does() -> None:
-    made = COMPUTE["grpo"](REWARDS, GROUPS)
+    made = computed("grpo", REWARDS, GROUPS)
     made[30] += 0.5
     assert fit(REWARDS, made, GROUPS)[1].tolist() == [30]
 
@@ -164,7 +164,7 @@ def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ
     steps = np.repeat(np.arange(30), 12)
     codes, rewards = np.tile(CODES[:12], 30), DICE.normal(size=360).round(2)
     groups = groups_of(steps, codes, rewards)
-    made = COMPUTE["rloo"](rewards, groups) * np.where(steps < 10, 1, -1)
+    made = computed("rloo", rewards, groups) * np.where(steps < 10, 1, -1)
     convention, differs = fit(rewards, made, groups)
     assert convention == "rloo"
     assert sorted(set(steps[differs])) == [*range(10, 30)]
@@ -179,7 +179,7 @@ def test_rollouts_without_reward_or_group_are_not_compared() -> None:
     rewards = REWARDS.copy()
     rewards[0] = np.nan
     groups: PlainGroups = groups_of(STEPS, np.where(np.arange(48) == 5, -1, CODES), rewards)
-    made = COMPUTE["rloo"](rewards, groups)
+    made = computed("rloo", rewards, groups)
     convention, differs = fit(rewards, np.where(np.isnan(made), 9.0, made), groups)
     assert convention == "rloo"
     assert not differs.size
