@@ -14,9 +14,10 @@ from xdist.scheduler import LoadFileScheduling
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-_BROWSER = "tests/browser/"
+# One worker starts the browser and its servers, and one loads TRL.
+_TOGETHER = ("tests/browser/", "tests/unit/exporters/")
 _LONGEST = (
-    _BROWSER,
+    *_TOGETHER,
     "tests/contract/test_same_answers.py",
     "tests/reliability/test_ended_processes.py",
     "tests/unit/index/test_following.py",
@@ -29,10 +30,11 @@ _LONGEST = (
 
 
 class _Scheduling(LoadFileScheduling):
-    """A file at a time to each worker, but all of the browser to one: it starts one, with its servers."""
+    """A file at a time to each worker, or a folder whose tests share what takes long to start."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _BROWSER if nodeid.startswith(_BROWSER) else super()._split_scope(nodeid)
+        folders = (folder for folder in _TOGETHER if nodeid.startswith(folder))
+        return next(folders, super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:

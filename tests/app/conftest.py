@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import written_logs
 from shown import OpenApp, assert_sound
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 DASHBOARD = Path(__file__).parents[2] / "board" / "views" / "dashboard.py"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_searched_once() -> Iterator[None]:
+    """Each AppTest searches all installed packages for components, in half the time of a page."""
+    once = cache(manifest_scanner.scan_component_manifests)
+    with mock.patch.object(manifest_scanner, "scan_component_manifests", once):
+        yield
 
 
 @pytest.fixture(scope="session")
