@@ -329,7 +329,10 @@ class Run:
             return self.whole.row(step, index, columns)
         counts = self.counts
         if step not in counts:
-            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(counts)}")
+            which = (
+                f"{len(counts)} steps from {min(counts)} to {max(counts)}" if counts else "no steps"
+            )
+            raise NotFoundError(f"step {step} is not in {self.info.name}: it has {which}")
         if not 0 <= index < counts[step]:
             raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
         with self._cache.lock:
@@ -395,9 +398,3 @@ class Run:
     def vocabulary(self) -> Vocabulary | None:
         """From vocab.json; None where there is none that can be used."""
         return self.sidecars.vocabulary
-
-
-def _range(counts: Mapping[int, int]) -> str:
-    if not counts:
-        return "it has no steps"
-    return f"it has {len(counts)} steps from {min(counts)} to {max(counts)}"

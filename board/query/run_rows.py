@@ -1,9 +1,9 @@
 """The rollouts of a run as SQL over its index: which of its rows count, in which order, and how many.
 
 The view `stored` has the rows as the index has them, of which a run makes statements, one over the
-other: `every` has those of its files, `current` leaves out what a resumed training wrote again, `visible`
-further copies of a rollout, too. `view` joins the rows of several logs, and has the `position` of each
-rollout in its step, which is its index.
+other: `current` leaves out what a resumed training wrote again, `visible` further copies of a rollout,
+too. `view` joins the rows of several logs, and has the `position` of each rollout in its step, which is
+its index.
 
 All have the columns `file` (number in the run), `file_id`, `path`, `side` (number of its log among those
 that are joined), `rank` (of the file's header where the row has none) and `part` (0 where there is none).
@@ -83,7 +83,7 @@ class RunRows:
             with self.cursor() as cursor:
                 create_table(cursor, schema, "duplicates", self.duplicates)
         if self.sides:
-            sql = f"CREATE TABLE {self._pairs} AS {join_pairs(self.visible(), self.stored)}"
+            sql = f"CREATE TABLE {self.schema}.pairs AS {join_pairs(self.visible(), self.stored)}"
             with self.cursor() as cursor:
                 cursor.execute(sql)
 
@@ -125,11 +125,6 @@ class RunRows:
 
     # Statements
 
-    @property
-    def every(self) -> str:
-        """A statement for all rows."""
-        return self._rows(None)
-
     def current(self, steps: StepRange | None = None) -> str:
         """A statement for the rows that no resumed training wrote again.
 
@@ -158,7 +153,7 @@ class RunRows:
         """The rollouts, in parentheses. steps: as of `current`."""
         source, order = self.visible(steps), _ORDER
         if self.sides:
-            source = merged_rows(self.sides, source, self._pairs, sorted(self.stored))
+            source = merged_rows(self.sides, source, f"{self.schema}.pairs", sorted(self.stored))
             order = "side, own_rank NULLS LAST, file, line, part"
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {order}) - 1 AS position
@@ -169,13 +164,8 @@ class RunRows:
         """The rows of the run that are not visible, in parentheses."""
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {_ORDER}) - 1 AS position
-            FROM ({self.every}) ANTI JOIN ({self.visible()}) USING (file, line, part))
+            FROM ({self._rows(None)}) ANTI JOIN ({self.visible()}) USING (file, line, part))
         """
-
-    @property
-    def _pairs(self) -> str:
-        """The table of joins.join_pairs."""
-        return f"{self.schema}.pairs"
 
     def joined_addresses(self, step: int) -> list[dict[str, int]]:
         """The rows of a step that are joined to another, by log: `file`, `line`, `offset`, `size` and
@@ -183,7 +173,7 @@ class RunRows:
         """
         return self.table(f"""
             SELECT file, line, "offset", size, part, lead_file, lead_line, lead_part
-            FROM ({self.visible((step, step))}) JOIN {self._pairs} USING (file, line, part)
+            FROM ({self.visible((step, step))}) JOIN {self.schema}.pairs USING (file, line, part)
             WHERE step = {step} ORDER BY side, {_ORDER}
         """).to_pylist()
 
@@ -237,7 +227,7 @@ class RunRows:
         if not self.sides:
             return JoinSummary()
         states = {state.id: state for state in self.files.states}
-        rows, pairs, names = self.visible(), self._pairs, self.stored
+        rows, pairs, names = self.visible(), f"{self.schema}.pairs", self.stored
         return summarize(self.table, self.sides, rows, pairs, names, states)
 
     @cached_property

@@ -6,7 +6,7 @@ The views are rollouts, steps, groups, prompts and problems; docs/sql.md describ
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,66 +23,7 @@ from board.query.run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-VIEW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "rollouts": {
-        "step": "trainer step",
-        "index": "position within the step, from 0: by rank, file and line",
-        "rank": "rank of the trainer that wrote it",
-        "group_id": "rollouts of one prompt that are compared with each other",
-        "env": "environment",
-        "file": "path of its file, relative to the run",
-        "line": "line of the file, from 1; of a file of rows: the row",
-        "prompt": "whole text of the prompt",
-        "prompt_key": "hash of the whole prompt, equal in all runs",
-        "response": "whole text of the response",
-        "ref_response": "whole text of the reference response",
-        "ground_truth": "what the right answer is",
-    },
-    "steps": {
-        "step": "trainer step",
-        "rollouts": "rollouts of the step",
-        "M_mean": "mean of the metric M over the rollouts of the step",
-        "M_std": "standard deviation, n - 1 in the denominator",
-        "M_n": "rollouts that have a value",
-        "M_q00": "smallest value; further M_q05, M_q25, M_q50, M_q75, M_q95 and M_q100",
-        "groups": "groups of the step",
-        "zero_std_group_fraction": "share of the groups of 2 rewards or more whose rewards are equal",
-        "ranks": "ranks that wrote rollouts",
-        "complete": "whether all ranks have ended the step",
-    },
-    "groups": {
-        "step": "trainer step",
-        "split": "train where the log names no split",
-        "group_id": "as in rollouts",
-        "rollouts": "rollouts of the group",
-        "scored": "those with a reward",
-        "reward_mean": "mean reward",
-        "reward_std": "standard deviation, n in the denominator",
-        "reward_min": "smallest reward",
-        "reward_max": "largest reward",
-    },
-    "prompts": {
-        "prompt_key": "hash of the whole prompt, by which prompts are told apart",
-        "prompt": "whole text of the prompt",
-        "rollouts": "rollouts of the run that answer it",
-        "steps": "steps at which it occurs",
-        "first_step": "the first of them",
-        "last_step": "the last of them",
-        "reward_mean": "mean reward",
-        "reward_min": "smallest reward",
-        "reward_max": "largest reward",
-    },
-    "problems": {
-        "path": "file",
-        "line": "first line, from 1",
-        "field": "key of the record",
-        "reason": "what is wrong",
-        "hint": "what was expected, or what to do",
-        "severity": "lost: not shown; partial: shown without a value; note: shown",
-        "count": "how often",
-    },
-}
-"""View -> column -> what it is. `rollouts` has every other column of the run's table too."""
+_PROBLEM_COLUMNS: Final = ("path", "line", "field", "reason", "hint", "severity", "count")
 _TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth")
 _ADDRESS_COLUMNS: Final = frozenset(("offset", "size", segments.PART))
 DEFAULT_TIMEOUT: Final = 60.0
@@ -163,69 +104,46 @@ def _reason(error: duckdb.Error) -> str:
 
 
 def create_views(run: Run, database: Database) -> None:
-    """Creates the views of VIEW_COLUMNS for a whole run, which is not narrowed, in the schema `main` of a
-    database of its own.
+    """Creates the views for a whole run, which is not narrowed, in the schema `main` of a database of its
+    own.
 
     Raises duckdb.Error and BrokenIndexError where the index can't be read.
     """
-    rows = run.rows.in_database(database)
-    cursor, schema = database.cursor(), "main"
-    values = {
-        name: "path" if name == "file" else rows.value(name)
-        for name in run.columns
-        if name not in _ADDRESS_COLUMNS
-    }
+    rows, cursor = run.rows.in_database(database), database.cursor()
+    values = {name: rows.value(name) for name in run.columns if name not in _ADDRESS_COLUMNS}
     values |= {name: rows.whole_text(name) for name in _TEXTS}
-    values["prompt_key"] = (
-        segments.PROMPT_KEY if segments.PROMPT_KEY in rows.names else "NULL::BIGINT"
-    )
+    is_hashed = segments.PROMPT_KEY in rows.names
+    values |= {"file": "path", "prompt_key": "prompt_key" if is_hashed else "NULL::BIGINT"}
     selected = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
     cap = run.options.max_per_step
-    condition = "" if cap is None else f"WHERE position < {cap}"
+    condition = "true" if cap is None else f"position < {cap}"
     cursor.execute(f"""
-        CREATE VIEW {schema}.rollouts AS
-        SELECT {selected} FROM {rows.view()} {condition}
+        CREATE VIEW main.rollouts AS SELECT {selected} FROM {rows.view()} WHERE {condition}
     """)
-    create_table(cursor, schema, "steps", pa.Table.from_pandas(run.steps, preserve_index=False))
-    _create_groups(cursor, schema, run)
-    _create_prompts(cursor, schema, run)
-    create_table(cursor, schema, "problems", _problems(run))
-
-
-def _problems(run: Run) -> pa.Table:
-    names = tuple(VIEW_COLUMNS["problems"])
-    rows = [{name: getattr(problem, name) for name in names} for problem in run.problems]
-    types = {"line": pa.int64(), "count": pa.int64()}
-    schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
-    return pa.Table.from_pylist(rows, schema)
-
-
-def _create_groups(cursor: duckdb.DuckDBPyConnection, schema: str, run: Run) -> None:
-    group_id, reward = _column(run, "group_id"), _column(run, "reward", "DOUBLE")
-    split = f"coalesce({_column(run, 'split')}, 'train')"
+    create_table(cursor, "main", "steps", pa.Table.from_pandas(run.steps, preserve_index=False))
+    # What stands for a column that nothing is recorded of.
+    group_id, reward, split = (
+        name if name in run.columns else f"CAST(NULL AS {kind})"
+        for name, kind in (("group_id", "VARCHAR"), ("reward", "DOUBLE"), ("split", "VARCHAR"))
+    )
     cursor.execute(f"""
-        CREATE VIEW {schema}.groups AS
-        SELECT step, {split} AS split, {group_id} AS group_id, count(*) AS rollouts,
+        CREATE VIEW main.groups AS
+        SELECT step, coalesce({split}, 'train') AS split, {group_id} AS group_id, count(*) AS rollouts,
             count({reward}) AS scored, avg({reward}) AS reward_mean, stddev_pop({reward}) AS reward_std,
             min({reward}) AS reward_min, max({reward}) AS reward_max
-        FROM {schema}.rollouts WHERE {group_id} IS NOT NULL GROUP BY ALL
+        FROM main.rollouts WHERE {group_id} IS NOT NULL GROUP BY ALL
     """)
-
-
-def _create_prompts(cursor: duckdb.DuckDBPyConnection, schema: str, run: Run) -> None:
-    reward = _column(run, "reward", "DOUBLE")
     cursor.execute(f"""
-        CREATE VIEW {schema}.prompts AS
+        CREATE VIEW main.prompts AS
         SELECT prompt_key, any_value(prompt) AS prompt, count(*) AS rollouts,
             count(DISTINCT step) AS steps, min(step) AS first_step, max(step) AS last_step,
             avg({reward}) AS reward_mean, min({reward}) AS reward_min, max({reward}) AS reward_max
-        FROM {schema}.rollouts WHERE prompt_key IS NOT NULL GROUP BY prompt_key
+        FROM main.rollouts WHERE prompt_key IS NOT NULL GROUP BY prompt_key
     """)
-
-
-def _column(run: Run, name: str, kind: str = "VARCHAR") -> str:
-    """A column of `rollouts`, or what stands for it where nothing of it is recorded."""
-    return name if name in run.columns else f"CAST(NULL AS {kind})"
+    problems = [{name: getattr(one, name) for name in _PROBLEM_COLUMNS} for one in run.problems]
+    types = {"line": pa.int64(), "count": pa.int64()}
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in _PROBLEM_COLUMNS])
+    create_table(cursor, "main", "problems", pa.Table.from_pylist(problems, schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def of_environments(run: Run, envs: tuple[str, ...]) -> Run:
 def narrowed(run: Run, *, envs: tuple[str, ...] = (), split: str | None = None) -> Run:
     """The run with the rollouts of environments or a split alone, and its table of steps."""
     chosen = run.where(envs=envs, split=split)
-    return chosen if chosen.steps is not None else run
+    chosen.steps  # noqa: B018 - computed here, where the spinner is shown
+    return chosen
 
 
 @_cached(32)
