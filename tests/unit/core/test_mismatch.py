@@ -18,17 +18,6 @@ def test_policies_that_agree_are_not_apart() -> None:
     assert (found.multiplicative, found.ess, found.tokens) == (1, 1, 5)
 
 
-def test_estimators_are_what_they_say_for_one_token() -> None:
-    d = math.log(2)
-    found = mismatch.apart(np.array([d]))
-    assert found.forward_k1 == pytest.approx(-d)
-    assert found.forward_k3 == pytest.approx(2 - 1 - d)
-    assert found.reverse_k1 == pytest.approx(2 * d)
-    assert found.reverse_k3 == pytest.approx(2 * d - 1)
-    assert found.flipped_k3 == pytest.approx(0.5 - 1 + d)
-    assert (found.multiplicative, found.chi2) == (pytest.approx(2), pytest.approx(3))
-
-
 def test_estimators_agree_with_the_divergences_they_estimate() -> None:
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.4, 0.2])
     draws = np.repeat(np.arange(3), [5000, 3000, 2000])  # exactly as often as the sampler p says
