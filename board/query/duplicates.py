@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -159,19 +159,14 @@ def _files_by_step(run: RunFiles, ids: Sequence[int]) -> dict[str, dict[int, lis
 
 def _first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
     """The steps at which two files first hold a step together; holders: files by step, ascending."""
-    groups: set[tuple[int, ...]] = set()
-    pairs: set[tuple[int, int]] = set()
-    shared_steps: set[int] = set()
+    first_of_group: dict[tuple[int, ...], int] = {}
     for step, files in holders.items():
-        group = tuple(files)
-        if group in groups:
-            continue
-        groups.add(group)
-        fresh = {(a, b) for i, a in enumerate(group) for b in group[i + 1 :]} - pairs
-        if fresh:
-            shared_steps.add(step)
-            pairs |= fresh
-    return shared_steps
+        first_of_group.setdefault(tuple(files), step)
+    first_of_pair: dict[tuple[int, int], int] = {}
+    for group, step in first_of_group.items():
+        for pair in combinations(group, 2):
+            first_of_pair.setdefault(pair, step)
+    return {*first_of_pair.values()}
 
 
 def _overlaps(rows: RunRows, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:

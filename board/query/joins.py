@@ -212,10 +212,9 @@ def summarize(
         if joined:
             hidden.setdefault(int(file), Counter())[int(step)] += int(joined)
     columns = _compared(names)
-    differences = _differences(ask, sides, _differences_query(visible, pairs, columns), columns)
-    return JoinSummary(
-        hidden, tuple(_join_counts(sides, counts)), tuple(_problems(differences, sides, files))
-    )
+    rows = ask(_differences_query(visible, pairs, columns)).to_pylist()
+    problems = _problems(rows, [*columns], sides, files)
+    return JoinSummary(hidden, tuple(_join_counts(sides, counts)), tuple(problems))
 
 
 def _counts_query(visible: str, pairs: str, names: frozenset[str]) -> str:
@@ -259,16 +258,6 @@ def _join_counts(sides: Sequence[Side], counts: pd.DataFrame) -> Iterator[JoinCo
             doubled=int(own["doubled"].sum() + before["doubled"].sum()),
             last_step=int(own["step"].max()) if len(own) else None,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Difference:
-    """first: step of the first row that differs, with its `file_id`, `line`, and what the logs say."""
-
-    column: str
-    side: int
-    count: int
-    first: Mapping[str, Any]
 
 
 def _compared(names: frozenset[str]) -> dict[str, tuple[str, str, bool]]:
@@ -320,33 +309,29 @@ def _differences_query(
     """
 
 
-def _differences(
-    ask: Callable[[str], pa.Table], sides: Sequence[Side], query: str, columns: Mapping[str, object]
-) -> list[_Difference]:
-    """What differs, in the order of steps, logs and columns."""
-    if not columns:
-        return []
-    by_side = {row["side"]: row for row in ask(query).to_pylist()}
-    differences = [
-        _Difference(name, side, by_side[side][f"count_{number}"], by_side[side][f"first_{number}"])
-        for side in range(len(sides))
-        for number, name in enumerate(columns)
-        if side in by_side and by_side[side][f"count_{number}"]
-    ]
-    return sorted(differences, key=lambda one: one.first["step"])
-
-
 def _problems(
-    differences: Sequence[_Difference], sides: Sequence[Side], files: Mapping[int, FileState]
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    sides: Sequence[Side],
+    files: Mapping[int, FileState],
 ) -> Iterator[Problem]:
+    """What differs, in the order of steps, logs and columns. rows: as of _differences_query."""
+    by_side = {row["side"]: row for row in rows}
     titles = {side.reader: side.title for side in sides}
-    for one in differences:
-        state, side = files[one.first["file_id"]], sides[one.side]
-        ours, theirs = titles[state.reader], side.title
-        visible = theirs if one.column == _TOKENS and side.is_trainer else ours
-        reason = f"{one.column} differs between {ours} and {theirs}"
-        hint = f"e.g. {one.first['ours']} and {one.first['theirs']}; that of {visible} is shown"
+    differences = sorted(
+        (row[f"first_{number}"]["step"], side, number)
+        for side, row in by_side.items()
+        for number in range(len(columns))
+        if row[f"count_{number}"]
+    )
+    for _, side, number in differences:
+        column, first = columns[number], by_side[side][f"first_{number}"]
+        state, theirs = files[first["file_id"]], sides[side]
+        ours = titles[state.reader]
+        visible = theirs.title if column == _TOKENS and theirs.is_trainer else ours
+        reason = f"{column} differs between {ours} and {theirs.title}"
+        hint = f"e.g. {first['ours']} and {first['theirs']}; that of {visible} is shown"
         # A score or tokens that differ are a fault of one log; names may differ by design.
-        severity = "note" if one.column in _COMPARED_TEXTS else "partial"
-        line = one.first["line"]
-        yield Problem(state.path, line, one.column, reason, hint, severity, one.count)
+        severity = "note" if column in _COMPARED_TEXTS else "partial"
+        count = by_side[side][f"count_{number}"]
+        yield Problem(state.path, first["line"], column, reason, hint, severity, count)
