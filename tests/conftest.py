@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,11 @@ from xdist.scheduler import LoadFileScheduling
 # How long an example takes is the machine's affair; figures are taken in benchmarks/.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# Workers and the many programs that tests start import the same modules. They are compiled once, whatever
+# the environment says: else each program takes three times as long to begin.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # One worker starts the browser and its servers, and one loads TRL.
 _TOGETHER = ("tests/browser/", "tests/unit/exporters/")
