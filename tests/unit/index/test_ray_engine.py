@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -25,7 +26,7 @@ from board.index.manifest import Manifest
 from board.index.reading import ray_engine
 from board.index.reading.workers import Job
 from board.index.storage import FolderStorage
-from board.query.open_run import Follower, Run, indexed_run, open_run
+from board.query.open_run import Follower, Run, indexed_run, open_run, with_steps
 
 pytestmark = [
     pytest.mark.ray,
@@ -144,7 +145,8 @@ def rows_of(job: Job, info: RunInfo) -> pd.DataFrame:
 def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     job = deadly(tmp_path / "index", lives=2)
     with ray_engine.connected() as engine:
-        found = build.extend(job, "key", info, without_steps, engine=engine)
+        refresh = partial(with_steps, job.storage, info=info)
+        found = build.extend(job, "key", info, refresh, engine=engine)
     assert len([*(tmp_path / "index").glob("died-*")]) == 2
     written = [*(tmp_path / "index").glob("rows-*")]
     assert len(written) > len(found.manifest.all_segments)  # theirs lie there, in no manifest
