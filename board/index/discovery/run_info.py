@@ -49,7 +49,7 @@ class IgnoredFiles:
 
     @property
     def words(self) -> str:
-        """As `configuration: config.yaml, args.json and 7 more`."""
+        """As `.yaml: config.yaml, args.yaml and 7 more`."""
         more = self.count - len(self.names)
         return f"{self.kind}: {', '.join(self.names)}" + (f" and {more:,} more" if more else "")
 
