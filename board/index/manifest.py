@@ -141,9 +141,9 @@ class Manifest:
 
     key: what rows depend on besides the log: format version, reading options, vocabulary. segments: in
     the order they were made. tails: the segment of unended last lines, if there are any. steps: name of
-    the step table. stale: steps whose row in it is older than the segments, None: all of them.
+    the step table. stale: steps whose row in it is older than the segments.
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
-    they were found; done: of them, those the index covers. whole: whether its build came to its end.
+    they were found; done: of them, those the index covers. whole: whether its build finished.
     """
 
     key: str
