@@ -85,7 +85,7 @@ class Run:
     step_range: StepRange | None = None
     expression: str = ""
     filters: tuple[BoundSql, ...] = ()
-    _cache: _Cache = field(default_factory=_Cache)
+    _cache: _Cache = field(default_factory=_Cache, repr=False)
 
     def where(
         self,

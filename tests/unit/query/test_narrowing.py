@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import written_logs
 
 from board.analysis.step_tokens import read_step
 from board.errors import UnreadableError
 from board.index.discovery.discovered_runs import discover, location_of
-from board.query.groups import run_groups
 from board.query.open_run import Follower, Run, open_run
 
 
@@ -23,35 +21,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(info)
 
 
-def test_means_are_over_the_chosen_environments(run: Run) -> None:
-    found = run.where(envs=["code"])
-    rows = run.rollouts[run.rollouts["env"] == "code"]
-    assert found.rollout_count == len(rows) == 16
-    assert list(found.steps["reward_mean"]) == pytest.approx(
-        rows.groupby("step")["reward"].mean().tolist()
-    )
-    assert set(found.steps) == set(run.steps)
-
-
 def test_a_rollout_keeps_its_index_and_is_found_by_it(run: Run) -> None:
     found = run.where(envs=["code"])
     rows = found.of_step(20)
     assert rows["index"].tolist() == [1, 3, 5, 7]
     assert found.row(20, 7)["rollout_id"] == rows["rollout_id"].iloc[-1]
     assert read_step(found, 20).indices.tolist() == [1, 3, 5, 7]
-
-
-def test_groups_of_a_narrowed_run_are_those_of_its_rollouts(run: Run) -> None:
-    whole, part = run_groups(run), run_groups(run.where(envs=["code"]))
-    assert whole is not None
-    assert part is not None
-    assert part.groups.size.sum() == 16 < whole.groups.size.sum()
-
-
-def test_all_environments_together_are_the_run(run: Run) -> None:
-    found = run.where(envs=["math", "code"])
-    for column in ("reward_mean", "k3_std", "response_tokens_q95", "zero_std_group_fraction"):
-        assert np.allclose(found.steps[column], run.steps[column], equal_nan=True)
 
 
 def test_no_choice_is_the_run_itself_and_no_such_environment_has_no_steps(run: Run) -> None:

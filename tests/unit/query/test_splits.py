@@ -137,16 +137,6 @@ def test_without_training_the_largest_split_is_shown(tmp_path: Path) -> None:
     assert chosen_split(run_in(tmp_path, rows)).rollout_count == 6
 
 
-def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
-    rows = logged(*TRAINED, *EVALUATED)
-    run = run_in(tmp_path, rows, OpenOptions(max_per_step=5))
-    found = of_split(run, "eval")
-    assert found.counts == {0: 2, 3: 1, 4: 2, 6: 1}
-    held = run.rollouts[rows_of_split(run.rollouts["split"], "eval")]
-    means = held.groupby("step")["reward"].mean().tolist()
-    assert found.steps["reward_mean"].tolist() == pytest.approx(means)
-
-
 @pytest.mark.parametrize("persist", [False, True])
 def test_following_a_growing_log_gives_what_reading_it_anew_gives(
     tmp_path: Path, persist: bool
