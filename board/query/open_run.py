@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from board.core.metrics.definitions import REDUCTIONS
 from board.core.problems import Problem, ProblemLog
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
@@ -125,7 +126,8 @@ class Follower:
 
     def _key(self, info: RunInfo, sidecars: SidecarFiles) -> str:
         """What the rows of an index depend on besides the log."""
-        key = f"{self.options.read!r} {sidecars.vocabulary_hash}"
+        aggregates = " ".join(column for column, _, _ in REDUCTIONS)
+        key = f"{self.options.read!r} {sidecars.vocabulary_hash} {aggregates}"
         # Where logs are joined the rows have keys that they lack where each is shown alone.
         return f"{key} {JOINED}" if info.is_joined else key
 

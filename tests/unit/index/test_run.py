@@ -19,6 +19,7 @@ from board.index.reading import record_row, scan
 from board.index.reading.shard import Shard, ShardIndex
 from board.index.segments import columns_of
 from board.index.storage import FolderStorage
+from board.query import open_run as open_run_module
 from board.query.columns import aliased, frame_of, value_sql
 from board.query.open_run import Follower, indexed_run, open_run
 
@@ -717,3 +718,13 @@ def test_an_index_is_opened_without_its_log(write_log, tmp_path):
     pd.testing.assert_frame_equal(found.rollouts, whole.rollouts)
     with pytest.raises(NotFoundError, match="no index"):
         indexed_run(FolderStorage(tmp_path / "nowhere"), info)
+
+
+def test_an_index_without_one_of_the_aggregates_is_made_again(write_log, tmp_path, monkeypatch):
+    write_log("x.jsonl", rollout(1))
+    (info,) = discover(tmp_path).runs
+    keys = []
+    for aggregates in ((), (("entropy_max", "entropy", "max"),)):
+        monkeypatch.setattr(open_run_module, "REDUCTIONS", aggregates)
+        keys.append(Follower(persist=True).run(info).rows.manifest.key)
+    assert keys[0] != keys[1]
