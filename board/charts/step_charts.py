@@ -36,6 +36,7 @@ MAX_MARKS: Final = 1500
 """Above this many rollouts a chart keeps the extremes and says so."""
 
 _WHO: Final = {"group_id": "group", "env": "env"}
+_HEIGHT: Final = 260
 _MANY_ROLLOUTS: Final = 150
 _FEW_ROLLOUTS: Final = 10
 _MOST_VALUES: Final = 12
@@ -44,7 +45,7 @@ _MOST_SHARES: Final = 7
 
 
 def reward_by_rollout(
-    rollouts: pd.DataFrame, *, dark: bool, selected_index: int | None = None, height: int = 260
+    rollouts: pd.DataFrame, *, dark: bool, selected_index: int | None = None
 ) -> go.Figure | None:
     """A point at each rollout's reward, joined to its reference reward where that is recorded.
 
@@ -58,7 +59,7 @@ def reward_by_rollout(
     selected: list[int] = np.flatnonzero(index == selected_index).tolist()
     rows = keep_extremes([reward, reference], [reward, reference], MAX_MARKS, selected)
     sampled, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
-    figure = new_figure(dark=dark, height=height)
+    figure = new_figure(dark=dark, height=_HEIGHT)
     hover = _rollout_texts(sampled, reward, reference)
     if np.isfinite(reference).any():
         figure.add_trace(_links(_index(sampled), reward, reference, dark))
@@ -92,7 +93,7 @@ def reward_by_rollout(
     return figure
 
 
-def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool, height: int = 260) -> go.Figure | None:
+def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
     """Bars of reward - ref_reward, sorted from the largest loss to the largest win.
 
     rollouts: rows of one step with `index` and `reward_gap`. x = rank in that order. None when no
@@ -105,7 +106,7 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool, height: int = 260) -
     ranks = evenly_spread(len(order), MAX_MARKS)
     sampled = rollouts.iloc[order[ranks]]
     values = gap[order[ranks]]
-    figure = new_figure(dark=dark, height=height)
+    figure = new_figure(dark=dark, height=_HEIGHT)
     width = 0.85 if len(order) <= _MANY_ROLLOUTS else 1.0
     for own, shade in ((values < 0, ink(dark).below), (values > 0, ink(dark).above)):
         figure.add_trace(_bars(ranks[own], values[own], width, shade))
@@ -130,9 +131,7 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool, height: int = 260) -
     return figure
 
 
-def reward_distribution(
-    rollouts: pd.DataFrame, *, dark: bool, height: int = 260
-) -> go.Figure | None:
+def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
     """Histogram of reward, and of ref_reward as an outline over the same bins.
 
     A few distinct, well separated values get a bar each, at the value. None when no reward is
@@ -144,7 +143,7 @@ def reward_distribution(
     reference = _values(rollouts, "ref_reward", finite=True)
     both = np.concatenate([reward, reference])
     edges = _bin_edges(both)
-    figure = new_figure(dark=dark, height=height)
+    figure = new_figure(dark=dark, height=_HEIGHT)
     figure.add_trace(_histogram(reward, edges, "reward", "Reward", dark))
     if len(reference):
         figure.add_trace(_histogram(reference, edges, "reference", "Reference reward", dark))
