@@ -39,6 +39,7 @@ from board.index.manifest import FileState
 from board.index.reading.file_changes import head_hash
 from board.index.reading.shard import END_BYTES, digest
 from board.index.storage import index_folder
+from board.query.open_run import index_key
 
 _VISITS: Final = {
     "Overview": "",
@@ -64,7 +65,8 @@ def make_run(folder: Path, rollouts: int) -> None:
     index = index_folder(folder, "", ReadOptions(), make=True)
     assert index is not None, "the benchmark's own folder can be written"
     state = _log(folder / "x.jsonl", rollouts)
-    key = f"{ReadOptions()!r} {read_sidecar_files(discover(folder).runs[0]).vocabulary_hash}"
+    (info,) = discover(folder).runs
+    key = index_key(info, ReadOptions(), read_sidecar_files(info))
     make(index, rollouts, key=key, state=state)
 
 

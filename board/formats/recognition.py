@@ -130,13 +130,15 @@ def _known_as(head: Head) -> str:
 
 def _is_numbers(record: Mapping[str, Any]) -> bool:
     """Whether a record has numbers and nothing else, but for who measured them; verl's are one deeper."""
-    values: dict[str, Any] = {}
-    for key, value in record.items():
-        values |= value if is_object(value) else {key: value}
-    recorded = {key: value for key, value in values.items() if value is not None}
-    others = {key: v for key, v in recorded.items() if not isinstance(v, int | float)}
-    return any(not isinstance(v, bool | str) for v in recorded.values()) and all(
-        isinstance(v, str) and (key in _WHO or _MEASURED.fullmatch(v)) for key, v in others.items()
+    recorded = [
+        (key, value)
+        for outer, inner in record.items()
+        for key, value in (inner.items() if is_object(inner) else ((outer, inner),))
+        if value is not None
+    ]
+    others = [(key, value) for key, value in recorded if not isinstance(value, int | float)]
+    return any(not isinstance(value, bool | str) for _, value in recorded) and all(
+        isinstance(v, str) and (key in _WHO or _MEASURED.fullmatch(v)) for key, v in others
     )
 
 
@@ -197,23 +199,27 @@ def _guesses(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
     yield (WHOLE_LINE if is_list(response) and not is_messages(response) else ""), keys
     entries = {path: v[0] for path, v in _values(record) if is_list(v) and v and is_object(v[0])}
     lists = {
-        path: row
+        path: own
         for path, row in entries.items()
         if not is_messages([row]) and path.partition(".")[0].lower() not in _GIVEN
+        if (own := _keys_of(row)).keys() & _GENERATED
     }
+    scored = {path: own for path, own in lists.items() if "reward" in own}
+    lists = scored if len(scored) == 1 else lists
     if len(lists) == 1:  # nothing tells which of several is the one
-        ((path, row),) = lists.items()
+        ((path, own),) = lists.items()
         root = path if path in record else path.partition(".")[0]
         shared = _keys_of({key: value for key, value in record.items() if key != root})
-        yield path, {k: v for k, v in shared.items() if k in _SHARED} | _keys_of(row)
+        yield path, {k: v for k, v in shared.items() if k in _SHARED} | own
 
 
 def _keys_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """From fields to paths, by the names of keys."""
+    """From fields to paths, by the names of keys; a key of null only where all are."""
     paths: dict[str, str] = {}
+    names_only = all(value is None for value in row.values())
     for path, value in _values(row):
         root, _, last = path.lower().partition(".")
-        if not is_object(value):
+        if not is_object(value) and (names_only or value is not None):
             paths.setdefault(root if root in _GIVEN else last or root, path)
     found = {
         field: next((paths[name] for name in names.split() if name in paths), None)

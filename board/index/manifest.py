@@ -7,8 +7,8 @@ be used is as good as none, for an index is rebuilt from the log at any time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, cast
 
 import orjson
@@ -184,9 +184,21 @@ class Manifest:
         rows = (segment.name for segment in self.all_segments)
         return frozenset((*rows, *steps))
 
+    def _with_schemas(self, translate: Callable[[str], str]) -> Self:
+        """The manifest with the schema of each segment translated."""
+
+        def translated(segment: Segment) -> Segment:
+            return replace(segment, schema=translate(segment.schema))
+
+        tails = None if self.tails is None else translated(self.tails)
+        return replace(self, segments=tuple(map(translated, self.segments)), tails=tails)
+
     def to_bytes(self) -> bytes:
         """As one JSON document."""
-        document = {"version": VERSION, "manifest": self}
+        schemas = list(dict.fromkeys(segment.schema for segment in self.all_segments))
+        places = {schema: str(place) for place, schema in enumerate(schemas)}
+        manifest = self._with_schemas(places.__getitem__)  # each once: a build has many segments
+        document = {"version": VERSION, "schemas": schemas, "manifest": manifest}
         return orjson.dumps(document, _encoded, orjson.OPT_NON_STR_KEYS)
 
     @classmethod
@@ -196,11 +208,11 @@ class Manifest:
             data = orjson.loads(content)
             if data["version"] != VERSION:
                 raise BrokenIndexError("of another version")
-            manifest = from_json(cls, data["manifest"])
-            for segment in manifest.all_segments:
-                decode_columns(segment.schema)
-            return manifest
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            schemas = from_json(tuple[str, ...], data["schemas"])
+            for schema in schemas:
+                decode_columns(schema)
+            return from_json(cls, data["manifest"])._with_schemas(lambda n: schemas[int(n)])
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise BrokenIndexError(str(error)) from error
 
 

@@ -75,7 +75,8 @@ def value_sql(column: Column, names: Collection[str]) -> str:
     if column.name == "index":
         return "position"
     if column.name == GAP:
-        return f"{_number('reward')} - {_number('ref_reward')}"
+        both = {"reward", "ref_reward"} <= {*names}
+        return f"{_number('reward')} - {_number('ref_reward')}" if both else "CAST(NULL AS DOUBLE)"
     stored = [name for name in segments.stored_names(column) if name in names]
     if not stored:
         return f"CAST(NULL AS {'VARCHAR' if column.words else 'DOUBLE'})"
@@ -87,6 +88,21 @@ def value_sql(column: Column, names: Collection[str]) -> str:
         return f"coalesce({', '.join(texts)})"
     numbers = (f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in stored)
     return f"nullif(coalesce({', '.join(numbers)}), {NAN})"
+
+
+def frame_value_sql(column: Column, names: Collection[str]) -> str:
+    """SQL for a column as `frame_of` takes it: as value_sql, but numbers that are logged as texts are
+    these texts, since a DOUBLE does not hold every digit of a long id.
+    """
+    stored = [name for name in segments.stored_names(column) if name in names]
+    if _holds_number_texts(column) and stored:
+        return quoted(stored[0])
+    return value_sql(column, names)
+
+
+def _holds_number_texts(column: Column) -> bool:
+    is_logged = column.name not in segments.FIXED
+    return is_logged and column.texts and not column.words and not column.numbers
 
 
 def whole_text_sql(name: str, names: Collection[str]) -> str:
@@ -115,8 +131,8 @@ def aliased(values: Sequence[str]) -> str:
 
 
 def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
-    """What a SELECT of `aliased` values of these columns gave, as a frame: whole numbers are int64 where
-    all rows have one and else float64, names of groups and the like are categories in order.
+    """What a SELECT of `aliased` values by frame_value_sql gave, as a frame: whole numbers are int64
+    where all rows have one and else float64, names of groups and the like are categories in order.
     """
     table = table.rename_columns([column.name for column in columns])
     names = [name for name in segments.CATEGORIES if name in table.column_names]
@@ -127,11 +143,11 @@ def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
     for name in names:
         values = frame[name].cat
         frame[name] = values.reorder_categories(sorted(values.categories))
-    for column in columns:  # numbers that are logged as texts
-        if column.texts and not column.words and not column.numbers:
-            values = frame[column.name]
-            if (values % 1 == 0).all():
-                frame[column.name] = values.astype(np.int64)
+    for column in columns:
+        if _holds_number_texts(column):  # of texts each different one is parsed once
+            codes, texts = pd.factorize(frame[column.name])
+            values = pd.Series(pd.to_numeric(texts))
+            frame[column.name] = values.reindex(codes).to_numpy()
     return frame
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from board.core.metrics.definitions import REDUCTIONS
 from board.core.problems import Problem, ProblemLog
+from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
 from board.index.build import Extended, Progress, extend
@@ -72,6 +73,14 @@ def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = N
     return _run_of(storage, Extended(manifest, ()), info, options, read_sidecar_files(info))
 
 
+def index_key(info: RunInfo, options: ReadOptions, sidecars: SidecarFiles) -> str:
+    """What the rows of an index depend on besides the log."""
+    aggregates = " ".join(column for column, _, _ in REDUCTIONS)
+    key = f"{options!r} {sidecars.vocabulary_hash} {aggregates}"
+    # Where logs are joined the rows have keys that they lack where each is shown alone.
+    return f"{key} {JOINED}" if info.is_joined else key
+
+
 class Follower:
     """Opens one run again and again while it is written, reading what is new.
 
@@ -116,20 +125,13 @@ class Follower:
         """The run as far as its index has it, whoever makes that; nothing of the log is read."""
         sidecars = read_sidecar_files(info)
         storage = self._storage(info)
-        key = self._key(info, sidecars)
+        key = index_key(info, self.options.read, sidecars)
         known = committed(storage)
         whole = Extended(known if known and known.key == key else Manifest(key), ())
         try:
             return _run_of(storage, whole, info, self.options, sidecars)
         except BrokenIndexError:  # whoever makes it makes it again
             return _run_of(storage, Extended(Manifest(key), ()), info, self.options, sidecars)
-
-    def _key(self, info: RunInfo, sidecars: SidecarFiles) -> str:
-        """What the rows of an index depend on besides the log."""
-        aggregates = " ".join(column for column, _, _ in REDUCTIONS)
-        key = f"{self.options.read!r} {sidecars.vocabulary_hash} {aggregates}"
-        # Where logs are joined the rows have keys that they lack where each is shown alone.
-        return f"{key} {JOINED}" if info.is_joined else key
 
     def _storage(self, info: RunInfo) -> Storage:
         make = self._has_index_folder(info)
@@ -148,7 +150,7 @@ class Follower:
         progress: Progress | None,
         wait: bool,
     ) -> Run:
-        key = self._key(info, sidecars)
+        key = index_key(info, self.options.read, sidecars)
         rebuild = False
         for _ in range(_MOST_ATTEMPTS):
             job = Job(storage, self.options.read, sidecars.vocabulary)

@@ -259,7 +259,7 @@ def comparable_rollouts(
     sql = f"""
         SELECT position AS "index", {", ".join(f"{sql} AS {name}" for name, sql in columns.items())},
             coalesce({columns["group_id"]} = $group_id
-                AND {at.column("split")} IS NOT DISTINCT FROM $split, false) AS same_group,
+                AND {at.column("split")} IS NOT DISTINCT FROM $own_split, false) AS same_group,
             coalesce({at.column(PROMPT_KEY)} = $prompt_key, false) AS same_prompt,
             count(*) OVER () AS total
         FROM {at.view}
@@ -271,7 +271,7 @@ def comparable_rollouts(
     """
     values: dict[str, Any] = {
         "group_id": None if own.index is None else own.group_id,
-        "split": own.split,
+        "own_split": own.split,
         "prompt_key": own.prompt_key,
         "own_index": own.index,
         "words": [*words, ""],

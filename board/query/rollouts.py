@@ -95,7 +95,7 @@ def frame(
 
     columns: of the whole run's. limit: at most so many, after the first `offset`.
     """
-    values, kinds = [*map(run.column, columns)], [*map(run.rows.column, columns)]
+    values, kinds = [*map(run.rows.frame_value, columns)], [*map(run.rows.column, columns)]
     if limit is None:
         return frame_of(run.table(_sorted(run, values, sorting)), kinds)
     sql, parameters = _first(run, values, sorting, limit, offset)
@@ -112,7 +112,7 @@ def batches(
     size: int,
 ) -> Iterator[pd.DataFrame]:
     """As `frame`, at most `size` rollouts at a time. texts: columns that hold whole texts instead."""
-    values = [run.rows.whole_text(n) if n in texts else run.column(n) for n in columns]
+    values = [run.rows.whole_text(n) if n in texts else run.rows.frame_value(n) for n in columns]
     tables: Iterable[pa.Table]
     if limit is not None:
         sql, parameters = _first(run, values, sorting, limit, 0)

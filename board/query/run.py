@@ -181,23 +181,24 @@ class Run:
                 yield pa.Table.from_batches([batch])
 
     def _parameters(self, others: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        values = dict(others or {})
-        for one in self.filters:
-            values |= one.parameters
+        own = {name: value for one in self.filters for name, value in one.parameters.items()}
         if self.envs:
-            values["envs"] = [*self.envs]
+            own["envs"] = [*self.envs]
         if self.split is not None:
-            values["split"] = self.split
-        return values or None
+            own["split"] = self.split
+        assert own.keys().isdisjoint(others or ()), "two parameters have one name"
+        return {**own, **(others or {})} or None
 
     # Steps and counts
 
     def remembered(self, name: str, make: Callable[[], T]) -> T:
         """What `make` gives, made once for this run and kept as long as it."""
-        with self._cache.lock:
-            if name not in self._cache.answers:
-                self._cache.answers[name] = make()
-            return self._cache.answers[name]
+        answers = self._cache.answers
+        if name not in answers:  # who asks for what is known waits for no question of others
+            with self._cache.lock:
+                if name not in answers:
+                    answers[name] = make()
+        return answers[name]
 
     def _remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
         with self._cache.lock:
@@ -287,9 +288,8 @@ class Run:
             frame = self.frame()
             if self.whole is not None:  # a column that other rollouts of the whole run record stays
                 return frame
-            return frame.drop(
-                columns=[c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
-            )
+            lacking = [c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
+            return frame.drop(columns=lacking)
 
         return self.remembered("rollouts", read)
 
@@ -316,7 +316,7 @@ class Run:
     def _frame(self, columns: Sequence[str] | None, source: str) -> pd.DataFrame:
         wanted = None if columns is None else {*columns, *_ORDER, "index"}
         names = [name for name in self.columns if wanted is None or name in wanted]
-        values = aliased([self.column(name) for name in names])
+        values = aliased([self.rows.frame_value(name) for name in names])
         table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
         return frame_of(table, [*map(self.rows.column, names)])
 
@@ -335,9 +335,9 @@ class Run:
             raise NotFoundError(f"step {step} is not in {self.info.name}: it has {which}")
         if not 0 <= index < counts[step]:
             raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
-        with self._cache.lock:
-            if ("rollouts", step) in self._cache.of_step:
-                return self.of_step(step).iloc[index]
+        known = self._cache.of_step.get(("rollouts", step))
+        if known is not None:
+            return known.iloc[index]
         own = self.where(steps=(step, step))
         frame = self._frame(columns, f"{own.view} WHERE {own.condition} AND position = {index}")
         return frame.astype(object).iloc[0]

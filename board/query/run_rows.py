@@ -31,7 +31,7 @@ from board.index.manifest import NO_RANK, BrokenIndexError, DeletedIndexError, M
 from board.index.segments import Column
 from board.index.storage import FolderStorage, StepRange, Storage
 from board.query.attempts import RunFiles
-from board.query.columns import metrics_of, value_sql, whole_text_sql, with_derived
+from board.query.columns import frame_value_sql, metrics_of, value_sql, whole_text_sql, with_derived
 from board.query.database import Database, create_table, database_of
 from board.query.duplicates import find_duplicates
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
@@ -214,6 +214,10 @@ class RunRows:
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
         return value_sql(self.column(name), self.names)
+
+    def frame_value(self, name: str) -> str:
+        """SQL for a column as columns.frame_of takes it."""
+        return frame_value_sql(self.column(name), self.names)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""

@@ -168,8 +168,8 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
     ("k3_max", "k3", "max"),
     ("mismatch_kl_mean", "mismatch_kl", "mean"),
     ("mismatch_kl_max", "mismatch_kl", "max"),
-    ("importance_ratio_mean", "importance_ratio", "mean"),
     ("mismatch_ratio_mean", "mismatch_ratio", "mean"),
+    ("importance_ratio_mean", "importance_ratio", "mean"),
     ("entropy_mean", "entropy", "mean"),
     ("logprobs_mean", "logprobs", "mean"),
 )

@@ -93,7 +93,7 @@ class _Document:
         for event in self._events:
             if type(event).__name__ == "SequenceStartEvent":
                 yield from self._items(1)
-            elif type(event).__name__ in ("MappingStartEvent", "ScalarEvent"):
+            elif type(event).__name__ == "MappingStartEvent":
                 raise DamagedError("its document is not a list")
 
     def _items(self, depth: int) -> Iterator[Any]:

@@ -30,12 +30,13 @@ _MAX_NAMES: Final = 3
 """Files of a kind that are named."""
 _UNFINISHED: Final = "rollouts that are still being sampled"
 _NOT_IGNORED: Final = re.compile(
-    r"run-.*\.json|metadata\.json|vocab\.json|rollout-board\.toml|thresholds\.toml", re.DOTALL
+    r"run-.*\.json|(metadata|vocab)\.json|(rollout-board|thresholds)\.toml|.*_logtree\.json|.*\.html|STABLE",
+    re.DOTALL,
 )
-"""Files of a run that are read: see sidecar_files."""
+"""Files that are read with a run or its logs (see sidecar_files), and prime-rl's marks of whole steps."""
 # prime-rl (048a6e2, monitors/file/traces/live.py) has a file for each running rollout, which is deleted
 # when the rollout has ended and is in the log: a document at first, then lines of what is new.
-_LIVE: Final = re.compile(r"(?:^|/)traces/live$")
+_LIVE: Final = re.compile(r"(?:^|[\\/])traces[\\/]live$")
 _PENDING: Final = "pending"
 
 
@@ -143,7 +144,9 @@ class Listing:
                 if path.is_symlink():
                     self._note(path, "links to folders are not followed", "note")
             relative = below(Path(folder), root)
-            is_live = _PENDING in subfolders and _LIVE.search(relative) is not None
+            is_live = (
+                _PENDING in subfolders and _LIVE.search(str(Path(folder).absolute())) is not None
+            )
             for name in names:
                 if name.startswith("."):
                     continue

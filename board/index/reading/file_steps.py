@@ -73,6 +73,8 @@ class StepCounts:
 
     def add_rows(self, steps: IntArray, lines: IntArray) -> None:
         """Counts rows in file order; steps, lines: [n]."""
+        if not self.ordered:
+            steps, lines = np.sort(steps), np.zeros_like(steps)
         starts = np.flatnonzero(np.diff(steps, prepend=steps[:1] - 1))
         sizes = np.diff(starts, append=len(steps))
         for step, count, line in zip(

@@ -296,10 +296,10 @@ def _render() -> None:
         else:
             options = curves.choose_options(run)
         has_evaluations = state.get("overview_evals") and not by_environment
+        evaluations = sidebar.evaluations() if has_evaluations else ()
         lines = [
             LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
-            for one, key in zip(sidebar.evaluations(), EVALUATIONS, strict=False)
-            if has_evaluations
+            for one, key in zip(evaluations, EVALUATIONS, strict=False)
         ]
         steps, key = run.steps["step"], page_parts.chart_key("bar")
         curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)

@@ -65,6 +65,10 @@ def test_aliases_that_grow_without_end_are_refused(tmp_path, monkeypatch):
         rows(entries)
 
 
+def test_a_document_that_has_only_begun_holds_nothing_yet(tmp_path):
+    assert rows(write(tmp_path, "---\n")) == []
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

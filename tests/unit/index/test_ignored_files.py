@@ -64,6 +64,9 @@ def test_lines_of_rollouts_that_still_run_are_no_log_and_no_trouble(tmp_path, wr
     running = names_by_kind(found.ignored)["rollouts that are still being sampled"]
     assert (running[0], {*running[1]}) == (3, {*names})
     assert found.left_out == found.runs[0].left_out == ()
+    write_log("traces/live/0b1c.jsonl", ROLLOUT)
+    for opened in ("traces", "traces/live"):
+        assert {run.name for run in discover(tmp_path / opened).runs} <= {"stream"}
     write_log("other/traces/live/log.jsonl", ROLLOUT)  # of somebody else: nothing waits there
     assert len(discover(tmp_path).runs) == 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import time
 
 import duckdb
@@ -20,7 +21,7 @@ from board.index.reading.shard import Shard, ShardIndex
 from board.index.segments import columns_of
 from board.index.storage import FolderStorage
 from board.query import open_run as open_run_module
-from board.query.columns import aliased, frame_of, value_sql
+from board.query.columns import aliased, frame_of, frame_value_sql
 from board.query.open_run import Follower, indexed_run, open_run
 
 NAN = float("nan")
@@ -29,7 +30,7 @@ NAN = float("nan")
 def rows_of(part: ShardIndex) -> pd.DataFrame:
     """The rows of a shard as a frame."""
     table, columns = part.table, columns_of(part.table)
-    values = aliased([value_sql(column, table.column_names) for column in columns])
+    values = aliased([frame_value_sql(column, table.column_names) for column in columns])
     with duckdb.connect() as connection:
         connection.register("stored", table)
         frame = connection.sql(f"SELECT {values} FROM stored").to_arrow_table()
@@ -324,6 +325,37 @@ def test_a_column_of_numbers_and_numbers_in_text_is_one_of_numbers(write_log, op
     run = opened()
     assert run.rollouts["score"].fillna(-1).tolist() == [1, 0.5, -1]
     assert "score" in run.metrics
+
+
+def test_long_ids_that_are_logged_as_text_keep_every_digit(write_log, opened):
+    ids = ["1234567890123456789", "1234567890123456790", "17293847561029384756"]
+    write_log("x.jsonl", *(rollout(1, ticket=one, whole="5.0") for one in ids))
+    rows = opened().rollouts
+    assert [str(one) for one in rows["ticket"]] == ids
+    assert rows["whole"].tolist() == [5.0] * 3
+
+
+def test_what_is_known_of_a_run_does_not_wait_for_a_question_of_others(write_log, opened):
+    write_log("x.jsonl", rollout(1))
+    run = opened()
+    assert len(run.steps) == 1
+    began, end, answered = threading.Event(), threading.Event(), threading.Event()
+
+    def ask_slowly():
+        began.set()
+        return end.wait(60)
+
+    slow = threading.Thread(target=run.remembered, args=("slow", ask_slowly))
+    quick = threading.Thread(target=lambda: run.steps is not None and answered.set())
+    slow.start()
+    assert began.wait(60)
+    quick.start()
+    try:
+        assert answered.wait(60)
+    finally:
+        end.set()
+        slow.join()
+        quick.join()
 
 
 def test_a_column_of_numbers_and_words_sorts(write_log, opened):

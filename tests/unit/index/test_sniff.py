@@ -235,6 +235,14 @@ def test_what_is_below_a_prompt_is_no_response(key):
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
+        (  # a list of what nobody generated is no second list of rollouts
+            {"outputs": [{"output": "a", "score": 1.0}], "tests": [{"in": 1, "want": 2}]},
+            {"rows": "outputs", "keys": {"response": "output", "reward": "score"}},
+        ),
+        (
+            {"output": None, "completion": "a", "score": 1.0},
+            {"keys": {"response": "completion", "reward": "score"}},
+        ),
         (  # what is of the line is of no row, but for what rows share
             {"text": "2 + 2 =", "id": 3, "query": "q", "samples": [{"out": "4", "score": 1}]},
             {"rows": "samples", "keys": {"prompt": "query", "response": "out", "reward": "score"}},

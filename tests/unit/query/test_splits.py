@@ -19,7 +19,7 @@ from board.index.discovery.discovered_runs import discover, location_of
 from board.query import splits
 from board.query.groups import run_groups
 from board.query.open_run import Follower, OpenOptions, Run, open_run
-from board.query.prompts import prompt_table, run_prompts
+from board.query.prompts import Compared, comparable_rollouts, prompt_table, run_prompts
 from board.query.splits import chosen_split, of_split, splits_of
 
 
@@ -107,6 +107,20 @@ def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs: tuple[Run, R
     found = of_split(runs[1], "eval")
     assert found.of_step(3)["index"].tolist() == [4, 5]
     assert found.row(3, 5)["rollout_id"] == found.of_step(3)["rollout_id"].iloc[-1]
+
+
+def test_the_group_of_a_rollout_that_names_no_split_is_found_among_trainings(
+    runs: tuple[Run, Run],
+) -> None:
+    train = chosen_split(runs[1])
+    own = train.row(1, 0)
+    compared = Compared(None, 0, own["group_id"], None)
+    rows, _ = comparable_rollouts(train, 1, compared, (), 10)
+    same = train.of_step(1).query("index > 0")["group_id"] == own["group_id"]
+    assert rows.set_index("index")["same_group"].to_dict() == dict(
+        zip(same.index, same.tolist(), strict=True)
+    )
+    assert same.any()
 
 
 def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
