@@ -146,7 +146,7 @@ def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
     for column in columns:
         if _holds_number_texts(column):  # of texts each different one is parsed once
             codes, texts = pd.factorize(frame[column.name])
-            values = pd.Series(pd.to_numeric(texts))
+            values = pd.to_numeric(pd.Series(texts))
             frame[column.name] = values.reindex(codes).to_numpy()
     return frame
 
