@@ -10,7 +10,7 @@ from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_records import Progress
 from board.analysis.step_tokens import COLUMNS, StepReader, read_step
 from board.core.findings.rule_counts import Numbers, RuleCounts, count_rules
-from board.core.sampling import evenly_spread
+from board.core.sampling import evenly_spaced
 from board.core.tokens.masks import recorded_clip
 from board.core.tokens.mismatch import (
     ENGINE,
@@ -88,7 +88,7 @@ def mismatch_by_step(run: Run, steps: Iterable[int]) -> Iterator[StepMismatch]:
     reader, own = StepReader(run, _READ), own_numbers(run)
     for step in steps:
         rows = run.frame(COLUMNS, (step, step))
-        tokens = reader.read(step, rows.iloc[evenly_spread(len(rows), SCANNED_ROLLOUTS)])
+        tokens = reader.read(step, rows.iloc[evenly_spaced(len(rows), SCANNED_ROLLOUTS)])
         yield _of(tokens, len(rows), own, ["lag"])
 
 

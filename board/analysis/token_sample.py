@@ -14,7 +14,7 @@ import pandas as pd
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_tokens import COLUMNS, StepReader
 from board.core.findings.digest import Digest, digest
-from board.core.sampling import evenly_spread
+from board.core.sampling import evenly_spaced
 from board.query import groups as run_groups
 from board.query.open_run import Run
 from board.query.run_rows import step_ranges
@@ -52,7 +52,7 @@ class TokenSample:
         each = sizes * np.minimum(budget.rollouts / counts, 1.0)
         share = min(1.0, budget.bytes / max(float(each.sum()), 1.0))
         count = max(int(len(steps) * share), min(len(steps), _LEAST_STEPS))
-        places = evenly_spread(len(steps), count)
+        places = evenly_spaced(len(steps), count)
         self._steps: list[int] = steps[places].tolist()
         self._total = int(each[places].sum())
         self._done = 0
@@ -94,10 +94,10 @@ class TokenSample:
 def _sample(groups: IntArray, most: int) -> IntArray:
     """Places of at most so many rollouts: whole groups, evenly spread, or evenly spread rollouts."""
     if len(groups) <= most or (groups < 0).any():
-        return evenly_spread(len(groups), most)
+        return evenly_spaced(len(groups), most)
     size = np.bincount(groups)
     count = max(int(most // max(size.mean(), 1)), 1)
-    return np.flatnonzero(np.isin(groups, evenly_spread(len(size), count)))[:most]
+    return np.flatnonzero(np.isin(groups, evenly_spaced(len(size), count)))[:most]
 
 
 STEPS: Final = 8
@@ -114,13 +114,13 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
     """
     reader = StepReader(run, ReadTokens(roles=False))
     steps = run.steps["step"].to_numpy(np.int64)
-    chosen = sorted({*steps[evenly_spread(len(steps), STEPS)].tolist(), step})
+    chosen = sorted({*steps[evenly_spaced(len(steps), STEPS)].tolist(), step})
     results: list[Digest] = []
     for done, wanted in enumerate(chosen, start=1):
         rows = run.frame(COLUMNS, (wanted, wanted))
         usual = max(float(rows["size"].mean()), 1.0)
         most = int(np.clip(_BYTES / STEPS / usual, 1, ROLLOUTS))
-        tokens = reader.read(wanted, rows.iloc[evenly_spread(len(rows), most)])
+        tokens = reader.read(wanted, rows.iloc[evenly_spaced(len(rows), most)])
         n = len(tokens.indices)
         results.append(digest(tokens, np.full(n, -1), np.full(n, np.nan)))
         if progress is not None:

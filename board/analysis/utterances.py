@@ -174,8 +174,8 @@ def _given_words(record: Record, by: str) -> list[Utterance]:
     """What a role said in the prompt, by its markers, else by the messages before the first answer."""
     prompt = record.texts.get("prompt", "")
     if turns := from_markers(prompt):
-        said = (prompt[turn.start : turn.end] for turn in turns if turn.role == by)
-        return [Utterance(text, is_given=True) for text in said]
+        texts = (prompt[turn.start : turn.end] for turn in turns if turn.role == by)
+        return [Utterance(text, is_given=True) for text in texts]
     return [one for one in _message_words(record, by) if one.is_given]
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from board.analysis.step_records import PLACES, StepRecords
 from board.analysis.utterances import Pattern, split_reasoning, utterances
-from board.core.sampling import evenly_spread
+from board.core.sampling import evenly_spaced
 from board.core.texts.phrases import Changed, changed_phrases
 from board.index.segments import MESSAGES, TOKEN_ROLES
 from board.index.whole_texts import TEXTS, texts_of_role
@@ -300,11 +300,11 @@ def trending_phrases(run: Run, by: str = "response", budget: int = _BYTES) -> Tr
     about; at least two rollouts of a step are sampled.
     """
     steps = [*run.counts]
-    steps = [steps[place] for place in evenly_spread(len(steps), _STEPS)]
+    steps = [steps[place] for place in evenly_spaced(len(steps), _STEPS)]
     rows = [run.frame(("size",), (step, step)) for step in steps]
     usual = sum(float(own["size"].mean()) for own in rows)
     each = int(np.clip(budget // max(usual, 1.0), 2, _ROLLOUTS))
-    sampled = pd.concat([own.iloc[evenly_spread(len(own), each)] for own in rows])
+    sampled = pd.concat([own.iloc[evenly_spaced(len(own), each)] for own in rows])
     texts: dict[int, list[str]] = {step: [] for step in steps}
     places = (sampled[name].astype(int).tolist() for name in ("step", "index"))
     for spoken in spoken_texts(run, by, *places):

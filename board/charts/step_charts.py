@@ -27,7 +27,7 @@ from board.charts.layout import (
     show_legend_above,
 )
 from board.charts.palette import colour, faded, ink
-from board.core.sampling import evenly_spread
+from board.core.sampling import evenly_spaced
 
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
     order = np.argsort(gap, kind="stable")[: np.count_nonzero(~np.isnan(gap))]
     if len(order) == 0:
         return None
-    ranks = evenly_spread(len(order), MAX_MARKS)
+    ranks = evenly_spaced(len(order), MAX_MARKS)
     sampled = rollouts.iloc[order[ranks]]
     values = gap[order[ranks]]
     figure = new_figure(dark=dark, height=_HEIGHT)

@@ -6,7 +6,7 @@ import argparse
 from contextlib import closing
 
 from board.cli.output import ProgressLine, say
-from board.cli.runs import find_run, most_telling
+from board.cli.runs import find_run, most_informative
 from board.errors import ChoiceError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
@@ -38,7 +38,7 @@ def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local
             say(f"{problem.reason}; {problem.hint}")
     lost = [problem for problem in run.problems if problem.severity == "lost"]
     if lost and not run.rollout_count:
-        first = most_telling(lost)
+        first = most_informative(lost)
         several = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
         say(
             f"{info.name}: no rollout could be read: {first.path}: {first.reason}{several}; "

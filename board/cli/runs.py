@@ -85,14 +85,14 @@ def no_runs(discovery: Discovery, path: Location) -> str:
         if discovery.ignored:
             what += f" ({'; '.join(one.words for one in discovery.ignored)})"
         return f"{path} {what}; give a folder of rollout logs, or a log file"
-    first = most_telling(discovery.left_out)
+    first = most_informative(discovery.left_out)
     several = f", and {len(discovery.left_out) - 1} more" if len(discovery.left_out) > 1 else ""
     reason = first.reason.removeprefix(f"{first.path}: ")
     text = f"{path} holds no rollout log: {first.path}: {reason}{several}"
     return f"{text}{mapping_hint(path)}; `rollout-board sniff {path}` says what each format lacks"
 
 
-def most_telling(problems: Sequence[Problem]) -> Problem:
+def most_informative(problems: Sequence[Problem]) -> Problem:
     """A mistake in a mapping file explains all the others."""
     return min(problems, key=lambda problem: not problem.path.endswith(FILE_NAME))
 

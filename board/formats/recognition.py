@@ -221,11 +221,11 @@ def _keys_of(row: Mapping[str, Any]) -> dict[str, str]:
         root, _, last = path.lower().partition(".")
         if not is_object(value) and (names_only or value is not None):
             paths.setdefault(root if root in _GIVEN else last or root, path)
-    found = {
+    paths_by_field = {
         field: next((paths[name] for name in names.split() if name in paths), None)
         for field, names in _NAMES.items()
     }
-    keys = {field: path for field, path in found.items() if path is not None}
+    keys = {field: path for field, path in paths_by_field.items() if path is not None}
     if "response" in keys:
         keys.pop("messages", None)
     return keys

@@ -150,9 +150,9 @@ def rows_of_table(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         raise RecordError("the line holds no table", hint="a list of equal length for each key")
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:6])
+        columns = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:6])
         reason = "the columns of the table are of unequal length"
-        raise RecordError(reason, hint=f"equal ones; found {found}")
+        raise RecordError(reason, hint=f"equal ones; found {columns}")
     rows = next(iter(lengths.values()), 0)
     return [{**shared, **{key: column[i] for key, column in columns.items()}} for i in range(rows)]
 

@@ -199,7 +199,7 @@ class _Build:
                     result = first.reading.result()
                     done = (batch.shards for batch in in_flight if batch.reading.is_done())
                     read_ahead = sum(shard.size for shards in done for shard in shards)
-                    waiting.extend(self._rest_of_objects(first.shards, result))
+                    waiting.extend(self._unread_of_objects(first.shards, result))
                     self._take(result, read_ahead)
 
     def _next_batch(self, waiting: deque[Shard], left: int, parallel: int) -> list[Shard]:
@@ -225,19 +225,19 @@ class _Build:
                 waiting.append(replace(unread, start=end))
         return batch
 
-    def _rest_of_objects(self, shards: Iterable[Shard], result: BatchResult) -> Iterator[Shard]:
-        """The unread rest of objects, which begins where the last line of a shard ended."""
+    def _unread_of_objects(self, shards: Iterable[Shard], result: BatchResult) -> Iterator[Shard]:
+        """The unread part of objects, which begins where the last line of a shard ended."""
         for shard, read in zip(shards, result.files, strict=True):
             state = self._states.get(shard.file_id)
             if not shard.is_object or state is None or read.failed is not None:
                 continue
-            rest = replace(shard, start=read.consumed, end=self._files[state.path].size)
-            if shard.end == rest.end:
+            unread = replace(shard, start=read.consumed, end=self._files[state.path].size)
+            if shard.end == unread.end:
                 continue
             if read.consumed == shard.start:  # no line ended up to the end of the object
-                read.shard = replace(shard, end=rest.end)
+                read.shard = replace(shard, end=unread.end)
             else:
-                yield rest
+                yield unread
 
     def _first_line(self, shard: Shard) -> int:
         """Number of the first line of a range, counted from the last offset whose number is known."""

@@ -33,19 +33,19 @@ def advantage_fit(run: Run) -> FitCounts | None:
 
 def _advantage_fit(run: Run) -> FitCounts:
     counts = ", ".join(
-        f"""count(*) FILTER (telling AND NOT differs_{name}) AS hits_{name},
+        f"""count(*) FILTER (informative AND NOT differs_{name}) AS hits_{name},
             count(*) FILTER (differs_{name}) AS differs_{name},
             max(abs(advantage - {name})) AS furthest_{name}"""
         for name in FORMULAS
     )
     table = run.table(f"""
-        SELECT step, count(*) FILTER (telling) AS telling, {counts}
+        SELECT step, count(*) FILTER (informative) AS informative, {counts}
         FROM ({_compared(run, join="JOIN")}) GROUP BY step ORDER BY step
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     return FitCounts(
         columns["step"],
-        columns["telling"],
+        columns["informative"],
         *(
             {n: columns[f"{kind}_{n}"] for n in FORMULAS}
             for kind in ("hits", "differs", "furthest")
@@ -68,8 +68,9 @@ def expected_advantages(run: Run, step: int, convention: str) -> tuple[FloatArra
 
 def _compared(run: Run, join: str = "LEFT JOIN") -> str:
     """SQL for rollouts with each convention's advantage, and whether the recorded one
-    differs: both NULL where not known. telling: whether it is one by which conventions differ: rewards
-    at their group's mean tell as little as zeros do. join: JOIN leaves out rollouts without a group.
+    differs: both NULL where not known. informative: whether it is one by which conventions differ:
+    rewards at their group's mean tell as little as zeros do. join: JOIN leaves out rollouts without
+    a group.
     """
     # By a hash: to join by texts takes half as long again.
     group = f"""CASE WHEN {run.column("group_id")} IS NOT NULL
@@ -95,7 +96,7 @@ def _compared(run: Run, join: str = "LEFT JOIN") -> str:
                 WHERE {run.advantage_batch.condition})
             WHERE group_hash IS NOT NULL GROUP BY step),
         expected AS (
-            SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS telling,
+            SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS informative,
                 {expected}
             FROM rollouts {join} groups USING (group_hash) {join} batch USING (step))
         SELECT *, {differs} FROM expected

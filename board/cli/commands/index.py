@@ -59,19 +59,19 @@ def check(args: argparse.Namespace) -> int:
     if isinstance(path, Path) and not path.exists():
         run = open_run(args)
         return _report(args, run.info.name, run.problems, run, ())
-    found = discover(path)
-    if found.runs:
-        run = opened(only_run(found, path, args.source))
+    folder = discover(path)
+    if folder.runs:
+        run = opened(only_run(folder, path, args.source))
         problems = run.problems
-        if not run.info.only and run.info.path != found.root:
+        if not run.info.only and run.info.path != folder.root:
             # Paths as seen from the folder that was named.
             problems = (
-                replace(one, path=below(run.info.path / one.path, found.root)) for one in problems
+                replace(one, path=below(run.info.path / one.path, folder.root)) for one in problems
             )
-        return _report(args, run.info.name, (*problems, *found.left_out), run, found.ignored)
-    if found.left_out:
-        return _report(args, str(path), found.left_out, None, found.ignored)
-    raise NotFoundError(no_runs(found, path))
+        return _report(args, run.info.name, (*problems, *folder.left_out), run, folder.ignored)
+    if folder.left_out:
+        return _report(args, str(path), folder.left_out, None, folder.ignored)
+    raise NotFoundError(no_runs(folder, path))
 
 
 def _report(
@@ -90,18 +90,18 @@ def _report(
         "superseded": run.superseded if run else 0,
         "repeated": run.repeated if run else 0,
     }
-    found = {
+    by_severity = {
         "lost": count_of(problems, "lost"),
         "partial": count_of(problems, "partial"),
         "notes": count_of(problems, "note"),
     }
-    code = 1 if found["lost"] or found["partial"] else 0
+    code = 1 if by_severity["lost"] or by_severity["partial"] else 0
     if args.json:
         document = {
             "run": name,
             **counts,
             "joins": [asdict(join) for join in joins],
-            **found,
+            **by_severity,
             "problems": [asdict(problem) for problem in problems],
             "beside": [asdict(one) for one in ignored],
         }
@@ -115,7 +115,7 @@ def _report(
         lines += [f"{'':8}{one.hint}"] if one.hint else []
     lines += [f"skipped by name: {one.words}" for one in ignored]
     total = (
-        f"{', '.join(f'{count} {name}' for name, count in found.items())} "
+        f"{', '.join(f'{count} {name}' for name, count in by_severity.items())} "
         "(lost: not shown; partial: shown without a value; note: all is shown)"
     )
     output.print_lines([*lines, total if problems else "no problems"])

@@ -152,8 +152,8 @@ def _port(host: str, given: int | None) -> int:
 def _why_not(host: str, port: int) -> str:
     """Why the server can't listen there; empty when it can."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = addresses[0]
         with socket.socket(family, kind, protocol) as probe:
             if os.name != "nt":  # there it would let two servers share a port
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

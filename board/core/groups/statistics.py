@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from board.core.metrics.kl import FloatArray
-from board.core.sampling import evenly_spread
+from board.core.sampling import evenly_spaced
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -249,13 +249,13 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
 class FitCounts:
     """How the advantages of each step with groups fit; arrays [steps].
 
-    telling: advantages in which conventions differ. hits: by convention how many of these
+    informative: advantages in which conventions differ. hits: by convention how many of these
     it gives; differs: how many of all known ones it does not give; furthest: by how much the one that
     is furthest from what it gives is so, NaN where none is known.
     """
 
     steps: IntArray
-    telling: IntArray
+    informative: IntArray
     hits: Mapping[str, IntArray]
     differs: Mapping[str, IntArray]
     furthest: Mapping[str, FloatArray]
@@ -276,20 +276,19 @@ class AdvantageFit:
 def fitted_convention(counts: FitCounts) -> AdvantageFit:
     """Which convention the recorded advantages follow.
 
-    A convention fits a step when 9 of 10 of its telling advantages are equal, and the run when it fits
-    more than half of the steps, or else the first 10. Of a long run 200 steps, evenly spread, tell the
-    convention.
+    A convention fits a step when 9 of 10 of its informative advantages are equal, and the run when it
+    fits more than half of the steps, or else the first 10. Of a long run, 200 evenly spaced steps decide.
     """
-    places = evenly_spread(len(counts.steps), _STEPS)
-    telling = counts.telling[places]
+    places = evenly_spaced(len(counts.steps), _STEPS)
+    informative = counts.informative[places]
     shares: dict[str, float] = {}
     known: dict[str, float] = {}
     for name, hits in counts.hits.items():
-        fits = (hits[places] >= _FITS * telling)[telling > 0]
+        fits = (hits[places] >= _FITS * informative)[informative > 0]
         shares[name] = float(fits.mean()) if len(fits) else float("nan")
         if len(fits):
             begins = len(fits) >= _FIRST and bool(fits[:_FIRST].all())
             known[name] = max(shares[name], nextafter(_MOST, 1.0) if begins else 0.0)
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
     follows = known.get(closest, 0.0) > _MOST
-    return AdvantageFit(closest if follows else None, closest, shares, int(telling.sum()))
+    return AdvantageFit(closest if follows else None, closest, shares, int(informative.sum()))

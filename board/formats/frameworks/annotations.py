@@ -84,8 +84,8 @@ class Annotations:
         """The chunk as it is now: a full one is packed, and the plain one goes away after that."""
         name = producer if chunk is None else f"{producer}/{chunk:05d}"
         plain, packed = (self._folder / f"{name}.jsonl{end}" for end in ("", ".zst"))
-        found = (existing_file(location, self._objects) for location in (plain, packed))
-        return next(filter(None, found), plain if chunk is None else packed)
+        existing = (existing_file(location, self._objects) for location in (plain, packed))
+        return next(filter(None, existing), plain if chunk is None else packed)
 
 
 def _folder(stream: Location) -> Location:

@@ -244,8 +244,8 @@ def _updates(at: Place, trace: _Object, builder: RecordBuilder) -> Iterator[_Obj
         if annotations is not None:
             yield from annotations.of(str(trace.get("id")))
     except OSError as error:
-        said = str(error.strerror or error)
-        builder.remark("annotations", "annotations can't be read", said)
+        reason = str(error.strerror or error)
+        builder.remark("annotations", "annotations can't be read", reason)
 
 
 def _take_turns(builder: RecordBuilder, trace: _Object, nodes: Sequence[_Object]) -> None:

@@ -129,10 +129,10 @@ class ColumnScan(LineScan):
             records = parse_plain_lines(source.texts)
         lines = [line for line, record in enumerate(records) if record is not None]
         block = Block.of([record for record in records if record is not None])
-        was_taken = self._take_block(block, lines, source)
-        self._skipped = 0 if was_taken else min(2 * self._skipped + 1, _MAX_SKIPPED_BLOCKS)
+        was_read = self._take_block(block, lines, source)
+        self._skipped = 0 if was_read else min(2 * self._skipped + 1, _MAX_SKIPPED_BLOCKS)
         self._blocks_to_skip = self._skipped
-        return was_taken
+        return was_read
 
     def _take_block(self, block: Block, lines: list[int], source: LineBlock) -> bool:
         """Whether lines of one rollout each could be taken together; if not, nothing was taken.

@@ -187,9 +187,9 @@ def _left_out(run: Run) -> None:
     )
     for join in run.joins:
         st.text(f"{join.words}.")
-    for count, noun, verb, rest in reasons:
+    for count, noun, verb, reason in reasons:
         if count:
-            st.text(f"{counted(count, noun, verb)} {rest}")
+            st.text(f"{counted(count, noun, verb)} {reason}")
 
 
 def _superseded(run: Run) -> None:

@@ -37,9 +37,9 @@ def show(run: Run, rollouts: PromptRollouts) -> None:
     seen = np.unique(rollouts.steps)
     step = _choose_step(seen.tolist())
     if step is None:
-        spread = np.linspace(0, len(seen) - 1, min(_ACROSS, len(seen))).round().astype(int)
+        places = np.linspace(0, len(seen) - 1, min(_ACROSS, len(seen))).round().astype(int)
         columns = st.columns(_ACROSS, gap="small")
-        for column, one in zip(columns, seen[spread].tolist(), strict=False):
+        for column, one in zip(columns, seen[places].tolist(), strict=False):
             with column:
                 order = best_first(rollouts, one)
                 for place in dict.fromkeys((order[0], order[-1])):

@@ -251,8 +251,8 @@ def with_previews(run: Run, view: pd.DataFrame) -> pd.DataFrame:
         return view
     for place, turns in _conversations(run, view):
         asked = [turn for turn in turns if turn.given and turn.role == "user"]
-        said = [turn for turn in turns if not turn.given and turn.role in _MODEL]
-        for name, own in (("prompt", asked), ("response", said)):
+        generated = [turn for turn in turns if not turn.given and turn.role in _MODEL]
+        for name, own in (("prompt", asked), ("response", generated)):
             if name in texts and own and (text := _last_words(own[-1])):
                 texts[name][place] = text
     return view.assign(**texts)

@@ -228,9 +228,9 @@ def _show_hits(run: Run, patterns: Sequence[str]) -> None:
                 with st.container():
                     is_first = not number and index == examples[0]
                     _show_hit(run, text, index, number, shortcut="O" if is_first else None)
-        if rest := len(indices) - len(examples):
+        if others := len(indices) - len(examples):
             st.button(
-                f"Show {min(_MORE_EXAMPLES, rest)} more of {rest:,}",
+                f"Show {min(_MORE_EXAMPLES, others)} more of {others:,}",
                 icon=":material/expand_more:",
                 key=f"more_hits_{number}",
                 on_click=st.session_state.update,

@@ -54,18 +54,18 @@ def fit_counts(rewards: FloatArray, advantages: FloatArray, groups: PlainGroups)
     steps = np.unique(groups.steps)
     of_row = np.append(groups.steps, -1)[groups.of_row]
     apart = _moments(rewards, groups)["apart"].abs().to_numpy()
-    telling = (apart > ABSOLUTE) & np.isfinite(advantages)
-    columns = {"telling": telling}
+    informative = (apart > ABSOLUTE) & np.isfinite(advantages)
+    columns = {"informative": informative}
     for name in CONVENTIONS:
         expected, other = by_convention(name, rewards, advantages, groups)
-        columns[f"{name} hits"] = telling & _equal(expected, advantages)
+        columns[f"{name} hits"] = informative & _equal(expected, advantages)
         columns[f"{name} differs"] = other
         columns[f"{name} furthest"] = np.abs(advantages - expected)
     by_step = pd.DataFrame(columns).groupby(of_row)
     sums, largest = by_step.sum().reindex(steps), by_step.max().reindex(steps)
     return FitCounts(
         steps,
-        sums["telling"].to_numpy(np.int64),
+        sums["informative"].to_numpy(np.int64),
         {name: sums[f"{name} hits"].to_numpy(np.int64) for name in CONVENTIONS},
         {name: sums[f"{name} differs"].to_numpy(np.int64) for name in CONVENTIONS},
         {name: largest[f"{name} furthest"].to_numpy(np.float64) for name in CONVENTIONS},
