@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from board.analysis.step_records import PLACES, Progress, StepRecords
-from board.core.joined_records import LoggedRecord
+from board.analysis.step_records import PLACES, Progress, StepRecords, logged
 from board.core.metrics.definitions import token_metrics
 from board.core.metrics.kl import recorded_gamma, td_error
 from board.core.records import FloatArray, Record, Remark, TopK, read_top_k
@@ -186,12 +185,14 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
     arrays that differ between them.
     """
     line, own, is_mended = _read_log(run, row)
-    joined, lines = _logged(run, row, own), {_file(run, row).reader: line}
+    reader = _file(run, row).reader
+    joined, lines = logged(reader_named(reader), own), {reader: line}
     others = run.joined_places(row)
     for place in others:
         line, record, also_mended = _read_log(run, place)
-        joined = joined.with_other(_logged(run, place, record), compare=True)
-        lines[_file(run, place).reader] = line
+        reader = _file(run, place).reader
+        joined = joined.with_other(logged(reader_named(reader), record), compare=True)
+        lines[reader] = line
         is_mended = is_mended or also_mended
     if not _is_of_row(joined.record, row, run.vocabulary, own):
         raise _changed(_where(run, row))
@@ -207,11 +208,6 @@ def _file(run: Run, place: _Place) -> LogFile:
 
 def _where(run: Run, place: _Place) -> str:
     return f"{_file(run, place).path.name}:{int(place['line'])}"
-
-
-def _logged(run: Run, place: _Place, record: Record) -> LoggedRecord:
-    reader = reader_named(_file(run, place).reader)
-    return LoggedRecord(record, reader.title, reader.join is not None and reader.join.is_trainer)
 
 
 def _changed(where: str, reason: str = "") -> UnreadableError:

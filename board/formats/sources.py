@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -19,6 +20,9 @@ from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_bytes, 
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
 from board.formats.parse import is_list
+
+_GAP_BYTES: Final = 16 << 10
+"""Lines are read by one request unless they are further apart."""
 
 
 class DamagedError(OSError):
@@ -103,6 +107,17 @@ class JsonLines(Source):
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         return Line(offset, size, read_bytes(path, offset, size).rstrip(b"\n"))
+
+    def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
+        # Near lines by one request.
+        ends = [offset + size for offset, size in places]
+        far = [i for i in range(1, len(ends)) if places[i][0] - ends[i - 1] > _GAP_BYTES]
+        for start, stop in pairwise([0, *far, len(ends)] if places else ()):
+            first = places[start][0]
+            content = read_bytes(path, first, ends[stop - 1] - first)
+            for offset, size in places[start:stop]:
+                text = content[offset - first : offset - first + size]
+                yield Line(offset, size, text.rstrip(b"\n"))
 
 
 class JsonDocument(Source):

@@ -1,4 +1,4 @@
-"""Lines that are read together give what each of them gives as a Record."""
+"""What is read of the tokens of many rollouts, and in what order."""
 
 from __future__ import annotations
 
@@ -7,69 +7,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from read_formats import REAL_RUNS, real_run
 
 from board.analysis import step_records
 from board.analysis.rollout import open_rollout
-from board.analysis.rollout_tokens import ReadTokens, RolloutTokens, read_tokens
-from board.analysis.step_records import Batch, StepRecords
+from board.analysis.rollout_tokens import ReadTokens, read_tokens
+from board.analysis.step_records import StepRecords
 from board.analysis.step_tokens import StepReader
 from board.core.records import Record
+from board.formats import sources
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, Run
-
-MOST_ROLLOUTS = 400
-WANTED = (ReadTokens(), ReadTokens(texts=True), ReadTokens.of_metric("k3"))
-
-
-class OneByOne(StepRecords):
-    """The same, a Record for each."""
-
-    def batches(self, rows: Any, progress: Any = None) -> Any:
-        """As StepRecords."""
-        for place, record in self.of(rows, progress):
-            yield Batch(None, (), ((place, record),), 0)
-
-
-def told(read: RolloutTokens) -> dict[str, Any]:
-    """Everything of a rollout as plain values; a token without a value is None."""
-    plain = {name: getattr(read, name) for name in RolloutTokens.__slots__}
-    plain["arrays"] = {name: known(values) for name, values in read.arrays.items()}
-    plain["ids"] = None if read.ids is None else known(read.ids)
-    plain["pieces"] = None if read.pieces is None else [*read.pieces]
-    plain["segments"], plain["messages"] = [*read.segments], [*read.messages]
-    plain["broken"] = None if np.isnan(read.broken) else read.broken
-    plain["faults"] = sorted(read.faults)
-    return plain
 
 
 def known(values: Any) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def both(run: Run, what: ReadTokens) -> tuple[list[Any], list[Any]]:
-    """Read together and one by one, by place."""
-    rows = run.rollouts.head(MOST_ROLLOUTS)
-    kinds = (StepRecords(run), OneByOne(run))
-    found = ([*map(told, read_tokens(kind, rows, what))] for kind in kinds)
-    together, alone = (sorted(reads, key=lambda read: read["place"]) for reads in found)
-    return together, alone
-
-
 @pytest.fixture(scope="module", params=REAL_RUNS, ids=lambda info: info.name)
 def real(request: pytest.FixtureRequest) -> Run:
     return real_run(request.param)
-
-
-@pytest.mark.parametrize("what", WANTED, ids=["all", "texts", "k3"])
-def test_real_logs_are_read_together_as_they_are_read_one_by_one(
-    real: Run, what: ReadTokens
-) -> None:
-    together, alone = both(real, what)
-    assert together == alone
-    assert together
 
 
 def test_every_record_is_the_one_of_the_rollout_when_it_is_opened(real: Run) -> None:
@@ -109,40 +67,47 @@ def line(number: int, **changed: Any) -> dict[str, Any]:
     return {key: value for key, value in (usual | changed).items() if value is not Ellipsis}
 
 
-ODD: dict[str, dict[str, Any]] = {
-    "short array": {"logprobs": [-1.0]},
-    "short values": {"values": [1.0, 2.0]},
-    "all arrays short": {"logprobs": [-1.0], "ref_logprobs": [-2.0], "values": [0.0]},
-    "no ids": {"response_ids": ...},
-    "ids of another length": {"response_ids": [1, 2, 3, 4]},
-    "pieces": {"response_ids": ..., "response_tokens": ["a", " b", " c"]},
-    "nulls": {"values": [None, None, None], "logprobs": [None, -1.0, -2.0]},
-    "text in an array": {"values": [1.0, "x", 2.0]},
-    "text in ids": {"response_ids": [1, "x", 3]},
-    "a constant": {"entropy": 0.5},
-    "mask": {"loss_mask": [1, 0, 1]},
-    "a mask of another length": {"loss_mask": [1, 0]},
-    "an array of the user's": {"own_scores": [1.0, 2.0, 3.0]},
-    "an array of the user's, too long": {"own_scores": [1.0, 2.0, 3.0, 4.0]},
-    "a list of texts": {"own_words": ["x", "y", "z"]},
-    "lists of lists": {"topk_ids": [[1, 2]] * 3, "topk_logprobs": [[-1.0, -2.0]] * 3},
-    "nothing of tokens": dict.fromkeys(("response_ids", "logprobs", "ref_logprobs", "values"), ...),
-    "broken text": {"response": "a\ufffd\ufffd\ufffd b"},
-    "messages": {"messages": [{"role": "assistant", "content": "x"}], "sft_mask": [1, 1, 0]},
-    "segments": {"segments": [{"start": 0, "end": 2, "role": "tool"}]},
-    "empty": {"logprobs": [], "ref_logprobs": [], "values": [], "response_ids": []},
+USUAL = ("logprobs", "ref_logprobs", "values")
+NO_TOKENS: dict[str, Any] = dict.fromkeys(("response_ids", *USUAL), ...)
+TOP_K = {"topk_ids": [[1, 2]] * 3, "topk_logprobs": [[-1.0, -2.0]] * 3}
+ODD: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...], str]] = {
+    "short array": ({"logprobs": [-1.0]}, USUAL[1:], ("logprobs",), "ids"),
+    "short values": ({"values": [1.0, 2.0]}, USUAL[:2], ("values",), "ids"),
+    "all short": (
+        {"logprobs": [-1.0], "ref_logprobs": [-2.0], "values": [0.0]},
+        USUAL,
+        ("response_ids",),
+        "",
+    ),
+    "no ids": ({"response_ids": ...}, USUAL, (), ""),
+    "ids of another length": ({"response_ids": [1, 2, 3, 4]}, USUAL, ("response_ids",), ""),
+    "pieces": ({"response_ids": ..., "response_tokens": ["a", " b", " c"]}, USUAL, (), "pieces"),
+    "nulls": ({"values": [None] * 3, "logprobs": [None, -1.0, -2.0]}, USUAL[:2], (), "ids"),
+    "text in an array": ({"values": [1.0, "x", 2.0]}, USUAL[:2], (), "ids"),
+    "text in ids": ({"response_ids": [1, "x", 3]}, USUAL, (), ""),
+    "a constant": ({"entropy": 0.5}, (*USUAL, "entropy"), (), "ids"),
+    "mask": ({"loss_mask": [1, 0, 1]}, (*USUAL, "loss_mask"), (), "ids"),
+    "a mask of another length": ({"loss_mask": [1, 0]}, (), ("loss_mask",), "ids"),
+    "an array of the user's": ({"own": [1.0, 2.0, 3.0]}, (*USUAL, "own"), (), "ids"),
+    "one that is too long": ({"own": [1.0, 2.0, 3.0, 4.0]}, USUAL, (), "ids"),
+    "a list of texts": ({"own": ["x", "y", "z"]}, USUAL, (), "ids"),
+    "lists of lists": (TOP_K, USUAL, (), "ids"),
+    "nothing of tokens": (NO_TOKENS, (), (), "pieces"),
+    "empty": ({name: [] for name in NO_TOKENS}, USUAL, (), "ids"),
 }
+"""What is changed; then the arrays, the faults and the tokens that are read."""
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("every", [1, 3])
-def test_unusual_lines_are_read_as_if_each_stood_alone(tmp_path, name: str, every: int) -> None:
-    lines = [line(n, **ODD[name]) if n % every == 0 else line(n) for n in range(60)]
-    run = log(tmp_path / "run", lines)
-    for what in (*WANTED, ReadTokens.of_metric("own_scores")):
-        together, alone = both(run, what)
-        assert together == alone
-        assert len(together) == 60
+def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name: str) -> None:
+    changed, arrays, faults, tokens = ODD[name]
+    run = log(tmp_path / "run", [line(n, **changed) if n % 3 == 0 else line(n) for n in range(60)])
+    reads = [*read_tokens(StepRecords(run), run.rollouts, ReadTokens(texts=True))]
+    assert len(reads) == 60
+    for read in reads[::3]:
+        assert (tuple(read.arrays), tuple(read.faults)) == (arrays, faults)
+        assert ("ids" if read.ids is not None else "pieces" if read.pieces else "") == tokens
+    assert all(tuple(read.arrays) == USUAL and not read.faults for read in reads[1::3])
 
 
 def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path: Path) -> None:
@@ -179,18 +144,17 @@ def test_lines_are_read_in_the_order_of_the_file_and_few_at_a_time(tmp_path, mon
     run = log(tmp_path / "run", [line(n) for n in range(200)])
     monkeypatch.setattr(step_records, "_BATCH_BYTES", 2_000)
     asked: list[tuple[int, int]] = []
-    read_bytes = step_records.read_bytes
+    read_bytes = sources.read_bytes
 
     def noted(path: Path, offset: int, size: int) -> bytes:
         asked.append((offset, size))
         return read_bytes(path, offset, size)
 
-    monkeypatch.setattr(step_records, "read_bytes", noted)
-    reversed_rows = run.rollouts.iloc[::-1]
-    batches = [*StepRecords(run).batches(reversed_rows)]
-    places = [place for batch in batches for place in batch.places]
-    assert places == [*range(200)][::-1]
+    monkeypatch.setattr(sources, "read_bytes", noted)
+    done: list[int] = []
+    records = StepRecords(run).of(run.rollouts.iloc[::-1], lambda read, _: done.append(read))
+    assert [place for place, _ in records] == [*range(200)][::-1]
     assert asked == sorted(asked)
     assert all(size <= 2_000 for _, size in asked)
-    assert len(asked) == len(batches) > 10
-    assert [batch.done for batch in batches][-1] == 200
+    assert len(asked) == len(done) > 10
+    assert done[-1] == 200
