@@ -15,8 +15,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from board.components.reader import Chosen, Frame, TokenContent, reader
-from board.components.token_data import spec_of
+from board.components.reader import reader
+from board.components.reader.choice import Chosen
+from board.components.reader.frame import Frame
+from board.components.token_data import TokenContent, spec_of
 from board.core.metrics.definitions import token_metric
 from board.core.texts.conversation import conversation_of
 
@@ -40,11 +42,17 @@ def response(count: int, number: int) -> tuple[list[str], dict[str, np.ndarray]]
 
 def show_board(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:
     specs = {name: spec_of(token_metric(name)) for name in metrics}
+    draw(TokenContent(tokens, metrics, specs), Frame(), number)
+
+
+def draw(content: TokenContent, frame: Frame, number: int) -> None:
     reader(
-        TokenContent(tokens, metrics, specs),
+        content,
+        frame,
         key="tokens",
         signature=str(number),
         chosen=Chosen(heat=True),
+        step_spans=dict,
         height=700,
     )
 
@@ -72,10 +80,7 @@ def show_turns(size: int, number: int) -> None:
 
 
 def show_turns_of(messages: list[dict[str, Any]], texts: dict[str, str], number: int) -> None:
-    turns = conversation_of(messages, texts)
-    reader(
-        TokenContent([], {}), Frame(turns=turns), key="tokens", signature=str(number), height=700
-    )
+    draw(TokenContent([], {}), Frame(turns=conversation_of(messages, texts)), number)
 
 
 def show_heatmap(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:

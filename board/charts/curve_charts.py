@@ -3,73 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import cycle
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from board.charts.curve_data import CurveOptions, Series, keep_extremes
+from board.charts.curve_data import MAX_POINTS, CurveOptions, Series, keep_extremes
 from board.charts.curves import CurveChart, Dots, Line, curve
 from board.charts.layout import number
 from board.charts.palette import CATEGORIES, category, colour, faded
 from board.core.groups.environments import EnvCurves
-from board.core.metrics.definitions import ROLLOUT_METRICS, rollout_metric
-
-Floats = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from board.core.groups.statistics import IntArray
+from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.kl import FloatArray
 
 ALL: Final = "all environments"
 """Name of the mean over all; the stems of the curves are numbers, so no environment's name clashes."""
-MAX_MARKS: Final = 1500
-"""Above this many rollouts a chart keeps the extremes and says so."""
-_STATISTICS: Final = frozenset(
-    ("mean", "std", "n", "q00", "q05", "q25", "q50", "q75", "q95", "q100")
-)
 
 
-def overlaid(
+def environment_curves(
     curves: EnvCurves,
     codes: Sequence[int],
     unit: str,
     options: CurveOptions,
     *,
     dark: bool,
-    height: int = 250,
-    places: Mapping[int, int] | None = None,
+    places: Mapping[int, int],
+    alone: bool = False,
 ) -> CurveChart:
     """A curve for each of these environments and one, dashed, for all.
 
-    places: of codes the place among the colours, where it is not the code itself (`colour_places`).
+    places: of codes the place among the colours (`colour_places`). alone: a small chart without a legend;
+    every small chart of a metric has the same value axis.
     """
     columns = {"step": curves.steps, "all_mean": curves.overall}
     series = [Series("all", ALL, "reference", unit)]
     for code in codes:
         columns |= {f"e{code}_mean": curves.means[code], f"e{code}_n": curves.counts[code]}
-        key, dash = category(code if places is None else places[code])
+        key, dash = category(places[code])
         series.append(Series(f"e{code}", curves.names[code], key, unit, dash=dash))
-    return curve(pd.DataFrame(columns), series, options, dark=dark, height=height)
-
-
-def small_multiple(
-    curves: EnvCurves,
-    code: int,
-    unit: str,
-    options: CurveOptions,
-    *,
-    dark: bool,
-    places: Mapping[int, int] | None = None,
-) -> CurveChart:
-    """One environment and, dashed, all; every small chart of a metric has the same value axis."""
-    chart = overlaid(curves, [code], unit, options, dark=dark, height=170, places=places)
-    chart.legend = False
-    known = np.concatenate([curves.means.ravel(), curves.overall])
-    known = known[np.isfinite(known)]
-    if len(known) and not options.log:
-        low, high = float(known.min()), float(known.max())
-        margin = (high - low) * 0.06 or 0.5
-        chart.ends, chart.nonnegative = (low - margin, high + margin), False
+    height = 170 if alone else 250
+    chart = curve(pd.DataFrame(columns), series, options, dark=dark, height=height)
+    if alone:
+        chart.legend = False
+        known = np.concatenate([curves.means.ravel(), curves.overall])
+        known = known[np.isfinite(known)]
+        if len(known) and not options.log:
+            low, high = float(known.min()), float(known.max())
+            margin = (high - low) * 0.06 or 0.5
+            chart.ends, chart.nonnegative = (low - margin, high + margin), False
     return chart
 
 
@@ -85,47 +68,22 @@ def colour_places(curves: EnvCurves) -> dict[int, int]:
     return {code: place for place, code in enumerate(largest)}
 
 
-@dataclass(frozen=True, slots=True)
-class RunSteps:
-    """A run's table of steps; shift is added to its steps."""
-
-    name: str
-    steps: pd.DataFrame
-    shift: int = 0
-
-
 def overlaid_runs(
-    runs: Sequence[RunSteps], column: str, options: CurveOptions, *, dark: bool
+    runs: Mapping[str, pd.DataFrame], column: str, options: CurveOptions, *, dark: bool
 ) -> CurveChart:
-    """The metric of each run, in a colour or dash of its own; runs that do not record it are left out.
+    """The metric of each run, by name its table of steps; runs that do not record it are left out.
 
     A step that one run lacks is a gap of that run only where it lies between two of its steps.
     """
-    stem = column.removesuffix("_mean") if column in ROLLOUT_METRICS else column
-    tables: list[pd.DataFrame] = []
-    series: list[Series] = []
-    for place, run in enumerate(runs):
-        names = [str(name) for name in run.steps.columns]
-        own = [c for c in names if c == stem or c.removeprefix(f"{stem}_") in _STATISTICS]
-        if own:
-            columns = {c: f"r{place}{c.removeprefix(stem)}" for c in own}
-            table = run.steps[own].rename(columns=columns)
-            tables.append(table.assign(step=run.steps["step"] + run.shift))
-            key, dash = category(place)
-            unit = rollout_metric(column).unit
-            series.append(Series(f"r{place}", run.name, key, unit, dash=dash))
-    chart = curve(_joined(tables), series, options, dark=dark, height=260)
+    stem, tables = base_name(column), dict[str, pd.DataFrame]()
+    for name, steps in runs.items():
+        mean = f"{stem}_mean" if f"{stem}_mean" in steps else stem
+        names = {"step": "step", mean: "mean", f"{stem}_std": "std", f"{stem}_n": "n"}
+        tables[name] = steps[[c for c in names if c in steps]].rename(columns=names)
+    chart = _by_name(tables, rollout_metric(column).unit, options, dark=dark, height=260)
     for line in chart.lines:  # runs that log every tenth step are lines, not lone points
         line.connect = True
     return chart
-
-
-def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The tables side by side, a row for each step that one of them has."""
-    by_step = [table.set_index("step") for table in tables]
-    empty = pd.DataFrame(index=pd.Index([], dtype="int64"))
-    joined = pd.concat([empty, *by_step], axis="columns").sort_index()
-    return joined.rename_axis("step").reset_index()
 
 
 class StepHits(Protocol):
@@ -143,24 +101,55 @@ def word_shares(
 
     words: by name (a pattern, an environment) one entry or several per step, which are added up.
     """
-    tables: list[pd.DataFrame] = []
-    series: list[Series] = []
-    for place, (name, entries) in enumerate(words.items()):
-        if entries:
-            rows = [(one.step, one.rollouts, one.hits) for one in entries]
-            counts = pd.DataFrame(rows, columns=pd.Index(["step", "n", "hits"]))
-            counts = counts.groupby("step", as_index=False).sum()
-            shares = counts["hits"] / counts["n"].where(counts["n"] > 0)
-            own = {"step": counts["step"], f"w{place}": shares, f"w{place}_n": counts["n"]}
-            tables.append(pd.DataFrame(own))
-            key, dash = category(place)
-            series.append(Series(f"w{place}", name, key, "share", dash=dash))
+    tables: dict[str, pd.DataFrame] = {}
+    for name, entries in words.items():
+        rows = [(one.step, one.rollouts, one.hits) for one in entries]
+        counts = pd.DataFrame(rows, columns=pd.Index(["step", "n", "hits"]))
+        counts = counts.groupby("step", as_index=False).sum()
+        tables[name] = counts.assign(mean=counts["hits"] / counts["n"].where(counts["n"] > 0))
     options = CurveOptions(band="none", smoothing=smoothing)
-    return curve(_joined(tables), series, options, dark=dark, height=270)
+    return _by_name(tables, "share", options, dark=dark, height=270)
+
+
+def _by_name(
+    tables: Mapping[str, pd.DataFrame], unit: str, options: CurveOptions, *, dark: bool, height: int
+) -> CurveChart:
+    """A curve in a colour or dash of its own for each table with rows.
+
+    tables: with the columns step and mean, and std and n where known.
+    """
+    joined, series = pd.DataFrame(index=pd.Index([], dtype="int64", name="step")), list[Series]()
+    for place, (name, table) in enumerate(tables.items()):
+        if len(table) and "mean" in table:
+            own = table.set_index("step").add_prefix(f"c{place}_")
+            joined = joined.join(own, how="outer")
+            key, dash = category(place)
+            series.append(Series(f"c{place}", name, key, unit, dash=dash))
+    return curve(joined.sort_index().reset_index(), series, options, dark=dark, height=height)
+
+
+def columns_over_steps(
+    steps: Sequence[int] | IntArray,
+    columns: Mapping[str, Sequence[float] | FloatArray | IntArray],
+    unit: str,
+    colours: Sequence[str],
+    *,
+    dark: bool,
+    height: int = 230,
+    smoothing: float = 0.0,
+) -> CurveChart:
+    """A curve for each column of numbers, by its label; a number for each step."""
+    frame = pd.DataFrame({"step": np.asarray(steps, np.int64)})
+    series: list[Series] = []
+    for place, ((label, numbers), key) in enumerate(zip(columns.items(), cycle(colours))):
+        frame[f"c{place}"] = numbers
+        series.append(Series(f"c{place}", label, key, unit))
+    options = CurveOptions(band="none", smoothing=smoothing)
+    return curve(frame, series, options, dark=dark, height=height)
 
 
 def prompt_course(
-    steps: IntArray, indices: IntArray, values: Floats, name: str, key: str, *, dark: bool
+    steps: IntArray, indices: IntArray, values: FloatArray, name: str, key: str, *, dark: bool
 ) -> CurveChart:
     """A point for each rollout of a prompt over the steps, and a line through the means of its visits.
 
@@ -171,7 +160,7 @@ def prompt_course(
     known = np.flatnonzero(np.isfinite(values))
     drawn = known
     if len(known):
-        drawn = known[keep_extremes([values[known]], [values[known]], MAX_MARKS)]
+        drawn = known[keep_extremes([values[known]], [values[known]], MAX_POINTS)]
     shade = colour(key, dark=dark)
     visits = pd.Series(values[known]).groupby(steps[known]).agg(["mean", "size"])
     texts = [

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from board.charts.layout import number, percent, safe_name
 from board.charts.palette import SERIES, colour_key
-from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.groups.statistics import IntArray
+from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
+from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import without_residue
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 Band = Literal["std", "quantiles", "minmax", "none"]
 
 MAX_POINTS: Final = 1500
@@ -75,8 +74,7 @@ class Series:
     def of(cls, column: str) -> Series:
         """The series of a column of `Run.metrics`, in the words and unit of the metric registry."""
         metric = rollout_metric(column)
-        # Only the board's own means lose their ending: a framework's reward_mean is no reward.
-        stem = column.removesuffix("_mean") if column in ROLLOUT_METRICS else column
+        stem = base_name(column)
         return cls(stem, metric.label, colour_key(stem), metric.unit)
 
 
@@ -99,14 +97,6 @@ def together(columns: Sequence[str], among: Sequence[str] = ()) -> list[Series]:
     return series
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Other rollouts of the same steps, those of another split, with their own table of steps."""
-
-    name: str
-    steps: pd.DataFrame
-
-
 @dataclass(slots=True)
 class Drawn:
     """A series ready to draw; all arrays are [points].
@@ -117,18 +107,18 @@ class Drawn:
     """
 
     series: Series
-    steps: Rows
-    values: Floats
-    counts: Floats
-    edges: list[tuple[Floats, Floats, str]]
-    mean: Floats
-    bands: list[tuple[Floats, Floats]]
-    unsmoothed: Floats
+    steps: IntArray
+    values: FloatArray
+    counts: FloatArray
+    edges: list[tuple[FloatArray, FloatArray, str]]
+    mean: FloatArray
+    bands: list[tuple[FloatArray, FloatArray]]
+    unsmoothed: FloatArray
     left_out: int = 0
     points: bool = False
 
 
-def smoothed(values: Floats, smoothing: float) -> Floats:
+def smoothed(values: FloatArray, smoothing: float) -> FloatArray:
     """Exponential moving average over the recorded entries of `values` [n], first entry unbiased.
 
     y_t = Σ_k s^k x_(t-k) / Σ_k s^k, the sums over recorded entries up to t, s = smoothing: what
@@ -153,7 +143,7 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
     known = np.flatnonzero(~np.isnan(values))
     first = values[known[0]] if options.shift_to_zero and len(known) else 0.0
 
-    def as_drawn(values: Floats) -> Floats:
+    def as_drawn(values: FloatArray) -> FloatArray:
         return smoothed(values, options.smoothing) - first if options.smoothing else values - first
 
     edges = _band_edges(steps, series, values, options)
@@ -170,8 +160,8 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
 
 
 def _band_edges(
-    steps: pd.DataFrame, series: Series, mean: Floats, options: CurveOptions
-) -> list[tuple[Floats, Floats, str]]:
+    steps: pd.DataFrame, series: Series, mean: FloatArray, options: CurveOptions
+) -> list[tuple[FloatArray, FloatArray, str]]:
     """(lower, upper, words) of each band, the widest first; edges are NaN where the mean is."""
     stem = series.stem
     if not series.band:
@@ -233,7 +223,7 @@ def hover_texts(one: Drawn) -> list[str]:
     return texts
 
 
-def mean_column(steps: pd.DataFrame, stem: str) -> Floats | None:
+def mean_column(steps: pd.DataFrame, stem: str) -> FloatArray | None:
     """The means of a stem [steps]; a column of that very name where it has no spread over rollouts."""
     for name in (f"{stem}_mean", stem):
         if name in steps:
@@ -243,15 +233,15 @@ def mean_column(steps: pd.DataFrame, stem: str) -> Floats | None:
     return None
 
 
-def _column(steps: pd.DataFrame, name: str) -> Floats:
+def _column(steps: pd.DataFrame, name: str) -> FloatArray:
     if name not in steps:
         return np.full(len(steps), np.nan)
     return steps[name].to_numpy(np.float64, na_value=np.nan)
 
 
 def keep_extremes(
-    lows: Sequence[Floats], highs: Sequence[Floats], limit: int, keep: Sequence[int] = ()
-) -> Rows:
+    lows: Sequence[FloatArray], highs: Sequence[FloatArray], limit: int, keep: Sequence[int] = ()
+) -> IntArray:
     """Rows, ascending, that draw n points with about `limit`.
 
     Cuts the rows into equal buckets and keeps of each the smallest entry of every array in `lows`
@@ -271,7 +261,7 @@ def keep_extremes(
     return np.unique(np.concatenate([rows, *gaps]))
 
 
-def _lowest(values: Floats, starts: Rows) -> Rows:
+def _lowest(values: FloatArray, starts: IntArray) -> IntArray:
     """The row of the smallest entry from each start to the next, NaN left out; the start itself when
     there is nothing else.
     """
@@ -281,7 +271,7 @@ def _lowest(values: Floats, starts: Rows) -> Rows:
     return rows[np.searchsorted(rows, starts)]
 
 
-def _closed_gaps(values: Floats, rows: Rows) -> Rows:
+def _closed_gaps(values: FloatArray, rows: IntArray) -> IntArray:
     """A NaN row for each pair of neighbours in `rows` that has NaN between them and none at them."""
     missing = np.flatnonzero(np.isnan(values))
     if len(missing) == 0:

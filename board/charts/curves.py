@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pandas as pd
 from board.charts.curve_data import (
     CurveOptions,
     Drawn,
-    Evaluation,
     Series,
     hover_texts,
     mean_column,
@@ -26,10 +25,12 @@ from board.charts.curve_data import (
 )
 from board.charts.layout import safe_name
 from board.charts.palette import EVALUATIONS, colour, dash, faded, ink
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import ROUNDING_NOISE
 
-Floats = npt.NDArray[np.float64]
-Steps = npt.NDArray[np.int64]
+LightCurve = Mapping[str, Any]
+"""A chart as JSON, with what is to be said below it as `notes`."""
 
 _HEADROOM: Final = 0.055
 _LARGE: Final = 1e4
@@ -48,8 +49,8 @@ class Line:
     told by, and what hides with it. lone: points that are visible, None for none. named: by the legend.
     """
 
-    x: Steps
-    y: Floats
+    x: IntArray
+    y: FloatArray
     text: Sequence[str]
     name: str
     ink: str
@@ -67,8 +68,8 @@ class Shape:
     smoothed line is of.
     """
 
-    x: Floats | Steps
-    y: Floats
+    x: FloatArray | IntArray
+    y: FloatArray
     ink: str
     group: str
     width: float = 0
@@ -79,10 +80,10 @@ class Shape:
 class Dots:
     """Points of single rollouts, each with an id."""
 
-    x: Steps
-    y: Floats
+    x: IntArray
+    y: FloatArray
     text: Sequence[str]
-    ids: Steps
+    ids: IntArray
     ink: str
 
 
@@ -104,13 +105,6 @@ class CurveChart:
     zeroline: bool = False
 
 
-class LightCurve(NamedTuple):
-    """A chart as JSON, and what is to be said below it."""
-
-    chart: Mapping[str, Any]
-    notes: tuple[str, ...]
-
-
 def curve(
     steps: pd.DataFrame,
     series: Sequence[Series],
@@ -118,13 +112,13 @@ def curve(
     *,
     dark: bool,
     height: int = 250,
-    evaluations: Sequence[Evaluation] = (),
+    evaluations: Mapping[str, pd.DataFrame] | None = None,
 ) -> CurveChart:
     """Mean and band of each series over the steps; the group of a line is the number of its series.
 
-    evaluations: of three splits at most, whose means of the first series are points, without an entry
-    in the legend: the page has one for all charts. Their numbers come after those of the series. A step
-    that only they have is no step of the series, and no gap in it.
+    evaluations: by name the tables of steps of three other splits at most, whose means of the first
+    series are points, without an entry in the legend: the page has one for all charts. Their numbers come
+    after those of the series. A step that only they have is no step of the series, and no gap in it.
 
     steps: the step table, ascending. Series without a column in it are left out. Steps at which a
     series is not recorded are gaps; a recorded step between two gaps is a visible point. Above
@@ -135,9 +129,10 @@ def curve(
     drawn = [one for each in series if (one := prepared(steps, each, options)) is not None]
     own = [one.series for one in drawn]
     unsmoothed = replace(options, smoothing=0.0)
-    for evaluation, key in zip(evaluations if own else (), EVALUATIONS, strict=False):
-        points = replace(own[0], label=evaluation.name, colour=key)
-        if (one := prepared(evaluation.steps, points, unsmoothed)) is not None:
+    of_splits = (evaluations or {}).items() if own else ()
+    for (name, own_steps), key in zip(of_splits, EVALUATIONS, strict=False):
+        points = replace(own[0], label=name, colour=key)
+        if (one := prepared(own_steps, points, unsmoothed)) is not None:
             # Its band is told under the pointer and not drawn.
             drawn.append(replace(one, bands=[], points=True))
     if options.log:
@@ -179,7 +174,7 @@ def _fit_log_axis(chart: CurveChart, drawn: Sequence[Drawn]) -> None:
     chart.ends = (floor, top)
 
 
-def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _above(floor: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     is_visible = high > floor
     return np.where(is_visible, np.maximum(low, floor), np.nan), np.where(is_visible, high, np.nan)
 
@@ -212,14 +207,14 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
 
 
 def band_shapes(
-    steps: npt.NDArray[np.int64], low: Floats, high: Floats, fill: str, group: str
+    steps: IntArray, low: FloatArray, high: FloatArray, fill: str, group: str
 ) -> Iterator[Shape]:
     """A band between two edges [n] over the steps, NaN where it is not known.
 
     A closed area for each run of steps without a gap, an upright bar for a step between two gaps.
     """
-    areas: list[Floats] = []
-    bars: list[Floats] = []
+    areas: list[FloatArray] = []
+    bars: list[FloatArray] = []
     rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     for part in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else ():
         there = np.stack([steps[part], high[part]])
@@ -254,7 +249,7 @@ def _notes(drawn: Sequence[Drawn], recorded: int) -> list[str]:
 def light(chart: CurveChart) -> LightCurve:
     """The chart for the browser: numbers that are not finite are None."""
     colours = ink(chart.dark)
-    drawn = {
+    return {
         "height": chart.height,
         "legend": chart.legend,
         "ink": {name: getattr(colours, name) for name in ("text", "muted", "grid", "zero")},
@@ -262,8 +257,8 @@ def light(chart: CurveChart) -> LightCurve:
         "lines": [_plain(one) for one in chart.lines],
         "shapes": [_plain(one) for one in chart.shapes],
         "dots": [_plain(one) for one in chart.dots],
+        "notes": chart.notes,
     }
-    return LightCurve(drawn, tuple(chart.notes))
 
 
 def _value_axis(chart: CurveChart) -> dict[str, Any]:
@@ -286,7 +281,7 @@ def _value_axis(chart: CurveChart) -> dict[str, Any]:
     }
 
 
-def _finite(arrays: Sequence[Floats]) -> Floats:
+def _finite(arrays: Sequence[FloatArray]) -> FloatArray:
     values = np.concatenate([np.array([]), *arrays])
     return values[np.isfinite(values)]
 

@@ -8,18 +8,22 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.curve_data import CurveOptions, Series, smoothed
-from board.charts.curves import CurveChart, Line, band_shapes, curve
+from board.charts.curve_charts import columns_over_steps
+from board.charts.curve_data import smoothed
+from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import fit_tick_labels, new_figure, number, safe_name, set_notes
 from board.charts.palette import colour, faded, ink
-from board.core.groups.statistics import Groups, Outcome, StepGroups, pass_at_k_by_step
+from board.core.groups.statistics import (
+    Groups,
+    IntArray,
+    Outcome,
+    StepGroups,
+    pass_at_k_by_step,
+)
+from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
-
-Floats = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 MAX_CELLS: Final = 1200
 """A browser takes about a millisecond for each: more are drawn a part at a time."""
@@ -56,7 +60,7 @@ class Cells:
     names: Sequence[str]
     words: Sequence[str]
     index: IntArray
-    values: Floats
+    values: FloatArray
 
 
 def group_grid(
@@ -93,7 +97,7 @@ def group_grid(
     return figure
 
 
-def _colour_scale(values: Floats, diverging: bool, dark: bool) -> dict[str, Any]:
+def _colour_scale(values: FloatArray, diverging: bool, dark: bool) -> dict[str, Any]:
     low, high = float(values.min()), float(values.max())
     colours = ink(dark)
     if diverging:
@@ -201,42 +205,33 @@ def _total_texts(by_step: StepGroups) -> list[str]:
 
 def effective_batch(by_step: StepGroups, *, dark: bool, smoothing: float = 0.0) -> CurveChart:
     """Rollouts in groups with a gradient, and all rollouts of groups, over the steps."""
-    frame = pd.DataFrame(
-        {"step": by_step.steps, "effective": by_step.effective, "all": by_step.rollouts}
-    )
-    series = [
-        Series("effective", "rollouts in groups whose rewards differ", "reward"),
-        Series("all", "all rollouts in groups", "reference"),
-    ]
-    options = CurveOptions(band="none", smoothing=smoothing)
-    return curve(frame, series, options, dark=dark, height=_CURVE_HEIGHT)
+    columns = {
+        "rollouts in groups whose rewards differ": by_step.effective,
+        "all rollouts in groups": by_step.rollouts,
+    }
+    colours = ("reward", "reference")
+    return columns_over_steps(by_step.steps, columns, "", colours, dark=dark, smoothing=smoothing)
 
 
 def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0) -> CurveChart:
     """Unbiased pass@k over the steps, for k = 1, 2, 4, ... up to the largest group."""
-    frame = pd.DataFrame({"step": np.unique(groups.steps)})
-    series: list[Series] = []
-    for place, k in enumerate(powers(int(groups.graded.max(initial=0)))):
-        _, values = pass_at_k_by_step(groups, k)
-        if np.isfinite(values).any():
-            frame[f"k{k}"] = values
-            words = "pass@1 (solve rate)" if k == 1 else f"pass@{k}"
-            key = _PASS_COLOURS[place % len(_PASS_COLOURS)]
-            series.append(Series(f"k{k}", words, key, "share"))
-    options = CurveOptions(band="none", smoothing=smoothing)
-    chart = curve(frame, series, options, dark=dark, height=_CURVE_HEIGHT)
+    largest, columns = int(groups.graded.max(initial=0)), dict[str, FloatArray]()
+    for k in (1, 2, 4, 8, 16, 32, 64, 128):
+        if k <= largest:
+            _, values = pass_at_k_by_step(groups, k)
+            if np.isfinite(values).any():
+                columns["pass@1 (solve rate)" if k == 1 else f"pass@{k}"] = values
+    steps = np.unique(groups.steps)
+    chart = columns_over_steps(
+        steps, columns, "share", _PASS_COLOURS, dark=dark, smoothing=smoothing
+    )
     chart.percent, chart.ends = True, _SHARE_ENDS
     return chart
 
 
-def powers(largest: int) -> list[int]:
-    """1, 2, 4, ... up to `largest`; 128 at most, beyond which no group is."""
-    return [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= largest]
-
-
 def recorded_against_expected(
-    recorded: Floats,
-    expected: Floats,
+    recorded: FloatArray,
+    expected: FloatArray,
     differs: npt.NDArray[np.bool_],
     index: IntArray,
     *,

@@ -11,16 +11,15 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import count
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import plotly.graph_objects as go
 
 from board.charts.palette import faded, ink
 from board.core.metrics import shares
-
-Floats = npt.NDArray[np.float64]
+from board.core.metrics.kl import FloatArray
 
 _FONT: Final = '"Source Sans", "Source Sans Pro", sans-serif'
 _SMALL: Final = 0.005
@@ -90,7 +89,7 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
     return go.Figure(layout=layout)
 
 
-def fit_tick_labels(figure: go.Figure, axis: Literal["x", "y"], values: Floats) -> None:
+def fit_tick_labels(figure: go.Figure, axis: Literal["x", "y"], values: FloatArray) -> None:
     """Tick labels to tell `values` (any length, NaN left out) apart.
 
     Small numbers as 5e-5, where plotly writes 50μ; large ones close together in full, where it
@@ -143,12 +142,8 @@ def step_ticks(first: int, last: int) -> list[int]:
 
 def _interval(least: float) -> int:
     """The smallest of 1, 2, 5, 10, 20, 50, ... that is at least `least`."""
-    power = 1
-    while True:
-        for factor in (1, 2, 5):
-            if factor * power >= least:
-                return factor * power
-        power *= 10
+    intervals = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    return next(interval for interval in intervals if interval >= least)
 
 
 def step_ends(first: int, last: int) -> tuple[float, float]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.curve_data import CurveOptions, Series
-from board.charts.curves import CurveChart, curve
+from board.charts.curve_charts import columns_over_steps
+from board.charts.curves import CurveChart
 from board.charts.layout import (
     fit_tick_labels,
     new_figure,
@@ -25,6 +22,7 @@ from board.charts.layout import (
 )
 from board.charts.palette import CATEGORIES, colour, faded
 from board.core.findings.rule_counts import RuleShares
+from board.core.metrics.kl import FloatArray
 from board.core.tokens.masks import Side
 from board.core.tokens.mismatch import Decomposition, Likelihood, Slice
 
@@ -108,7 +106,7 @@ def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool)
     return figure
 
 
-def _values(slices: Sequence[Slice], measure: str) -> npt.NDArray[np.float64]:
+def _values(slices: Sequence[Slice], measure: str) -> FloatArray:
     return np.array([getattr(part, measure) for part in slices], np.float64)
 
 
@@ -121,60 +119,54 @@ def _texts(names: Sequence[str], slices: Sequence[Slice], measure: str) -> list[
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class StepValue:
-    """What of a step the curves need."""
-
-    step: int
-    parts: Decomposition | None
-    rules: Sequence[RuleShares] = ()
-    likelihood: Sequence[Likelihood] = ()
+Parts = Mapping[int, Decomposition | None]
+"""Of steps, the mismatch and its parts."""
 
 
-def distances(
-    values: Sequence[StepValue], fields: Mapping[str, str], unit: str, *, dark: bool
-) -> CurveChart:
+def distances(steps: Parts, fields: Mapping[str, str], unit: str, *, dark: bool) -> CurveChart:
     """Estimates of how far sampler and trainer are apart, over the steps. fields: of Apart -> label."""
-    totals = [one.parts.total if one.parts else None for one in values]
+    totals = [one.total if one else None for one in steps.values()]
     columns = {label: [_float(one, field) for one in totals] for field, label in fields.items()}
-    return _curves(values, columns, unit, dark=dark)
+    return columns_over_steps([*steps], columns, unit, _COLOURS, dark=dark)
 
 
-def parts(values: Sequence[StepValue], *, dark: bool) -> CurveChart:
+def parts(steps: Parts, *, dark: bool) -> CurveChart:
     """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
     labels = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
     columns = {
-        label: [_float(getattr(one.parts, name, None), "forward_k3") for one in values]
+        label: [_float(getattr(one, name, None), "forward_k3") for one in steps.values()]
         for name, label in labels.items()
     }
-    return _curves(values, _recorded(columns), "nats", dark=dark)
+    return columns_over_steps([*steps], _recorded(columns), "nats", _COLOURS, dark=dark)
 
 
-def rule_curves(values: Sequence[StepValue], rule: str, bound: Side, *, dark: bool) -> CurveChart:
+def rule_curves(shares: Mapping[int, RuleShares | None], bound: Side, *, dark: bool) -> CurveChart:
     """Shares of the loss tokens that a rule stops beyond one of its bounds: of all, and of those with a
     positive and with a negative advantage, each among its own. What the rule does not stop is not drawn.
+
+    shares: by step.
     """
-    by_step = [next((r for r in one.rules if r.rule == rule), None) for one in values]
+    own = shares.values()
     columns = {
-        "of all loss tokens": [_float(one, bound) for one in by_step],
-        "of those with A > 0": [_float(one and one.positive, bound) for one in by_step],
-        "of those with A < 0": [_float(one and one.negative, bound) for one in by_step],
+        "of all loss tokens": [_float(one, bound) for one in own],
+        "of those with A > 0": [_float(one and one.positive, bound) for one in own],
+        "of those with A < 0": [_float(one and one.negative, bound) for one in own],
     }
-    chart = _curves(values, _recorded(columns), "share", dark=dark)
+    chart = columns_over_steps([*shares], _recorded(columns), "share", _COLOURS, dark=dark)
     chart.percent = True
     return chart
 
 
-def likelihoods(values: Sequence[StepValue], field: str, *, dark: bool) -> CurveChart:
+def likelihoods(steps: Mapping[int, Sequence[Likelihood]], field: str, *, dark: bool) -> CurveChart:
     """Negative log-likelihood of tokens trained with cross-entropy, over the steps, by who speaks.
 
     field: of Likelihood, "mean" or "largest". The first 8 are drawn, and the notes say so.
     """
-    by_step = [{part.name: part for part in one.likelihood} for one in values]
+    by_step = [{part.name: part for part in own} for own in steps.values()]
     names = [*dict.fromkeys(name for own in by_step for name in own)]
     drawn = names[: len(CATEGORIES)]
     columns = {name: [_float(own.get(name), field) for own in by_step] for name in drawn}
-    chart = _curves(values, columns, "nats", CATEGORIES, dark=dark)
+    chart = columns_over_steps([*steps], columns, "nats", CATEGORIES, dark=dark)
     if len(drawn) < len(names):
         chart.notes = [f"The first {len(drawn)} of {len(names):,} are drawn."]
     return chart
@@ -186,20 +178,3 @@ def _float(of: object, field: str) -> float:
 
 def _recorded(columns: Mapping[str, list[float]]) -> dict[str, list[float]]:
     return {label: values for label, values in columns.items() if np.isfinite(values).any()}
-
-
-def _curves(
-    values: Sequence[StepValue],
-    columns: Mapping[str, list[float]],
-    unit: str,
-    colours: Sequence[str] = _COLOURS,
-    *,
-    dark: bool,
-) -> CurveChart:
-    """A curve for each column of numbers, by its label; a number for each of the values."""
-    frame = pd.DataFrame({"step": np.array([one.step for one in values], np.int64)})
-    series: list[Series] = []
-    for place, ((label, numbers), key) in enumerate(zip(columns.items(), cycle(colours))):
-        frame[f"c{place}"] = numbers
-        series.append(Series(f"c{place}", label, key, unit))
-    return curve(frame, series, CurveOptions(band="none"), dark=dark, height=230)

@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.curve_data import keep_extremes
+from board.charts.curve_data import MAX_POINTS, keep_extremes
 from board.charts.layout import (
     fit_tick_labels,
     new_figure,
@@ -27,13 +26,9 @@ from board.charts.layout import (
     show_legend_above,
 )
 from board.charts.palette import colour, faded, ink
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
 from board.core.sampling import evenly_spaced
-
-Floats = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
-MAX_MARKS: Final = 1500
-"""Above this many rollouts a chart keeps the extremes and says so."""
 
 _WHO: Final = {"group_id": "group", "env": "env"}
 _HEIGHT: Final = 260
@@ -57,7 +52,7 @@ def reward_by_rollout(
         return None
     reference, index = _values(rollouts, "ref_reward"), _index(rollouts)
     selected: list[int] = np.flatnonzero(index == selected_index).tolist()
-    rows = keep_extremes([reward, reference], [reward, reference], MAX_MARKS, selected)
+    rows = keep_extremes([reward, reference], [reward, reference], MAX_POINTS, selected)
     sampled, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
     figure = new_figure(dark=dark, height=_HEIGHT)
     hover = _rollout_texts(sampled, reward, reference)
@@ -103,7 +98,7 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
     order = np.argsort(gap, kind="stable")[: np.count_nonzero(~np.isnan(gap))]
     if len(order) == 0:
         return None
-    ranks = evenly_spaced(len(order), MAX_MARKS)
+    ranks = evenly_spaced(len(order), MAX_POINTS)
     sampled = rollouts.iloc[order[ranks]]
     values = gap[order[ranks]]
     figure = new_figure(dark=dark, height=_HEIGHT)
@@ -156,7 +151,7 @@ def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | No
     return figure
 
 
-def _values(rollouts: pd.DataFrame, name: str, *, finite: bool = False) -> Floats:
+def _values(rollouts: pd.DataFrame, name: str, *, finite: bool = False) -> FloatArray:
     """A column [n], NaN where it holds no finite number; with `finite` only the finite ones."""
     if name not in rollouts:
         return np.array([]) if finite else np.full(len(rollouts), np.nan)
@@ -170,7 +165,7 @@ def _index(rollouts: pd.DataFrame) -> IntArray:
 
 
 def _rollout_texts(
-    rollouts: pd.DataFrame, reward: Floats, reference: Floats, gap: Floats | None = None
+    rollouts: pd.DataFrame, reward: FloatArray, reference: FloatArray, gap: FloatArray | None = None
 ) -> list[str]:
     """Hover text of each rollout: who it is, then its recorded scores."""
     scores = [("reward", reward), ("reference", reference)]
@@ -186,31 +181,31 @@ def _rollout_texts(
     return texts
 
 
-def _with_mean(name: str, values: Floats) -> str:
+def _with_mean(name: str, values: FloatArray) -> str:
     return f"{name}, mean {number(float(values.mean()))}"
 
 
-def _ticks(index: IntArray, values: Floats, name: str, dark: bool) -> go.Scatter:
+def _ticks(index: IntArray, values: FloatArray, name: str, dark: bool) -> go.Scatter:
     """A short level line at each value; the text of its rollout stands at the reward."""
     line = {"width": 2, "color": colour("reference", dark=dark)}
     return _strokes([index - 0.35, index + 0.35], [values, values], name=name, line=line)
 
 
-def _links(index: IntArray, reward: Floats, reference: Floats, dark: bool) -> go.Scatter:
+def _links(index: IntArray, reward: FloatArray, reference: FloatArray, dark: bool) -> go.Scatter:
     both = np.isfinite(reward) & np.isfinite(reference)
     line = {"width": 1.4, "color": faded(colour("reference", dark=dark), 0.5)}
     ends = [reference[both], reward[both]]
     return _strokes([index[both]] * 2, ends, line=line, showlegend=False)
 
 
-def _bars(ranks: IntArray, values: Floats, width: float, ink: str) -> go.Scatter:
+def _bars(ranks: IntArray, values: FloatArray, width: float, ink: str) -> go.Scatter:
     """Bars from zero to the values, as one filled path."""
     left, right, zero = ranks - width / 2, ranks + width / 2, np.zeros(len(ranks))
     corners = [left, left, right, right], [zero, values, values, zero]
     return _strokes(*corners, line={"width": 0}, fill="toself", fillcolor=ink, showlegend=False)
 
 
-def _strokes(x: Sequence[Any], y: Sequence[Floats], **look: Any) -> go.Scatter:
+def _strokes(x: Sequence[Any], y: Sequence[FloatArray], **look: Any) -> go.Scatter:
     """A line for each rollout, all of them one path. x, y: [points of a line] of [rollouts]."""
     gap = np.full(len(y[0]), np.nan)
     return go.Scatter(
@@ -222,7 +217,7 @@ def _strokes(x: Sequence[Any], y: Sequence[Floats], **look: Any) -> go.Scatter:
     )
 
 
-def _bin_edges(values: Floats) -> Floats:
+def _bin_edges(values: FloatArray) -> FloatArray:
     """Edges of the bins: around each value where there are few, of equal width otherwise.
 
     Falls back to one bin where the values are too close for floating point to cut between them.
@@ -241,7 +236,7 @@ def _bin_edges(values: Floats) -> Floats:
     return edges if (np.diff(edges) > 0).all() else edges[[0, -1]]
 
 
-def _histogram(values: Floats, edges: Floats, key: str, name: str, dark: bool) -> go.Bar:
+def _histogram(values: FloatArray, edges: FloatArray, key: str, name: str, dark: bool) -> go.Bar:
     counts, _ = np.histogram(values, edges)
     used = counts > 0
     low, high = edges[:-1][used], edges[1:][used]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -33,14 +33,12 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 class TokenMetricSpec:
     """How the reader names and colours one metric.
 
-    label, unit, formula: words on screen; unit and formula may be empty.
     kind: "diverging" is blue below `centre` and orange above it; "sequential" is strong at the
         `notable` end; "flag" is 0 or 1.
-    centre: the neutral value of a diverging metric, in the metric's unit (1 for a ratio).
-    group, short: the heading it stands below in menu and panel, and its name there; the label where
-        that is empty. axis: metrics of one axis share it in the strip chart; "" shares it with none.
-    notable: the end of a sequential metric that peaks, ranks and strong colour are for: "high" for a
-        divergence, "low" for a log-probability, where the rare token is the one to look at.
+    notable: the end that peaks, ranks and strong colour are for: "low" for a log-probability, where the
+        rare token is the one to look at.
+    group, short: the heading in menu and panel, and the name there; empty: the label.
+    axis: metrics of one axis share it in the strip chart; "" shares it with none.
     """
 
     label: str
@@ -65,10 +63,9 @@ class ScaleSpan:
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A stretch of what was given to the model: its text, whose it is, and its tokens where known.
+    """A part of what was given to the model: its text and role.
 
-    tokens: display texts, which joined are `text`; None where the prompt's tokens are not recorded.
-    ids: as many token ids, empty where they are not known.
+    tokens: display texts, which joined are `text`; None where not recorded. ids: as many, or none.
     """
 
     text: str
@@ -80,16 +77,41 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True)
 class TokenSegment:
-    """Response tokens start..end-1 are of one role ("assistant", "tool", ...), `name` for a tool.
-
-    error: why a tool's result is an error, in a few words; empty where it is none.
-    """
+    """Response tokens start..end-1 are of one role; `name` of a tool; `error`: why its result is one."""
 
     start: int
     end: int
     role: str
     name: str = ""
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenContent:
+    """A response and what is known of it.
+
+    tokens: [R] display text, see `board.core.tokens.pieces.display_pieces`.
+    metrics: name -> [R] numbers in the order of the menu; NaN is measured and not a number, a masked
+        entry (np.ma) or None for the whole metric is not recorded.
+    specs: words and kind per metric; a metric without one is named by its key.
+    loss_mask: [R], 0 = outside the loss. Scale, percentiles and peaks leave those tokens out.
+    ids: [R] token ids. surplus: how many of the last `tokens` are values without a token.
+    segments: by role, all tokens in order; empty where no role is known.
+    advantage: of the whole rollout, for the what-if masks, where none per token is recorded.
+    clip: the run's own clip range, by the threshold names of `core.masks.RULES["ratio_clip"]`.
+    """
+
+    tokens: Sequence[str]
+    metrics: Mapping[str, TokenValues | None]
+    specs: Mapping[str, TokenMetricSpec] = field(default_factory=dict)
+    loss_mask: TokenValues | None = None
+    ids: TokenValues | None = None
+    surplus: int = 0
+    segments: Sequence[TokenSegment] = ()
+    prompt: Sequence[PromptPart] = ()
+    top_k: TopK | None = None
+    advantage: float | None = None
+    clip: Mapping[str, float] | None = None
 
 
 def spec_of(metric: Metric) -> TokenMetricSpec:
@@ -125,12 +147,10 @@ def token_table(
     """A row per token: `text` (lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩), `in_loss` (null
     where the mask has no entry for the token) and `id` (int32, null where unknown).
 
-    loss_mask: [R], 0 = outside the loss; None where no mask was recorded: all are in the loss. Raises
-    ValueError where it is not as long as tokens.
+    loss_mask: [R], 0 = outside the loss; None: all are in the loss.
     """
-    if loss_mask is None:
-        loss_mask = np.ones(len(tokens))
-    mask = np.ma.masked_invalid(_checked("loss_mask", loss_mask, len(tokens)).astype(np.float32))
+    loss_mask = np.ones(len(tokens)) if loss_mask is None else loss_mask
+    mask = np.ma.masked_invalid(loss_mask.astype(np.float32))
     in_loss = pa.array(np.ma.getdata(mask) != 0, mask=np.ma.getmaskarray(mask))
     id_column = _id_column(ids, len(tokens))
     return pa.table({"text": _text_column(tokens), "in_loss": in_loss, "id": id_column})
@@ -139,18 +159,20 @@ def token_table(
 def _id_column(ids: TokenValues | None, length: int) -> pa.Array:
     if ids is None:
         return pa.nulls(length, pa.int32())
-    numbers = np.ma.filled(_checked("ids", ids, length).astype(np.float64), np.nan)
+    numbers = np.ma.filled(ids.astype(np.float64), np.nan)
     known = np.abs(numbers) < 2**31
     return pa.array(np.where(known, numbers, 0).astype(np.int32), mask=~known)
 
 
 def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.Table:
-    """A float32 column per metric, which is [length] numbers or None where it was not recorded.
-
-    NaN and infinities stay what they are; masked entries and the whole column of a metric that is None
-    are null. Raises ValueError where an array is not one-dimensional or not `length` long.
-    """
-    columns = {name: _float_column(name, values, length) for name, values in metrics.items()}
+    """A float32 column per metric of [length] numbers: NaN stays, masked entries and None are null."""
+    columns = {
+        # from_pandas=False: with pandas' rules NaN (measured) would become null (not recorded).
+        name: pa.nulls(length, pa.float32())
+        if values is None
+        else pa.array(values.astype(np.float32), from_pandas=False)
+        for name, values in metrics.items()
+    }
     return pa.table(columns)
 
 
@@ -182,52 +204,12 @@ def top_k_tables(top: TopK | None) -> dict[str, pa.Table]:
     """Arrow tables `topk` (place, logprob; k rows per token) and `topk_texts` (text); empty for None."""
     top = top or TopK((), np.empty((0, 0), np.int32), np.empty((0, 0), np.float32))
     places = pa.array(np.ravel(top.places).astype(np.int32))
-    # from_pandas=False: see `_float_column`.
+    # from_pandas=False: see `metric_table`.
     logprobs = pa.array(np.ravel(top.logprobs).astype(np.float32), from_pandas=False)
     return {
         "topk": pa.table({"place": places, "logprob": logprobs}),
         "topk_texts": pa.table({"text": _text_column(top.texts)}),
     }
-
-
-def cover(segments: Sequence[TokenSegment], length: int) -> list[TokenSegment]:
-    """Segments in order that cover all tokens; a stretch no segment claims gets the role "".
-
-    Raises:
-        ValueError: a segment is empty, leaves 0..length, or overlaps the one before it.
-    """
-    covered: list[TokenSegment] = []
-    position = 0
-    for segment in sorted(segments, key=lambda s: (s.start, s.end)):
-        if not position <= segment.start < segment.end <= length:
-            raise ValueError(
-                f"segment {segment.role!r} spans tokens {segment.start} to {segment.end}; expected a "
-                f"span of at least one token within {position} to {length}, without overlap. "
-                "Leave this rollout's segments out to show it as one block."
-            )
-        if segment.start > position:
-            covered.append(TokenSegment(position, segment.start, ""))
-        covered.append(segment)
-        position = segment.end
-    if position < length:
-        covered.append(TokenSegment(position, length, ""))
-    return covered
-
-
-def _float_column(name: str, values: TokenValues | None, length: int) -> pa.Array:
-    if values is None:
-        return pa.nulls(length, pa.float32())
-    # from_pandas=False: with pandas' rules NaN (measured) would become null (not recorded).
-    return pa.array(_checked(name, values, length).astype(np.float32), from_pandas=False)
-
-
-def _checked(name: str, values: TokenValues, length: int) -> TokenValues:
-    if values.shape != (length,):
-        raise ValueError(
-            f"{name} has shape {values.shape}, expected ({length},): one number per response token. "
-            "Pad it with masked entries or cut it before the call, and tell the user."
-        )
-    return values
 
 
 def _text_column(texts: Sequence[str]) -> pa.Array:

@@ -67,12 +67,17 @@ def test_a_prompt_is_shown_by_role(
     assert parts == expected
 
 
-def test_a_tool_segment_whose_result_is_an_error_says_so() -> None:
+def test_segments_cover_all_tokens_and_a_tool_s_error_is_said() -> None:
     messages = [{"role": "tool", "content": "no item", "is_error": True}]
     turns = [{"start": 0, "end": 2, "role": "tool"}, {"start": 2, "end": 3, "role": "assistant"}]
     record = Record(step=0, messages=messages, segments=turns)
     opened = OpenRollout(0, 0, record, {}, ("no", " item", "Sorry"), None, {}, False, ())
-    assert [one.error for one in token_content.segments_of(opened)] == ["error", ""]
+    segments = token_content.segments_of(opened, 4)
+    assert [(s.start, s.end, s.role, s.error) for s in segments] == [
+        (0, 2, "tool", "error"),
+        (2, 3, "assistant", ""),
+        (3, 4, "", ""),
+    ]
 
 
 class HubTokenizer:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from board.components.reader import TokenContent
 from board.components.token_data import (
     PromptPart,
     ScaleSpan,
+    TokenContent,
     TokenMetricSpec,
     TokenSegment,
     spec_of,

@@ -7,6 +7,7 @@ from reader_cases import content_of, step_spans
 
 from board.components.reader import reader
 from board.components.reader.choice import Chosen
+from board.components.reader.frame import Frame
 
 st.set_page_config(layout="wide")
 st.session_state["runs"] = st.session_state.get("runs", 0) + 1
@@ -29,6 +30,7 @@ if st.button("ask for masks, strip and zoom"):
     wish.update(masks=(("tis", (1.5,)), ("is_masked", ())), strip="mismatch_ratio", zoom=(50, 99))
 shown = reader(
     content_of(wish["case"]),
+    Frame(),
     key="tokens",
     signature=wish["case"],
     chosen=Chosen(**{name: value for name, value in wish.items() if name != "case"}),

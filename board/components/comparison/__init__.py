@@ -57,32 +57,7 @@ class Side:
     title: str
     facts: Sequence[Fact] = ()
     tokens: Sequence[str] = ()
-    metrics: Mapping[str, TokenValues | None] = field(default_factory=dict[str, TokenValues | None])
-    loss_mask: TokenValues | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two texts and their differences. specs, spans: words and shared colour scales by metric."""
-
-    left: Side
-    right: Side
-    stretches: Sequence[Change]
-    specs: Mapping[str, TokenMetricSpec] = field(default_factory=dict[str, TokenMetricSpec])
-    spans: Mapping[str, ScaleSpan] = field(default_factory=dict[str, ScaleSpan])
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the user asked for in this run of the script.
-
-    vs: what to compare with, "" to close the comparison, None for no change. metric: the metric that
-    colours, "" for none, None for no change. picker: what the open menu lists, {"run", "step"}.
-    """
-
-    vs: str | None = None
-    metric: str | None = None
-    picker: Mapping[str, Any] | None = None
+    metrics: Mapping[str, TokenValues] = field(default_factory=dict[str, TokenValues])
 
 
 _COMPONENT = declare(
@@ -100,91 +75,87 @@ _COMPONENT = declare(
 
 
 def comparison(
-    content: Comparison,
+    left: Side,
+    right: Side,
+    changes: Sequence[Change],
     *,
     key: str,
     signature: str,
-    metric: str = "",
-    choices: Mapping[str, Any] | None = None,
-) -> Asked:
-    """Show two texts side by side; what the user asked for.
+    metric: str,
+    specs: Mapping[str, TokenMetricSpec],
+    spans: Mapping[str, ScaleSpan],
+    menu: Mapping[str, Any] | None,
+) -> tuple[str | None, str | None]:
+    """Shows two texts side by side.
 
-    signature: names the content: the view is built again when it changes, and only then. metric: name of
-    the metric that colours tokens, empty for none. choices: content of the open menu, see
-    the menu of `views.rollouts.comparison`; None while it is closed.
+    signature: names the content: the view is built again when it changes, and only then. metric: what
+    colours the tokens, empty for none. specs, spans: words and shared colour scales by metric. menu:
+    content of the menu "Compare with", None while it is closed.
 
-    Raises ValueError where an array is not as long as its tokens.
+    Returns what the user asked for in this run of the script: what to compare with, "" to close the
+    comparison, and the metric that colours, "" for none; None for no change.
     """
-    names = dict.fromkeys(name for side in (content.left, content.right) for name in side.metrics)
+    names = dict.fromkeys((*left.metrics, *right.metrics))
+    share = similarity(changes)
     view = {
         "signature": signature,
         "metric": metric if metric in names else "",
-        "choices": dict(choices) if choices is not None else None,
-        "specs": [_spec(content, name) for name in names],
-        "words": _words(content),
-    }
-    result: Any = _COMPONENT(
-        key=key,
-        data={**_tables(content), "view": view},
-        on_vs_change=only_rerun,
-        on_metric_change=only_rerun,
-        on_picker_change=only_rerun,
-    )
-    return Asked(
-        vs=result.vs if isinstance(result.vs, str) else None,
-        metric=result.metric if isinstance(result.metric, str) else None,
-        picker=result.picker if isinstance(result.picker, Mapping) else None,
-    )
-
-
-def _tables(content: Comparison) -> dict[str, pa.Table]:
-    stretches = content.stretches
-    tables = {
-        "stretches": pa.table(
+        "choices": menu,
+        "specs": [
             {
-                "left": pa.array([encodable(one.left) for one in stretches], pa.string()),
-                # Equal text travels once.
-                "right": pa.array(
-                    ["" if one.is_equal else encodable(one.right) for one in stretches], pa.string()
-                ),
-                "equal": pa.array([one.is_equal for one in stretches], pa.bool_()),
-                "aligned": pa.array([one.is_aligned for one in stretches], pa.bool_()),
+                "name": name,
+                **asdict(specs.get(name) or spec_for_unknown(name, _of_both(name, left, right))),
+                "span": asdict(spans[name]) if name in spans else None,
             }
-        )
+            for name in names
+        ],
+        "words": {
+            "left": left.title,
+            "right": right.title,
+            "leftFacts": left.facts,
+            "rightFacts": right.facts,
+            "onlyLeft": f"Only in {left.title.lower()}",
+            "onlyRight": f"Only in {right.title.lower()}",
+            "similarity": f"{percent(share)} equal",
+            "similarityHelp": _SIMILARITY_HELP,
+            "notice": _TOO_DIFFERENT if _is_unaligned(changes, share) else "",
+        },
     }
-    for name, side in (("left", content.left), ("right", content.right)):
-        tables[f"{name}_tokens"] = token_table(
-            [encodable(token) for token in side.tokens], side.loss_mask
-        )
-        tables[f"{name}_metrics"] = metric_table(side.metrics, len(side.tokens))
-    return tables
-
-
-def _spec(content: Comparison, name: str) -> dict[str, Any]:
-    arrays = [side.metrics.get(name) for side in (content.left, content.right)]
-    known = [values for values in arrays if values is not None]
-    values = np.ma.concatenate(known) if known else None
-    spec = content.specs.get(name) or spec_for_unknown(name, values)
-    span = content.spans.get(name)
-    return {"name": name, **asdict(spec), "span": asdict(span) if span else None}
-
-
-def _words(content: Comparison) -> dict[str, Any]:
-    left, right = content.left, content.right
-    share = similarity(content.stretches)
-    return {
-        "left": left.title,
-        "right": right.title,
-        "leftFacts": left.facts,
-        "rightFacts": right.facts,
-        "onlyLeft": f"Only in {left.title.lower()}",
-        "onlyRight": f"Only in {right.title.lower()}",
-        "similarity": f"{percent(share)} equal",
-        "similarityHelp": _SIMILARITY_HELP,
-        "notice": _TOO_DIFFERENT if _is_unaligned(content.stretches, share) else "",
+    tables = {
+        "stretches": _changes_table(changes),
+        "left_tokens": _tokens_table(left),
+        "left_metrics": metric_table(left.metrics, len(left.tokens)),
+        "right_tokens": _tokens_table(right),
+        "right_metrics": metric_table(right.metrics, len(right.tokens)),
     }
+    reports = ("vs", "metric", "picker")
+    callbacks: dict[str, Any] = {f"on_{name}_change": only_rerun for name in reports}
+    result: Any = _COMPONENT(key=key, data={**tables, "view": view}, **callbacks)
+    vs, chosen = (one if isinstance(one, str) else None for one in (result.vs, result.metric))
+    return vs, chosen
 
 
-def _is_unaligned(stretches: Sequence[Change], share: float) -> bool:
-    is_long = sum(len(one.left) + len(one.right) for one in stretches) > _LONG_CHARACTERS
-    return (is_long and share < _LEAST_SHARE) or not all(one.is_aligned for one in stretches)
+def _of_both(name: str, left: Side, right: Side) -> TokenValues:
+    return np.ma.concatenate([one.metrics[name] for one in (left, right) if name in one.metrics])
+
+
+def _tokens_table(side: Side) -> pa.Table:
+    return token_table([encodable(token) for token in side.tokens], side.metrics.get("loss_mask"))
+
+
+def _changes_table(changes: Sequence[Change]) -> pa.Table:
+    # Equal text travels once.
+    right = ["" if one.is_equal else encodable(one.right) for one in changes]
+    return pa.table(
+        {
+            "left": pa.array([encodable(one.left) for one in changes], pa.string()),
+            "right": pa.array(right, pa.string()),
+            "equal": pa.array([one.is_equal for one in changes], pa.bool_()),
+            "aligned": pa.array([one.is_aligned for one in changes], pa.bool_()),
+        }
+    )
+
+
+def _is_unaligned(changes: Sequence[Change], share: float) -> bool:
+    is_long = sum(len(one.left) + len(one.right) for one in changes) > _LONG_CHARACTERS
+    return (is_long and share < _LEAST_SHARE) or not all(one.is_aligned for one in changes)

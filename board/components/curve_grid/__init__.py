@@ -27,9 +27,10 @@ _BAR_SCRIPTS: Final = ("words", "page", "bar")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A chart and what stands around it, as plain text.
+    """A chart and what is around it, as plain text.
 
-    key: names the chart among the others. chart: of `board.charts.curves.light`. help: lines.
+    key: names the chart among the others. chart: of `board.charts.curves.light`. help: lines. notes:
+    shown above those of the chart.
     """
 
     key: str
@@ -181,4 +182,5 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 def _plain(card: Card) -> dict[str, Any]:
     """A card's fields; dataclasses.asdict would copy every number of its chart."""
-    return {one.name: getattr(card, one.name) for one in fields(card)}
+    notes = [*card.notes, *card.chart.get("notes", ())]
+    return {**{one.name: getattr(card, one.name) for one in fields(card)}, "notes": notes}

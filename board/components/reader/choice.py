@@ -6,50 +6,38 @@ which of them changed since the run before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
 
+from board.components.token_data import TokenContent
 from board.core.tokens.masks import ChosenMasks, chosen_masks
-
-Over = Literal["rollout", "step"]
-Read = Literal["", "tokens", "text"]
-OVER: Final[tuple[Over, ...]] = ("rollout", "step")
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What a user can choose in the reader, and would pass on to somebody else.
 
-    metric: name of the metric that colours, None for the first. pinned: index of the pinned token, None
-    for none. over: what the colour scale is over. strip: name of the strip chart's second metric, None
-    for none. masks: the what-if masks, None where their drawer is closed. zoom: first and last token
-    that strip and heat map span, None for the whole response. heat: whether all metrics are drawn over
-    the position. raw: whether the record of the log is shown. read: tokens or text where both are
+    metric: what colours, None for the first. pinned: index of the pinned token. over: what the colour
+    scale is over. strip: the strip chart's second metric. masks: the what-if masks, None where their
+    drawer is closed. zoom: first and last token that strip and heat map span, None for all. heat: whether
+    the heat map is shown. raw: whether the record of the log is. read: tokens or text where both are
     recorded, "" for what suits the rollout.
     """
 
     metric: str | None = None
     pinned: int | None = None
-    over: Over = "rollout"
+    over: Literal["rollout", "step"] = "rollout"
     strip: str | None = None
     masks: ChosenMasks | None = None
     zoom: tuple[int, int] | None = None
     heat: bool = False
     raw: bool = False
-    read: Read = ""
+    read: Literal["", "tokens", "text"] = ""
 
 
 FIELDS: Final = tuple(field.name for field in fields(Chosen))
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What can be chosen: names of metrics, and the number of tokens."""
-
-    names: Set[str]
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +55,7 @@ def latest(
     signature: str,
     wanted: Chosen,
     state: Mapping[str, Any],
-    offer: Offer,
+    content: TokenContent,
 ) -> Choice:
     """What to show now: what is wanted where the content is new, else the news of either side.
 
@@ -75,9 +63,9 @@ def latest(
 
     before: the choice of the run before, None on the first. signature: of the content shown now; reports
     about other content are left out. wanted: what the caller asks for, valid. state: of the component,
-    {field of Chosen: {"signature", "value"}}, not trusted. offer: what there is to choose from.
+    {field of Chosen: {"signature", "value"}}, not trusted.
     """
-    reported = _valid_reports(state, signature, offer)
+    reported = _valid_reports(state, signature, content)
     if before is None or before.signature != signature:
         # The browser has not shown this content yet: a report about it is of an earlier visit.
         return Choice(signature, wanted, reported, wanted)
@@ -94,14 +82,16 @@ def latest(
     return Choice(signature, wanted, reported, replace(before.current, **{**wishes, **news}))
 
 
-def fitting(chosen: Chosen, offer: Offer) -> Chosen:
+def fitting(chosen: Chosen, content: TokenContent) -> Chosen:
     """The choice with what this rollout does not offer at its default."""
     names = ("metric", "pinned", "strip", "zoom")
-    wrong = [name for name in names if not _fits(name, getattr(chosen, name), offer)]
+    wrong = [name for name in names if not _fits(name, getattr(chosen, name), content)]
     return replace(chosen, **dict.fromkeys(wrong))
 
 
-def _valid_reports(state: Mapping[str, Any], signature: str, offer: Offer) -> dict[str, Any]:
+def _valid_reports(
+    state: Mapping[str, Any], signature: str, content: TokenContent
+) -> dict[str, Any]:
     """The reports about this content whose values exist; anything can come from a browser."""
     values: dict[str, Any] = {}
     for name in FIELDS:
@@ -111,30 +101,30 @@ def _valid_reports(state: Mapping[str, Any], signature: str, offer: Offer) -> di
             with suppress(ValueError):
                 if name == "masks" and value is not None:
                     values[name] = chosen_masks(value)
-                elif _fits(name, value, offer):
+                elif _fits(name, value, content):
                     values[name] = tuple(value) if name == "zoom" and value else value
     return values
 
 
-def _fits(name: str, value: Any, offer: Offer) -> bool:
+def _fits(name: str, value: Any, content: TokenContent) -> bool:
     """Whether a field can have a value, which may be anything."""
+
+    def is_token(place: object) -> bool:
+        return type(place) is int and 0 <= place < len(content.tokens)
+
     if value is None:
         return name in ("pinned", "strip", "masks", "zoom")
     match name:
         case "metric" | "strip":
-            return isinstance(value, str) and value in offer.names
+            return isinstance(value, str) and value in content.metrics
         case "pinned":
-            return _is_token(value, offer)
+            return is_token(value)
         case "zoom":
             is_pair = isinstance(value, list | tuple) and len(value) == 2
-            return is_pair and all(_is_token(end, offer) for end in value) and value[0] < value[1]
+            return is_pair and all(map(is_token, value)) and value[0] < value[1]
         case "over":
-            return value in OVER
+            return value in ("rollout", "step")
         case "read":
             return value in ("tokens", "text")
         case _:
             return isinstance(value, bool)
-
-
-def _is_token(value: object, offer: Offer) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < offer.count

@@ -53,9 +53,8 @@ class Detail:
 class Frame:
     """Around the text.
 
-    place: step and index, by which the page knows a rollout. turns: shown in the place of tokens; None
-    shows the tokens. messages: as recorded, as JSON for copying; empty where there are none.
-    can_switch: whether both tokens and a text of the response are recorded.
+    place: step and index. turns: shown in place of the tokens; None shows the tokens. messages: as
+    recorded, as JSON for copying. can_switch: whether both tokens and a text are recorded.
     """
 
     title: str = ""
@@ -68,38 +67,38 @@ class Frame:
     can_switch: bool = False
 
     def data(self) -> dict[str, Any]:
-        """As the reader's script takes it."""
-        return {
+        """What the reader's script takes."""
+        place = {"step": self.place[0], "index": self.place[1]} if self.place else None
+        view = {
             "title": self.title,
-            "place": {"step": self.place[0], "index": self.place[1]} if self.place else None,
-            "facts": [_fields(fact) for fact in self.facts],
-            "notes": [encodable(note) for note in self.notes],
-            "details": [_detail(one) for one in self.details],
+            "place": place,
+            "facts": [asdict(fact) for fact in self.facts],
+            "notes": self.notes,
+            "details": [asdict(one) for one in self.details],
             "turns": None if self.turns is None else [_turn(turn) for turn in self.turns],
             "messages": self.messages,
             "canSwitch": self.can_switch,
             "errorRule": RULE,
         }
+        return _encodable(view)
 
 
-def _detail(one: Detail) -> dict[str, Any]:
-    section: dict[str, Any] = {"title": one.title, "tall": one.tall}
-    if one.ask:
-        return {**section, "ask": one.ask}
-    if one.text is not None:
-        return {**section, "text": encodable(one.text)}
-    return {**section, "rows": [_fields(row) for row in one.rows]}
-
-
-def _fields(one: Fact | Score) -> dict[str, str]:
-    return {name: encodable(value) for name, value in asdict(one).items()}
+def _encodable(value: Any) -> Any:
+    """The value with all its texts as UTF-8 can carry them."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {name: _encodable(one) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(one) for one in cast("Sequence[Any]", value)]
+    return value
 
 
 def _turn(turn: ConversationTurn) -> dict[str, Any]:
     return {
         "number": turn.number,
-        "role": encodable(turn.role),
-        "name": encodable(turn.name),
+        "role": turn.role,
+        "name": turn.name,
         "given": turn.given,
         "seconds": turn.seconds,
         "blocks": [_block(block) for block in turn.blocks],
@@ -111,13 +110,13 @@ def _block(block: Block) -> dict[str, Any]:
     is_call = block.kind == "call"
     return {
         "kind": block.kind,
-        "text": encodable(arguments_text(block.arguments) if is_call else block.text),
-        "name": encodable(block.name),
+        "text": arguments_text(block.arguments) if is_call else block.text,
+        "name": block.name,
         "error": block.error,
         "seconds": block.seconds,
         "open": block.is_open,
         "arguments": _arguments(block.arguments) if is_call else [],
-        "hint": encodable(_hint(block.arguments)) if is_call else "",
+        "hint": _hint(block.arguments) if is_call else "",
     }
 
 
@@ -143,7 +142,7 @@ def _arguments(arguments: Any) -> list[dict[str, Any]]:
 
 
 def _part(name: str, text: str, *, is_json: bool) -> dict[str, Any]:
-    return {"name": encodable(name), "text": encodable(text), "json": is_json}
+    return {"name": name, "text": text, "json": is_json}
 
 
 def _hint(arguments: Any) -> str:

@@ -12,7 +12,6 @@ from board.analysis.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, Ste
 from board.charts.curve_data import CurveOptions
 from board.charts.curves import CurveChart, light
 from board.charts.mismatch_charts import (
-    StepValue,
     distances,
     likelihoods,
     over_lags,
@@ -51,27 +50,19 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
     if scan.error is not None:
         st.error(plain(scan.error, 300))
     bounds = bounds_of(run)
-    values = [
-        StepValue(
-            one.step,
-            one.parts,
-            [rule.shares(bounds[rule.rule]) for rule in one.rules],
-            one.likelihood,
-        )
-        for one in scan.partial or ()
-        if one.parts or one.rules or one.likelihood
-    ]
+    values = [one for one in scan.partial or () if one.parts or one.rules or one.likelihood]
     if not values:
         _show_index_curves(run)
         return
     dark = page_parts.dark()
     if any(one.likelihood for one in values):
+        by_role = {one.step: one.likelihood for one in values}
         titles = {"mean": "Mean NLL", "largest": "Largest NLL"}
         cards = [
             _card(
                 f"nll_{field}",
                 f"{title} of sft_mask tokens",
-                likelihoods(values, field, dark=dark),
+                likelihoods(by_role, field, dark=dark),
                 "nats, by role",
             )
             for field, title in titles.items()
@@ -80,12 +71,13 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
     if not any(one.parts or one.rules for one in values):
         return
     _show_rule(values, bounds)
+    steps = {one.step: one.parts for one in values}
     kl = {"forward_k3": "KL(sampler‖trainer), k3", "reverse_k3": "KL(trainer‖sampler), k3"}
     cards = [
-        _card("kl", "KL in both directions", distances(values, kl, "nats", dark=dark), "nats"),
-        _card("parts", "Engine and staleness, KL k3", parts(values, dark=dark), "nats"),
-        _card("chi2", "χ² of the weights", distances(values, {"chi2": "χ²"}, "", dark=dark)),
-        _card("ess", "Effective sample share", distances(values, {"ess": "ESS"}, "", dark=dark)),
+        _card("kl", "KL in both directions", distances(steps, kl, "nats", dark=dark), "nats"),
+        _card("parts", "Engine and staleness, KL k3", parts(steps, dark=dark), "nats"),
+        _card("chi2", "χ² of the weights", distances(steps, {"chi2": "χ²"}, "", dark=dark)),
+        _card("ess", "Effective sample share", distances(steps, {"ess": "ESS"}, "", dark=dark)),
     ]
     _draw(cards, "over")
     _show_lags(scan.partial or [])
@@ -111,7 +103,7 @@ def _show_index_curves(run: Run) -> None:
         _draw(cards, "index")
 
 
-def _show_rule(values: Sequence[StepValue], bounds: Bounds) -> None:
+def _show_rule(values: Sequence[StepMismatch], bounds: Bounds) -> None:
     """How much a chosen rule stops at each step, beyond its two bounds."""
     recorded = {one.rule for value in values for one in value.rules}
     offered = [name for name in RULES if name in recorded]
@@ -124,11 +116,15 @@ def _show_rule(values: Sequence[StepValue], bounds: Bounds) -> None:
     rule = RULES[name]
     words = f"Bounds {bounds_words(rule, bounds[name])}. {rule.formula}. {rule.source}"
     st.caption(plain(words, 400))
+    shares = {
+        one.step: next((own.shares(bounds[name]) for own in one.rules if own.rule == name), None)
+        for one in values
+    }
     cards: list[Card] = []
     for side, title in _SIDES.items():
         if getattr(rule, side) is not None:
             sign = rule.signs(side)
-            figure = rule_curves(values, name, side, dark=page_parts.dark())
+            figure = rule_curves(shares, side, dark=page_parts.dark())
             cards.append(
                 _card(side, title, figure, f"stops only tokens with {sign}" if sign else "")
             )
@@ -184,8 +180,7 @@ def _show_lag_table(by_part: Mapping[str, Sequence[Slice]]) -> None:
 
 
 def _card(key: str, title: str, chart: CurveChart, unit: str = "") -> Card:
-    drawn = light(chart)
-    return Card(key, title, drawn.chart, unit, [_CLICK], drawn.notes)
+    return Card(key, title, light(chart), unit, [_CLICK])
 
 
 def _draw(cards: Sequence[Card], key: str) -> None:

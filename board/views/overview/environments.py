@@ -117,7 +117,7 @@ def _multiples(
         Card(
             f"{metric}-{code}",
             one_line(counts.names[code], 40),
-            cache.environment_curve(run, metric, (code,), options, alone=True, dark=dark).chart,
+            cache.environment_curve(run, metric, (code,), options, alone=True, dark=dark),
             f"{int(counts.counts[code].sum()):,} rollouts",
         )
         for code in codes

@@ -257,7 +257,7 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return
-    card = Card("own", one_line(text, 100), drawn.chart, notes=drawn.notes)
+    card = Card("own", one_line(text, 100), drawn)
     if clicked := curves.draw([card], marks, "curve_own", across=2):
         curves.open_rollouts(clicked.step)
 

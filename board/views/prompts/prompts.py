@@ -204,7 +204,7 @@ def _chart(rollouts: PromptRollouts, column: str, values: FloatArray, name: str)
     drawn = light(prompt_course(rollouts.steps, rollouts.indices, values, name, name, dark=dark))
     unit = {"response_tokens": "tokens", "response_chars": "characters"}.get(column, "")
     click = "Click a point to open the rollout; drag to zoom both charts."
-    return Card(column, f"{name.title()}s", drawn.chart, unit, [click], drawn.notes)
+    return Card(column, f"{name.title()}s", drawn, unit, [click])
 
 
 def _render() -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout, in_loss
-from board.components.comparison import Comparison, Fact, Side, comparison
+from board.components.comparison import Fact, Side, comparison
 from board.components.token_data import ScaleSpan
 from board.core.metrics.definitions import in_menu_order
 from board.core.tokens.pieces import joined
@@ -106,24 +106,21 @@ def _draw(run: Run, opened: OpenRollout, other: _Text) -> None:
     opens = [text.opened for text in (own, other) if text.opened is not None]
     spans = shared_spans([in_loss(one.metrics) for one in opens])
     left, right = _side(own), _side(other, own)
-    content = Comparison(
+    vs, metric = comparison(
         left,
         right,
         cache.text_diff(own.text, other.text),
-        token_content.specs_of({**left.metrics, **right.metrics}),
-        {name: ScaleSpan(low, high, "p1–p99 of both") for name, (low, high) in spans.items()},
-    )
-    asked = comparison(
-        content,
         key="comparison",
         signature=f"{token_content.signature_of(run, opened)}/{state.get('reader_vs')}",
         metric=str(state.get("reader_metric")),
-        choices=menu_content(run, opened, "comparison"),
+        specs=token_content.specs_of({**left.metrics, **right.metrics}),
+        spans={n: ScaleSpan(low, high, "p1–p99 of both") for n, (low, high) in spans.items()},
+        menu=menu_content(run, opened, "comparison"),
     )
-    if asked.vs is not None:
-        begin(asked.vs)
-    if asked.metric is not None and asked.metric != state.get("reader_metric"):
-        state.put(reader_metric=asked.metric)
+    if vs is not None:
+        begin(vs)
+    if metric is not None and metric != state.get("reader_metric"):
+        state.put(reader_metric=metric)
         state.push()
         st.rerun(scope="fragment")
 
@@ -197,7 +194,7 @@ def _side(text: _Text, other: _Text | None = None) -> Side:
         name: token_content.fitted(opened.metrics[name], count)
         for name in in_menu_order(opened.metrics)
     }
-    return Side(text.title, facts, opened.tokens, metrics, metrics.get("loss_mask"))
+    return Side(text.title, facts, opened.tokens, metrics)
 
 
 def _facts(text: _Text, other: _Text | None) -> list[Fact]:

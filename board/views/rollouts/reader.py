@@ -10,16 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout
-from board.components.reader import (
-    CompareMenu,
-    TokenContent,
-    first_choice,
-    reader,
-    reader_data,
-)
+from board.components.reader import first_choice, reader, reader_data
 from board.components.reader.choice import Chosen
 from board.components.reader.frame import Frame
 from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
+from board.components.token_data import TokenContent
 from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.errors import BoardError
 from board.query.open_run import Run
@@ -84,7 +79,8 @@ def _draw(run: Run, opened: OpenRollout) -> None:
         signature=token_content.signature_of(run, opened),
         chosen=Chosen(**wanted),
         step_spans=lambda: token_content.step_spans(run, opened.step),
-        menu=CompareMenu(comparison.menu_content(run, opened, "reader"), comparison.begin),
+        menu=comparison.menu_content(run, opened, "reader"),
+        on_compare=comparison.begin,
     )
     is_other_content = (chosen.raw, chosen.read) != (wanted["raw"], wanted["read"])
     values = {name: getattr(chosen, field) for field, name in _IN_URL.items()}

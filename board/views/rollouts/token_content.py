@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from board.analysis.rollout import OpenRollout
-from board.components.reader import TokenContent
 from board.components.token_data import (
     PromptPart,
     ScaleSpan,
+    TokenContent,
     TokenMetricSpec,
     TokenSegment,
     spec_of,
@@ -71,7 +71,7 @@ def content_of(opened: OpenRollout) -> TokenContent:
         loss_mask=metrics.get("loss_mask"),
         ids=None if ids is None or len(ids) != length else fitted(ids.values(), count),
         surplus=count - length,
-        segments=segments_of(opened),
+        segments=segments_of(opened, count),
         prompt=prompt_parts(opened),
         top_k=opened.top_k,
         advantage=opened.record.scores.get("advantage"),
@@ -98,10 +98,11 @@ def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
     return {name: spec_of(metric) for name, metric in known.items() if metric.label != name}
 
 
-def segments_of(opened: OpenRollout) -> list[TokenSegment]:
-    """Who speaks in which part of the response: as recorded, by chat markers, or by messages."""
+def segments_of(opened: OpenRollout, count: int) -> list[TokenSegment]:
+    """Who speaks in which of `count` tokens: as recorded, by chat markers, or by messages."""
+    turns = of_tokens(opened.tokens, opened.record.segments, opened.record.messages)
     segments: list[TokenSegment] = []
-    for turn in of_tokens(opened.tokens, opened.record.segments, opened.record.messages):
+    for turn in _covered(turns, count, role=""):
         error = ""
         if turn.role in TOOL_ROLES:
             text = without_markers(joined(opened.tokens[turn.start : turn.end]), closing=True)
@@ -135,22 +136,22 @@ def _parts_of_tokens(tokens: Sequence[str], opened: OpenRollout) -> list[PromptP
     return parts
 
 
-def _covered(turns: Sequence[Turn], length: int, marker: int) -> list[Turn]:
+def _covered(
+    turns: Sequence[Turn], length: int, marker: int = 0, role: str = "prompt"
+) -> list[Turn]:
     """Turns without gaps. marker: a gap of so many or fewer before a turn is its marker and belongs to
-    it; any other gap is a turn of the role "prompt".
+    it; any other gap is a turn of this role.
     """
     covered: list[Turn] = []
     position = 0
     for turn in turns:
-        start = turn.start
-        if start - position > marker:
-            covered.append(Turn(position, start, "prompt"))
-        elif start > position:
-            start = position
-        covered.append(replace(turn, start=start))
+        is_marker = turn.start - position <= marker
+        if not is_marker:
+            covered.append(Turn(position, turn.start, role))
+        covered.append(replace(turn, start=position) if is_marker else turn)
         position = turn.end
     if position < length:
-        covered.append(Turn(position, length, "prompt"))
+        covered.append(Turn(position, length, role))
     return covered
 
 

@@ -175,7 +175,7 @@ def _card(key: str, title: str, results: Mapping[str, Sequence[Watched]]) -> Car
         "Rollouts of the step that contain it, of those that were read.",
         "Click a step to read its hits.",
     ]
-    return Card(key, title, drawn.chart, "", help_lines, drawn.notes)
+    return Card(key, title, drawn, "", help_lines)
 
 
 def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:

@@ -21,7 +21,7 @@ from board.analysis.token_sample import sampled_digests
 from board.analysis.tokenizers import load_vocabulary
 from board.analysis.utterances import Hit, compiled, hit_in
 from board.charts import curve_charts, group_charts
-from board.charts.curve_data import CurveOptions, Evaluation, Series, together
+from board.charts.curve_data import CurveOptions, Series, together
 from board.charts.curves import LightCurve, curve, light
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import rollout_metric
@@ -147,7 +147,7 @@ def light_curve(
     among: tuple[str, ...] = (),
 ) -> LightCurve:
     """These columns over the run's steps, with points of other splits. among: see `together`."""
-    others = [Evaluation(one.split or "", one.steps) for one in evaluations]
+    others = {one.split or "": one.steps for one in evaluations}
     lines = together(columns, among)
     return light(curve(run.steps, lines, options, dark=dark, evaluations=others))
 
@@ -168,11 +168,11 @@ def compared_curve(
     dark: bool,
 ) -> LightCurve:
     """One metric of several runs over their steps."""
-    sides = [
-        curve_charts.RunSteps(run.info.name, run.steps, shift)
+    tables = {
+        run.info.name: run.steps.assign(step=run.steps["step"] + shift)
         for run, shift in zip(runs, shifts, strict=True)
-    ]
-    return light(curve_charts.overlaid_runs(sides, column, options, dark=dark))
+    }
+    return light(curve_charts.overlaid_runs(tables, column, options, dark=dark))
 
 
 @_cached(128)
@@ -181,10 +181,9 @@ def environment_curve(
 ) -> LightCurve:
     """Curves of these environments and of all; alone: a small chart of the first one."""
     means, unit = by_environment(run, column), rollout_metric(column).unit
-    look = {"dark": dark, "places": curve_charts.colour_places(by_environment(run, "step"))}
-    if alone:
-        return light(curve_charts.small_multiple(means, codes[0], unit, options, **look))
-    return light(curve_charts.overlaid(means, codes, unit, options, **look))
+    places = curve_charts.colour_places(by_environment(run, "step"))
+    draw = curve_charts.environment_curves
+    return light(draw(means, codes, unit, options, dark=dark, places=places, alone=alone))
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,10 +183,10 @@ def card(
     return Card(
         column,
         title or one_line(metric.label),
-        drawn.chart,
+        drawn,
         unit or (one_line(metric.unit) if has_unit else ""),
         [*formulas, *source, click],
-        [*notes, *drawn.notes],
+        notes,
     )
 
 

@@ -229,9 +229,9 @@ def _show_curves(run: Run) -> None:
     cards: list[Card] = []
     for chart, (title, explained) in _CURVES.items():
         drawn = cache.group_curve(run, chart, smoothing, dark=page_parts.dark())
-        if drawn.chart["lines"]:  # without any, no answer is judged: the solve rate says so
+        if drawn["lines"]:  # without any, no answer is judged: the solve rate says so
             help_lines = [explained, "Click a step to see its groups."]
-            cards.append(Card(chart, title, drawn.chart, help=help_lines, notes=drawn.notes))
+            cards.append(Card(chart, title, drawn, help=help_lines))
     if clicked := page_parts.curves(cards, "groups", across=len(cards)):
         at = {"step": clicked.step, **state.NO_ROLLOUT}
         state.go("step", step_part="groups", **at, groups_id="", groups_first=0)

@@ -12,7 +12,6 @@ import pytest
 from board.charts.curve_data import (
     MAX_POINTS,
     CurveOptions,
-    Evaluation,
     Series,
     smoothed,
     together,
@@ -137,7 +136,7 @@ def test_log_band_that_reaches_below_zero_goes_off_the_axis() -> None:
     (band,) = bands_of(chart)
     assert chart.ends is not None
     assert [edges_at(band, s)[0] for s in (0, 1)] == pytest.approx([chart.ends[0]] * 2)
-    assert 0.05 < light(chart).chart["y"]["range"][0] < 0.1, "a value, not an exponent"
+    assert 0.05 < light(chart)["y"]["range"][0] < 0.1, "a value, not an exponent"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_names_from_a_log_are_text_in_every_part_of_the_chart() -> None:
     line = chart.lines[0]
     assert line.name == '&lt;a href="javascript:x"&gt;&amp;lt;%{y}⟨U+202E⟩⏎'
     assert line.text[0].startswith(line.name)
-    assert "<a" not in json.dumps(light(chart).chart)
+    assert "<a" not in json.dumps(light(chart))
 
 
 def test_series_of_a_column_takes_the_words_of_the_registry() -> None:
@@ -220,8 +219,8 @@ def test_two_series_have_a_legend_a_number_each_and_one_has_none() -> None:
 @pytest.mark.parametrize("log", [False, True])
 def test_nothing_recorded_is_said(means: list[float], log: bool) -> None:
     options = CurveOptions(log=log, shift_to_zero=True, smoothing=0.5)
-    chart, notes = light(draw(table(means), options))
-    assert notes == ("Nothing that can be drawn is recorded.",)
+    chart = light(draw(table(means), options))
+    assert chart["notes"] == ["Nothing that can be drawn is recorded."]
     assert chart["y"]["labels"] is False
 
 
@@ -247,7 +246,7 @@ def test_a_part_of_the_reward_has_one_colour_alone_and_among_the_others() -> Non
 
 
 def test_each_evaluation_looks_the_same_in_every_chart_and_unlike_the_others() -> None:
-    others = [Evaluation(name, table([0.5, 1.0])) for name in ("eval", "test", "hard")]
+    others = {name: table([0.5, 1.0]) for name in ("eval", "test", "hard")}
     styles: list[list[tuple[str, str]]] = []
     for colour in ("reward", "kl"):
         series = [Series("reward", "Reward", colour)]
@@ -265,7 +264,7 @@ def test_a_mean_that_is_zero_but_for_rounding_reads_zero() -> None:
 
 
 def test_what_is_not_recorded_is_null_and_never_zero() -> None:
-    chart, _ = light(draw(table([1.0, NAN, 4.0])))
+    chart = light(draw(table([1.0, NAN, 4.0])))
     (line,) = chart["lines"]
     assert (line["x"], line["y"], line["lone"]) == ([0, 1, 2], [1, None, 4], [1, 0, 1])
     assert chart["height"] == 250
@@ -274,7 +273,7 @@ def test_what_is_not_recorded_is_null_and_never_zero() -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_all_colours_are_sent_and_those_of_a_dark_page_differ(dark: bool) -> None:
-    chart, other = (light(draw(table([1.0, 2.0]), dark=on)).chart for on in (dark, not dark))
+    chart, other = (light(draw(table([1.0, 2.0]), dark=on)) for on in (dark, not dark))
     assert all([*chart["ink"].values(), chart["lines"][0]["ink"], chart["shapes"][0]["ink"]])
     assert chart["ink"]["text"] != other["ink"]["text"]
 
@@ -282,16 +281,16 @@ def test_all_colours_are_sent_and_those_of_a_dark_page_differ(dark: bool) -> Non
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_one_share_throughout_stands_on_the_scale_of_all_shares(share: float) -> None:
     truncated = Series("reward", "Truncated", unit="share")
-    chart = light(curve(table([share] * 3), [truncated], CurveOptions("none"), dark=False)).chart
+    chart = light(curve(table([share] * 3), [truncated], CurveOptions("none"), dark=False))
     low, high = chart["y"]["range"]
     assert chart["y"]["percent"]
     assert low == 0
     assert 1 < high < 1.1
-    other = light(draw(table([share] * 3), CurveOptions("none"))).chart["y"]
+    other = light(draw(table([share] * 3), CurveOptions("none")))["y"]
     assert (other["range"], other["percent"]) == (None, False)
 
 
 def test_large_numbers_close_together_are_written_in_full() -> None:
     close, apart = ([20000.0, 20001.0], [20000.0, 30000.0])
-    digits = [light(draw(table(means))).chart["y"]["digits"] for means in (close, apart)]
+    digits = [light(draw(table(means)))["y"]["digits"] for means in (close, apart)]
     assert digits == [True, False]

@@ -9,7 +9,6 @@ from board.charts.group_charts import (
     group_grid,
     no_gradient,
     pass_at,
-    powers,
     recorded_against_expected,
 )
 from board.charts.layout import notes_of
@@ -77,7 +76,6 @@ def test_the_effective_batch_counts_rollouts_of_groups_with_a_gradient() -> None
 def test_pass_at_k_grows_with_k() -> None:
     one, two = pass_at(groups(), dark=False).lines
     np.testing.assert_allclose([one.y, two.y], [[0.75, 0.0], [1.0, 0.0]])
-    assert powers(9) == [1, 2, 4, 8]
 
 
 def test_advantages_that_differ_are_drawn_apart() -> None:

@@ -10,19 +10,16 @@ import pytest
 
 from board.charts.curve_charts import (
     ALL,
-    RunSteps,
     colour_places,
-    overlaid,
+    environment_curves,
     overlaid_runs,
     prompt_course,
-    small_multiple,
     word_shares,
 )
 from board.charts.curve_data import CurveOptions
 from board.charts.curves import light
 from board.charts.layout import notes_of
 from board.charts.mismatch_charts import (
-    StepValue,
     distances,
     likelihoods,
     over_lags,
@@ -46,18 +43,19 @@ def env_curves(steps, envs, names, values) -> EnvCurves:
 
 def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> None:
     steps, indices, rewards = np.array([1, 1, 5]), np.array([3, 4, 0]), np.array([1.0, 0.0, NAN])
-    chart, notes = light(prompt_course(steps, indices, rewards, "reward", "reward", dark=True))
+    chart = light(prompt_course(steps, indices, rewards, "reward", "reward", dark=True))
     (line,), (dots,) = chart["lines"], chart["dots"]
     assert (line["x"], line["y"]) == ([1], [0.5])
     assert (dots["x"], dots["y"], dots["ids"]) == ([1, 1], [1, 0], [0, 1])
-    assert notes[0] == "Not drawn, without a reward: 1 of 3 rollouts."
+    assert chart["notes"][0] == "Not drawn, without a reward: 1 of 3 rollouts."
 
 
 def test_an_environment_called_all_is_beside_the_mean_over_all() -> None:
     curves = env_curves(
         np.array([1, 1, 2, 2]), np.array([0, 1, 0, 1]), ["all", "b"], np.array([1.0, 3.0, 2.0, NAN])
     )
-    lines = overlaid(curves, [0, 1], "", PLAIN, dark=True).lines
+    places = colour_places(curves)
+    lines = environment_curves(curves, [0, 1], "", PLAIN, dark=True, places=places).lines
     assert [line.name for line in lines] == [ALL, "all", "b"]
     np.testing.assert_array_equal([line.y for line in lines], [[2, 2], [1, 2], [3, NAN]])
 
@@ -68,13 +66,14 @@ def test_the_largest_environments_never_share_a_colour() -> None:
     envs = np.concatenate([np.arange(count), drawn])  # two rollouts of each but 1 and 2
     names = [f"env {code}" for code in range(count)]
     curves = env_curves(np.ones(len(envs)), envs, names, np.ones(len(envs)))
-    chart = overlaid(curves, drawn, "", PLAIN, dark=True, places=colour_places(curves))
+    places = colour_places(curves)
+    chart = environment_curves(curves, drawn, "", PLAIN, dark=True, places=places)
     assert len({line.ink for line in chart.lines[1:]}) == len(CATEGORIES)
 
 
 def test_of_many_runs_no_two_look_alike() -> None:
     steps = pd.DataFrame({"step": [1, 2], "reward_mean": [0.0, 1.0]})
-    runs = [RunSteps(f"run {number}", steps) for number in range(3 * len(CATEGORIES))]
+    runs = {f"run {number}": steps for number in range(3 * len(CATEGORIES))}
     lines = overlaid_runs(runs, "reward", PLAIN, dark=True).lines
     assert len({(line.ink, line.dash) for line in lines}) == len(runs)
 
@@ -82,7 +81,8 @@ def test_of_many_runs_no_two_look_alike() -> None:
 def test_small_charts_of_a_metric_share_their_value_axis() -> None:
     steps, values = np.array([1, 1, 2, 2]), np.array([0.0, 5.0, 1.0, 9.0])
     curves = env_curves(steps, np.array([0, 1, 0, 1]), ["a", "b"], values)
-    axes = [small_multiple(curves, code, "", PLAIN, dark=True).ends for code in (0, 1)]
+    look = {"dark": True, "places": colour_places(curves), "alone": True}
+    axes = [environment_curves(curves, [code], "", PLAIN, **look).ends for code in (0, 1)]
     assert axes[0] == axes[1]
     assert axes[0][0] < 0 < 9 < axes[0][1]
 
@@ -101,29 +101,23 @@ def shares(high: float) -> RuleShares:
     return RuleShares("tis", 2, high, NAN, high, SignShares(high / 2, NAN, high / 2), unknown)
 
 
-def value(step: int, share: float) -> StepValue:
-    d = np.array([0.1, -0.1]) * step
-    whole = Decomposition(apart(d), None, None, NAN, NAN, NAN)
-    return StepValue(step, whole, [shares(share)])
-
-
 def test_mismatch_over_steps_is_that_of_each_step() -> None:
-    values = [value(1, 0.5), value(2, 0.25), StepValue(3, None, [])]
-    (chi2,) = distances(values, {"chi2": "χ²"}, "", dark=True).lines
-    assert chi2.y[0] == pytest.approx(apart(np.array([0.1, -0.1])).chi2)
+    d = np.array([0.1, -0.1])
+    by_step = {n: Decomposition(apart(d * n), None, None, NAN, NAN, NAN) for n in (1, 2)}
+    (chi2,) = distances({**by_step, 3: None}, {"chi2": "χ²"}, "", dark=True).lines
+    assert chi2.y[0] == pytest.approx(apart(d).chi2)
     assert np.isnan(chi2.y[2])
-    (whole,) = parts(values, dark=True).lines
+    (whole,) = parts({**by_step, 3: None}, dark=True).lines
     assert list(whole.x) == [1, 2, 3]
 
 
 def test_what_a_rule_does_not_stop_has_no_curve() -> None:
-    values = [value(1, 0.5), value(2, 0.25), StepValue(3, None, [])]
-    whole, rising = rule_curves(values, "tis", "high", dark=True).lines
+    values = {1: shares(0.5), 2: shares(0.25), 3: None}
+    whole, rising = rule_curves(values, "high", dark=True).lines
     assert (whole.name, rising.name) == ("of all loss tokens", "of those with A &gt; 0")
     np.testing.assert_array_equal(whole.y, [0.5, 0.25, NAN])
     np.testing.assert_array_equal(rising.y, [0.25, 0.125, NAN])
-    assert rule_curves(values, "tis", "low", dark=True).lines == []
-    assert rule_curves(values, "icepop", "high", dark=True).lines == []
+    assert rule_curves(values, "low", dark=True).lines == []
 
 
 def test_the_curve_over_the_lag_is_ordered_by_lag() -> None:
@@ -149,22 +143,22 @@ def test_shares_of_words_are_over_all_rollouts_of_a_step() -> None:
     np.testing.assert_array_equal(line.y, [0.25, 0.0, NAN])
 
 
-def test_runs_are_aligned_by_step_after_their_shift() -> None:
+def test_runs_are_aligned_by_step_and_those_without_the_metric_are_left_out() -> None:
     first = pd.DataFrame({"step": [10, 20], "reward_mean": [1.0, 2.0], "reward_n": [4, 4]})
-    second = pd.DataFrame({"step": [0, 10], "reward_mean": [3.0, 4.0], "k3_mean": [0.1, 0.2]})
-    without = pd.DataFrame({"step": [1]})
-    runs = [RunSteps("a", first), RunSteps("b", second, shift=10), RunSteps("c", without)]
+    second = pd.DataFrame({"step": [10, 20], "reward_mean": [3.0, 4.0], "k3_mean": [0.1, 0.2]})
+    runs = {"a": first, "b": second, "c": pd.DataFrame({"step": [1]})}
     a, b = overlaid_runs(runs, "reward", PLAIN, dark=True).lines
     assert (list(a.x), list(a.y), list(b.y)) == ([10, 20], [1.0, 2.0], [3.0, 4.0])
     assert (a.name, b.name, a.connect) == ("a", "b", True)
-    assert overlaid_runs([], "reward", PLAIN, dark=True).lines == []
+    assert "4 rollouts" in a.text[0]
+    assert overlaid_runs({}, "reward", PLAIN, dark=True).lines == []
 
 
 def test_a_tool_that_says_nothing_at_a_step_has_a_gap_there() -> None:
-    values = [
-        StepValue(1, None, likelihood=[Likelihood("tool search", 2, 0.5, 2.0)]),
-        StepValue(2, None, likelihood=[Likelihood("tool python", 2, 0.7, 3.0)]),
-    ]
+    values = {
+        1: [Likelihood("tool search", 2, 0.5, 2.0)],
+        2: [Likelihood("tool python", 2, 0.7, 3.0)],
+    }
     first, second = likelihoods(values, "largest", dark=True).lines
     assert first.name == "tool search"
     np.testing.assert_array_equal([first.y, second.y], [[2.0, NAN], [NAN, 3.0]])

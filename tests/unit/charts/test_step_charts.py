@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from board.charts.curve_data import MAX_POINTS
 from board.charts.layout import notes_of
 from board.charts.step_charts import (
-    MAX_MARKS,
     gap_to_reference,
     reward_by_rollout,
     reward_distribution,
@@ -60,7 +60,7 @@ def test_many_rollouts_keep_extremes_and_say_so() -> None:
     rewards[4567], rewards[123] = 9, -9
     figure = reward_by_rollout(frame(rewards.tolist()), dark=False, selected_index=777)
     assert {123, 777, 4567} <= set(figure.data[0].x)
-    assert len(figure.data[0].x) <= MAX_MARKS + 3
+    assert len(figure.data[0].x) <= MAX_POINTS + 3
     assert "8,000 rollouts" in notes_of(figure)[0]
 
 
@@ -77,7 +77,7 @@ def test_many_gaps_keep_the_largest_and_the_smallest() -> None:
     rewards = np.arange(8000.0)
     figure = gap_to_reference(frame(rewards.tolist(), [0.0] * 8000), dark=False)
     assert (figure.data[2].y[0], figure.data[2].y[-1]) == (0, 7999)
-    assert len(figure.data[2].y) == MAX_MARKS
+    assert len(figure.data[2].y) == MAX_POINTS
     assert notes_of(figure)
 
 

@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 
-from board.components.reader.choice import Choice, Chosen, Offer, fitting, latest
+from board.components.reader.choice import Choice, Chosen, fitting, latest
+from board.components.token_data import TokenContent
+
+TEN_TOKENS = TokenContent(["a"] * 10, {"k1": None, "k3": None})
 
 
 def run(
     before: Choice | None, wanted: Chosen, state: dict[str, Any], signature: str = "a"
 ) -> Choice:
-    return latest(before, signature, wanted, state, Offer({"k1", "k3"}, 10))
+    return latest(before, signature, wanted, state, TEN_TOKENS)
 
 
 def said(value: object, signature: str = "a") -> dict[str, Any]:
@@ -92,4 +95,4 @@ def test_what_no_browser_of_ours_would_report_is_left_out(
 
 def test_a_wish_for_what_is_not_on_offer_is_left_out() -> None:
     wish = Chosen("nope", 10, strip="nope", zoom=(3, 99), masks=(("tis", ()), None))
-    assert fitting(wish, Offer({"k1"}, 10)) == Chosen(masks=(("tis", ()), None))
+    assert fitting(wish, TEN_TOKENS) == Chosen(masks=(("tis", ()), None))

@@ -7,13 +7,16 @@ def page(metric: str | None, pinned: int | None) -> None:
     import numpy as np
     import streamlit as st
 
-    from board.components.reader import TokenContent, reader
+    from board.components.reader import reader
     from board.components.reader.choice import Chosen
+    from board.components.reader.frame import Frame
+    from board.components.token_data import TokenContent
 
     content = TokenContent(
         ["a", "b"], {"k1": np.zeros(2), "new_column": np.ones(2), "values": None}
     )
-    shown = reader(content, key="tokens", signature="one", chosen=Chosen(metric, pinned))
+    wish = Chosen(metric, pinned)
+    shown = reader(content, Frame(), key="tokens", signature="a", chosen=wish, step_spans=dict)
     st.text(f"{shown.metric} {shown.pinned}")
 
 

@@ -3,12 +3,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from board.components.token_data import (
     PromptPart,
-    TokenSegment,
-    cover,
     metric_table,
     prompt_tables,
     spec_for_unknown,
@@ -26,17 +23,6 @@ def test_nan_and_infinities_stay_and_what_is_not_recorded_is_null() -> None:
     assert math.isnan(nan)
     assert column["values"].null_count == 4
     assert metric_table({"k3": np.array([math.nan])}, 1)["k3"].null_count == 0
-
-
-@pytest.mark.parametrize("length", [2, 4])
-def test_an_array_of_another_length_is_refused_by_name(length: int) -> None:
-    with pytest.raises(ValueError, match=rf"k3 has shape \(3,\), expected \({length},\)"):
-        metric_table({"k3": np.zeros(3)}, length)
-
-
-def test_a_loss_mask_of_another_length_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"loss_mask has shape \(1,\), expected \(2,\)"):
-        token_table(["a", "b"], np.ones(1))
 
 
 def test_zero_tokens_and_no_metrics_give_empty_tables() -> None:
@@ -65,24 +51,6 @@ def test_a_prompt_s_tokens_and_ids_are_in_reading_order_over_its_parts() -> None
     assert tables["prompt_tokens"].to_pydict() == {"text": ["a", "b", "c"], "id": [7, 8, None]}
     assert tables["prompt"]["tokens"].to_pylist() == [2, 1]
     assert prompt_tables([PromptPart("x")])["prompt"]["tokens"].to_pylist() == [None]
-
-
-def test_gaps_between_segments_are_covered() -> None:
-    covered = cover([TokenSegment(4, 6, "tool", "search"), TokenSegment(0, 2, "assistant")], 8)
-    assert [(s.start, s.end, s.role) for s in covered] == [
-        (0, 2, "assistant"),
-        (2, 4, ""),
-        (4, 6, "tool"),
-        (6, 8, ""),
-    ]
-    assert cover([], 0) == []
-    assert cover([], 3) == [TokenSegment(0, 3, "")]
-
-
-@pytest.mark.parametrize("bad", [(0, 9), (-1, 2), (2, 2), (1, 3)])
-def test_a_segment_that_does_not_fit_is_refused(bad: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="segment 'tool' spans tokens"):
-        cover([TokenSegment(0, 2, "user"), TokenSegment(*bad, "tool")], 8)
 
 
 def test_ratios_diverge_around_one_and_rare_tokens_are_notable() -> None:

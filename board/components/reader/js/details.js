@@ -25,7 +25,7 @@ function fillDetails(view, sections) {
 
 function detailParts(view, { title, text, rows, ask, tall }) {
   const head = make("h3", "", title);
-  if (text !== undefined) {
+  if (text !== null) {
     head.append(make("span", "", counted(text.length, "character")));
     const copy = makeButton("", "copy", `Copy: ${title}`, () => copyText(view, text, copy));
     head.append(copy);

@@ -166,7 +166,6 @@ function takeSpans(view, wanted) {
 }
 
 function showOver(view, wanted) {
-  view.ui.over.hidden = !wanted.hasSteps;
   view.ui.over.value = wanted.over;
 }
 
