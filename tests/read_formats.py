@@ -1,16 +1,19 @@
-"""Logs of this checkout as the board has them, for comparison with a plain reading of the same files."""
+"""Runs as the board has them: those of this checkout, and those that a test writes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from written_logs import write_lines
+
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.records import Record
 from board.index.discovery.discovered_runs import RunInfo, discover
-from board.query.open_run import Follower, Run, open_run
+from board.query.open_run import Follower, OpenOptions, Run
 
 SAMPLES = Path(__file__).parents[1] / "rollout_samples"
 DATA = Path(__file__).parent / "formats" / "data"
@@ -34,10 +37,27 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
 
 
-def run_at(folder: Path) -> Run:
-    """The one run at a folder, or below it."""
+def info_at(folder: Path) -> RunInfo:
+    """What is discovered of the one run at a folder, or below it."""
     (found,) = discover(folder).runs
-    return open_run(found)
+    return found
+
+
+def run_at(folder: Path, options: OpenOptions | None = None, *, persist: bool = False) -> Run:
+    """The one run at a folder, or below it. persist: with an index on disk."""
+    return Follower(options, persist=persist).run(info_at(folder))
+
+
+def run_of(
+    folder: Path,
+    rows: Iterable[Mapping[str, Any] | str],
+    options: OpenOptions | None = None,
+    *,
+    persist: bool = False,
+) -> Run:
+    """The run of these rollouts, which `folder`/run/log.jsonl then holds."""
+    write_lines(folder / "run" / "log.jsonl", rows)
+    return run_at(folder / "run", options, persist=persist)
 
 
 def opened(run: Run) -> list[OpenRollout]:

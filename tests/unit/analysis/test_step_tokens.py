@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from written_logs import native_run, rllb_run, texts_only_run, write_lines
 
+from board.analysis.mismatch import mismatch_by_step
 from board.analysis.rollout import open_rollout
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_tokens import COLUMNS, read_step
@@ -126,3 +127,13 @@ def test_roles_come_from_recorded_segments(tmp_path: Path) -> None:
     assert [*tokens.roles] == ["assistant", "tool python"]
     assert tokens.role_codes.tolist() == [0, 1, 1, -1, -1, -1]
     assert tokens.turns.tolist() == [0, 1, 1, 0, 0, 0]
+
+
+def test_the_mismatch_of_a_step_is_that_of_its_tokens(run: Run) -> None:
+    first = next(mismatch_by_step(run, run.counts))
+    tokens = read_step(run, first.step)
+    d = tokens.arrays["logprobs"] - tokens.arrays["sampling_logprobs"]
+    assert first.parts is not None
+    assert first.parts.total.d_mean == pytest.approx(d[tokens.in_loss].mean())
+    assert (first.read, first.total) == (8, 8)
+    assert {counts.rule for counts in first.rules} == {"ratio_clip", "dppo", "icepop", "tis"}

@@ -1,4 +1,4 @@
-"""The table of steps by numpy, one step at a time."""
+"""The table of steps and shares of a run by numpy and pandas, one step at a time."""
 
 from __future__ import annotations
 
@@ -56,3 +56,10 @@ def rows_of_split(names: pd.Series[Any], name: str) -> npt.NDArray[np.bool_]:
     """[rows] whether each is of the split. names: a column of the table of rollouts."""
     texts = names.astype(object).where(names.notna(), "")
     return ((texts == name) | ((texts == "") & (name == splits.TRAIN))).to_numpy(bool)
+
+
+def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """By step of `own` the share of highest rewards of the run among highest and lowest ones."""
+    low, high = rows["reward"].min(), rows["reward"].max()
+    graded = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
+    return graded.groupby(own["step"]).mean().to_numpy()

@@ -1,47 +1,37 @@
-"""Groups by SQL: which are right by a part of the reward, and the shares of each step."""
+"""Groups by SQL: of one step, one split and one id; which are right, and the shares of each step."""
 
 from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from written_logs import write_lines
+from read_formats import SAMPLES, run_at, run_of
+from written_logs import native_sample, rllb_run
 
 from board.core.groups.statistics import CONVENTIONS, Groups, Outcome, by_step, pass_at_k_by_step
-from board.index.discovery.discovered_runs import discover
+from board.errors import ChoiceError
 from board.query.advantages import FORMULAS
-from board.query.groups import groups_of_run
-from board.query.open_run import open_run
+from board.query.environments import environment_curves, table_of_step
+from board.query.groups import group_codes, group_names, groups_of_run, run_groups, step_grid
+from board.query.open_run import Run
+from board.query.splits import of_split
 
 NAN = float("nan")
 
 
-def ints(*values: int) -> np.ndarray:
-    return np.array(values, np.int64)
-
-
-def floats(*values: float) -> np.ndarray:
-    return np.array(values, np.float64)
-
-
-def groups_by(
-    folder: Path, steps: np.ndarray, codes: np.ndarray, rewards: np.ndarray, part: np.ndarray
-) -> Groups:
-    """The groups of a run of these rollouts; a code below 0 is no group."""
-    rows: list[dict[str, Any]] = []
-    for step, code, reward, right in zip(
-        *(values.tolist() for values in (steps, codes, rewards, part)), strict=True
-    ):
-        row = {"step": step, "response": "r"}
-        row |= {"group_id": f"g{code}"} if code >= 0 else {}
-        row |= {"reward": reward} if reward == reward else {}
-        row |= {"rewards": {"correct": right}} if right == right else {}
-        rows.append(row)
-    write_lines(folder / "run" / "log.jsonl", rows)
-    found = groups_of_run(open_run(discover(folder).runs[0]))
+def groups_by(folder: Path, rollouts: pd.DataFrame) -> Groups:
+    """The groups of a run of these rollouts: step, code (below 0: no group), reward, right (or NaN)."""
+    rows = [
+        {"step": one.step, "response": "r"}
+        | ({"group_id": f"g{one.code}"} if one.code >= 0 else {})
+        | ({"reward": one.reward} if one.reward == one.reward else {})
+        | ({"rewards": {"correct": one.right}} if one.right == one.right else {})
+        for one in rollouts.itertuples()
+    ]
+    found = groups_of_run(run_of(folder, rows))
     assert found is not None
     return found
 
@@ -50,69 +40,153 @@ def test_every_convention_has_a_formula() -> None:
     assert FORMULAS.keys() == CONVENTIONS.keys()
 
 
-@pytest.mark.parametrize("never", [0.0, -1.0])
-def test_nothing_is_right_by_a_part_that_no_rollout_ever_earned(
-    never: float, tmp_path: Path
+@pytest.mark.parametrize(
+    ("right", "rewards", "outcome", "solved"),
+    [
+        ((0.0, 0.0, 0.0, NAN), (0.5, 0.5, 0.5, 1), Outcome.ALL_WRONG, 0),
+        ((-1.0, -1.0, -1.0, NAN), (0.5, 0.5, 0.5, 1), Outcome.ALL_WRONG, 0),
+        ((1.0, 1.0, 1.0, 1.0), (0, 0, 0, 1), Outcome.ALL_RIGHT, 1),
+    ],
+    ids=["never earned", "never earned and below 0", "always earned"],
+)
+def test_a_part_of_the_reward_that_none_or_all_earned_says_that_none_or_all_are_right(
+    tmp_path, right, rewards, outcome, solved
 ) -> None:
-    part, rewards = floats(never, never, never, NAN), floats(0.5, 0.5, 0.5, 1)
-    groups = groups_by(tmp_path, ints(1, 1, 1, 1), ints(0, 0, 1, 1), rewards, part)
-    assert groups.outcomes.tolist() == [Outcome.ALL_WRONG, Outcome.MIXED]
-    assert (groups.right.tolist(), groups.graded.tolist()) == ([0, 0], [2, 1])
-    assert by_step(groups).solve_rate.tolist() == [0]
+    rollouts = {"step": [1] * 4, "code": [0, 0, 1, 1], "reward": rewards, "right": right}
+    groups = groups_by(tmp_path, pd.DataFrame(rollouts))
+    assert groups.outcomes.tolist() == [outcome, Outcome.MIXED]
+    assert groups.right.tolist() == (groups.graded * solved).tolist()
+    assert groups.graded.tolist() == [2, 4 - np.isnan(right).sum() - 2]
+    assert by_step(groups).solve_rate.tolist() == [solved]
 
 
-def test_all_is_right_by_a_part_that_every_rollout_earned(tmp_path: Path) -> None:
-    ones, rewards = floats(1, 1, 1, 1), floats(0, 0, 0, 1)
-    groups = groups_by(tmp_path, ints(1, 1, 1, 1), ints(0, 0, 1, 1), rewards, ones)
-    assert groups.outcomes.tolist() == [Outcome.ALL_RIGHT, Outcome.MIXED]
-
-
-def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(
-    tmp_path: Path,
-) -> None:
+def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(tmp_path) -> None:
     dice = np.random.default_rng(5)
     n = 240
-    steps = np.sort(dice.integers(0, 4, n))
-    codes = dice.integers(-1, 9, n)
     right = dice.choice([0.0, 1.0, NAN], n, p=[0.5, 0.4, 0.1])
     rewards = np.where(dice.random(n) < 0.15, NAN, np.where(right == 1, 2.0, 0.5))
+    codes = dice.integers(-1, 9, n)
     rewards[codes == 3] = 0.5  # equal, but not all of them are right
-    groups = groups_by(tmp_path, steps, codes, rewards, right)
+    columns = {"step": np.sort(dice.integers(0, 4, n)), "code": codes}
+    rollouts = pd.DataFrame(columns | {"reward": rewards, "right": right})
+    groups = groups_by(tmp_path, rollouts)
     found = by_step(groups)
-    for place, step in enumerate(found.steps.tolist()):
+    for place, (step, rows) in enumerate(rollouts[codes >= 0].groupby("step")):
         shares = dict.fromkeys(Outcome, 0)
         chances: dict[int, list[float]] = {1: [], 4: []}
-        rates, effective, members = [], 0, 0
-        for code in range(9):
-            own = [i for i in range(n) if steps[i] == step and codes[i] == code]
-            scores = [rewards[i] for i in own if rewards[i] == rewards[i]]
-            fitted_convention = [right[i] for i in own if right[i] == right[i]]
-            members += len(own)
-            if fitted_convention:
-                rates.append(sum(fitted_convention) / len(fitted_convention))
+        effective = 0
+        for _, own in rows.groupby("code"):
+            scores, solved = own["reward"].dropna(), own["right"].dropna().tolist()
             for k, of_k in chances.items():
-                if len(fitted_convention) >= k:
-                    subsets = [*combinations(fitted_convention, k)]
-                    of_k.append(sum(any(one) for one in subsets) / len(subsets))
+                if len(solved) >= k:
+                    of_k.append(np.mean([any(some) for some in combinations(solved, k)]))
             if len(scores) < 2:
                 continue
-            if len(set(scores)) > 1:
+            if scores.nunique() > 1:
                 shares[Outcome.MIXED] += 1
                 effective += len(scores)
-            elif fitted_convention and all(fitted_convention):
-                shares[Outcome.ALL_RIGHT] += 1
-            elif fitted_convention and not any(fitted_convention):
-                shares[Outcome.ALL_WRONG] += 1
-            else:
+            elif not solved or 0 < np.mean(solved) < 1:
                 shares[Outcome.OTHER] += 1
+            else:
+                shares[Outcome.ALL_RIGHT if solved[0] else Outcome.ALL_WRONG] += 1
         compared = sum(shares.values())
-        assert found.groups[place] == compared
+        assert (found.steps[place], found.groups[place]) == (step, compared)
         assert found.all_right[place] == pytest.approx(shares[Outcome.ALL_RIGHT] / compared)
         assert found.all_wrong[place] == pytest.approx(shares[Outcome.ALL_WRONG] / compared)
         assert found.other[place] == pytest.approx(shares[Outcome.OTHER] / compared)
         assert found.zero_std[place] == pytest.approx(1 - shares[Outcome.MIXED] / compared)
-        assert (found.effective[place], found.rollouts[place]) == (effective, members)
-        assert found.solve_rate[place] == pytest.approx(np.mean(rates))
+        assert (found.effective[place], found.rollouts[place]) == (effective, len(rows))
+        rates = rows.groupby("code")["right"].mean()
+        assert found.solve_rate[place] == pytest.approx(rates.mean())
         for k, of_k in chances.items():
-            _, values = pass_at_k_by_step(groups, k)
-            assert values[place] == pytest.approx(np.mean(of_k))
+            assert pass_at_k_by_step(groups, k)[1][place] == pytest.approx(np.mean(of_k))
+
+
+@pytest.fixture(scope="module")
+def resumed() -> Run:
+    return run_at(SAMPLES / "resumed")
+
+
+def test_a_run_follows_the_convention_its_settings_name(resumed: Run) -> None:
+    found = run_groups(resumed)
+    assert found is not None
+    shares = resumed.steps["zero_std_group_fraction"].tolist()
+    assert found.by_step.zero_std.tolist() == pytest.approx(shares)
+    fits = [found.fit(int(step)) for step in resumed.steps["step"]]
+    assert {fit.of_run.convention for fit in fits if fit} == {"grpo"}  # TRL's scale_rewards="group"
+    assert not any(fit.differs.any() for fit in fits if fit)
+
+
+def test_a_grid_s_cells_are_indices_of_rollouts(resumed: Run) -> None:
+    found, names = step_grid(resumed, 12)
+    rows = resumed.of_step(12).set_index("index")
+    for name, indices, values in zip(names, found.rows, found.values, strict=True):
+        own = rows.loc[indices[indices >= 0]]
+        assert set(own["group_id"]) == {name}
+        assert own["reward"].tolist() == values[indices >= 0].tolist()
+    with pytest.raises(ChoiceError, match="no column 'colour'"):
+        step_grid(resumed, 12, "colour")
+
+
+def test_logs_without_groups_have_none(tmp_path) -> None:
+    run = run_at(rllb_run(tmp_path / "run"))
+    assert run_groups(run) is None
+    assert [*environment_curves(run).names] == []
+
+
+SPLIT_GROUPS = [
+    *(("train", 0, 1), ("eval/b", 0, 0), ("train", 1, 0), ("eval/a", 0, 1)),
+    *(("train", 0, 0), ("eval/b", 0, 0), ("train", 1, 1), ("eval/a", 0, 1)),
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """At steps 1 and 2 groups 0 and 1 of training, with mixed rewards, and group 0 of two evaluations,
+    all right and all wrong.
+    """
+    rows = (
+        native_sample(step, 0, index) | {"group_id": str(group), "split": split, "reward": reward}
+        for step in (1, 2)
+        for index, (split, group, reward) in enumerate(SPLIT_GROUPS)
+    )
+    return run_of(tmp_path_factory.mktemp("groups"), rows)
+
+
+def test_one_id_in_several_splits_is_a_group_in_each(run: Run) -> None:
+    found = run_groups(run)
+    assert found is not None
+    for step in (1, 2):
+        own = found.groups.steps == step
+        rows = run.of_step(step).astype({"group_id": str, "split": str})
+        expected = rows.groupby(["group_id", "split"])["reward"].agg(["size", "mean"])
+        assert found.groups.size[own].tolist() == expected["size"].tolist() == [2, 2, 2, 2]
+        assert found.groups.mean[own].tolist() == expected["mean"].tolist()
+        rollouts = found.of(step)
+        for place in np.flatnonzero(own).tolist():
+            members = rollouts.groups == place
+            assert rollouts.rewards[members].mean() == found.groups.mean[place]
+            assert len(set(np.array(rollouts.names)[members])) == 1
+    assert run.steps["groups"].tolist() == [4, 4]
+    assert run.steps["zero_std_group_fraction"].tolist() == [0.5, 0.5]
+    table = table_of_step(run.of_step(1), ["reward"])
+    assert table["without_gradient"].iloc[0] == 0.5
+
+
+def test_a_name_has_its_split_only_where_the_id_alone_is_not_enough(run: Run) -> None:
+    laid, names = step_grid(run, 1)
+    assert set(names) == {"0 (train)", "0 (eval/a)", "0 (eval/b)", "1"}
+    assert (laid.rows >= 0).sum(axis=1).tolist() == [2, 2, 2, 2]
+    alone = of_split(run, "eval/a")
+    assert step_grid(alone, 1)[1] == ["0"]
+    assert group_names(alone.of_step(1)).tolist() == ["0", "0"]
+
+
+def test_rollouts_without_a_split_are_of_trainings_groups() -> None:
+    splits = {"split": [None, "train", "eval", "eval"]}
+    rows = pd.DataFrame({"group_id": ["a", "a", None, "a"]} | splits)
+    codes = group_codes(rows)
+    assert codes[0] == codes[1] != codes[3]
+    assert codes[2] == -1
+    assert group_names(rows).tolist() == ["a (train)", "a (train)", "", "a (eval)"]
+    assert group_codes(pd.DataFrame({"step": [1, 2]})).tolist() == [-1, -1]

@@ -1,91 +1,215 @@
-"""A run narrowed to environments is the run that would hold their rollouts alone."""
+"""A run narrowed to environments, a split or a filter is the run that would hold these rollouts alone."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import written_logs
+from plain_steps import plain_steps, rows_of_split
+from read_formats import run_at, run_of
 
+from board.analysis.findings import facts_of
 from board.analysis.step_tokens import read_step
+from board.core.groups.statistics import fitted_convention
 from board.errors import UnreadableError
-from board.index.discovery.discovered_runs import discover, location_of
-from board.query.open_run import Follower, Run, open_run
+from board.query import run_rows, steps
+from board.query.groups import run_groups
+from board.query.open_run import OpenOptions, Run
+from board.query.prompts import prompt_table, run_prompts
+from board.query.splits import of_split
+
+ENVS = ("all", "code", "maths")
+
+
+def rollouts() -> Iterator[dict[str, Any]]:
+    """Steps of one environment, of several, and of several with rollouts that name none; groups and
+    prompts of one, of several and of none, and rollouts that are there twice.
+    """
+    dice = np.random.default_rng(3)
+    for step in range(7):
+        held = ([ENVS[step % 3]], [*ENVS], [*ENVS, None], ["code", "maths"])[step % 4]
+        for place in range(int(dice.integers(12, 24))):
+            env = held[int(dice.integers(len(held)))]
+            own = f"{env} " if step % 2 else ""
+            row: dict[str, Any] = {"step": step, "rank": int(dice.integers(2)), "response": "r"}
+            row["env"] = env
+            row["group_id"] = f"{own}g{dice.integers(4)}"
+            row["prompt"] = f"{own}p{dice.integers(4)}"
+            row["reward"] = float(dice.integers(3)) / 2
+            row["rewards"] = {"correct": float(dice.integers(2)), "style": float(dice.random())}
+            row["advantage"] = float(dice.normal())
+            row["timestamp"] = 100.0 * step + place
+            row["response_tokens"] = ["x"] * int(dice.integers(1, 5))
+            row["rollout_id"] = f"i{dice.integers(9)}"
+            row["split"] = str(dice.choice(["train", "eval"])) if step in (1, 2, 5) else None
+            row = {k: v for k, v in row.items() if v is not None and dice.random() < 0.95}
+            if "step" in row:
+                yield row
+
+
+@pytest.fixture(scope="module", params=["in memory", "on disk", "capped", "resumed"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Over several ranges of steps, and of rows."""
+    kind, rows = request.param, [*rollouts()]
+    again = [row | {"reward": row.get("reward", 0.0) + 3.0} for row in rows if row["step"] > 4]
+    options = OpenOptions(max_per_step=15 if kind == "capped" else None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "_CHUNK_ROLLOUTS", 50)
+        patch.setattr(run_rows, "_CHUNK_ROWS", 30)
+        folder, written = tmp_path_factory.mktemp("envs"), rows + again * (kind == "resumed")
+        found = run_of(folder, written, options, persist=kind == "on disk")
+        assert (found.superseded > 0) == (kind == "resumed")
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("envs", "split"),
+    [
+        (("maths",), None),
+        (("all",), "eval"),
+        (("code", "maths"), None),
+        (("code", "maths"), "train"),
+        (ENVS, None),
+    ],
+)
+def test_steps_are_those_of_the_rollouts(
+    run: Run, envs: tuple[str, ...], split: str | None
+) -> None:
+    found = (run if split is None else of_split(run, split)).where(envs=envs)
+    rows = run.rollouts
+    own = rows["env"].isin(envs)
+    if split is not None:
+        own &= rows_of_split(rows["split"], split)
+    rows = rows[own].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found.steps, plain_steps(rows, run.metrics), rtol=1e-12)
+    assert found.counts == rows.groupby("step").size().to_dict()
+
+
+@pytest.mark.parametrize("envs", [("maths",), ("code", "maths")])
+def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs) -> None:
+    rows = [*rollouts()]
+    found = run_of(tmp_path / "whole", rows).where(envs=envs)
+    alone = run_of(tmp_path / "alone", [row for row in rows if row.get("env") in envs])
+    pd.testing.assert_frame_equal(found.steps, alone.steps, rtol=1e-12)
+    ours, theirs = run_groups(found), run_groups(alone)
+    assert ours is not None
+    assert theirs is not None
+    for name in ("steps", "size", "scored", "right", "graded", "outcomes", "mean"):
+        mine, others = getattr(ours.groups, name), getattr(theirs.groups, name)
+        np.testing.assert_array_equal(mine, others, err_msg=name)
+    assert visits(found) == visits(alone)
+
+
+def visits(run: Run) -> dict[int, str]:
+    """By key of a prompt how it went."""
+    found = run_prompts(run)
+    assert found is not None
+    table = prompt_table(run, found.keys.tolist())
+    rounded = [[*np.round(rewards, 9)] for rewards in table["rewards"]]
+    ends = table[["first_rate", "last_rate", "rollouts"]].round(9).to_numpy().tolist()
+    return dict(zip(found.keys.tolist(), map(repr, zip(rounded, ends, strict=True)), strict=True))
+
+
+def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path) -> None:
+    """Its tables of steps are of one type with those of the others."""
+    rows = [*rollouts()]
+    for row in rows:
+        if row["step"] < 4 and row.get("env") == "maths":
+            row.pop("group_id", None)
+    groups = run_of(tmp_path, rows).where(envs=["maths"]).steps["groups"]
+    assert groups.isna().any()
+    assert (groups > 0).any()
+
+
+@pytest.mark.parametrize("envs", [("code",), ("code", "maths")])
+def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_environment(
+    tmp_path, envs: tuple[str, ...]
+) -> None:
+    """The trainer scaled by all rewards of the step, not by those that are looked at."""
+    dice = np.random.default_rng(1)
+    rows: list[dict[str, Any]] = []
+    for step in range(6):
+        widths = {"all": 1.0, "code": 5.0, "maths": 0.1}
+        rewards = {env: dice.normal(size=(4, 4)) * width for env, width in widths.items()}
+        spread = np.concatenate([*rewards.values()]).std(ddof=1) + 1e-4
+        for env, groups in rewards.items():
+            for number, group in enumerate(groups):
+                own = {"step": step, "env": env, "group_id": f"{env} {number}"}
+                made = (group - group.mean()) / spread
+                for reward, advantage in zip(group.tolist(), made.tolist(), strict=True):
+                    rows.append(own | {"reward": reward, "advantage": advantage})
+    run = run_of(tmp_path, rows).where(envs=envs)
+    counts, found = facts_of(run).fit, run_groups(run)
+    assert counts is not None
+    assert fitted_convention(counts).convention == "batch_std"
+    assert found is not None
+    fit = found.fit(3)
+    assert fit is not None
+    assert not fit.differs.any()
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    root = tmp_path_factory.mktemp("narrowed")
-    written_logs.native_run(root / "run")
-    (info,) = discover(location_of(str(root))).runs
-    return open_run(info)
+def native(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_at(written_logs.native_run(tmp_path_factory.mktemp("narrowed") / "run"))
 
 
-def test_a_rollout_keeps_its_index_and_is_found_by_it(run: Run) -> None:
-    found = run.where(envs=["code"])
+def test_a_rollout_keeps_its_index_and_is_found_by_it(native: Run) -> None:
+    found = native.where(envs=["code"])
     rows = found.of_step(20)
     assert rows["index"].tolist() == [1, 3, 5, 7]
     assert found.row(20, 7)["rollout_id"] == rows["rollout_id"].iloc[-1]
     assert read_step(found, 20).indices.tolist() == [1, 3, 5, 7]
 
 
-def test_no_choice_is_the_run_itself_and_no_such_environment_has_no_steps(run: Run) -> None:
-    assert run.where(envs=[]) is run
-    assert run.where(envs=["mars"]).rollout_count == 0
-    assert len(run.where(envs=["mars"]).steps) == 0
+def test_no_choice_is_the_run_itself_and_what_holds_for_none_has_no_steps(native: Run) -> None:
+    assert native.where(envs=[]) is native
+    for none in (native.where(envs=["mars"]), native.where("reward > 1e9")):
+        assert none.rollout_count == len(none.steps) == 0
 
 
-def test_another_choice_is_another_version(run: Run) -> None:
-    versions = {run.where(envs=envs).version for envs in ([], ["code"], ["math"])}
-    assert len(versions) == 3
+FIRST = ("reward > 0.5", lambda rows: rows["reward"] > 0.5)
+CODE = ("env == code", lambda rows: rows["env"] == "code")
+TEXT = ('response contains "1"', lambda rows: rows["response"].str.contains("1"))
 
 
-@pytest.mark.parametrize("text", ["reward > 0.5 and env == code", 'response contains "1"'])
-def test_a_filter_leaves_the_run_that_holds_these_rollouts_alone(run: Run, text: str) -> None:
-    rows = run.rollouts
-    holds = (rows["reward"] > 0.5) & (rows["env"] == "code")
-    own = rows[rows["response"].str.contains("1") if "contains" in text else holds]
-    found = run.where(text)
-    assert 0 < len(own) < len(rows)
-    assert found.rollout_count == len(own)
-    assert found.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
-    assert found.steps["reward_mean"].tolist() == pytest.approx(
-        own.groupby("step")["reward"].mean().tolist()
-    )
+@pytest.mark.parametrize("filters", [[FIRST], [TEXT], [FIRST, CODE], [CODE, FIRST]])
+def test_filters_leave_the_run_that_holds_these_rollouts_alone(
+    native: Run, filters: Sequence[tuple[str, Any]]
+) -> None:
+    found, rows = native, native.rollouts
+    for text, holds in filters:
+        found, rows = found.where(text), rows[holds(rows)]
+    assert 0 < found.rollout_count == len(rows) < native.rollout_count
+    assert found.rollouts["rollout_id"].tolist() == rows["rollout_id"].tolist()
+    means = rows.groupby("step")["reward"].mean().tolist()
+    assert found.steps["reward_mean"].tolist() == pytest.approx(means)
+    assert native.where(" and ".join(text for text, _ in filters)).counts == found.counts
 
 
-def test_a_filter_and_environments_hold_together_in_either_order(run: Run) -> None:
-    one, other = (
-        run.where(envs=["code"]).where("reward > 0.5"),
-        run.where("reward > 0.5").where(envs=["code"]),
-    )
+def test_a_filter_and_environments_hold_together_in_either_order(native: Run) -> None:
+    one = native.where(envs=["code"]).where("reward > 0.5")
+    other = native.where("reward > 0.5").where(envs=["code"])
     assert one.rollouts["rollout_id"].tolist() == other.rollouts["rollout_id"].tolist()
-    assert 0 < one.rollout_count < run.rollout_count
-    assert (
-        (one.envs, one.expression) == (other.envs, other.expression) == (("code",), "reward > 0.5")
-    )
+    for run in (one, other):
+        assert (run.envs, run.expression) == (("code",), "reward > 0.5")
 
 
-def test_a_filter_that_holds_for_none_has_no_steps(run: Run) -> None:
-    assert len(run.where("reward > 1e9").steps) == 0
+def test_another_choice_is_another_version(native: Run) -> None:
+    choices = [native.where(envs=envs) for envs in ([], ["code"], ["math"])]
+    choices += [native.where("env == code"), native.where("reward > 0.5").where("env == code")]
+    assert len({run.version for run in choices}) == len(choices)
 
 
-def test_a_second_filter_is_told_from_the_first(run: Run) -> None:
-    one = run.where("reward > 0.5")
-    both = one.where("env == code")
-    assert both.version != run.where("env == code").version
-    rows = run.rollouts
-    own = rows[(rows["reward"] > 0.5) & (rows["env"] == "code")]
-    assert both.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
-
-
-def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path: Path) -> None:
-    written_logs.native_run(tmp_path / "run")
-    (info,) = discover(location_of(str(tmp_path))).runs
-    found = Follower(persist=True).run(info)
+def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path) -> None:
+    folder = written_logs.native_run(tmp_path / "run")
+    found = run_at(folder, persist=True)
     assert found.index_folder is not None
     for segment in found.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"\0" * segment.stat().st_size)
     with pytest.raises(UnreadableError, match="reload"):
         assert found.where(envs=["code"]).steps.empty
-    assert Follower(persist=True).run(info).where(envs=["code"]).rollout_count == 16
+    assert run_at(folder, persist=True).where(envs=["code"]).rollout_count == 16

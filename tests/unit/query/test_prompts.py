@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_steps import solve_rates
+from read_formats import run_of
 
-from board.index import segments
-from board.index.discovery.discovered_runs import RunInfo, discover
-from board.index.discovery.run_info import LogFile
-from board.index.manifest import FileState, Manifest
-from board.index.reading.batch import put_rows, tallies_of
-from board.index.storage import MemoryStorage
-from board.query.open_run import Run, indexed_run, open_run, with_steps
+from board.query.open_run import Run
 from board.query.prompts import (
     RunPrompts,
     key_from,
@@ -29,9 +22,9 @@ from board.query.prompts import (
     written_key,
 )
 
-NAN = float("nan")
 Rollout = tuple[int, int | None, float | None]
 """Step, number of the prompt, reward."""
+RunOf = Callable[[Sequence[Rollout]], Run]
 
 ROLLOUTS = st.lists(
     st.tuples(
@@ -44,30 +37,28 @@ ROLLOUTS = st.lists(
 )
 
 
-def indexed(rollouts: Sequence[Rollout]) -> Run:
-    """The run of these rollouts."""
-    rows = [
-        {"step": step, "line": line, "offset": line, "size": 1, "file": 0, "rank": 0}
-        | ({} if prompt is None else {"prompt": f"p{prompt}", "prompt_tokens": prompt % 3})
-        | ({} if reward is None else {"reward": reward})
-        | {"env": f"e{line % 2}"}
-        for line, (step, prompt, reward) in enumerate(sorted(rollouts, key=lambda r: r[0]), 1)
-    ]
-    table = segments.table_of(rows)
-    kept = MemoryStorage()
-    state = FileState(0, "x.jsonl", "native", size=1, consumed=1, tallies=tallies_of(table))
-    steps = frozenset(step for step, _, _ in rollouts)
-    manifest = Manifest("k", 1, (state,), (put_rows(kept, table),), stale=steps, total=1)
-    log = LogFile(Path("x.jsonl"), "native", 1, 0, 0)
-    info = RunInfo("made", Path(), (log,), (), Path())
-    kept.commit(with_steps(kept, manifest, info))
-    return indexed_run(kept, info)
+@pytest.fixture(scope="module")
+def run_with(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
+    """Makes the run of some rollouts."""
+
+    def made(rollouts: Sequence[Rollout]) -> Run:
+        rows = [
+            {"step": step, "response": "r"}
+            | ({} if prompt is None else {"prompt": f"p{prompt}"})
+            | ({} if reward is None else {"reward": reward})
+            for step, prompt, reward in sorted(rollouts, key=lambda rollout: rollout[0])
+        ]
+        return run_of(tmp_path_factory.mktemp("prompts"), rows)
+
+    return made
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ROLLOUTS)
-def test_prompts_of_an_index_are_those_of_its_rollouts(rollouts: list[Rollout]) -> None:
-    run = indexed(rollouts)
+def test_prompts_of_an_index_are_those_of_its_rollouts(
+    run_with: RunOf, rollouts: list[Rollout]
+) -> None:
+    run = run_with(rollouts)
     found = run_prompts(run)
     rows = run.rollouts
     if "prompt" not in rows or "reward" not in rows:
@@ -96,12 +87,12 @@ def test_prompts_of_an_index_are_those_of_its_rollouts(rollouts: list[Rollout]) 
         assert flags_of(found, place) == expected_flags(known)
 
 
-def flags_of(found: RunPrompts, place: int) -> tuple[bool, bool, bool]:
+def flags_of(found: RunPrompts, place: int) -> tuple[bool, ...]:
     flags = (found.never_solved, found.newly_solved, found.lost_again)
-    return bool(flags[0][place]), bool(flags[1][place]), bool(flags[2][place])
+    return tuple(bool(flag[place]) for flag in flags)
 
 
-def expected_flags(rates: np.ndarray) -> tuple[bool, bool, bool]:
+def expected_flags(rates: np.ndarray) -> tuple[bool, ...]:
     """Never solved, newly solved, lost again. rates: of the steps that are judged."""
     if len(rates) < 2:
         return False, False, False
@@ -126,15 +117,15 @@ def rows_with(*rewards: Sequence[float]) -> list[Rollout]:
     ],
 )
 def test_prompts_are_never_solved_newly_solved_or_lost_again(
-    rewards: Sequence[Sequence[float]], flags: tuple[bool, bool, bool]
+    run_with: RunOf, rewards: Sequence[Sequence[float]], flags: tuple[bool, ...]
 ) -> None:
-    found = run_prompts(indexed(rows_with(*rewards)))
+    found = run_prompts(run_with(rows_with(*rewards)))
     assert found is not None
     assert flags_of(found, 2) == flags
 
 
-def test_equal_rewards_have_no_volatility_however_they_were_summed() -> None:
-    found = run_prompts(indexed(rows_with([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.1, 0.3])))
+def test_equal_rewards_have_no_volatility_however_they_were_summed(run_with: RunOf) -> None:
+    found = run_prompts(run_with(rows_with([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.1, 0.3])))
     assert found is not None
     assert found.volatility[2] == 0.0
     assert np.isnan(found.volatility[:2]).all()
@@ -149,19 +140,12 @@ def test_a_key_is_read_back_from_what_links_say() -> None:
             key_from(text)
 
 
-def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> np.ndarray:
-    """By step of `own` the share of highest rewards of the run among highest and lowest ones."""
-    low, high = rows["reward"].min(), rows["reward"].max()
-    graded = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
-    return graded.groupby(own["step"]).mean().to_numpy()
-
-
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(ROLLOUTS, ROLLOUTS)
 def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(
-    ours: list[Rollout], theirs: list[Rollout]
+    run_with: RunOf, ours: list[Rollout], theirs: list[Rollout]
 ) -> None:
-    runs = [indexed(side) for side in (ours, theirs)]
+    runs = [run_with(side) for side in (ours, theirs)]
     left, right = map(run_prompts, runs)
     if left is None or right is None:
         return
@@ -174,37 +158,12 @@ def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(
     assert len(expected) == len(names)
 
 
-@settings(max_examples=8, deadline=None)
-@given(ROLLOUTS)
-def test_a_narrowed_run_is_that_of_its_rollouts_alone(rollouts: list[Rollout]) -> None:
-    run = indexed(rollouts)
-    found = run.where(envs=["e1"])
-    rows = run.rollouts[run.rollouts["env"] == "e1"]
-    counts = rows["step"].value_counts().sort_index()
-    assert found.counts == counts.to_dict()
-    assert len(found.frame(("reward",))) == len(rows)
-    if "reward_mean" in found.steps:
-        means = rows.groupby("step")["reward"].mean()
-        np.testing.assert_allclose(found.steps["reward_mean"], means)
-    prompts = run_prompts(found)
-    if prompts is not None and "prompt" in rows:
-        seen = rows.groupby("prompt", sort=False)["step"].nunique()
-        texts = prompt_table(found, prompts.keys.tolist())["prompt"]
-        assert dict(zip(texts, prompts.steps.tolist(), strict=True)) == seen.to_dict()
-
-
-def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path: Path) -> None:
-    system = "You are a helpful assistant. " * 20
-    lines = [
-        {"step": step, "prompt": f"{system}{n} + {n}?", "response": "x", "reward": 1.0}
-        for step in (1, 2)
-        for n in range(4)
-    ]
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (info,) = discover(tmp_path).runs
-    run = open_run(info)
+def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path) -> None:
+    prompts = ["You are a helpful assistant. " * 20 + f"{n} + {n}?" for n in range(4)]
+    common = {"response": "x", "reward": 1.0}
+    run = run_of(tmp_path, [{"step": s, "prompt": p, **common} for s in (1, 2) for p in prompts])
     found = run_prompts(run)
     assert found is not None
     table = prompt_table(run, found.keys.tolist())
-    assert table["prompt"].tolist() == [f"{system}{n} + {n}?" for n in range(4)]
+    assert table["prompt"].tolist() == prompts
     assert table["rollouts"].tolist() == [2, 2, 2, 2]
