@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written_logs import native_run, write_lines
+from read_formats import run_at, run_of
+from written_logs import native_run
 
 from board.errors import ChoiceError, ExpressionError
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
+from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 from board.query.steps import OWN, own_steps
 
@@ -29,15 +29,10 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def run_of(folder: Path, rows: list[dict[str, Any]] = ROWS) -> Run:
-    write_lines(folder / "run" / "x.jsonl", [{"step": n // 2, **row} for n, row in enumerate(rows)])
-    (info,) = discover(folder / "run").runs
-    return open_run(info)
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return run_of(tmp_path)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    rows = [{"step": n // 2, **row} for n, row in enumerate(ROWS)]
+    return run_of(tmp_path_factory.mktemp("texts"), rows)
 
 
 def places(run: Run, text: str) -> list[int]:
@@ -55,7 +50,7 @@ def places(run: Run, text: str) -> list[int]:
         ("col('odd name') == 2.0", [1]),
         ('"odd name" == three', [2]),
         ("1 == 1", [0, 1, 2, 3]),
-        ("file == x.jsonl", [0, 1, 2, 3]),
+        ("file == log.jsonl", [0, 1, 2, 3]),
         ('response contains "i think"', [0]),
         ('reward > 0.5 and response contains "word"', [0]),
         ('reward > 0.5 or response contains "word"', [0, 1]),
@@ -83,8 +78,7 @@ def test_what_can_t_be_a_filter_is_said(run: Run, text: str, said: str) -> None:
 
 
 def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path: Path) -> None:
-    (info,) = discover(native_run(tmp_path / "run")).runs
-    run = open_run(info)
+    run = run_at(native_run(tmp_path / "run"))
     found = own_steps(run, "reward * 2 - reward")
     assert found[f"{OWN}_mean"].tolist() == pytest.approx(run.steps["reward_mean"].tolist())
     assert found[f"{OWN}_std"].tolist() == pytest.approx(run.steps["reward_std"].tolist())
@@ -113,11 +107,8 @@ OTHERS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def columns(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("columns")
     rows = [{"step": 0, **one, **other} for one, other in zip(COLUMNS, OTHERS, strict=True)]
-    write_lines(folder / "x.jsonl", rows)
-    (info,) = discover(folder).runs
-    return open_run(info)
+    return run_of(tmp_path_factory.mktemp("columns"), rows)
 
 
 def values(run: Run, text: str) -> list[float | None]:
@@ -158,17 +149,7 @@ def values(run: Run, text: str) -> list[float | None]:
         ("sqrt(b)", [0, 2, 1]),
         ("a / 0 > 5", [1, 1, None]),
         ("a == true", [1, 0, None]),
-    ],
-)
-def test_an_expression_has_its_value_and_missing_stays_missing(
-    columns: Run, text: str, expected: list[float | None]
-) -> None:
-    assert values(columns, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        # Texts with quotes and without, and a backslash that is one.
         ('a < 2 and response contains "I think"', [1, 0, None]),
         ('not (response contains "i THINK")', [0, 1, None]),
         ('response not contains "think"', [0, 1, None]),
@@ -184,9 +165,12 @@ def test_an_expression_has_its_value_and_missing_stays_missing(
         ("a == '1'", [1, 0, None]),
         ("b == b and a == b/2", [0, 1, None]),
         ("env == 'it''s' or env == \"a\"\"b\"", [0, 0, None]),
+        # Values are never SQL.
+        ('response contains "\' OR 1=1 --"', [0, 0, None]),
+        ('env == "$where0" or env == math', [1, 0, None]),
     ],
 )
-def test_a_text_stands_with_quotes_or_without_and_a_backslash_is_one(
+def test_an_expression_has_its_value_and_missing_stays_missing(
     columns: Run, text: str, expected: list[float | None]
 ) -> None:
     assert values(columns, text) == expected
@@ -226,8 +210,3 @@ def test_what_would_repeat_itself_without_end_is_refused(columns: Run) -> None:
 def test_an_operand_that_is_not_known_makes_the_result_not_known(columns: Run) -> None:
     for text in ("a ** 0", "1 ** a", "min(a, 0)", "max(a, 0)", "log(b - 2)", "0 % b"):
         assert None in values(columns, text)
-
-
-def test_whole_texts_are_said_in_any_case_and_values_are_never_sql(columns: Run) -> None:
-    assert values(columns, 'response contains "\' OR 1=1 --"') == [0, 0, None]
-    assert values(columns, 'env == "$where0" or env == math') == [1, 0, None]

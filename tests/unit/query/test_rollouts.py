@@ -1,52 +1,44 @@
-"""A page of rollouts is the part of the whole table, sorted, that it should be."""
+"""A page of rollouts, and a file of them, is the part of the whole table that it should be, sorted."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from read_formats import DATA, SAMPLES, run_at, run_of
 from written_logs import write_lines
 
-from board.index.discovery.discovered_runs import discover, location_of
-from board.query.open_run import Follower, OpenOptions, Run, open_run
+from board.errors import ChoiceError
+from board.index.discovery.discovered_runs import discover
+from board.query import export
+from board.query.open_run import OpenOptions, Run, open_run
 from board.query.rollouts import Sorting, batches, count, frame, place_of
 from board.query.splits import of_split
-
-ROOT = Path(__file__).parents[3]
-DATA = ROOT / "tests" / "formats" / "data"
-
-
-def run_at(path: Path, cap: int | None = None) -> Run:
-    info = discover(location_of(str(path))).runs[0]
-    return open_run(info, OpenOptions(max_per_step=cap))
-
+from board.views.shared.text import harmless_cell
 
 RUNS: dict[str, Callable[[], Run]] = {
-    "two ranks": lambda: run_at(ROOT / "rollout_samples" / "grpo_arithmetic"),
-    "one environment": lambda: run_at(ROOT / "rollout_samples" / "grpo_arithmetic").where(
-        envs=["add"]
-    ),
-    "superseded rows": lambda: run_at(ROOT / "rollout_samples" / "resumed"),
-    "a cap": lambda: run_at(ROOT / "rollout_samples" / "resumed", cap=3),
-    "a split": lambda: of_split(run_at(DATA / "verifiers"), "train"),
-    "joined logs": lambda: run_at(DATA / "slime"),
+    "one environment": lambda: run_at(SAMPLES / "grpo_arithmetic").where(envs=["add"]),
+    "superseded rows": lambda: run_at(SAMPLES / "resumed"),
+    "a cap": lambda: run_at(SAMPLES / "resumed", OpenOptions(max_per_step=3)),
+    "a split": lambda: of_split(open_run(discover(DATA / "verifiers").runs[0]), "train"),
+    "joined logs": lambda: open_run(discover(DATA / "slime").runs[0]),
 }
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_rows_are_those_of_the_table_that_is_read_whole(name: str) -> None:
     run = RUNS[name]()
-    selection, whole = run, run.rollouts.reset_index(drop=True)
+    whole = run.rollouts.reset_index(drop=True)
     columns = [name for name in run.columns if name in whole]
-    assert count(selection) == len(whole)
-    found = frame(selection, columns, Sorting())
+    assert count(run) == len(whole)
+    found = frame(run, columns, Sorting())
     pd.testing.assert_frame_equal(found.astype(object), whole[columns].astype(object))
     columns = [name for name in ("reward", "index", "step") if name in whole]
-    page = frame(selection, columns, Sorting(), limit=4, offset=3)
+    page = frame(run, columns, Sorting(), limit=4, offset=3)
     wanted = whole[columns][3:7].reset_index(drop=True)
     pd.testing.assert_frame_equal(page, wanted)
 
@@ -68,7 +60,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("sorted")
     write_lines(folder / "a.jsonl", [row(n) for n in range(70)])
     write_lines(folder / "b.jsonl", [row(n) for n in range(70)])
-    return Follower(persist=True).run(discover(location_of(str(folder))).runs[0])
+    return run_at(folder, persist=True)
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -80,16 +72,16 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(
     order = rows.sort_values(
         column, ascending=not descending, kind="stable", na_position="last", ignore_index=True
     )
-    sorting, selection = Sorting(column, descending), run
+    sorting = Sorting(column, descending)
     wanted = order[["step", "index", "rollout_id" if "rollout_id" in rows else "line"]]
     for limit, offset in ((None, 0), (1, 0), (7, 60), (200, 139)):
-        found = frame(selection, list(wanted.columns), sorting, limit=limit, offset=offset)
+        found = frame(run, list(wanted.columns), sorting, limit=limit, offset=offset)
         end = None if limit is None else offset + limit
         assert found.values.tolist() == wanted[offset:end].values.tolist()
     for place in (0, 77, 139):
         at = order.iloc[place]
-        assert place_of(selection, sorting, int(at["step"]), int(at["index"])) == place
-    assert place_of(selection, sorting, 99, 0) == 0
+        assert place_of(run, sorting, int(at["step"]), int(at["index"])) == place
+    assert place_of(run, sorting, 99, 0) == 0
 
 
 def test_batches_have_whole_texts_in_the_order(run: Run) -> None:
@@ -109,3 +101,49 @@ def test_filters_steps_and_environments_hold_together(run: Run) -> None:
     assert 0 < count(chosen.where("whole < 5")) < count(chosen) == len(own)
     found = frame(chosen, ["step", "index"], Sorting())
     assert found.values.tolist() == own[["step", "index"]].values.tolist()
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """600 rollouts, more than a batch, with texts longer than the index keeps."""
+    rows = [
+        {
+            "step": n // 100,
+            "prompt": f"=1+{n}",
+            "response": "x" * 500 + f" end {n}",
+            "reward": None if n == 3 else n / 2,
+            "env": "half \ud800" if n == 0 else "math",
+        }
+        for n in range(600)
+    ]
+    return run_of(tmp_path_factory.mktemp("export"), rows)
+
+
+def test_csv_has_the_order_and_the_whole_texts_and_no_formula(exported: Run) -> None:
+    out = io.BytesIO()
+    some = exported.where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
+    export.write_csv(some, Sorting("reward", descending=True), out, harmless_cell)
+    found = pd.read_csv(io.BytesIO(out.getvalue()))
+    assert found["response"].str.split().str[-1].tolist() == ["599", "300", "0", "3"]
+    assert found["prompt"].tolist() == ["'=1+599", "'=1+300", "'=1+0", "'=1+3"]
+    assert found["step"].tolist() == [5, 3, 0, 0]
+    assert found["reward"].isna().tolist() == [False, False, False, True]
+
+
+def test_parquet_has_every_batch_in_one_schema(exported: Run) -> None:
+    out = io.BytesIO()
+    export.write_parquet(exported, Sorting(descending=True), out)
+    found = pd.read_parquet(io.BytesIO(out.getvalue()))
+    assert len(found) == 600
+    assert found["response"].str.endswith(" end 599").tolist() == [True] + [False] * 599
+    assert found["prompt"].iloc[0] == "=1+599"
+    assert found["index"].tolist() == [*range(99, -1, -1)] * 6
+    assert found["reward"].isna().sum() == 1
+
+
+def test_an_export_too_large_for_memory_says_what_to_do(
+    exported: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "LARGEST_BYTES", 10_000)
+    with pytest.raises(ChoiceError, match="filter the list"):
+        export.write_csv(exported, Sorting(), io.BytesIO(), harmless_cell)

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain_steps import rows_of_split
+from read_formats import info_at, run_of
 from written_logs import native_sample, write_lines
 
 from board.analysis.findings import diagnose
 from board.core.records import ReadOptions
 from board.errors import ChoiceError
-from board.index.discovery.discovered_runs import discover, location_of
 from board.query import splits
 from board.query.groups import run_groups
-from board.query.open_run import Follower, OpenOptions, Run, open_run
+from board.query.open_run import Follower, OpenOptions, Run
 from board.query.prompts import Compared, comparable_rollouts, prompt_table, run_prompts
 from board.query.splits import chosen_split, of_split, splits_of
 
@@ -41,18 +41,12 @@ def logged(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["step"])
 
 
-def run_in(root: Path, rows: Iterable[dict[str, Any]], options: OpenOptions | None = None) -> Run:
-    write_lines(root / "run" / "log.jsonl", rows)
-    (info,) = discover(location_of(str(root))).runs
-    return open_run(info, options)
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     """A run of training alone, and the same with evaluations."""
     root = tmp_path_factory.mktemp("splits")
-    alone = run_in(root / "alone", logged(*TRAINED))
-    return alone, run_in(root / "both", logged(*TRAINED, *EVALUATED))
+    alone = run_of(root / "alone", logged(*TRAINED))
+    return alone, run_of(root / "both", logged(*TRAINED, *EVALUATED))
 
 
 def assert_same_steps(one: Run, other: Run) -> None:
@@ -124,7 +118,7 @@ def test_the_group_of_a_rollout_that_names_no_split_is_found_among_trainings(
 
 
 def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
-    run = run_in(tmp_path, logged(*EVALUATED))
+    run = run_of(tmp_path, logged(*EVALUATED))
     assert chosen_split(run) is run
     assert [*splits_of(run)] == ["eval"]
     assert chosen_split(run, "eval") is run
@@ -133,13 +127,13 @@ def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
 
 
 def test_a_run_that_names_no_split_is_of_training(tmp_path: Path) -> None:
-    run = run_in(tmp_path, logged(*samples((1, 2), None)))
+    run = run_of(tmp_path, logged(*samples((1, 2), None)))
     assert splits_of(run) == {"train": {1: 4, 2: 4}}
     assert chosen_split(run) is run
 
 
 def test_a_split_called_all_is_not_all_of_them(tmp_path: Path) -> None:
-    run = run_in(tmp_path, logged(*samples((1, 2), "train"), *samples((1, 2), "all", count=2)))
+    run = run_of(tmp_path, logged(*samples((1, 2), "train"), *samples((1, 2), "all", count=2)))
     assert chosen_split(run, "all") is run
     assert chosen_split(run, splits.written("all")).rollout_count == 4
     for name in ("all", "=all", "==all", "train"):
@@ -148,7 +142,7 @@ def test_a_split_called_all_is_not_all_of_them(tmp_path: Path) -> None:
 
 def test_without_training_the_largest_split_is_shown(tmp_path: Path) -> None:
     rows = logged(*samples((1, 2), "val_a", count=2), *samples((1, 2), "val_b", count=3))
-    assert chosen_split(run_in(tmp_path, rows)).rollout_count == 6
+    assert chosen_split(run_of(tmp_path, rows)).rollout_count == 6
 
 
 @pytest.mark.parametrize("persist", [False, True])
@@ -160,7 +154,7 @@ def test_following_a_growing_log_gives_what_reading_it_anew_gives(
     follower = Follower(persist=persist)
     for end in (9, 15, 30):  # without splits first, then in the middle of steps
         write_lines(path, rows[:end])
-        (info,) = discover(location_of(str(tmp_path))).runs
+        info = info_at(tmp_path)
         grown = follower.run(info)
         assert (grown.index_folder is not None) == persist
         anew = Follower(OpenOptions(ReadOptions(("<none>",)))).run(info)
@@ -177,10 +171,7 @@ def test_findings_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) 
 def test_evaluation_by_one_rank_is_no_stopped_rank(tmp_path: Path) -> None:
     rows = [native_sample(step, rank, 0) for step in range(1, 12) for rank in range(2)]
     own = [row | {"split": "eval"} for row in rows if row["rank"] == 0 or row["step"] == 1]
-    run = run_in(tmp_path, logged(*rows, *own))
-    assert "stopped_rank" in {f.rule for f in diagnose(run_of(own, tmp_path)).findings}
+    run = run_of(tmp_path, logged(*rows, *own))
+    alone = run_of(tmp_path / "other", logged(*own))
+    assert "stopped_rank" in {f.rule for f in diagnose(alone).findings}
     assert "stopped_rank" not in {f.rule for f in diagnose(of_split(run, "eval")).findings}
-
-
-def run_of(rows: list[dict[str, Any]], root: Path) -> Run:
-    return run_in(root / "other", logged(*rows))

@@ -1,4 +1,4 @@
-"""A user's SQL sees the run, all of it and nothing else."""
+"""SQL over a run: a user's sees the run, all of it and nothing else; the database only indexes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import json
 import re
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import REAL_RUNS, real_run
+from read_formats import REAL_RUNS, real_run, run_at, run_of
 
 import board
 from board.errors import ChoiceError, UnreadableError
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Follower, OpenOptions, Run
-from board.query.user_sql import select
+from board.query.database import database_of
+from board.query.open_run import OpenOptions, Run
+from board.query.user_sql import RunTables, select
 
-PROJECT = Path(__file__).parents[3]
+DOCS = Path(__file__).parents[3] / "docs"
 BYTES_OF_A_ROLLOUT = ("offset", "size", "part")
 WHOLE_TEXTS = ("prompt", "response")
 
@@ -57,8 +58,7 @@ def indexed(tmp_path: Path) -> Run:
     folder.mkdir()
     (folder / "rank_1.jsonl").write_text(lines(1, 2, 3, word="x") + lines(2, 3, word=1.5))
     (folder / "rank_0.jsonl").write_text(lines(1, 2, 3))
-    (info,) = discover(folder).runs
-    return Follower(persist=True).run(info)
+    return run_at(folder, persist=True)
 
 
 def test_an_index_on_disk_is_read_like_one_in_memory(indexed: Run) -> None:
@@ -68,22 +68,23 @@ def test_an_index_on_disk_is_read_like_one_in_memory(indexed: Run) -> None:
 
 
 def test_a_cap_of_rollouts_per_step_holds(indexed: Run) -> None:
-    capped = Follower(OpenOptions(max_per_step=1), persist=True).run(indexed.info)
-    assert_rollouts_are_those_of_the_table(capped)
+    capped = OpenOptions(max_per_step=1)
+    assert_rollouts_are_those_of_the_table(run_at(indexed.info.path, capped, persist=True))
 
 
 def test_what_is_not_a_number_is_null(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_text(
-        '{"step": 1, "response": "a", "reward": NaN, "x": NaN}\n'
-        '{"step": 1, "response": "b", "reward": 2, "x": 3}\n'
-    )
-    (info,) = discover(tmp_path).runs
-    found = select(Follower().run(info), "select avg(reward) as r, avg(x) as x from rollouts")
-    assert found.to_pylist() == [{"r": 2.0, "x": 3.0}]
+    rewards = (float("nan"), 2.0)
+    run = run_of(tmp_path, [{"step": 1, "response": "a", "reward": r, "x": r} for r in rewards])
+    found = select(run, "select avg(reward) as r, avg(x) as x from rollouts")
+    assert found.to_pylist() == [{"r": 2.0, "x": 2.0}]
 
 
-def test_steps_groups_and_prompts_agree_with_the_rollouts() -> None:
-    run = board.open_run("grpo_arithmetic")
+@pytest.fixture(scope="module")
+def run() -> RunTables:
+    return board.open_run("grpo_arithmetic")
+
+
+def test_steps_groups_and_prompts_agree_with_the_rollouts(run) -> None:
     pd.testing.assert_frame_equal(run.sql("select * from steps"), run.run.steps, check_dtype=False)
     rollouts = run.run.rollouts
     groups = run.sql("select * from groups order by step, group_id")
@@ -95,48 +96,85 @@ def test_steps_groups_and_prompts_agree_with_the_rollouts() -> None:
     assert prompts["rollouts"].sum() == len(rollouts)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "copy rollouts to '{folder}/out.csv'",
-        "copy (select 1) to '{folder}/out.parquet' (format parquet)",
-        "export database '{folder}/out'",
-        "attach '{folder}/other.db'",
-        "install httpfs",
-        "load httpfs",
-        "set enable_external_access = true",
-        "reset memory_limit",
-        "pragma database_list",
-        "call duckdb_settings()",
-        "create table t as select 1",
-        "drop view rollouts",
-        "insert into rollouts values (1)",
-        "delete from rollouts",
-        "checkpoint",
-        "select 1; drop view rollouts",
-        "explain analyze select 1",
-        "select * from read_csv('{folder}/secret.csv')",
-        "select * from read_text('{folder}/secret.csv')",
-        "select * from read_blob('{folder}/secret.csv')",
-        "select * from read_json('{folder}/secret.csv')",
-        "select * from read_parquet('{folder}/*.parquet')",
-        "select * from glob('{folder}/*')",
-        "select * from sniff_csv('{folder}/secret.csv')",
-        "select * from '{folder}/secret.csv'",
-        "select * from 'https://example.org/a.csv'",
-        "from query('copy (select 1) to ''{folder}/out.csv''')",
-        "select * from statement",  # a variable of this process
-        "",
-    ],
-)
+FORBIDDEN = [
+    "copy (select 1) to '{folder}/out.parquet' (format parquet)",
+    "export database '{folder}/out'",
+    "attach '{folder}/other.db'",
+    "install httpfs",
+    "load httpfs",
+    "set enable_external_access = true",
+    "set allowed_directories = ['/']",
+    "set memory_limit = '1TB'",
+    "from read_csv('{folder}/secret.csv')",
+    "from read_text('{folder}/root/../secret.csv')",
+    "from glob('{folder}/*')",
+    "from '{folder}/secret.csv'",
+    "from 'https://example.org/a.csv'",
+    "from indexed",  # a variable of this process
+]
+"""What the database refuses whoever asks."""
+NO_QUESTIONS = [
+    "copy rollouts to '{folder}/out.csv'",
+    "reset memory_limit",
+    "pragma database_list",
+    "call duckdb_settings()",
+    "create table t as select 1",
+    "drop view rollouts",
+    "insert into rollouts values (1)",
+    "delete from rollouts",
+    "checkpoint",
+    "select 1; drop view rollouts",
+    "explain analyze select 1",
+    "from read_blob('{folder}/secret.csv')",
+    "from read_json('{folder}/secret.csv')",
+    "from read_parquet('{folder}/*.parquet')",
+    "from sniff_csv('{folder}/secret.csv')",
+    "from query('copy (select 1) to ''{folder}/out.csv''')",
+    "from statement",
+    "",
+]
+"""What is refused of a user besides."""
+
+
+@pytest.mark.parametrize("statement", [*FORBIDDEN, *NO_QUESTIONS])
 def test_a_statement_that_writes_or_reads_something_else_is_refused(
     indexed: Run, tmp_path: Path, statement: str
 ) -> None:
     (tmp_path / "secret.csv").write_text("secret\n1\n")
-    before = {path.name for path in tmp_path.rglob("*")}
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ChoiceError):
         select(indexed, statement.format(folder=tmp_path))
-    assert {path.name for path in tmp_path.rglob("*")} == before
+    if statement in FORBIDDEN:
+        database = database_of(indexed.info.root, indexed.index_folder)
+        with database.cursor() as cursor, pytest.raises(duckdb.Error):
+            cursor.execute(statement.format(folder=tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_runs_of_one_root_share_a_database_and_its_limit_of_memory(
+    indexed: Run, tmp_path: Path
+) -> None:
+    database = database_of(indexed.info.root)
+    assert database_of(indexed.info.root, indexed.index_folder) is database
+    assert database_of(tmp_path) is not database
+
+
+def test_an_index_that_a_link_leads_to_is_read(indexed: Run, tmp_path: Path) -> None:
+    other = tmp_path / "links"
+    other.mkdir()
+    (other / "run").symlink_to(indexed.info.path, target_is_directory=True)
+    folder = other / "run" / ".rollout-board" / "index"
+    link = database_of(other, folder).link("link", folder)
+    (path,) = link.glob("rows-*.parquet")
+    with database_of(other, folder).cursor() as cursor:
+        assert cursor.sql(f"from '{link / path.name}'").fetchall()
+
+
+def test_a_run_has_another_version_when_a_text_alone_changed(tmp_path: Path) -> None:
+    texts = ({"step": 1, "response": text, "reward": 1.0} for text in "ab")
+    one, other = (run_of(tmp_path, [row], persist=True) for row in texts)
+    assert other.steps.equals(one.steps)
+    assert other.version != one.version
 
 
 def test_a_statement_that_takes_too_long_is_stopped(indexed: Run) -> None:
@@ -157,17 +195,16 @@ def test_a_damaged_index_is_an_error_that_says_so(indexed: Run) -> None:
         select(indexed, "select * from rollouts")
 
 
-def test_the_columns_of_the_views_are_documented() -> None:
+def test_the_columns_of_the_views_are_documented(run) -> None:
     documented = {
         view: dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", table, re.M))
         for view, table in re.findall(
             r"^\| `(\w+)` \| \|\n\|---\|---\|\n((?:\|.*\n)+)",
-            (PROJECT / "docs" / "sql.md").read_text(encoding="utf-8"),
+            (DOCS / "sql.md").read_text(encoding="utf-8"),
             re.M,
         )
     }
     assert {*documented} == {"rollouts", "steps", "groups", "prompts", "problems"}
-    run = board.open_run("grpo_arithmetic")
     for view in ("groups", "prompts", "problems"):
         assert [*run.sql(f"select * from {view}")] == [*documented[view]]
     for view in ("rollouts", "steps"):
@@ -177,10 +214,9 @@ def test_the_columns_of_the_views_are_documented() -> None:
         assert {*documented[view]} <= held | {*run.sql(f"from {view}")}
 
 
-def test_the_examples_of_the_docs_run() -> None:
-    text = (PROJECT / "docs" / "sql_examples.md").read_text(encoding="utf-8")
+def test_the_examples_of_the_docs_run(run) -> None:
+    text = (DOCS / "sql_examples.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```sql\n(.*?)```", text, re.S)
-    run = board.open_run("grpo_arithmetic")
     for statement in block.split(";\n"):
         if statement.strip():
             assert len(run.sql(statement))

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from read_formats import REAL_RUNS, real_run
+from read_formats import REAL_RUNS, real_run, run_at
 
 from board.analysis.step_records import StepRecords
 from board.analysis.utterances import SPEAKERS, compiled, utterances
 from board.analysis.words import spoken_texts, watch
 from board.core.records import Record
-from board.index.discovery.discovered_runs import discover
 from board.index.segments import ANY_TEXT
 from board.index.whole_texts import whole_text
-from board.query.open_run import Follower, Run
+from board.query.open_run import Run
 from board.query.rollouts import texts_at
 from board.views.rollouts import rollout_list
 
@@ -27,11 +26,6 @@ def texts_of(run: Run, name: str) -> list[str | None]:
     """One text of all rollouts, in their order."""
     sql = f"SELECT {run.rows.whole_text(name)} AS text FROM {run.view} ORDER BY step, position"
     return run.table(sql)["text"].to_pylist()
-
-
-def opened(folder: Path, *, persist: bool = False) -> Run:
-    (info,) = discover(folder).runs
-    return Follower(persist=persist).run(info)
 
 
 def write(folder: Path, *lines: dict[str, Any], name: str = "log.jsonl") -> None:
@@ -87,7 +81,7 @@ def test_the_log_is_read_for_roles_only_where_tokens_say_them(
         common | {"response_tokens": ["a", "b"], "segments": parts},
         common | {"response_tokens": marked},
     )
-    run = opened(tmp_path)
+    run = run_at(tmp_path)
     read: list[int] = []
     of = StepRecords.of
 
@@ -111,7 +105,7 @@ def test_the_log_is_read_for_roles_only_where_tokens_say_them(
 def test_long_texts_are_whole_on_disk_and_in_memory(tmp_path: Path, persist: bool) -> None:
     long = "é" * 100_000
     write(tmp_path, *({"step": n, "prompt": "p", "response": long + str(n)} for n in range(5)))
-    run = opened(tmp_path, persist=persist)
+    run = run_at(tmp_path, persist=persist)
     assert texts_of(run, "response") == [f"{long}{n}" for n in range(5)]
     assert run.rollouts["response"].str.len().tolist() == [240] * 5
 
@@ -119,7 +113,7 @@ def test_long_texts_are_whole_on_disk_and_in_memory(tmp_path: Path, persist: boo
 def test_texts_survive_when_segments_are_put_together(tmp_path: Path) -> None:
     for step in range(12):
         write(tmp_path, {"step": step, "prompt": "p" * 300, "response": f"{step} " * 200})
-        run = opened(tmp_path, persist=True)
+        run = run_at(tmp_path, persist=True)
     assert len(run.rows.manifest.segments) < 12
     assert texts_of(run, "response") == [f"{step} " * 200 for step in range(12)]
 
@@ -127,7 +121,7 @@ def test_texts_survive_when_segments_are_put_together(tmp_path: Path) -> None:
 def test_any_text_holds_messages_that_are_neither_prompt_nor_response(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "asked"}, {"role": "tool", "content": "a secret"}]
     write(tmp_path, {"step": 1, "prompt": "asked", "response": "said", "messages": messages})
-    run = opened(tmp_path)
+    run = run_at(tmp_path)
     assert texts_of(run, ANY_TEXT) == ["asked\nsaid\na secret"]
     assert texts_of(run, "ground_truth") == [None]
 
@@ -141,7 +135,7 @@ def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path: Path) ->
     system = "You are a helpful assistant. " * 100
     prompts = [system + problem for problem in ("1+1?", "2+2?", "3+3?", "1+1?")]
     write(tmp_path, *({"step": 1, "prompt": p, "response": "x"} for p in prompts))
-    first, second, third, fourth = keys_of(opened(tmp_path))
+    first, second, third, fourth = keys_of(run_at(tmp_path))
     assert len({first, second, third}) == 3
     assert first == fourth
 
@@ -154,13 +148,13 @@ def test_prompts_that_are_ids_alone_are_told_apart_by_all_of_them(tmp_path: Path
         {"type": "header", "schema": 1, "rank": 0},
         *({"type": "sample"} | r for r in rows),
     )
-    first, second, third = keys_of(opened(tmp_path))
+    first, second, third = keys_of(run_at(tmp_path))
     assert first == third != second
 
 
 def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path: Path) -> None:
     write(tmp_path, *({"step": n // 2, "prompt": "p", "response": "é" * n} for n in range(6)))
-    run = opened(tmp_path)
+    run = run_at(tmp_path)
     steps, indices = [2, 0, 9, 1, 2], [1, 0, 0, 1, 0]
     found = texts_at(run, steps, indices, "response", longest=8)
     assert found == [None, "", None, "ééé", "éééé"]  # of 10 bytes; not there
@@ -176,7 +170,7 @@ def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
     monkeypatch.setattr(rollout_list.state, "get", lambda name: "")
     prompt = f"[system]\n{'Be brief. ' * 50}\n\n[user]\nhow many?\n\n"
     write(tmp_path, {"step": 1, "prompt": prompt, "response": "<think>hm</think>seven"})
-    run = opened(tmp_path)
+    run = run_at(tmp_path)
     rows = rollout_list.with_previews(run, run.rollouts)
     assert rows[["prompt", "response"]].values.tolist() == [["how many?", "seven"]]
 
@@ -192,7 +186,7 @@ def test_ids_without_a_vocabulary_are_no_text(tmp_path: Path) -> None:
         {"type": "sample", "step": 1, "prompt": "⟨a⟩ and ⟨1⟩", "response": "⟨5⟩ is a text"},
     ]
     write(tmp_path, {"type": "header", "schema": 1, "rank": 0}, *rows)
-    run = opened(tmp_path)
+    run = run_at(tmp_path)
     assert run.rollouts["response"].str.startswith("⟨").all()
     assert texts_of(run, "response") == [None, "⟨5⟩ is a text"]
     assert texts_of(run, "prompt") == [None, "⟨a⟩ and ⟨1⟩"]
