@@ -1,14 +1,22 @@
+"""Logs of one training are joined: which rows of them are one rollout, and what it then holds."""
+
 from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from read_formats import DATA, opened, reasons
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from read_formats import DATA, json_lines, opened, reasons
 from slime_files import ARRAYS, MILES, SLIME
 
 from board.analysis.findings import facts_of
@@ -16,6 +24,10 @@ from board.analysis.rollout import open_rollout
 from board.analysis.step_tokens import read_step
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.run_info import JOINED
+from board.index.repeat_keys import NO_KEY
+from board.index.segments import JOIN_KEYS
+from board.query.database import database_of
+from board.query.joins import join_pairs
 from board.query.open_run import Follower, Run, open_run
 from board.query.splits import of_split
 
@@ -34,12 +46,12 @@ def pt(path: Path) -> Any:
     return pytest.importorskip("torch").load(path, weights_only=True)
 
 
-def save(content: Any, path: Path) -> None:
+@contextmanager
+def changed(path: Path) -> Iterator[Any]:
+    """What a torch file holds, to be changed."""
+    content = pt(path)
+    yield content
     pytest.importorskip("torch").save(content, path)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +149,7 @@ def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_pa
                     values = rollout.metrics[ARRAYS[name]]
                     np.testing.assert_array_equal(values, shard[name][place].numpy())
                 trained += 1
-        for said in lines(folder / "trajectory" / f"{rollout.step}.jsonl"):
+        for said in json_lines(folder / "trajectory" / f"{rollout.step}.jsonl"):
             if said["sample_index"] == index:
                 assert list(rollout.record.messages) == said["messages"]
                 assert rollout.record.scores["reward"] == said["reward"]
@@ -148,14 +160,10 @@ def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_pa
 
 
 def test_samples_of_one_index_are_joined_by_their_position(copy):
-    path, other = copy / "train_data/0.pt", copy / "rollout_data/0.pt"
-    training, rollouts = pt(path), pt(other)
-    for sample in training["samples"]:
-        sample["sample_index"] = 7
-    for sample in rollouts["samples"]:
-        sample["index"] = 7
-    save(rollouts, other)
-    save(training, path)
+    files = changed(copy / "train_data/0.pt"), changed(copy / "rollout_data/0.pt")
+    with files[0] as training, files[1] as rollouts:
+        for sample, other in zip(training["samples"], rollouts["samples"], strict=True):
+            sample["sample_index"] = other["index"] = 7
     # Ranks that dump alike are told by the index: of equal ones the last is shown.
     run = joined(copy)
     (count,) = run.joins
@@ -168,27 +176,23 @@ def test_samples_of_one_index_are_joined_by_their_position(copy):
 
 
 def test_samples_without_an_index_are_joined_by_their_position(copy):
-    for path in (copy / "train_data/0.pt", copy / "rollout_data/0.pt"):
-        content = pt(path)
-        for sample in content["samples"]:
-            sample["sample_index" if "train" in str(path) else "index"] = None
-        save(content, path)
+    files = changed(copy / "train_data/0.pt"), changed(copy / "rollout_data/0.pt")
+    with files[0] as training, files[1] as rollouts:
+        for sample, other in zip(training["samples"], rollouts["samples"], strict=True):
+            sample["sample_index"] = other["index"] = None
     run = joined(copy)
     assert run.joins[0].joined == 8
-    training = pt(copy / "train_data/0.pt")
     for sample in training["samples"]:
         rollout = open_rollout(run, 0, sample["rollout_position"])
         np.testing.assert_array_equal(rollout.metrics["logprobs"], sample["log_probs"].numpy())
 
 
 def test_a_key_that_stands_twice_joins_nothing_and_is_counted(copy):
-    content = pt(copy / "rollout_data/0.pt")
-    content["samples"].append(dict(content["samples"][0]))
-    save(content, copy / "rollout_data/0.pt")
-    training = pt(copy / "train_data/0.pt")
-    for sample in training["samples"]:
-        del sample["rollout_position"]
-    save(training, copy / "train_data/0.pt")
+    with changed(copy / "rollout_data/0.pt") as rollouts:
+        rollouts["samples"].append(dict(rollouts["samples"][0]))
+    with changed(copy / "train_data/0.pt") as training:
+        for sample in training["samples"]:
+            del sample["rollout_position"]
     run = joined(copy)
     (count,) = run.joins
     assert (count.joined, count.rows, count.doubled) == (7, 8, 2)
@@ -198,12 +202,11 @@ def test_a_key_that_stands_twice_joins_nothing_and_is_counted(copy):
 
 
 def test_values_that_differ_are_counted_and_named_with_their_origin(copy):
-    training = pt(copy / "train_data/1.pt")
-    training["raw_reward"] = [9.0, training["raw_reward"][1], 8.0, training["raw_reward"][3]]
-    training["samples"][1]["tokens"] = training["samples"][1]["tokens"] + 1
-    first = training["samples"][0]
-    first["rollout_log_probs"] = first["rollout_log_probs"] + 1
-    save(training, copy / "train_data/1.pt")
+    with changed(copy / "train_data/1.pt") as training:
+        first, second, *_ = training["samples"]
+        training["raw_reward"] = [9.0, training["raw_reward"][1], 8.0, training["raw_reward"][3]]
+        second["tokens"] = second["tokens"] + 1
+        first["rollout_log_probs"] = first["rollout_log_probs"] + 1
     run = joined(copy)
     (problem,) = [p for p in run.problems if p.field == "reward" and "differs" in p.reason]
     assert (problem.count, problem.severity, problem.path) == (2, "partial", "rollout_data/1.pt")
@@ -215,7 +218,7 @@ def test_values_that_differ_are_counted_and_named_with_their_origin(copy):
     found = [open_rollout(run, 1, index) for index in range(4)]
     said = [[remark.field for remark in rollout.remarks] for rollout in found]
     assert said == [["reward", "sampling_logprobs"], ["tokens"], ["reward"], []]
-    ids = training["samples"][1]["tokens"].tolist()
+    ids = second["tokens"].tolist()
     assert found[1].record.response_ids.values().tolist() == ids[-len(found[1].tokens) :]
 
 
@@ -245,7 +248,7 @@ def test_prime_rls_exports_are_joined_with_traces_by_their_exact_tokens():
     (count,) = run.joins
     # Two traces of step 2 say the same, and one of step 10 was cut at the trainer's sequence length.
     assert (count.joined, count.rollouts, count.rows, count.doubled) == (3, 6, 6, 4)
-    exports = [line for path in sorted(PRIME.rglob("rank_*.jsonl")) for line in lines(path)]
+    exports = [line for path in sorted(PRIME.rglob("rank_*.jsonl")) for line in json_lines(path)]
     hits = [o for o in opened(run) if isinstance(o.line.get("prime_rl_tokens"), dict)]
     assert [o.record.ids["rollout_id"] for o in hits] == ["a", "d", "e"]
     for rollout in hits:
@@ -278,7 +281,7 @@ def test_the_trainer_has_written_until_its_own_logs_last_step(tmp_path):
 def test_where_a_response_begins_elsewhere_both_stay_at_their_tokens(tmp_path):
     folder = shutil.copytree(PRIME, tmp_path / "run")
     path = folder / "token_exports/step_10/rank_0.jsonl"
-    (line,) = lines(path)
+    (line,) = json_lines(path)
     first = line["loss_mask"].index(True)
     line["loss_mask"][first] = False  # as of a branch whose beginning another one trains
     path.write_text(json.dumps(line) + "\n")
@@ -311,3 +314,56 @@ def test_logs_that_speak_of_other_rollouts_are_not_joined(tmp_path):
     shutil.copytree(DATA / "verl/v0", tmp_path / "run")
     shutil.copy(DATA / "trl/text/completions/completions_00001.parquet", tmp_path / "run")
     assert JOINED not in sources(tmp_path)
+
+
+@pytest.mark.parametrize("folder", [PRIME, MILES])
+def test_rows_of_all_steps_are_those_of_each_step_by_itself(folder):
+    if folder is MILES:
+        pytest.importorskip("torch")
+    run = joined(folder)
+    names = ("reward", "advantage", "response_tokens", "group_id", "split", "file", "line")
+    steps = [run.frame(names, (step, step)).astype(object) for step in run.counts]
+    for found in (run.frame(names), run.frame(names, (min(run.counts), max(run.counts)))):
+        expected = pd.concat(steps, ignore_index=True)[found.columns].fillna(np.nan)
+        pd.testing.assert_frame_equal(found.astype(object).fillna(np.nan), expected)
+
+
+def brute_force(sides: list[int], keys: list[int]) -> dict[int, int]:
+    """The row that each row is added to, row by row."""
+    counts = Counter(zip(sides, keys, strict=True))
+    once = [k != NO_KEY and counts[s, k] == 1 for s, k in zip(sides, keys, strict=True)]
+    found = {}
+    for row, key in enumerate(keys):
+        same = [i for i in range(len(keys)) if keys[i] == key and once[i]] if once[row] else []
+        lead = min(same, key=lambda i: sides[i], default=row)
+        if lead != row:
+            found[row] = lead
+    return found
+
+
+def pairs(sides: list[int], *keys: list[int]) -> dict[int, int]:
+    """The row that each row is added to, by SQL."""
+    columns = {"line": range(len(sides)), "side": sides}
+    columns |= dict(zip(JOIN_KEYS, keys, strict=False))
+    with database_of().cursor() as cursor:
+        cursor.register("log", pa.table({n: pa.array(v, pa.int64()) for n, v in columns.items()}))
+        sql = join_pairs("SELECT *, 0 AS file, 0 AS part FROM log", frozenset(columns))
+        return dict(cursor.sql(f"SELECT line, lead_line FROM ({sql})").fetchall())
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=20))
+def test_rows_are_joined_where_a_key_stands_once_in_each_log(rows):
+    sides, keys = [side for side, _ in rows], [key for _, key in rows]
+    assert pairs(sides, keys) == brute_force(sides, keys)
+    assert pairs(sides, [NO_KEY] * len(keys), keys) == brute_force(sides, keys)
+
+
+def test_a_later_key_joins_no_rows_that_an_earlier_one_tells_apart():
+    assert pairs([0, 0, 1, 1], [1, 2, 1, 3], [5, 6, 6, 5]) == {2: 0}
+    assert pairs([0, 0, 1, 1], [1, NO_KEY, 1, NO_KEY], [5, 6, 7, 6]) == {2: 0, 3: 1}
+
+
+def test_a_later_key_joins_no_second_row_of_a_log():
+    assert pairs([0, 1, 1], [1, 1, NO_KEY], [5, NO_KEY, 5]) == {1: 0}
+    assert pairs([0, 1, 2], [1, 1, NO_KEY], [5, NO_KEY, 5]) == {1: 0, 2: 0}
