@@ -25,9 +25,6 @@ COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "miss
 
 _MAX_PENDING_TOKENS: Final = 1 << 14
 """Tokens collected before they are reduced: 128 KB per array stay in the processor's cache."""
-_LONG_RESPONSE_TOKENS: Final = 1 << 12
-"""Rollouts of so many tokens are reduced alone: to put them together would take longer than it saves."""
-
 
 _BY_METRIC: Final[Mapping[str, tuple[tuple[str, Reduction], ...]]] = {
     metric: tuple((column, how) for column, other, how in REDUCTIONS if other == metric)
@@ -61,15 +58,10 @@ class Aggregator:
 
     def add(self, arrays: Mapping[str, FloatArray]) -> None:
         """Adds one rollout: those of `NEEDED` and loss_mask that it has, all of the same length."""
-        length = len(next(iter(arrays.values()))) if arrays else 0
-        if length == 0:
-            self.pass_over(1)
-        elif length < _LONG_RESPONSE_TOKENS:
+        if arrays and len(next(iter(arrays.values()))):
             self.add_together({name: [values] for name, values in arrays.items()})
         else:
-            parts = {name: [values] for name, values in arrays.items()}
-            self._reduce(_Alike([self._rows], [length], parts))
-            self._rows += 1
+            self.pass_over(1)
 
     def add_together(self, arrays: Mapping[str, Sequence[FloatArray]]) -> None:
         """Adds rollouts that recorded the same arrays, none of them empty: by name that of each."""
@@ -110,22 +102,22 @@ class Aggregator:
 
     def _reduce_pending(self) -> None:
         for alike in self._alike.values():
-            self._reduce(alike)
+            rows = np.asarray(alike.rows, np.intp)
+            columns, incomplete = _reduced(alike)
+            self._results.append((rows, columns))
+            for name, which in incomplete.items():
+                self._gaps.setdefault(name, []).extend(rows[which].tolist())
         self._alike = {}
         self._pending = 0
-
-    def _reduce(self, alike: _Alike) -> None:
-        rows = np.asarray(alike.rows, np.intp)
-        columns, incomplete = _reduced(alike)
-        self._results.append((rows, columns))
-        for name, which in incomplete.items():
-            self._gaps.setdefault(name, []).extend(rows[which].tolist())
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
     """The columns of these rollouts, and by array which of them have entries that are no numbers."""
-    arrays = {name: _together(parts) for name, parts in alike.arrays.items()}
+    arrays = {
+        name: parts[0] if len(parts) == 1 else np.concatenate(parts)
+        for name, parts in alike.arrays.items()
+    }
     mask = arrays.pop("loss_mask", None)
     lengths = np.asarray(alike.lengths, np.intp)
     in_loss = None if mask is None else mask > 0
@@ -142,23 +134,15 @@ def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArra
     return columns, incomplete
 
 
-def _together(parts: list[FloatArray]) -> FloatArray:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _metrics(arrays: Mapping[str, FloatArray]) -> Iterator[tuple[str, FloatArray]]:
     """The metrics that these arrays make, each with its values."""
-    made: dict[str, FloatArray] = {}
+    made = {**arrays}
     for name in _BY_METRIC:
-        if name in arrays:
-            yield name, arrays[name]
-            continue
-        derived = DERIVED.get(name)
-        if derived is None or not all(need in arrays for need in derived.needs):
-            continue
-        if name not in made:
-            made |= _made_of(name, [arrays[need] for need in derived.needs])
-        yield name, made.pop(name)
+        needs = DERIVED[name].needs if name in DERIVED else ("",)
+        if name not in made and all(need in arrays for need in needs):
+            made |= _made_of(name, [arrays[need] for need in needs])
+        if name in made:
+            yield name, made.pop(name)
 
 
 def _made_of(name: str, inputs: Sequence[FloatArray]) -> dict[str, FloatArray]:

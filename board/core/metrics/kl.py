@@ -27,51 +27,34 @@ and count it as missing."""
 
 
 def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-    """The first less the second, in an array of its own: what is made of it may be put into it."""
     left, right = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if left.shape != right.shape:
         raise ValueError(f"log-probabilities of unequal shapes: {left.shape} and {right.shape}")
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.subtract(left, right, out=np.empty(left.shape))
-
-
-# Results are put where an operand was, wherever nobody asks for that again: memory that is not in the
-# processor's cache costs as much as an exponential.
+        return left - right
 
 
 def _excess(log_ratio: FloatArray) -> FloatArray:
     """exp(x) - 1 - x, exact near zero: expm1 keeps the digits that exp(x) - 1 loses."""
-    if _is_moderate(log_ratio):
-        growth = np.expm1(log_ratio, out=np.empty_like(log_ratio))
-        return _above_tangent(growth, log_ratio, growth)
-    clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
-    growth = np.expm1(clamped)
-    return _restore_infinities(_above_tangent(growth, clamped, None), log_ratio)
-
-
-def _above_tangent(growth: FloatArray, log_ratio: FloatArray, out: FloatArray | None) -> FloatArray:
-    """growth: expm1 of log_ratio. out: the array that it is put into, which may be one of these."""
+    if not _is_moderate(log_ratio):
+        clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
+        return np.where(log_ratio == np.inf, np.inf, _excess(clamped))
+    growth = np.expm1(log_ratio)
+    growth -= log_ratio
     # Never negative, and the last bit of expm1 must not make it so.
-    above = np.subtract(growth, log_ratio, out=out)
-    return np.maximum(above, 0.0, out=out)
+    return np.maximum(growth, 0.0)
 
 
 def _ratio(log_ratio: FloatArray) -> FloatArray:
-    """exp(x), put into x."""
     if _is_moderate(log_ratio):
-        return np.exp(log_ratio, out=log_ratio)
+        return np.exp(log_ratio)
     clamped = np.exp(np.minimum(log_ratio, MAX_LOG_RATIO))
-    return _restore_infinities(clamped, log_ratio)
+    return np.where(log_ratio == np.inf, np.inf, clamped)
 
 
 def _is_moderate(log_ratio: FloatArray) -> bool:
-    """Whether no entry is to be clamped; False where one is NaN."""
-    return bool(log_ratio.max(initial=-np.inf) <= MAX_LOG_RATIO)
-
-
-def _restore_infinities(values: FloatArray, log_ratio: FloatArray) -> FloatArray:
-    infinite = log_ratio == np.inf
-    return np.where(infinite, np.inf, values) if infinite.any() else values
+    """Whether no entry has to be clamped: the quick test."""
+    return not np.fmax.reduce(log_ratio, axis=None, initial=-np.inf) > MAX_LOG_RATIO
 
 
 def k1(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
@@ -104,19 +87,10 @@ def k3(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
 def reference(
     logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """k1, k2 and k3, to the last bit, at the price of one difference."""
+    """k1, k2 and k3 at the price of one difference."""
     difference = _difference(logprobs, ref_logprobs)
-    opposite = np.negative(difference, out=np.empty_like(difference))
-    if _is_moderate(opposite):
-        growth = np.expm1(opposite, out=opposite)
-        growth += difference
-        excess = np.maximum(growth, 0.0, out=growth)
-    else:
-        excess = _excess(opposite)
     with np.errstate(over="ignore"):
-        squares = np.multiply(difference, difference, out=np.empty_like(difference))
-    squares *= 0.5
-    return difference, squares, excess
+        return difference, 0.5 * difference**2, _excess(-difference)
 
 
 K3_LOG_RATIO_LIMIT = 20.0
@@ -175,10 +149,8 @@ def mismatch(
     difference = _difference(logprobs, sampling_logprobs)
     if not _is_moderate(difference):
         return _ratio(difference), _excess(difference)
-    growth = np.expm1(difference, out=np.empty_like(difference))
-    excess = _above_tangent(growth, difference, difference)
-    growth += 1.0
-    return growth, excess
+    growth = np.expm1(difference)
+    return growth + 1.0, np.maximum(growth - difference, 0.0)
 
 
 def probability(logprobs: npt.ArrayLike) -> FloatArray:
