@@ -9,7 +9,6 @@ from typing import Final
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_records import Progress
 from board.analysis.step_tokens import COLUMNS, StepReader, read_step
-from board.core.findings.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.sampling import evenly_spaced
 from board.core.tokens.masks import recorded_clip
 from board.core.tokens.mismatch import (
@@ -30,6 +29,7 @@ from board.core.tokens.mismatch import (
     decompose,
     sft_nll,
 )
+from board.core.tokens.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.tokens.step_tokens import StepTokens
 from board.query.open_run import Run
 
@@ -104,7 +104,7 @@ def _of(tokens: StepTokens, total: int, own: Numbers, wanted: Sequence[str]) -> 
         tokens.step,
         len(tokens.indices),
         total,
-        decompose(tokens, None if ratios is None else ratios.whole),
+        decompose(tokens),
         tuple(count_rules(tokens, own)),
         {name: clip for name, clip in slices.items() if clip},
         tuple(sft_nll(tokens)),

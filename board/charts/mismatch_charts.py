@@ -21,10 +21,10 @@ from board.charts.layout import (
     show_legend_above,
 )
 from board.charts.palette import CATEGORIES, colour, faded
-from board.core.findings.rule_counts import RuleShares
 from board.core.metrics.kl import FloatArray
 from board.core.tokens.masks import Side
 from board.core.tokens.mismatch import Decomposition, Likelihood, Slice
+from board.core.tokens.rule_counts import RuleShares
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {
     "d_abs": ("mean |d|", "nats"),

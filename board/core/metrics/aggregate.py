@@ -138,9 +138,9 @@ def _metrics(arrays: Mapping[str, FloatArray]) -> Iterator[tuple[str, FloatArray
     """The metrics that these arrays make, each with its values."""
     made = {**arrays}
     for name in _BY_METRIC:
-        needs = DERIVED[name].needs if name in DERIVED else ("",)
-        if name not in made and all(need in arrays for need in needs):
-            made |= _made_of(name, [arrays[need] for need in needs])
+        derived = DERIVED.get(name)
+        if derived and name not in made and all(need in arrays for need in derived.needs):
+            made |= _made_of(name, [arrays[need] for need in derived.needs])
         if name in made:
             yield name, made.pop(name)
 

@@ -69,6 +69,10 @@ class MaskRule:
         """Which of the token metrics that are known the rule goes by; None where it can't be applied."""
         return next((name for name in (self.metric, self.stand_in) if name in known), None)
 
+    def threshold(self, side: Side) -> Threshold | None:
+        """That of its lower or upper bound; None where it has none."""
+        return self.low if side == "low" else self.high
+
     def signs(self, bound: Side) -> str:
         """The advantages A of the tokens that a bound stops, in words; empty for all."""
         if not self.by_sign:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -20,9 +19,6 @@ from board.core.metrics import kl
 from board.core.metrics.kl import FloatArray
 from board.core.tokens.pieces import KINDS
 from board.core.tokens.step_tokens import StepTokens
-
-_BLOCK: Final = 1 << 15
-"""Tokens at once: what is made of them on the way stays in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,68 +53,29 @@ class Apart:
     ess: float
 
 
-def apart(d: FloatArray, columns: FloatArray | None = None) -> Apart:
-    """How far two policies are apart by the log-ratios [n] of sampled tokens; NaN is left out.
-
-    columns: [4, n], takes d, |d|, k3 = r - 1 - d and exp|d| - 1 of every token, 0 where d is left out.
-    """
-    largest = 0.0
-    sums = np.zeros(len(_SUMS))
-    for start in range(0, len(d), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        own, size = _sums(d[block], None if columns is None else columns[:, block])
-        sums += own
-        largest = max(largest, size)
-    tokens = int(sums[0])
-    if not tokens:
-        nan = float("nan")
-        return Apart(0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan)
-    means = dict(zip(_SUMS, (sums / tokens).tolist(), strict=True))
-    squares = means["rise²"] + 2 * means["rise"]  # r² - 1
+def apart(d: FloatArray) -> Apart:
+    """How far two policies are apart by the log-ratios [n] of sampled tokens; NaN is left out."""
+    d = np.clip(d[np.isfinite(d)], -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
+    if not len(d):
+        return Apart(0, *[float("nan")] * 10)
+    # r - 1 and 1/r - 1, with the digits that exp() loses.
+    rise, fall = np.expm1(d), np.expm1(-d)
+    mean, weighted, rise_mean = float(d.mean()), float((rise * d).mean()), float(rise.mean())
+    k3 = float(np.maximum(rise - d, 0.0).mean())
+    squares = float((rise * rise).mean()) + 2 * rise_mean  # r² - 1
     return Apart(
-        tokens=tokens,
-        d_mean=means["d"],
-        d_largest=largest,
-        forward_k1=-means["d"],
-        forward_k3=means["k3"],
-        reverse_k1=means["rise d"] + means["d"],
-        reverse_k3=means["rise d"] - means["k3"],
-        flipped_k3=means["flipped"],
-        multiplicative=means["grown"] + 1.0,
+        tokens=len(d),
+        d_mean=mean,
+        d_largest=float(np.abs(d).max()),
+        forward_k1=-mean,
+        forward_k3=k3,
+        reverse_k1=weighted + mean,
+        reverse_k3=weighted - k3,
+        flipped_k3=float(np.maximum(fall + d, 0.0).mean()),
+        multiplicative=float(np.maximum(rise, fall).mean()) + 1.0,
         chi2=squares,
-        ess=(1.0 + means["rise"]) ** 2 / (1.0 + squares),
+        ess=(1.0 + rise_mean) ** 2 / (1.0 + squares),
     )
-
-
-_SUMS: Final = ("tokens", "d", "k3", "rise d", "flipped", "grown", "rise", "rise²")
-_MODERATE: Final = -10.0
-"""Above it, 1/r is had from r - 1 with eleven digits or more."""
-
-
-def _sums(d: FloatArray, columns: FloatArray | None) -> tuple[tuple[float, ...], float]:
-    """Over the tokens of a block what `apart` takes means of, and the largest |d|."""
-    to = [None] * 4 if columns is None else [*columns]
-    known = np.isfinite(d)
-    tokens = int(np.count_nonzero(known))
-    if tokens < len(d):
-        d = np.where(known, d, 0.0)  # adds nothing to any of the sums
-    d = np.clip(d, -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO, out=to[0])
-    size = np.abs(d, out=to[1])
-    rise = np.expm1(d)  # r - 1, with the digits that exp() loses
-    fall = -rise / (rise + 1.0) if d.min() > _MODERATE else np.expm1(-d)  # 1/r - 1
-    k3 = np.maximum(rise - d, 0.0, out=to[2])
-    grown = np.maximum(rise, fall, out=to[3])
-    flipped = np.maximum(fall + d, 0.0)
-    sums = (
-        d.sum(),
-        k3.sum(),
-        _dot(rise, d),
-        flipped.sum(),
-        grown.sum(),
-        rise.sum(),
-        _dot(rise, rise),
-    )
-    return (tokens, *map(float, sums)), float(size.max())
 
 
 WHOLE: Final = ("logprobs", "sampling_logprobs")
@@ -145,15 +102,12 @@ class Decomposition:
     cross_share: float
 
 
-def decompose(tokens: StepTokens, total: Apart | None = None) -> Decomposition | None:
-    """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded.
-
-    total: that of WHOLE, where it is at hand.
-    """
+def decompose(tokens: StepTokens) -> Decomposition | None:
+    """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded."""
     whole, engine, stale = (tokens.log_ratio(*pair) for pair in (WHOLE, ENGINE, STALENESS))
     if whole is None:
         return None
-    total = total or apart(whole)
+    total = apart(whole)
     if engine is None or stale is None:
         return Decomposition(total, None, None, np.nan, np.nan, np.nan)
     known = np.isfinite(engine) & np.isfinite(stale)
@@ -213,65 +167,47 @@ class Slice(NamedTuple):
 
 
 class Ratios:
-    """Log-ratios of a step's tokens, and what every way to sort them sums up.
-
-    whole: of all tokens that count.
-    """
+    """Log-ratios of a step's tokens, and what every way to sort them sums up."""
 
     def __init__(self, tokens: StepTokens, d: FloatArray) -> None:
         """d: [T], NaN for tokens that do not count."""
         self.tokens = tokens
-        self._counts = np.isfinite(d)
-        self._columns = np.empty((4, len(d)))
-        self.whole = apart(d, self._columns)
+        known = np.isfinite(d)
+        d = np.clip(np.where(known, d, 0.0), -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
+        size = np.abs(d)
+        self._rows = (known, d, size, kl.mismatch_kl(d, np.zeros_like(d)), np.exp(size) * known)
 
-    def sums(self, codes: npt.NDArray[np.integer], sorts: int) -> FloatArray:
-        """[5, 1 + sorts] how many tokens, and sums of d, |d|, k3 and exp|d| - 1: of none of the sorts,
-        then by sort.
-
-        codes: [T] the sort of each token, below 0 for none.
+    def slices(
+        self,
+        codes: npt.NDArray[np.integer],
+        names: Sequence[str],
+        least: int = 1,
+        *,
+        largest_first: bool = False,
+    ) -> list[Slice]:
+        """Tokens by sort, those of `least` tokens or more. codes: [T] the sort of each, its place in
+        names, below 0 for none. largest_first: by mean |d|.
         """
-        counts, columns = self._counts, self._columns
-        begins = _runs(codes)
-        if len(begins) * _LONG < len(codes):
-            counts = np.add.reduceat(counts, begins, dtype=np.int64)
-            columns = np.add.reduceat(columns, begins, axis=1)
-            codes = codes[begins]
-        places = codes.astype(np.intp)
-        places += 1
-        rows = columns if counts.all() and counts is self._counts else (counts, *columns)
-        own = [np.bincount(places, weights=row, minlength=sorts + 1) for row in rows]
-        if rows is columns:  # every token counts
-            own.insert(0, np.bincount(places, minlength=sorts + 1))
-        return np.array(own, np.float64)
-
-    @cached_property
-    def of_pieces(self) -> FloatArray:
-        """[5, 1 + pieces] as sums; the first of tokens that are not known."""
-        return self.sums(self.tokens.codes, len(self.tokens.pieces))
-
-
-_LONG: Final = 8
-"""Runs of one sort from this many tokens on are summed before they are sorted."""
-
-
-def _runs(codes: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-    """Where runs of equal codes begin."""
-    changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-    return np.concatenate(([0], changes)) if len(codes) else changes
+        places = codes.astype(np.intp) + 1
+        sums = np.array([np.bincount(places, row, len(names) + 1)[1:] for row in self._rows])
+        sorts = np.flatnonzero(sums[0] >= least)
+        means = sums[1:, sorts] / sums[0, sorts]
+        order = np.argsort(-means[1], kind="stable") if largest_first else np.arange(len(sorts))
+        listed: list[int] = sorts[order].tolist()
+        return [
+            Slice(names[sort], int(sums[0, sort]), *means[:, i].tolist())
+            for i, sort in zip(order.tolist(), listed, strict=True)
+        ]
 
 
 def by_kind(ratios: Ratios) -> list[Slice]:
     """By kind of token, the largest mean |d| first."""
-    kinds = np.append(KINDS.index("not known"), ratios.tokens.kinds).astype(np.intp)
-    own = [np.bincount(kinds, weights=row, minlength=len(KINDS)) for row in ratios.of_pieces]
-    return _slices(np.array(own, np.float64), KINDS, largest_first=True)
+    return ratios.slices(ratios.tokens.token_kinds, KINDS, largest_first=True)
 
 
 def by_piece(ratios: Ratios, least: int = 8) -> list[Slice]:
     """By piece, of those with `least` tokens or more; the largest mean |d| first."""
-    pieces = ratios.tokens.pieces
-    return _slices(ratios.of_pieces[:, 1:], pieces, least, largest_first=True)
+    return ratios.slices(ratios.tokens.codes, ratios.tokens.pieces, least, largest_first=True)
 
 
 def by_position(ratios: Ratios, bins: int = POSITION_BINS) -> list[Slice]:
@@ -279,7 +215,7 @@ def by_position(ratios: Ratios, bins: int = POSITION_BINS) -> list[Slice]:
     longest = int(np.diff(ratios.tokens.starts).max(initial=0))
     width = max(-(-longest // bins), 1)
     names = [f"{i * width} to {min((i + 1) * width, longest) - 1}" for i in range(bins)]
-    return _sorted(ratios, ratios.tokens.positions // width, names)
+    return ratios.slices(ratios.tokens.positions // width, names)
 
 
 def by_turn(ratios: Ratios) -> list[Slice]:
@@ -288,13 +224,13 @@ def by_turn(ratios: Ratios) -> list[Slice]:
     if not len(turns):
         return []
     names = [f"{i}" for i in range(int(turns.max(initial=0)) + 1)]
-    return _sorted(ratios, turns, names)
+    return ratios.slices(turns, names)
 
 
 def by_role(ratios: Ratios) -> list[Slice]:
     """By who speaks; empty where not known."""
     roles = ratios.tokens.role_codes
-    return _sorted(ratios, roles, ratios.tokens.roles) if len(roles) else []
+    return ratios.slices(roles, ratios.tokens.roles) if len(roles) else []
 
 
 def by_probability(ratios: Ratios) -> list[Slice]:
@@ -304,7 +240,7 @@ def by_probability(ratios: Ratios) -> list[Slice]:
     for edge in PROBABILITY_EDGES[1:-1]:
         bins += given >= math.log(edge)
     names = [f"{low:g} to {high:g}" for low, high in pairwise(PROBABILITY_EDGES)]
-    return _sorted(ratios, bins, names)
+    return ratios.slices(bins, names)
 
 
 def by_lag(ratios: Ratios) -> list[Slice]:
@@ -316,7 +252,7 @@ def by_lag(ratios: Ratios) -> list[Slice]:
     known = np.unique(lags[np.isfinite(lags)])
     of_rollout = np.where(np.isfinite(lags), np.searchsorted(known, lags), -1)
     names = [f"{lag:g}" for lag in known.tolist()]
-    return _sorted(ratios, of_rollout[tokens.rollout_of], names)
+    return ratios.slices(of_rollout[tokens.rollout_of], names)
 
 
 def pooled(slices: Iterable[Slice]) -> list[Slice]:
@@ -330,22 +266,3 @@ def pooled(slices: Iterable[Slice]) -> list[Slice]:
         averages = (float(np.average(mean, weights=tokens)) for mean in means)
         slices_of_all.append(Slice(name, sum(tokens), *averages))
     return slices_of_all
-
-
-def _sorted(ratios: Ratios, codes: npt.NDArray[np.integer], names: Sequence[str]) -> list[Slice]:
-    return _slices(ratios.sums(codes, len(names))[:, 1:], names)
-
-
-def _slices(
-    sums: FloatArray, names: Sequence[str], least: int = 1, *, largest_first: bool = False
-) -> list[Slice]:
-    """sums: [5, names] as of Ratios.sums. least: tokens of a sort. largest_first: by mean |d|."""
-    places = np.flatnonzero(sums[0] >= least)
-    counts, *totals = sums[:, places]
-    totals[-1] += counts  # exp|d| itself
-    means = np.array(totals) / counts
-    if largest_first:
-        order = np.argsort(-means[1], kind="stable")
-        places, counts, means = places[order], counts[order], means[:, order]
-    own = (names[place] for place in places.tolist())
-    return [*map(Slice._make, zip(own, counts.astype(int).tolist(), *means.tolist(), strict=True))]

@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.mismatch import StepMismatch, own_numbers
-from board.core.findings.rule_counts import numbers_of
 from board.core.tokens.masks import RULES, MaskRule, Threshold, thresholds_of
+from board.core.tokens.rule_counts import numbers_of
 from board.query.open_run import Run
 from board.views.shared import state, tables
 from board.views.shared.tables import PERCENT, without_empty, written

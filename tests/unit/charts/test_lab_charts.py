@@ -28,9 +28,9 @@ from board.charts.mismatch_charts import (
     slice_bars,
 )
 from board.charts.palette import CATEGORIES
-from board.core.findings.rule_counts import RuleShares, SignShares
 from board.core.groups.environments import EnvCurves, curves_from
 from board.core.tokens.mismatch import Decomposition, Likelihood, Slice, apart
+from board.core.tokens.rule_counts import RuleShares, SignShares
 
 NAN = float("nan")
 PLAIN = CurveOptions(band="none")

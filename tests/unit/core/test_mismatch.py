@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_tokens import step_tokens
 
-from board.core.findings.rule_counts import SignShares, count_rules
 from board.core.tokens import mismatch
 from board.core.tokens.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
 from board.core.tokens.mismatch import Ratios
+from board.core.tokens.rule_counts import SignShares, count_rules
 
 
 def test_policies_that_agree_are_not_apart() -> None:

@@ -1,4 +1,4 @@
-"""How many tokens a rule of core.masks stops, for every number that its thresholds can be turned to.
+"""How many tokens a rule of masks.py stops, for every number that its thresholds can be turned to.
 
 Counted once where the tokens are read; another choice of numbers is then a look into a table.
 """
@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from board.core.metrics.definitions import DERIVED, RATIOS
 from board.core.metrics.kl import FloatArray
 from board.core.tokens.masks import RULES, MaskRule, Side, Threshold
 from board.core.tokens.step_tokens import IntArray, StepTokens
 
 _POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = _SIGNS = range(4)
 """Signs of an advantage."""
-_NOT_STOPPED: Final = -1
+_SIDES: Final[tuple[Side, ...]] = ("low", "high")
 Numbers = Mapping[str, Mapping[str, float]]
 """Thresholds by rule, then by their names."""
 
@@ -55,17 +53,17 @@ class RuleShares:
 class RuleCounts:
     """Of a rule, over the loss tokens of a step. metric: what was compared; counted: [signs] tokens with
     a value of it. beyond: by bound that the rule has, the numbers [K] ascending, and for each of them the
-    tokens beyond the bound, [signs, K], _NOT_STOPPED for signs that the rule does not stop there.
+    tokens beyond the bound, [signs, K], NaN for signs that the rule does not stop there.
     """
 
     rule: str
     metric: str
     counted: IntArray
-    beyond: Mapping[Side, tuple[FloatArray, npt.NDArray[np.int32]]]
+    beyond: Mapping[Side, tuple[FloatArray, FloatArray]]
 
     def shares(self, chosen: Mapping[str, float]) -> RuleShares:
         """What these numbers stop; the rule's own where one is left out."""
-        low, high = self._hits("low", chosen), self._hits("high", chosen)
+        low, high = (self._hits(side, chosen) for side in _SIDES)
         whole, positive, negative = (
             _shares(low[signs], high[signs], int(self.counted[signs].sum()))
             for signs in ([*_SIGNS], [_POSITIVE], [_NEGATIVE])
@@ -74,13 +72,12 @@ class RuleCounts:
 
     def _hits(self, side: Side, chosen: Mapping[str, float]) -> FloatArray:
         """[signs] tokens beyond a bound, at the number of the table that is nearest; NaN: not stopped."""
-        threshold = getattr(RULES[self.rule], side)
+        threshold = RULES[self.rule].threshold(side)
         if threshold is None:
             return np.full(len(_SIGNS), np.nan)
         numbers, hits = self.beyond[side]
         number = chosen.get(threshold.name, threshold.default)
-        nearest = hits[:, np.abs(numbers - number).argmin()]
-        return np.where(nearest == _NOT_STOPPED, np.nan, nearest)
+        return hits[:, np.abs(numbers - number).argmin()]
 
 
 def _shares(low: FloatArray, high: FloatArray, total: int) -> SignShares:
@@ -100,68 +97,44 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
     """
     advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
     signs = (advantages > 0, advantages < 0, advantages == 0, np.isnan(advantages))
-    places = [np.flatnonzero(sign & tokens.in_loss) for sign in signs]
-    values: dict[str, list[FloatArray]] = {}
+    ordered: dict[str, list[FloatArray]] = {}
     rule_counts: list[RuleCounts] = []
     for rule in RULES.values():
         metric = rule.compared(tokens.metric_names)
         if metric is None or (rule.by_sign and not np.isfinite(advantages).any()):
             continue
-        if metric not in values:
-            compared = _compared(tokens, metric)
-            by_sign = [compared[place] for place in places]
-            values[metric] = [part[np.isfinite(part)] for part in by_sign]
-        counted = np.array([len(part) for part in values[metric]], np.int64)
-        thresholds: dict[Side, Threshold | None] = {"low": rule.low, "high": rule.high}
-        numbers = (own or {}).get(rule.name, {})
-        beyond: dict[Side, tuple[FloatArray, npt.NDArray[np.int32]]] = {
-            side: _beyond(rule, side, threshold, metric, values[metric], numbers)
-            for side, threshold in thresholds.items()
-            if threshold is not None
-        }
+        if metric not in ordered:
+            values = tokens.metric(metric)
+            counts = tokens.in_loss & np.isfinite(values)
+            ordered[metric] = [np.sort(values[counts & sign]) for sign in signs]
+        beyond: dict[Side, tuple[FloatArray, FloatArray]] = {}
+        for side in _SIDES:
+            if (threshold := rule.threshold(side)) is not None:
+                numbers = numbers_of(threshold, (own or {}).get(rule.name, {}))
+                beyond[side] = numbers, _beyond(rule, side, threshold, numbers, ordered[metric])
+        counted = np.array([len(values) for values in ordered[metric]], np.int64)
         rule_counts.append(RuleCounts(rule.name, metric, counted, beyond))
     return rule_counts
-
-
-def _compared(tokens: StepTokens, metric: str) -> FloatArray:
-    """[T] what is compared with bounds: of a ratio its logarithm, which has the same order."""
-    d = tokens.log_ratio(*DERIVED[metric].needs) if metric in RATIOS else None
-    return tokens.metric(metric) if d is None else d
 
 
 def _beyond(
     rule: MaskRule,
     side: Side,
     threshold: Threshold,
-    metric: str,
-    of_sign: Sequence[FloatArray],
-    own: Mapping[str, float],
-) -> tuple[FloatArray, npt.NDArray[np.int32]]:
-    """The numbers of a threshold, and the tokens beyond the bound at each. of_sign: values of
-    `_compared` by sign of the advantage.
-    """
-    numbers = numbers_of(threshold, own)
-    bounds = np.array([threshold.bound(number) for number in numbers.tolist()])
-    if metric in RATIOS:
-        with np.errstate(divide="ignore"):  # no ratio is below 0
-            bounds = np.log(bounds)
+    numbers: FloatArray,
+    ordered: Sequence[FloatArray],
+) -> FloatArray:
+    """[signs, numbers] as of RuleCounts. ordered: values ascending, by sign of the advantage."""
+    bounds = threshold.offset + threshold.factor * numbers
     falling = (_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,)
     stopped = (falling if side == "low" else (_POSITIVE,)) if rule.by_sign else _SIGNS
-    hits = np.full((len(_SIGNS), len(numbers)), _NOT_STOPPED, np.int32)
-    factor = -1 if side == "low" else 1
+    hits = np.full((len(_SIGNS), len(numbers)), np.nan)
     for sign in stopped:
-        hits[sign] = _count_above(factor * of_sign[sign], factor * bounds)
-    return numbers, hits
-
-
-def _count_above(values: FloatArray, bounds: FloatArray) -> IntArray:
-    """How many values are above each of the bounds. Most are beyond the first bound alone, if at all:
-    only the others need an order.
-    """
-    first, second = np.unique(bounds)[:2]
-    far = np.sort(values[values > second])
-    hits = len(far) - np.searchsorted(far, bounds, side="right")
-    hits[bounds == first] = np.count_nonzero(values > first)
+        values = ordered[sign]
+        if side == "low":
+            hits[sign] = np.searchsorted(values, bounds, "left")
+        else:
+            hits[sign] = len(values) - np.searchsorted(values, bounds, "right")
     return hits
 
 
