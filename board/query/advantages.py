@@ -9,15 +9,15 @@ from board.core.groups.statistics import ABSOLUTE, EPSILON, RELATIVE, BoolArray,
 from board.core.records import FloatArray
 from board.query.run import Run
 
-FORMULAS: Final[Mapping[str, str]] = {
-    "grpo": f"(reward - mean) / (std + {EPSILON})",
-    "dr_grpo": "reward - mean",
-    "rloo": "(reward - mean) * n / nullif(n - 1, 0)",
-    "grpo_population": f"(reward - mean) / (population_std + {EPSILON})",
-    "batch_std": f"(reward - mean) / (step_std + {EPSILON})",
+FACTORS: Final[Mapping[str, str]] = {
+    "grpo": f"1 / (std + {EPSILON})",
+    "dr_grpo": "1",
+    "rloo": "n / nullif(n - 1, 0)",
+    "grpo_population": f"1 / (population_std + {EPSILON})",
+    "batch_std": f"1 / (step_std + {EPSILON})",
 }
-"""Convention -> SQL for the advantage of a rollout. n, mean, std: of the rewards of its group; step_std:
-of all grouped rollouts of the step and the split, whichever of them the run has.
+"""Convention -> SQL for what `reward - mean` is multiplied by. n, mean, std: of the rewards of the group;
+step_std: of all grouped rollouts of the step and the split, whichever of them the run has.
 """
 
 
@@ -36,7 +36,7 @@ def _advantage_fit(run: Run) -> FitCounts:
         f"""count(*) FILTER (informative AND NOT differs_{name}) AS hits_{name},
             count(*) FILTER (differs_{name}) AS differs_{name},
             max(abs(advantage - {name})) AS furthest_{name}"""
-        for name in FORMULAS
+        for name in FACTORS
     )
     table = run.table(f"""
         SELECT step, count(*) FILTER (informative) AS informative, {counts}
@@ -46,10 +46,7 @@ def _advantage_fit(run: Run) -> FitCounts:
     return FitCounts(
         columns["step"],
         columns["informative"],
-        *(
-            {n: columns[f"{kind}_{n}"] for n in FORMULAS}
-            for kind in ("hits", "differs", "furthest")
-        ),
+        *({n: columns[f"{kind}_{n}"] for n in FACTORS} for kind in ("hits", "differs", "furthest")),
     )
 
 
@@ -76,28 +73,30 @@ def _compared(run: Run, join: str = "LEFT JOIN") -> str:
     group = f"""CASE WHEN {run.column("group_id")} IS NOT NULL
         THEN hash(step, {run.column("group_id")}, {run.split_value}) END AS group_hash"""
     reward = f"{run.column('reward')} AS reward"
-    expected = ", ".join(f"{formula} AS {name}" for name, formula in FORMULAS.items())
+    factors = ", ".join(f"{factor} AS factor_{name}" for name, factor in FACTORS.items())
+    expected = ", ".join(f"(reward - mean) * factor_{name} AS {name}" for name in FACTORS)
     differs = ", ".join(
         f"abs({name} - advantage) > {ABSOLUTE} + {RELATIVE} * abs({name}) AS differs_{name}"
-        for name in FORMULAS
+        for name in FACTORS
     )
     return f"""
-        WITH rollouts AS NOT MATERIALIZED (
+        WITH statistics AS MATERIALIZED (
+            SELECT step, group_hash, count(reward) AS n, avg(reward) AS mean,
+                stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
+            FROM (SELECT step, {group}, {reward} FROM {run.view} WHERE {run.advantage_batch.condition})
+            WHERE group_hash IS NOT NULL GROUP BY step, group_hash),
+        means AS (SELECT step, sum(n * mean) / sum(n) AS step_mean FROM statistics GROUP BY step),
+        batch AS (
+            SELECT step, sqrt(sum(n * population_std ** 2 + n * (mean - step_mean) ** 2)
+                / nullif(sum(n) - 1, 0)) AS step_std
+            FROM statistics JOIN means USING (step) GROUP BY step),
+        groups AS (SELECT group_hash, mean, {factors} FROM statistics JOIN batch USING (step)),
+        rollouts AS NOT MATERIALIZED (
             SELECT step, position, {group}, {reward}, {run.column("advantage")} AS advantage
             FROM {run.view} WHERE {run.condition}),
-        groups AS (
-            SELECT group_hash, count(reward) AS n, avg(reward) AS mean,
-                stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
-            FROM rollouts WHERE group_hash IS NOT NULL GROUP BY group_hash),
-        batch AS (
-            SELECT step, stddev_samp(reward) AS step_std
-            FROM (
-                SELECT step, {group}, {reward} FROM {run.view}
-                WHERE {run.advantage_batch.condition})
-            WHERE group_hash IS NOT NULL GROUP BY step),
         expected AS (
             SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS informative,
                 {expected}
-            FROM rollouts {join} groups USING (group_hash) {join} batch USING (step))
+            FROM rollouts {join} groups USING (group_hash))
         SELECT *, {differs} FROM expected
     """

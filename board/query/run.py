@@ -29,7 +29,7 @@ from board.query.columns import aliased, frame_of
 from board.query.joins import JoinCount
 from board.query.predicate import BoundSql, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
-from board.query.steps import steps_table, stored_steps
+from board.query.steps import recorded_counts, steps_table, stored_steps
 
 _MAX_CACHED_STEPS: Final = 16
 T = TypeVar("T")
@@ -213,28 +213,49 @@ class Run:
     def steps(self) -> pd.DataFrame:
         """One row per step, as steps.steps_table makes it; with `complete`, whether all ranks have
         ended the step (None: not known), where a header says how many there are.
-        """
-        return self.remembered("steps", self._read_steps)
 
-    def _read_steps(self) -> pd.DataFrame:
-        if self.whole is None and self.options.max_per_step is None:
+        Of a part of a run without the quantiles between the smallest and the largest value.
+        """
+        return self.remembered("steps", lambda: self._with_complete(quantiles=False))
+
+    @property
+    def steps_with_quantiles(self) -> pd.DataFrame:
+        """The same with all quantiles."""
+        if self._has_stored_steps:
+            return self.steps
+        return self.remembered("quantiles", lambda: self._with_complete(quantiles=True))
+
+    @property
+    def _has_stored_steps(self) -> bool:
+        return self.whole is None and self.options.max_per_step is None
+
+    def _with_complete(self, *, quantiles: bool) -> pd.DataFrame:
+        if self._has_stored_steps:
             table = stored_steps(self.rows.storage, self.rows.manifest)
         else:
-            table = steps_table(self, (self.whole or self).counts)
+            table = steps_table(self, quantiles=quantiles)
         if missing := self.rows.missing_ranks:
             complete = [not missing[s] if s in missing else None for s in table["step"].tolist()]
             table["complete"] = pd.Series(complete, dtype=object)
         return table
 
     @property
+    def _recorded(self) -> pd.DataFrame:
+        """Rollouts by step, and how many of them have each metric."""
+        if self._has_stored_steps:
+            return self.steps
+        return self.remembered("recorded", lambda: recorded_counts(self))
+
+    @property
     def counts(self) -> Mapping[int, int]:
         """Rollouts by step, ascending."""
 
         def counted() -> dict[int, int]:
-            if self.whole is not None:
-                return dict(zip(self.steps["step"], self.steps["rollouts"], strict=True))
-            cap = self.options.max_per_step
-            return {s: n if cap is None else min(n, cap) for s, n in self.rows.counts.items()}
+            if self.whole is None:
+                cap = self.options.max_per_step
+                return {s: n if cap is None else min(n, cap) for s, n in self.rows.counts.items()}
+            recorded = self._recorded
+            return dict(zip(recorded["step"].tolist(), recorded["rollouts"].tolist(), strict=True))
 
         return self.remembered("counts", counted)
 
@@ -251,8 +272,13 @@ class Run:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Columns that make a curve."""
-        recorded = self.steps
-        return tuple(name for name in self.rows.metrics if f"{base_name(name)}_n" in recorded)
+
+        def recorded() -> tuple[str, ...]:
+            counts = self._recorded
+            names = {metric: f"{base_name(metric)}_n" for metric in self.rows.metrics}
+            return tuple(m for m, name in names.items() if name in counts and counts[name].any())
+
+        return self.remembered("metrics", recorded)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from board.core.metrics.definitions import base_name
 from board.index.manifest import BrokenIndexError, Manifest
 from board.index.storage import StepRange, Storage
+from board.query.database import quoted
 from board.query.run_rows import step_ranges
 
 if TYPE_CHECKING:
@@ -38,18 +39,33 @@ _CHUNK_ROLLOUTS: Final = 400_000
 """Quantiles do not spill: the values of so many rollouts are in memory at once."""
 NO_STEPS: Final[StepRange] = (1, 0)
 _COUNTS: Final = ("rollouts", "ranks", "groups")
-_QUANTILES: Final = ", ".join(str(q) for q in QUANTILES.values())
+_ENDS: Final = {"q00": "min", "q100": "max"}
+_INNER: Final = {name: q for name, q in QUANTILES.items() if name not in _ENDS}
 
 
-def steps_table(run: Run, counts: Mapping[int, int]) -> pd.DataFrame:
-    """One row for each of these steps, ascending. counts: rollouts by step.
+def recorded_counts(run: Run) -> pd.DataFrame:
+    """By step, ascending: its rollouts, and as m_n how many of them have a value of each metric m."""
+    values = ", ".join(
+        f"count({run.column(name)}) AS {quoted(f'{base_name(name)}_n')}"
+        for name in run.rows.metrics
+    )
+    return run.table(f"""
+        SELECT step, count(*) AS rollouts, {values}
+        FROM {run.view} WHERE {run.condition} GROUP BY step ORDER BY step
+    """).to_pandas()
+
+
+def steps_table(run: Run, *, quantiles: bool = True) -> pd.DataFrame:
+    """One row for each step of the run, ascending.
 
     Columns: step, rollouts; for each metric with stem m that a rollout has: m_mean, m_std (n - 1 in the
     denominator, missing for one rollout), m_n (rollouts that have a value) and m_q00 ... m_q100; then
     ranks (only where known), groups and zero_std_group_fraction, the share of the groups of 2 rewards or
     more whose rewards are equal (both only where group_id is recorded). NaN is not recorded.
+
+    quantiles: those between the smallest and the largest value, too; they take most of the time.
     """
-    return _tidied(_computed(run, counts), run.rows.metrics)
+    return _tidied(_computed(run, run.counts, quantiles=quantiles), run.rows.metrics)
 
 
 def refreshed(run: Run) -> Manifest:
@@ -93,15 +109,20 @@ def own_steps(run: Run, text: str) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _computed(run: Run, counts: Mapping[int, int]) -> pd.DataFrame:
-    """As steps_table, with columns of metrics that nothing is recorded of."""
+def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool = True) -> pd.DataFrame:
+    """The table of these steps, with columns of metrics that nothing is recorded of.
+
+    counts: rollouts by step; without quantiles all of the run's.
+    """
     if not counts:
         return pd.DataFrame()
     names = {column.name for column in run.rows.columns}
     values = {base_name(name): run.column(name) for name in run.rows.metrics}
     tables: list[pd.DataFrame] = []
-    for part, among in _parts(run, counts):
-        table = _statistics(part, among, values)
+    # All steps at once where memory does not depend on the number of values.
+    parts = _parts(run, counts) if quantiles else [(run, "true")]
+    for part, among in parts:
+        table = _statistics(part, among, values, quantiles=quantiles)
         if {"group_id", "reward"} <= names:
             table = table.merge(_groups(part, among, values["reward"]), "left", "step")
         tables.append(table)
@@ -120,15 +141,27 @@ def _parts(run: Run, counts: Mapping[int, int]) -> Iterator[tuple[Run, str]]:
 
 
 def _statistics(
-    run: Run, among: str, values: Mapping[str, str], parameters: Mapping[str, Any] | None = None
+    run: Run,
+    among: str,
+    values: Mapping[str, str],
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    quantiles: bool = True,
 ) -> pd.DataFrame:
     """Rollouts and ranks of each step, and mean, std, n and quantiles of values. values: SQL by stem."""
+    inner = _INNER if quantiles else {}
+    parts = {"mean": "avg", "std": "stddev_samp", "n": "count", **_ENDS}
     selected = "".join(f", CAST({sql} AS DOUBLE) AS v{i}" for i, sql in enumerate(values.values()))
     aggregates = "".join(
-        f""", avg(v{i}) AS mean{i}, stddev_samp(v{i}) AS std{i}, count(v{i}) AS n{i},
-        quantile_cont(v{i}, [{_QUANTILES}]) AS quantiles{i}"""
+        f", {function}(v{i}) AS {part}{i}_"
         for i in range(len(values))
+        for part, function in parts.items()
     )
+    if inner:
+        wanted = ", ".join(map(str, inner.values()))
+        aggregates += "".join(
+            f", quantile_cont(v{i}, [{wanted}]) AS quantiles{i}" for i in range(len(values))
+        )
     sql = f"""
         SELECT step, count(*) AS rollouts, count(DISTINCT rank) AS ranks {aggregates}
         FROM (SELECT step, rank {selected} FROM {run.view} WHERE {run.condition} AND {among})
@@ -137,9 +170,9 @@ def _statistics(
     table = run.table(sql, parameters)
     columns = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
     for i, stem in enumerate(values):
-        for part in ("mean", "std", "n"):
-            columns[f"{stem}_{part}"] = table[f"{part}{i}"].to_numpy()
-        for place, suffix in enumerate(QUANTILES):
+        for part in parts:
+            columns[f"{stem}_{part}"] = table[f"{part}{i}_"].to_numpy()
+        for place, suffix in enumerate(inner):
             columns[f"{stem}_{suffix}"] = pc.list_element(table[f"quantiles{i}"], place).to_numpy()
     return pd.DataFrame(columns)
 
@@ -170,7 +203,8 @@ def _tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     names = ["step", "rollouts"]
     for stem in map(base_name, metrics):
         if f"{stem}_n" in table and table[f"{stem}_n"].sum() > 0:
-            names += [f"{stem}_{suffix}" for suffix in ("mean", "std", "n", *QUANTILES)]
+            columns = (f"{stem}_{suffix}" for suffix in ("mean", "std", "n", *QUANTILES))
+            names += [name for name in columns if name in table]
     if "ranks" in table and table["ranks"].sum() > 0:
         names.append("ranks")
     if "groups" in table and table["groups"].sum() > 0:

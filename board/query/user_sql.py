@@ -120,7 +120,12 @@ def create_views(run: Run, database: Database) -> None:
     cursor.execute(f"""
         CREATE VIEW main.rollouts AS SELECT {selected} FROM {rows.view()} WHERE {condition}
     """)
-    create_table(cursor, "main", "steps", pa.Table.from_pandas(run.steps, preserve_index=False))
+    create_table(
+        cursor,
+        "main",
+        "steps",
+        pa.Table.from_pandas(run.steps_with_quantiles, preserve_index=False),
+    )
     # What stands for a column that nothing is recorded of.
     group_id, reward, split = (
         name if name in run.columns else f"CAST(NULL AS {kind})"

@@ -38,12 +38,12 @@ _BATCH_ROLLOUTS: Final = 2048
 
 def steps(args: argparse.Namespace) -> int:
     """Prints one row per step."""
-    run = narrowed_as_asked(open_run(args), args)
-    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in output.records_of(run.steps)]
+    table = narrowed_as_asked(open_run(args), args).steps_with_quantiles
+    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in output.records_of(table)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     for row in rows:  # a column of counts with gaps is one of floats
         row |= {name: int(row[name]) for name in _STEP_COUNTS if row.get(name) is not None}
-    names = list(dict.fromkeys((*FIXED_STEP_KEYS, *map(str, run.steps.columns))))
+    names = list(dict.fromkeys((*FIXED_STEP_KEYS, *map(str, table.columns))))
     means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
     usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
     if args.columns:

@@ -101,11 +101,11 @@ def of_environments(run: Run, envs: tuple[str, ...]) -> Run:
     return narrowed(run, envs=envs) if envs else run
 
 
-@_cached(16, "Averaging over the rollouts chosen …")
+@_cached(16, "Counting the rollouts chosen …")
 def narrowed(run: Run, *, envs: tuple[str, ...] = (), split: str | None = None) -> Run:
-    """The run with the rollouts of environments or a split alone, and its table of steps."""
+    """The run with the rollouts of environments or a split alone."""
     chosen = run.where(envs=envs, split=split)
-    chosen.steps  # noqa: B018 - computed here, where the spinner is shown
+    chosen.counts  # noqa: B018 - computed here, where the spinner is shown
     return chosen
 
 
@@ -149,7 +149,11 @@ def light_curve(
     """These columns over the run's steps, with points of other splits. among: see `together`."""
     others = {one.split or "": one.steps for one in evaluations}
     lines = together(columns, among)
-    return light(curve(run.steps, lines, options, dark=dark, evaluations=others))
+    return light(curve(_steps(run, options), lines, options, dark=dark, evaluations=others))
+
+
+def _steps(run: Run, options: CurveOptions) -> pd.DataFrame:
+    return run.steps_with_quantiles if options.band == "quantiles" else run.steps
 
 
 @_cached(32, "Averaging over the rollouts …")
@@ -169,7 +173,7 @@ def compared_curve(
 ) -> LightCurve:
     """One metric of several runs over their steps."""
     tables = {
-        run.info.name: run.steps.assign(step=run.steps["step"] + shift)
+        run.info.name: _steps(run, options).assign(step=run.steps["step"] + shift)
         for run, shift in zip(runs, shifts, strict=True)
     }
     return light(curve_charts.overlaid_runs(tables, column, options, dark=dark))

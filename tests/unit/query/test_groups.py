@@ -13,7 +13,7 @@ from written_logs import native_sample, rllb_run
 
 from board.core.groups.statistics import CONVENTIONS, Groups, Outcome, by_step, pass_at_k_by_step
 from board.errors import ChoiceError
-from board.query.advantages import FORMULAS
+from board.query.advantages import FACTORS
 from board.query.environments import environment_curves, table_of_step
 from board.query.groups import group_codes, group_names, groups_of_run, run_groups, step_grid
 from board.query.open_run import Run
@@ -37,7 +37,7 @@ def groups_by(folder: Path, rollouts: pd.DataFrame) -> Groups:
 
 
 def test_every_convention_has_a_formula() -> None:
-    assert FORMULAS.keys() == CONVENTIONS.keys()
+    assert FACTORS.keys() == CONVENTIONS.keys()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from board.analysis.step_tokens import read_step
 from board.core.groups.statistics import fitted_convention
 from board.errors import UnreadableError
 from board.query import run_rows, steps
+from board.query.advantages import advantage_fit
 from board.query.groups import run_groups
 from board.query.open_run import OpenOptions, Run
 from board.query.prompts import prompt_table, run_prompts
@@ -85,7 +86,9 @@ def test_steps_are_those_of_the_rollouts(
     if split is not None:
         own &= rows_of_split(rows["split"], split)
     rows = rows[own].reset_index(drop=True)
-    pd.testing.assert_frame_equal(found.steps, plain_steps(rows, run.metrics), rtol=1e-12)
+    pd.testing.assert_frame_equal(
+        found.steps_with_quantiles, plain_steps(rows, run.metrics), rtol=1e-12
+    )
     assert found.counts == rows.groupby("step").size().to_dict()
 
 
@@ -94,7 +97,7 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs) ->
     rows = [*rollouts()]
     found = run_of(tmp_path / "whole", rows).where(envs=envs)
     alone = run_of(tmp_path / "alone", [row for row in rows if row.get("env") in envs])
-    pd.testing.assert_frame_equal(found.steps, alone.steps, rtol=1e-12)
+    pd.testing.assert_frame_equal(found.steps_with_quantiles, alone.steps, rtol=1e-12)
     ours, theirs = run_groups(found), run_groups(alone)
     assert ours is not None
     assert theirs is not None
@@ -188,6 +191,26 @@ def test_filters_leave_the_run_that_holds_these_rollouts_alone(
     means = rows.groupby("step")["reward"].mean().tolist()
     assert found.steps["reward_mean"].tolist() == pytest.approx(means)
     assert native.where(" and ".join(text for text, _ in filters)).counts == found.counts
+
+
+def test_a_range_of_steps_has_the_steps_of_the_range_alone(native: Run) -> None:
+    first, *_, before_last, _ = native.counts
+    found = native.where(steps=(first, before_last))
+    assert {**found.counts} == {s: n for s, n in native.counts.items() if s <= before_last}
+    assert found.steps["step"].tolist() == [*found.counts]
+    assert found.columns == native.columns
+
+
+def test_advantages_under_a_filter_are_compared_with_whole_groups(tmp_path) -> None:
+    rewards = [0.0, 1.0, 2.0, 5.0]
+    rows = [
+        {"step": 1, "group_id": "g", "response": "r", "reward": r, "advantage": r - 2.0}
+        for r in rewards
+    ]
+    fit = advantage_fit(run_of(tmp_path, rows).where("reward > 0.5"))
+    assert fit is not None
+    assert fit.differs["dr_grpo"].tolist() == [0]
+    assert fit.informative.tolist() == [2]  # a reward at the group's mean tells nothing
 
 
 def test_a_filter_and_environments_hold_together_in_either_order(native: Run) -> None:

@@ -50,7 +50,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 
 
 def assert_same_steps(one: Run, other: Run) -> None:
-    pd.testing.assert_frame_equal(one.steps, other.steps)
+    pd.testing.assert_frame_equal(one.steps_with_quantiles, other.steps_with_quantiles)
     assert one.counts == other.counts
     assert one.metrics == other.metrics
 
@@ -94,7 +94,9 @@ def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> Non
     for run in (first, then):
         assert (run.envs, run.split) == (("code",), name)
         assert run.frame(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
-    pd.testing.assert_frame_equal(first.steps, then.steps, check_like=True)
+    pd.testing.assert_frame_equal(
+        first.steps_with_quantiles, then.steps_with_quantiles, check_like=True
+    )
 
 
 def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs: tuple[Run, Run]) -> None:
