@@ -1,4 +1,4 @@
-"""Do logged logprobs belong to the tokens they stand at? A fresh forward pass tells."""
+"""Do logged logprobs belong to the tokens at their places? A fresh forward pass says so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exporters.token_stats import token_stats
 
 SHIFTS = (-1, 0, 1)
 
-# Shifts are told apart where the best fits at least so many times better than the next.
+# A shift is found where the best fits at least so many times better than the next.
 _CLEARLY_BETTER = 2.0
 
 

@@ -56,7 +56,7 @@ class Batch(ABC):
 
     @abstractmethod
     def cut(self, row: int) -> Rollout:
-        """One rollout, 0 <= row < size. Raises ValueError where it cannot be told what is whose."""
+        """One rollout, 0 <= row < size. Raises ValueError where its values are not known."""
 
     @abstractmethod
     def arrays_nbytes(self) -> int:
@@ -76,12 +76,12 @@ class Batch(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Memory held while the batch waits, in bytes; text is counted by its characters."""
+        """Memory of the batch while it waits, in bytes; text is counted by its characters."""
         text = sum(len(v) for column in self.columns.values() for v in column if isinstance(v, str))
         return self.arrays_nbytes() + text
 
     def group(self, row: int) -> str:
-        """What stands for the group of a rollout: its group_id, else the rollout alone."""
+        """The group of a rollout: its group_id, else the rollout alone."""
         for name in ("group_id", "rollout_id"):
             column = self.columns.get(name)
             if column is not None and column[row] is not None:
@@ -179,7 +179,7 @@ def take_padded(
 
 
 def count_rollouts(rows: Any) -> int:
-    """How many rollouts a call meant to log, 0 where even that cannot be told."""
+    """How many rollouts a call meant to log, 0 where even that is not known."""
     try:
         return len(rows)
     except TypeError:
@@ -278,7 +278,7 @@ def _span(mask: Array) -> slice:
 
 
 def _loss_mask(loss: Array | None, mask: Array | None) -> Array | None:
-    """A hole in the response mask is no trained token, whatever the loss mask says of it."""
+    """A hole in the response mask is not a trained token, whatever the loss mask says of it."""
     if loss is None:
         return None if mask is None or mask.all() else mask.astype(np.uint8)
     trained = loss != 0 if mask is None else (loss != 0) & mask

@@ -46,7 +46,7 @@ class Journal:
     ) -> None:
         """Opens the rank's first file. Raises OSError where that cannot be done.
 
-        With a `sampler`, lines are held back until the end of their step says which groups stay.
+        With a `sampler`, lines wait until the end of their step says which groups stay.
         """
         self._settings, self._tally, self._sampler = settings, tally, sampler
         self._buffered: dict[int, list[tuple[str, bytes]]] = {}
@@ -78,7 +78,7 @@ class Journal:
             self._tally.fail("write", error)
 
     def close(self, timeout: float) -> None:
-        """Writes what was held back and the closing line, and compresses what is full.
+        """Writes what waited and the closing line, and compresses what is full.
 
         Raises OSError, and TimeoutError where full parts are not compressed within `timeout` seconds.
         """

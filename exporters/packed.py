@@ -13,7 +13,7 @@ from exporters.batch import Batch, Place, Rollout, check_name, take_columns
 from exporters.snapshot import Array, Copies
 
 # Values of a token given those before it. A packed sequence's first token has none before it: what
-# stands there was computed from the end of the sequence packed in front of it.
+# is there was computed from the end of the sequence packed in front of it.
 _PREDICTED = (
     *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
     *("entropy", "topk_logprobs"),

@@ -25,7 +25,7 @@ class Mesh(Protocol):
         ...
 
     def get_coordinate(self) -> Sequence[int] | None:
-        """Where this rank stands in each dimension; None outside of the mesh."""
+        """The coordinate of this rank in each dimension; None outside of the mesh."""
         ...
 
     def size(self, mesh_dim: int | None = None) -> int:

@@ -21,7 +21,7 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `RolloutExporter` was told; its docstring says what each means."""
+    """The arguments of `RolloutExporter`, whose docstring explains each."""
 
     folder: Path
     rank: int
@@ -105,12 +105,12 @@ def _is_number(value: object) -> bool:
 
 
 def rank_of_launch(rank: int | None) -> int:
-    """`rank`, or the launcher's RANK, or 0. Raises ValueError where that is no number."""
+    """`rank`, or the launcher's RANK, or 0. Raises ValueError where that is not a number."""
     return _from_launcher("RANK", 0) if rank is None else rank
 
 
 def size_of_launch(world_size: int | None) -> int:
-    """`world_size`, or the launcher's WORLD_SIZE, or 1. Raises ValueError where that is no number."""
+    """`world_size`, or the launcher's WORLD_SIZE, or 1. Raises ValueError where that is not a number."""
     return _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size
 
 

@@ -34,7 +34,7 @@ class Copies:
     def take(self, value: Any) -> Array:
         """A private copy: floats as float32, bools as uint8, integers as they are; None is NaN.
 
-        Raises TypeError or ValueError on what is no rectangle of numbers.
+        Raises TypeError or ValueError on what is not a rectangle of numbers.
         """
         if hasattr(value, "detach"):
             return self._take_tensor(value)

@@ -9,10 +9,8 @@ from typing import Any
 from exporters.record import SCHEMA_VERSION
 
 # What each coding means for the text of a token:
-BYTE_LEVEL = (
-    "byte_level"  # each character stands for a byte (GPT-2's table); joined, they are UTF-8
-)
-METASPACE = "metaspace"  # U+2581 stands for a space; a piece <0xNN> is one byte
+BYTE_LEVEL = "byte_level"  # each character is a byte (GPT-2's table); joined, they are UTF-8
+METASPACE = "metaspace"  # U+2581 is a space; a piece <0xNN> is one byte
 TEXT = "text"  # the piece is the text
 
 

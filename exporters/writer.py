@@ -240,7 +240,7 @@ class RolloutExporter:
             rewards: [S], the total.
             meta: column -> S values, as in `log`.
             **arrays: [T] aligned with `input_ids` without a shift, or [S]. What predicts a token has
-                no value at the first of a sequence, whatever stands there: null.
+                no value at the first of a sequence, whatever is there: null.
         """
         frame = {
             "input_ids": input_ids,

@@ -47,7 +47,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
 
     def checked(data: object) -> object:
         if data not in allowed if allowed else type(data) is not kind:
-            raise ValueError(f"{data!r} is no {kind}")
+            raise ValueError(f"{data!r} is not a {kind}")
         return data
 
     return checked

@@ -194,7 +194,7 @@ class Manifest:
         return replace(self, segments=tuple(map(translated, self.segments)), tails=tails)
 
     def to_bytes(self) -> bytes:
-        """As one JSON document."""
+        """The manifest as one JSON document."""
         schemas = list(dict.fromkeys(segment.schema for segment in self.all_segments))
         places = {schema: str(place) for place, schema in enumerate(schemas)}
         manifest = self._with_schemas(places.__getitem__)  # each once: a build has many segments

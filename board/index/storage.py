@@ -167,7 +167,7 @@ class FolderStorage:
         for name in names:
             match = _NAME.fullmatch(name)
             if match is None:
-                raise BrokenIndexError(f"{name!r} is no name of a table")
+                raise BrokenIndexError(f"{name!r} is not the name of a table")
             try:
                 state = (self.folder / name).stat()
                 content_hash = _content_hash(self.folder / name, state.st_size, state.st_mtime_ns)
@@ -281,7 +281,7 @@ Storage = FolderStorage | MemoryStorage
 
 
 def committed(storage: Storage) -> Manifest | None:
-    """The manifest as it stands; None where there is none that can be used."""
+    """The committed manifest; None where there is none that can be used."""
     try:
         return storage.load()
     except BrokenIndexError:

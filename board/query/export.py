@@ -33,7 +33,7 @@ def write_csv(run: Run, sorting: Sorting, out: BinaryIO, harmless: Callable[[Any
 
 
 def write_parquet(run: Run, sorting: Sorting, out: BinaryIO) -> None:
-    """As write_csv; step, index and line are whole numbers, other numbers float64, the rest texts."""
+    """The same as Parquet: step, index and line are int64, other numbers float64, the rest texts."""
     words = {column.name for column in run.rows.columns if column.words} | {*_TEXTS}
     wholes = dict.fromkeys(("step", "index", "line"), pa.int64())
     types = {**wholes, **dict.fromkeys(words, pa.string())}

@@ -80,7 +80,7 @@ class JoinCount:
             text += f"; {alone:,} of its {self.rows:,} rows have no rollout and are shown alone"
         if self.doubled:
             text += (
-                f"; {self.doubled:,} rows have a key that stands more than once, which joins none"
+                f"; {self.doubled:,} rows have a key that occurs more than once, and are not joined"
             )
         return text
 

@@ -56,7 +56,7 @@ RUN_ITSELF: Final = "."
 def open_run(
     info: RunInfo, options: OpenOptions | None = None, progress: Progress | None = None
 ) -> Run:
-    """A run as its files stand. Files that can't be read become problems, never an error.
+    """A run as its files are now. Files that can't be read become problems, never an error.
 
     Where the run is large or has an index, the index is brought in step; another process that is at it
     is waited for.
@@ -107,7 +107,7 @@ class Follower:
         return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
-        """The run as it stands. wait: for another process that builds the index; else what it has."""
+        """The run as its files are now. wait: for another process that builds its index."""
         sidecars = read_sidecar_files(info)
         try:
             storage = self._storage(info)

@@ -258,7 +258,7 @@ def _known(sql: str) -> _Value:
 
 
 def _calculated(op: str, left: str, right: str) -> str:
-    """As Python calculates, but that a division by zero is no error."""
+    """SQL that calculates as Python does, but a division by zero is not an error."""
     if op == "**":
         return f"pow({left}, {right})"
     if op == "%":

@@ -373,7 +373,7 @@ class Run:
         return (self.whole or self)._frame(None, self.rows.hidden)
 
     def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
-        """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
+        """The places of the rows that are joined with a row: file (number in info.files), line,
         offset, size and part of each; none in a run that is not joined.
         """
         if not self.info.is_joined:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 TRAIN: Final = "train"
 """The split of rollouts that name none."""
 ALL: Final = "all"
-"""What stands for all splits together; a split of that name is written `=all`."""
+"""Means all splits together; a split of that name is written `=all`."""
 
 
 def written(name: str) -> str:

@@ -39,7 +39,7 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
         timeout: in seconds, after which the statement is stopped.
 
     Raises:
-        ChoiceError: the statement is no SELECT, is wrong, reads something else, or takes too long.
+        ChoiceError: the statement is not a SELECT, is wrong, reads something else, or takes too long.
         UnreadableError: the index is damaged or was deleted.
     """
     readable = [] if run.index_folder is None else [run.index_folder]
@@ -126,7 +126,7 @@ def create_views(run: Run, database: Database) -> None:
         "steps",
         pa.Table.from_pandas(run.steps_with_quantiles, preserve_index=False),
     )
-    # What stands for a column that nothing is recorded of.
+    # NULL in place of a column of which nothing is recorded.
     group_id, reward, split = (
         name if name in run.columns else f"CAST(NULL AS {kind})"
         for name, kind in (("group_id", "VARCHAR"), ("reward", "DOUBLE"), ("split", "VARCHAR"))
@@ -161,6 +161,6 @@ class RunTables:
         """The rows of one SELECT, in DuckDB's SQL. timeout: in seconds.
 
         Raises:
-            ChoiceError: the statement is no SELECT, is wrong, reads something else, or takes too long.
+            ChoiceError: the statement is not a SELECT, is wrong, reads something else, or takes too long.
         """
         return select(self.run, statement, timeout).to_pandas()

@@ -37,7 +37,7 @@ def log_generated(
     meta: Mapping[str, Sequence[Any]] | None = None,
     **arrays: Any,
 ) -> None:
-    """Logs B rollouts that stand in one tensor, prompts left padded and responses right padded.
+    """Logs B rollouts that are in one tensor, prompts left padded and responses right padded.
 
     Args:
         exporter: where to.

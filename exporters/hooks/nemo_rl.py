@@ -31,7 +31,7 @@ class ExportLogger:
     Args:
         logger: NeMo-RL's.
         out_dir: the run's folder.
-        group_size: rollouts of one prompt, which stand behind each other; None: no groups are logged.
+        group_size: rollouts of one prompt, which follow each other; None: no groups are logged.
         keep_dump: True also writes NeMo-RL's own file, which takes much longer.
         settings: RolloutExporter's; `start_step` where the run is resumed.
     """

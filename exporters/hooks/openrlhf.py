@@ -2,7 +2,7 @@
 
     export_experiences(self, experiences, global_step, "runs/mine")
 
-The trainer is a Ray actor that offers no hook, so that line has to stand in its file.
+The trainer is a Ray actor that offers no hook, so that line has to be added to its file.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class TokenExporter:
 def setup_token_exporter(
     config: Any, parallel_dims: Any, world: Any, logger: Any, **settings: Any
 ) -> TokenExporter:
-    """As prime-rl's: off unless `config.enable_token_export`, and on context-parallel rank 0 only.
+    """An exporter under prime-rl's own condition: `config.enable_token_export`, context-parallel rank 0.
 
     The context-parallel ranks lie next to each other, so that every `cp`-th rank writes.
     """

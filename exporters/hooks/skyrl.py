@@ -77,7 +77,7 @@ class ExportCallback(_Base):
 def log_batch(exporter: RolloutExporter, step: int, trainer: Any, batch: Any) -> None:
     """Logs a TrainingInputBatch: `sequences` [B, T] left padded, the rest the last R columns of it.
 
-    In those a prompt's end may stand before a short response: the masks tell. Rows that SkyRL added to
+    In those a prompt's end may come before a short response: the masks say so. Rows that SkyRL added to
     fill the ranks, at the end, are left out.
     """
     size = len(batch["sequences"]) - batch.metadata.get("pad_size", 0)

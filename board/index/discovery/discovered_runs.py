@@ -221,7 +221,7 @@ def _name(folder: Location, root: Location) -> str:
 
 
 def _relative_to(path: Location, folder: Location, problem: Problem) -> Problem:
-    """The problem of a file with its path told from a folder."""
+    """The problem of a file, its path relative to a folder."""
     return replace(problem, path=below(path, folder))
 
 
@@ -242,7 +242,7 @@ def _homes(path: Location, root: Location) -> Iterator[Location]:
 
 
 def _inside(path: Location, root: Location) -> PurePath:
-    """The path from the root on, the part of it that layouts are held against."""
+    """The path relative to the root, which layouts are matched with."""
     return PurePosixPath(below(path, root))
 
 
@@ -275,7 +275,7 @@ def resolve_inside(root: Location, wanted: str) -> Location:
 
 
 def location_below(root: Location, wanted: str) -> Location:
-    """`wanted` as a user means it who may open anything: a URL, or a path told from `root`.
+    """`wanted` as a user means it who may open anything: a URL, or a path relative to `root`.
 
     Raises ChoiceError on a URL that is not taken.
     """

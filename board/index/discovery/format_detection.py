@@ -43,7 +43,7 @@ def detect_format(
         reason = "it is a pickle, which is never opened: opening it could run code"
         return _note(path, reason, "let training write .jsonl, .parquet, or .pt of plain data")
     if isinstance(path, Path) and not path.is_file():
-        return _note(path, "it is no regular file", "a log file")
+        return _note(path, "it is not a regular file", "a log file")
     listed = path.listed if isinstance(path, RemoteLocation) else None
     try:
         return _log_file(path, listed or path.stat(), mapping)
@@ -57,7 +57,7 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
 
 
 def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
-    """As detect_format. Raises OSError when the file can't be read."""
+    """The log file, or why it is none. Raises OSError when the file can't be read."""
     try:
         reader, reason = _recognised(path, stat, mapping)
     except DamagedError as error:

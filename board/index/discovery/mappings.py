@@ -37,7 +37,7 @@ class Mappings:
         self.problems: dict[Location, Problem] = {}
         """Of mapping files that can't be used, by their paths; files are read as if there were none."""
         self.paths: dict[str, Location] = {}
-        """Where the mapping of each reader's name stands."""
+        """Path of the mapping file of each reader, by its name."""
 
     def of(self, path: Location) -> MappingReader | None:
         """The mapping of a file: of its folder, or the nearest folder above it, up to the root."""
@@ -98,7 +98,7 @@ def read_mapping(path: Location) -> MappingReader:
     except OSError as error:
         raise BoardError(f"{path.name} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BoardError(f"{path.name}: is no UTF-8") from None
+        raise BoardError(f"{path.name}: is not UTF-8") from None
     except BoardError as error:
         raise BoardError(f"{path.name}: {error}") from None
 

@@ -21,7 +21,7 @@ class LogFile:
     """A log file when it was last listed. size in bytes, mtime_ns as os.stat gives it.
 
     sidecar_state: hash of names, sizes and times of the files that it is read with; empty: none.
-    inode: of an object in a store, a number that stands for its version; 0 where it tells none.
+    inode: of an object in a store, a number made of its version; 0 where it has none.
     """
 
     path: Location
@@ -39,8 +39,8 @@ _DIGITS: Final = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class IgnoredFiles:
-    """Files of one kind that are no logs by their names. count: of them; names: of the first few, told
-    from the run's folder.
+    """Files of one kind whose names are not those of logs. count: of them; names: of the first few,
+    relative to the run's folder.
     """
 
     kind: str

@@ -54,7 +54,7 @@ class Sniffed:
     reader, title: of the reader it is read by; None: it is not recognised. reason: why it is not.
     kind: of file. keys: of its first records. layouts: its reader's, or else all that its path matches.
     first_error: what is wrong with its first line that can't be used. mapping: the mapping file it was
-    held against. missing: keys which that names and the first records do not have. readers: why each
+    compared with. missing: keys which that names and the first records do not have. readers: why each
     reader passes its records over, where nothing else is known of them. suggested: the text of a
     mapping file that could read it.
     """

@@ -177,7 +177,7 @@ def test_a_mapping_that_is_too_long_names_its_file(tmp_path: Path):
     with pytest.raises(BoardError, match=r"rollout-board\.toml: is longer"):
         read_mapping(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(BoardError, match=r"rollout-board\.toml: is no UTF-8"):
+    with pytest.raises(BoardError, match=r"rollout-board\.toml: is not UTF-8"):
         read_mapping(path)
 
 

@@ -197,7 +197,7 @@ def test_a_key_that_stands_twice_joins_nothing_and_is_counted(copy):
     (count,) = run.joins
     assert (count.joined, count.rows, count.doubled) == (7, 8, 2)
     assert "1 of its 8 rows have no rollout and are shown alone" in count.words
-    assert "2 rows have a key that stands more than once" in count.words
+    assert "2 rows have a key that occurs more than once" in count.words
     assert run.counts[0] == 4 + 4 + 1 + 1  # evaluations, rollouts, the second one, the row alone
 
 
