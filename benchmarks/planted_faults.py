@@ -26,7 +26,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
 # The path above is set while running; pyright does not know of it.
 from faults.judge import Verdict, judged, opened  # noqa: E402  # pyright: ignore[reportMissingImports]
-from faults.kinds import FAULTS, Fault  # noqa: E402  # pyright: ignore[reportMissingImports]
+from faults.plant import FAULTS, Fault  # noqa: E402  # pyright: ignore[reportMissingImports]
 from faults.scene import (  # noqa: E402  # pyright: ignore[reportMissingImports]
     LATER,
     SAMPLES,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults.kinds import Fault
+from faults.plant import Fault
 from faults.scene import TUNED, Planted, Scene, clean
 
 from board.analysis.findings import diagnose

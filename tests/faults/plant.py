@@ -1,38 +1,92 @@
-"""Faults: each changes a clean run from a step on, and says what it changed."""
+"""Every fault, with the rule that is to find it. A fault changes a clean run from a step on, and says
+what it changed where that is not every rollout from there on.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from statistics import mean, median
+from typing import Any
 
 from faults.scene import Line, Log, Place, Planted, arrays_of
+
+from board.core.findings import TOKEN_RULES
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault. what: in words, at the size of 1. plant: changes a log and says what it changed. rule:
+    that is to find it, as at least `severity`. also: rules that the same fault trips rightly. tokens:
+    whether tokens are read to find it. is_gradual: it is beyond a threshold only some steps after it
+    begins. needs: a key of the log's lines without which it can't be planted; ranks: how many at least.
+    """
+
+    name: str
+    what: str
+    rule: str
+    plant: Callable[[Log], Planted]
+    severity: str = "severe"
+    also: tuple[str, ...] = ()
+    tokens: bool = False
+    is_gradual: bool = False
+    needs: str = "step"
+    ranks: int = 1
+
+    def fits(self, log: Log) -> bool:
+        """Whether a log has what the fault changes."""
+        lines = log.step(log.scene.at)
+        is_there = any(self.needs in line for line in lines)
+        return is_there and len({line["rank"] for line in lines}) >= self.ranks
+
+
+FAULTS: list[Fault] = []
+Plant = Callable[[Log], Planted]
+
+
+def fault(name: str, rule: str, **more: Any) -> Callable[[Callable[[Log], Any]], Plant]:
+    """Lists what a function plants in FAULTS; without a result it changes every rollout."""
+
+    def listed(change: Callable[[Log], Any]) -> Plant:
+        def plant(log: Log) -> Planted:
+            return change(log) or Planted(log.scene.at, log.everyone())
+
+        what = (change.__doc__ or "").rstrip(".")
+        FAULTS.append(Fault(name, what, rule, plant, **{"tokens": rule in TOKEN_RULES} | more))
+        return plant
+
+    return listed
 
 
 def _drawn(log: Log, count: int, least: int = 0) -> list[int]:
     """Indices of some rollouts that have so many tokens at every step of the fault."""
-    steps = range(log.scene.at, log.scene.last + 1)
+    steps = [log.step(step) for step in log.steps]
     fits = [
         index
-        for index in range(min(len(log.step(step)) for step in steps))
-        if all(len(log.step(step)[index]["response_ids"]) >= least for step in steps)
+        for index in range(min(map(len, steps)))
+        if all(len(lines[index]["response_ids"]) >= least for lines in steps)
     ]
     return sorted(log.dice.sample(fits, count))
 
 
-def shift_logprobs(log: Log) -> Planted:
+@fault("off by one", "misaligned", also=("kl_spike", "mismatch", "token_type_kl"))
+def shift_logprobs(log: Log) -> None:
+    """logprobs are of the next token."""
     for line in log.samples():
         line["logprobs"] = [*line["logprobs"][1:], line["logprobs"][-1]]
-    return Planted(log.scene.at, log.everyone())
 
 
-def shift_reference(log: Log) -> Planted:
+@fault("reference off by one", "misaligned", also=("kl_spike", "token_type_kl"))
+def shift_reference(log: Log) -> None:
+    """ref_logprobs are of the token before."""
     for line in log.samples():
         line["ref_logprobs"] = [line["ref_logprobs"][0], *line["ref_logprobs"][:-1]]
-    return Planted(log.scene.at, log.everyone())
 
 
+@fault("one rank off by one", "misaligned", also=("mismatch",), ranks=2)
 def shift_one_rank(log: Log) -> Planted:
+    """sampling_logprobs of rank 1 are of the token before."""
     rollouts = set[Place]()
     for place, line in log.places():
         if line["rank"] == 1:
@@ -42,7 +96,9 @@ def shift_one_rank(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(rollouts))
 
 
+@fault("KL of one token type", "token_type_kl", also=("kl_spike",))
 def blow_up_eos(log: Log) -> Planted:
+    """`<eos>` is 12 nats less likely for the reference."""
     eos, tokens = log.id_of("<eos>"), set[tuple[int, int, int]]()
     for (step, index), line in log.places():
         if line["response_ids"][-1] == eos:
@@ -52,7 +108,9 @@ def blow_up_eos(log: Log) -> Planted:
     return Planted(log.scene.at, rollouts, frozenset(tokens), frozenset(("<eos>",)))
 
 
+@fault("one token", "kl_spike", severity="lead", tokens=True)
 def one_token(log: Log) -> Planted:
+    """Token 5 of a rollout is 6.5 nats likelier for the reference."""
     step = log.scene.at + 6
     index = log.dice.choice([i for i, x in enumerate(log.step(step)) if len(x["logprobs"]) > 5])
     line = log.step(step)[index]
@@ -60,12 +118,13 @@ def one_token(log: Log) -> Planted:
     return Planted(step, frozenset(((step, index),)), frozenset(((step, index, 5),)))
 
 
-def leave_reference(log: Log) -> Planted:
-    """Noise, as moves of the policy in all directions make it."""
+@fault("policy leaves", "kl_spike", also=("token_type_kl",))
+def leave_reference(log: Log) -> None:
+    """All tokens are less likely for the reference, by noise of 1.5 nats."""
+    # Noise, as moves of the policy in all directions make it.
     spread = 1.5 * math.sqrt(log.scene.size)
     for line in log.samples():
         line["ref_logprobs"] = [x - abs(log.dice.gauss(0, spread)) for x in line["logprobs"]]
-    return Planted(log.scene.at, log.everyone())
 
 
 def _noise(log: Log, first: int, a_step: float, grows: bool) -> dict[int, float]:
@@ -85,14 +144,18 @@ def _before_updates(line: Line) -> list[float]:
     return line.get("old_logprobs", line["logprobs"])
 
 
+@fault("sampler drift", "mismatch", is_gradual=True)
 def drift(log: Log) -> Planted:
+    """Noise on sampling_logprobs grows by 0.01 nats a step, from 8 steps before."""
     first = log.scene.at - 8
     sizes = _noise(log, first, 0.01 * log.scene.size, grows=True)
     step = next(step for step, value in sizes.items() if value > 1.05)
     return Planted(step, log.everyone(first))
 
 
+@fault("slow sampler drift", "mismatch_drift", severity="warning", is_gradual=True)
 def drift_slowly(log: Log) -> Planted:
+    """Noise on sampling_logprobs grows by 0.002 nats a step, from 8 steps before."""
     first = log.scene.at - 8
     early = median(_disagreement(log.step(s)) for s in range(log.scene.first, log.scene.first + 5))
     sizes = _noise(log, first, 0.002 * log.scene.size, grows=True)
@@ -109,20 +172,24 @@ def _disagreement(lines: Iterable[Line]) -> float:
     )
 
 
-def stale_sampler(log: Log) -> Planted:
+@fault("stale sampler", "mismatch")
+def stale_sampler(log: Log) -> None:
+    """Noise of 0.2 nats on sampling_logprobs."""
     _noise(log, log.scene.at, 0.2 * log.scene.size, grows=False)
-    return Planted(log.scene.at, log.everyone())
 
 
-def collapse_groups(log: Log) -> Planted:
-    for step in range(log.scene.at, log.scene.last + 1):
+@fault("collapsed groups", "zero_gradient")
+def collapse_groups(log: Log) -> None:
+    """All rewards of a group are its first."""
+    for step in log.steps:
         for group in log.groups(step):
             for line in group:
                 line |= {"reward": group[0]["reward"], "rewards": group[0]["rewards"]}
-    return Planted(log.scene.at, log.everyone())
 
 
+@fault("truncation", "truncation")
 def truncate(log: Log) -> Planted:
+    """5 of 8 responses cut off."""
     rollouts = set[Place]()
     for (step, index), line in log.places():
         if index % 8 < 5 * log.scene.size:
@@ -131,9 +198,11 @@ def truncate(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(rollouts))
 
 
+@fault("repetition", "repetition", severity="warning", also=("kl_spike", "mismatch"))
 def go_in_circles(log: Log) -> Planted:
+    """Three rollouts end in 12 times the same 3 tokens."""
     chosen, tokens = _drawn(log, round(3 * log.scene.size), 8), set[tuple[int, int, int]]()
-    for step in range(log.scene.at, log.scene.last + 1):
+    for step in log.steps:
         for index in chosen:
             line = log.step(step)[index]
             line["response_ids"] = line["response_ids"][:8] + [17, 25, 18] * 12
@@ -144,7 +213,9 @@ def go_in_circles(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
 
 
+@fault("duplicated rank", "duplicated_rollouts", ranks=2)
 def duplicate_rank(log: Log) -> Planted:
+    """Rank 1 logs rank 0's rollouts."""
     first, second = log.files
     at = log.scene.at
     own = [x for x in log.files[second] if not (x.get("type") == "sample" and x["step"] >= at)]
@@ -155,7 +226,9 @@ def duplicate_rank(log: Log) -> Planted:
     return Planted(at, frozenset(place for place, line in log.places() if line["rank"] == 1))
 
 
+@fault("resume", "resumed", severity="lead")
 def resume(log: Log) -> Planted:
+    """Four steps are written twice."""
     at, again = log.scene.at, dict[str, list[Line]]()
     for name, lines in log.files.items():
         header = {**lines[0], "attempt": "20271121T133805Z", "start_step": at}
@@ -168,7 +241,9 @@ def resume(log: Log) -> Planted:
     return Planted(at, rollouts)
 
 
+@fault("reward hack", "part_falls", also=("zero_gradient",))
 def hack_reward(log: Log) -> Planted:
+    """Format pays 1.5, nothing is right, from 4 steps before."""
     first = log.scene.at - 4
     for line in log.samples(first):
         line["rewards"] = {"correct": 0.0, "format": 1.5 * log.scene.size}
@@ -176,12 +251,14 @@ def hack_reward(log: Log) -> Planted:
     return Planted(first, log.everyone(first))
 
 
+@fault("garbled bytes", "garbled", severity="warning")
 def garble(log: Log) -> Planted:
-    """Bytes that no text has, as token ids of the byte-level alphabet and as what they decode to."""
+    """8 bytes that are no text in two rollouts."""
+    # Bytes that no text has, as token ids of the byte-level alphabet and as what they decode to.
     pieces, tokens = log.vocabulary["pieces"], set[tuple[int, int, int]]()
     high = [i for i, piece in enumerate(pieces) if len(piece) == 1 and 0xE0 < ord(piece) < 0x100]
     chosen = _drawn(log, round(2 * log.scene.size), 8)
-    for step in range(log.scene.at, log.scene.last + 1):
+    for step in log.steps:
         for index in chosen:
             line = log.step(step)[index]
             ids = line["response_ids"]
@@ -191,7 +268,9 @@ def garble(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
 
 
+@fault("stopped rank", "stopped_rank", ranks=2)
 def stop_rank(log: Log) -> Planted:
+    """Rank 1 writes no more."""
     before = log.scene.at - 1
     rows = enumerate(log.step(before))
     written = frozenset((before, index) for index, line in rows if line["rank"] == 1)
@@ -205,24 +284,28 @@ def _copy_response(line: Line, source: Line) -> None:
     line |= {name: source[name] for name in names}
 
 
-def repeat_responses(log: Log) -> Planted:
-    for step in range(log.scene.at, log.scene.last + 1):
+@fault("duplicate responses", "duplicates")
+def repeat_responses(log: Log) -> None:
+    """All responses of a group are its least likely one."""
+    for step in log.steps:
         for group in log.groups(step):
             least = min(group, key=lambda line: sum(line["sampling_logprobs"]))
             for line in group:
                 _copy_response(line, least)
-    return Planted(log.scene.at, log.everyone())
 
 
-def say_one_thing(log: Log) -> Planted:
-    for step in range(log.scene.at, log.scene.last + 1):
+@fault("one response to all", "same_everywhere", also=("duplicates",))
+def say_one_thing(log: Log) -> None:
+    """All responses of a step are its first."""
+    for step in log.steps:
         lines = log.step(step)
         for line in lines:
             _copy_response(line, lines[0])
-    return Planted(log.scene.at, log.everyone())
 
 
+@fault("gaps", "missing_values", severity="warning")
 def lose_values(log: Log) -> Planted:
+    """Every tenth value of logprobs is null."""
     tokens = set[tuple[int, int, int]]()
     for (step, index), line in log.places():
         lost = {i for i in range(len(line["logprobs"])) if i % 10 == 3}
@@ -231,14 +314,17 @@ def lose_values(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
 
 
-def end_arrays(log: Log) -> Planted:
+@fault("arrays end", "missing_values", severity="warning")
+def end_arrays(log: Log) -> None:
+    """logprobs and entropy are null."""
     for line in log.samples():
         for name in ("logprobs", "entropy"):
             line[name] = [None] * len(line["response_ids"])
-    return Planted(log.scene.at, log.everyone())
 
 
+@fault("unequal arrays", "unequal_arrays", severity="warning")
 def cut_array(log: Log) -> Planted:
+    """ref_logprobs of every fourth rollout lack the last token."""
     rollouts = set[Place]()
     for (step, index), line in log.places():
         if index % 4 == 2:
@@ -247,27 +333,34 @@ def cut_array(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(rollouts))
 
 
-def collapse_entropy(log: Log) -> Planted:
+@fault("entropy collapse", "entropy_collapse")
+def collapse_entropy(log: Log) -> None:
+    """Entropy is a 50th."""
     for line in log.samples():
         line["entropy"] = [0.02 / log.scene.size * x for x in line["entropy"]]
-    return Planted(log.scene.at, log.everyone())
 
 
+@fault("one env fails", "hidden_env", severity="warning", also=("zero_gradient",))
 def fail_one_env(log: Log) -> Planted:
+    """The reward of env add is 0, that of env subtract 1 higher."""
     for line in log.samples():
         line["reward"] = 0.0 if line["env"] == "add" else line["reward"] + log.scene.size
     rollouts = frozenset(place for place, line in log.places() if line["env"] == "add")
     return Planted(log.scene.at, rollouts)
 
 
+@fault("reward outlier", "reward_outliers")
 def one_reward(log: Log) -> Planted:
+    """One rollout has reward 50."""
     step = log.scene.at + 6
     index = log.dice.randrange(len(log.step(step)))
     log.step(step)[index]["reward"] = 50.0 * log.scene.size
     return Planted(step, frozenset(((step, index),)))
 
 
+@fault("lost rewards", "unscored", severity="warning")
 def lose_rewards(log: Log) -> Planted:
+    """Every fifth reward is null."""
     rollouts = frozenset(place for place in log.everyone() if place[1] % 5 == 0)
     for place, line in log.places():
         if place in rollouts:
@@ -275,30 +368,36 @@ def lose_rewards(log: Log) -> Planted:
     return Planted(log.scene.at, rollouts)
 
 
+@fault("flipped advantages", "advantages", severity="warning", needs="advantage")
 def flip_advantages(log: Log) -> Planted:
-    """In groups of equal rewards advantages are 0 and stay it: the first step is that of another one."""
+    """Advantages have the other sign."""
+    # In groups of equal rewards advantages are 0 and stay it: the first step is that of another one.
     rollouts = frozenset(place for place, line in log.places() if line["advantage"])
     for line in log.samples():
         line["advantage"] = -line["advantage"]
     return Planted(min(step for step, _ in rollouts), rollouts)
 
 
-def pay_length(log: Log) -> Planted:
+@fault("length pays", "reward_length", severity="lead")
+def pay_length(log: Log) -> None:
+    """Reward is 0.02 a character."""
     for line in log.samples():
         line["reward"] = 0.02 * log.scene.size * len(line["response"])
-    return Planted(log.scene.at, log.everyone())
 
 
-def grow(log: Log) -> Planted:
+@fault("longer, not better", "length_without_gain", severity="warning", also=("truncation",))
+def grow(log: Log) -> None:
+    """Responses are said twice."""
     for line in log.samples():
         names = ("response_ids", *arrays_of(line))
         line["response"] += line["response"]
         for name in names:
             line[name] = [*line[name][:-1], *line[name]]
-    return Planted(log.scene.at, log.everyone())
 
 
+@fault("another script", "foreign_script", severity="lead")
 def switch_script(log: Log) -> Planted:
+    """Every sixth token is Chinese."""
     log.vocabulary["pieces"].append("ä¸Ń")  # 中 in the byte-level alphabet
     new, tokens = len(log.vocabulary["pieces"]) - 1, set[tuple[int, int, int]]()
     for (step, index), line in log.places():
@@ -309,8 +408,9 @@ def switch_script(log: Log) -> Planted:
     return Planted(log.scene.at, rollouts, frozenset(tokens), frozenset(("中",)))
 
 
-def stop_the_clock(log: Log) -> Planted:
+@fault("pause", "clock_gap", severity="lead")
+def stop_the_clock(log: Log) -> None:
+    """Two hours between two steps."""
     for line in log.samples(log.scene.first):
         pause = 7200.0 * log.scene.size if line["step"] >= log.scene.at else 0.0
         line["timestamp"] = 1.7e9 + 2.0 * line["step"] + pause
-    return Planted(log.scene.at, log.everyone())

@@ -57,6 +57,11 @@ class Log:
     settings: dict[str, dict[str, Any]]
     dice: random.Random = field(default_factory=random.Random)
 
+    @property
+    def steps(self) -> range:
+        """Those of the fault."""
+        return range(self.scene.at, self.scene.last + 1)
+
     def samples(self, first: int | None = None) -> Iterator[Line]:
         """The rollouts from a step on (by default the fault's), as the board orders them in each."""
         for _, line in self.places(first):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from faults.judge import judged, opened, severe
-from faults.kinds import FAULTS, Fault
+from faults.plant import FAULTS, Fault
 from faults.scene import LATER, SAMPLES, clean
 
 from board.analysis.findings import diagnose
