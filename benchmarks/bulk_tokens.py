@@ -33,8 +33,8 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from generate import write_run  # noqa: E402
 
 from board.analysis.findings import diagnose  # noqa: E402
-from board.analysis.rollout_tokens import ReadTokens, read_tokens  # noqa: E402
 from board.analysis.step_records import PLACES, StepRecords  # noqa: E402
+from board.analysis.step_tokens import ReadTokens, tokens_of  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import Run, open_run  # noqa: E402
 
@@ -58,8 +58,9 @@ def write_short_lines(folder: Path, rollouts: int) -> None:
 def read_all(run: Run) -> tuple[int, int]:
     """Rollouts and bytes that were read."""
     rows = run.frame(PLACES)
-    found = read_tokens(StepRecords(run), rows, ReadTokens(roles=False, texts=True))
-    return sum(1 for _ in found), int(rows["size"].sum())
+    what = ReadTokens(roles=False, texts=True)
+    found = [tokens_of(place, record, what).place for place, record in StepRecords(run).of(rows)]
+    return len(found), int(rows["size"].sum())
 
 
 def find(run: Run) -> tuple[int, int]:

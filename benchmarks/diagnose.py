@@ -27,8 +27,7 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from board.analysis.findings import facts_of  # noqa: E402
 from board.analysis.mismatch import step_mismatch  # noqa: E402
-from board.analysis.rollout_tokens import ReadTokens  # noqa: E402
-from board.analysis.step_tokens import read_step  # noqa: E402
+from board.analysis.step_tokens import ReadTokens, read_step  # noqa: E402
 from board.core.tokens.contributions import contributions  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import Run, open_run  # noqa: E402

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_records import Progress
-from board.analysis.step_tokens import COLUMNS, StepReader, read_step
+from board.analysis.step_tokens import COLUMNS, ReadTokens, StepReader, read_step
 from board.core.sampling import evenly_spaced
 from board.core.tokens.masks import recorded_clip
 from board.core.tokens.mismatch import (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,17 +13,129 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.analysis.rollout_tokens import ReadTokens, RolloutTokens, broken_share, read_tokens
 from board.analysis.step_records import PLACES, Progress, StepRecords
-from board.core.records import FloatArray
+from board.core.metrics.definitions import DERIVED
+from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.texts.turns import from_markers, of_tokens, with_tool_names
-from board.core.tokens.pieces import KINDS, Coding, detect_coding, display_pieces, joined, kinds_of
+from board.core.tokens.pieces import (
+    KINDS,
+    Coding,
+    detect_coding,
+    display_pieces,
+    joined,
+    kinds_of,
+    words,
+)
 from board.core.tokens.step_tokens import StepTokens
 from board.core.tokens.vocabulary import Vocabulary, id_texts
+from board.errors import RecordError
 from board.query.open_run import Run
 
 IntArray = npt.NDArray[np.int64]
+_BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
+_LEAST_BROKEN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTokens:
+    """What of each rollout is read. arrays: token arrays by name; () is all that are recorded.
+
+    roles: whether to find out who speaks where, which takes a look at every token's text where the
+    log has chat-template markers.
+    texts: whether to look at the responses as texts: `numbers["broken"]` is then the share of their
+    characters that are not text, and words serve as tokens where a rollout has no tokens.
+    """
+
+    arrays: tuple[str, ...] = ()
+    roles: bool = True
+    texts: bool = False
+
+    @classmethod
+    def of_metric(cls, metric: str) -> ReadTokens:
+        """What a token metric needs, and no more."""
+        needs = DERIVED[metric].needs if metric in DERIVED else (metric,)
+        return cls(tuple(dict.fromkeys((*needs, metric))))
+
+    def wants(self, name: str) -> bool:
+        """Whether an array is to be read."""
+        return not self.arrays or name == "loss_mask" or name in self.arrays
+
+
+@dataclass(slots=True)
+class RolloutTokens:
+    """One rollout as far as it is needed. place: in the table of addresses.
+
+    length: of the response, in tokens, and of each of the arrays. ids or pieces: its tokens, None where
+    not recorded or of another length; the coding of pieces is judged by the response. broken: share of
+    the response's characters that are not text, NaN where not known. faults: arrays that are left out.
+    """
+
+    place: int
+    length: int
+    arrays: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
+    ids: FloatArray | None = None
+    pieces: Sequence[str] | None = None
+    response: str | None = None
+    segments: Sequence[Mapping[str, Any]] = ()
+    messages: Sequence[Mapping[str, Any]] = ()
+    broken: float = float("nan")
+    faults: list[str] = field(default_factory=list[str])
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether it is known which tokens they are."""
+        return self.ids is not None or self.pieces is not None
+
+
+def broken_share(text: str) -> float:
+    """The share of characters that are not text: U+FFFD, control and private-use characters.
+
+    One in the end is what a response cut within a character ends with.
+    """
+    count = len(_BROKEN.findall(text[:-1]))
+    return count / len(text) if count >= _LEAST_BROKEN else 0.0
+
+
+def tokens_of(place: int, record: Record, what: ReadTokens) -> RolloutTokens:
+    """The arrays that are asked for, of the length that most have, and the tokens; without those that do
+    not fit.
+    """
+    wanted = {name: array for name, array in record.tokens.items() if what.wants(name)}
+    lengths = [len(array) for array in wanted.values()]
+    length = max(lengths, key=lengths.count) if lengths else record.response_length or 0
+    response = record.texts.get("response")
+    read = RolloutTokens(place, length, response=response, pieces=record.response_tokens)
+    for name, array in wanted.items():
+        values = _values(array) if len(array) == length else None
+        if values is None:
+            read.faults.append(name)
+        else:
+            read.arrays[name] = values
+    if "loss_mask" in read.faults:  # without it, means would be over other tokens
+        read.arrays = {}
+    read.segments = record.segments
+    if "sft_mask" in read.arrays:  # in other runs they would only take memory
+        read.messages = record.messages
+    if read.pieces is None and record.response_ids is not None:
+        read.ids = _values(record.response_ids)
+    if not read.has_tokens and not read.arrays and response and what.texts:
+        read.pieces, read.response = words(response), None
+        read.length = len(read.pieces)
+    tokens = read.ids if read.pieces is None else read.pieces
+    if tokens is not None and len(tokens) != read.length:
+        read.ids = read.pieces = None
+        read.faults.append("response_ids")
+    if response and what.texts:
+        read.broken = broken_share(response)
+    return read
+
+
+def _values(array: NumberArray) -> FloatArray | None:
+    try:
+        return array.values()
+    except RecordError:
+        return None
 
 
 class TokenCodes:
@@ -138,7 +252,8 @@ class StepReader:
         self, rows: pd.DataFrame, progress: Progress | None = None
     ) -> list[RolloutTokens]:
         """In the order of rows."""
-        reads = read_tokens(self._records, rows, self._what, progress)
+        records = self._records.of(rows, progress)
+        reads = (tokens_of(place, record, self._what) for place, record in records)
         return sorted(reads, key=lambda read: read.place)
 
     def _joined(self, step: int, rows: pd.DataFrame, reads: list[RolloutTokens]) -> StepTokens:
@@ -152,7 +267,10 @@ class StepReader:
         kinds = texts.kinds()
         roles = _roles(reads, codes, texts.texts, kinds, starts) if what.roles else {}
         indices = rows["index"].to_numpy(np.int64)[places]
-        faults, faulty = _faults(reads, indices)
+        faulty: dict[str, list[int]] = {}
+        for read, index in zip(reads, indices.tolist(), strict=True):
+            for name in read.faults:
+                faulty.setdefault(name, []).append(index)
         return StepTokens(
             step=step,
             indices=indices,
@@ -169,22 +287,10 @@ class StepReader:
                 if name in rows
             },
             left_out=len(rows) - len(reads),
-            faults=faults,
-            faulty=faulty,
+            faults={name: len(own) for name, own in faulty.items()},
+            faulty={name: own[:_FAULTY] for name, own in faulty.items()},
             **roles,
         )
-
-
-def _faults(
-    reads: list[RolloutTokens], indices: IntArray
-) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """By array how many rollouts it was left out of, and the first of them."""
-    faulty: dict[str, list[int]] = {}
-    for read, index in zip(reads, indices.tolist(), strict=True):
-        for name in read.faults:
-            faulty.setdefault(name, []).append(index)
-    counts = {name: len(own) for name, own in faulty.items()}
-    return counts, {name: own[:_FAULTY] for name, own in faulty.items()}
 
 
 def _codes(

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.analysis.rollout_tokens import ReadTokens
-from board.analysis.step_tokens import COLUMNS, StepReader
+from board.analysis.step_tokens import COLUMNS, ReadTokens, StepReader
 from board.core.findings.digest import Digest, digest
 from board.core.sampling import evenly_spaced
 from board.query import groups as run_groups

@@ -15,8 +15,7 @@ import streamlit as st
 from board.analysis import mismatch, words
 from board.analysis.findings import Diagnosis, OwnThresholds, diagnose
 from board.analysis.rollout import OpenRollout, StepSpans, open_rollout, read_spans
-from board.analysis.rollout_tokens import ReadTokens
-from board.analysis.step_tokens import read_step
+from board.analysis.step_tokens import ReadTokens, read_step
 from board.analysis.token_sample import sampled_digests
 from board.analysis.tokenizers import load_vocabulary
 from board.analysis.utterances import Hit, compiled, hit_in

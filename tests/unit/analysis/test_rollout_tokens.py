@@ -12,9 +12,8 @@ from read_formats import REAL_RUNS, real_run
 
 from board.analysis import step_records
 from board.analysis.rollout import open_rollout
-from board.analysis.rollout_tokens import ReadTokens, read_tokens
 from board.analysis.step_records import StepRecords
-from board.analysis.step_tokens import StepReader
+from board.analysis.step_tokens import ReadTokens, StepReader, tokens_of
 from board.core.records import Record
 from board.formats import sources
 from board.index.discovery.discovered_runs import discover
@@ -102,7 +101,8 @@ ODD: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...], str]] = {
 def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name: str) -> None:
     changed, arrays, faults, tokens = ODD[name]
     run = log(tmp_path / "run", [line(n, **changed) if n % 3 == 0 else line(n) for n in range(60)])
-    reads = [*read_tokens(StepRecords(run), run.rollouts, ReadTokens(texts=True))]
+    records = StepRecords(run).of(run.rollouts)
+    reads = [tokens_of(*one, ReadTokens(texts=True)) for one in records]
     assert len(reads) == 60
     for read in reads[::3]:
         assert (tuple(read.arrays), tuple(read.faults)) == (arrays, faults)
@@ -116,7 +116,7 @@ def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path: Path) ->
     lines = path.read_bytes().splitlines(keepends=True)
     lines[7] = b"x" * (len(lines[7]) - 1) + b"\n"
     path.write_bytes(b"".join(lines[:50]) + lines[50][:20])
-    places = [read.place for read in read_tokens(StepRecords(run), run.rollouts, ReadTokens())]
+    places = [place for place, _ in StepRecords(run).of(run.rollouts)]
     assert places == [n for n in range(50) if n != 7]
     steps = [*StepReader(run).steps(run.rollouts)]
     assert [(tokens.step, len(tokens.indices), tokens.left_out) for tokens in steps] == [

@@ -9,8 +9,7 @@ from written_logs import native_run, rllb_run, texts_only_run, write_lines
 
 from board.analysis.mismatch import mismatch_by_step
 from board.analysis.rollout import open_rollout
-from board.analysis.rollout_tokens import ReadTokens
-from board.analysis.step_tokens import COLUMNS, read_step
+from board.analysis.step_tokens import COLUMNS, ReadTokens, read_step
 from board.core.tokens.contributions import contributions
 from board.core.tokens.pieces import KINDS
 from board.errors import NotFoundError
