@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from plain_facts import plain_facts
 from plain_groups import is_right
+from read_formats import info_at, run_of
 
 from board.analysis.findings import default_thresholds, facts_of
 from board.core.findings import find
@@ -20,7 +21,6 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
 from board.core.groups.statistics import CONVENTIONS, by_step, pass_at_k_by_step
 from board.index import build
-from board.index.discovery.discovered_runs import discover
 from board.index.reading import batch, scan
 from board.query import steps
 from board.query.columns import numbers
@@ -65,11 +65,6 @@ def rollouts(dice: np.random.Generator, rank: int, step: int, *, parts: bool) ->
         yield row
 
 
-def append(folder: Path, rank: int, rows: Iterator[Any]) -> None:
-    with (folder / f"data_rank{rank}.jsonl").open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-
-
 def grown(folder: Path, seed: int, options: OpenOptions) -> Iterator[Run]:
     """A run as it is followed: steps come rank by rank, then a resume writes some again, then more."""
     dice = np.random.default_rng(seed)
@@ -77,10 +72,12 @@ def grown(folder: Path, seed: int, options: OpenOptions) -> Iterator[Run]:
     follower = Follower(options)
     for step in (*range(STEPS), *range(STEPS // 2, STEPS + 2)):
         for rank in range(2):
-            append(folder, rank, rollouts(dice, rank, step, parts=bool(seed % 2)))
+            with (folder / f"data_rank{rank}.jsonl").open("a") as file:
+                rows = rollouts(dice, rank, step, parts=bool(seed % 2))
+                file.writelines(json.dumps(row) + "\n" for row in rows)
             if dice.random() < 0.08:
-                yield follower.run(discover(folder).runs[0])
-    yield follower.run(discover(folder).runs[0])
+                yield follower.run(info_at(folder))
+    yield follower.run(info_at(folder))
 
 
 def plain(run: Run) -> tuple[Facts, pd.DataFrame]:
@@ -116,12 +113,21 @@ def right_of(rows: pd.DataFrame) -> np.ndarray:
     return np.where(np.isfinite(values), (values >= np.nanmax(values)).astype(float), np.nan)
 
 
-def assert_same(found: object, expected: object) -> None:
-    """Equal dataclasses of arrays, but for the last bits of sums."""
-    for name in type(found).__dataclass_fields__:  # type: ignore[attr-defined]
-        left, right = getattr(found, name), getattr(expected, name)
-        if isinstance(right, np.ndarray) and name not in ("codes", "prompts"):
-            np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=name)
+def assert_same(found: object, expected: object, name: str = "") -> None:
+    """Equal arrays, but for the last bits of sums, in dataclasses, dictionaries and tuples alike."""
+    if is_dataclass(found):
+        for field in fields(found):
+            if field.name not in ("codes", "prompts"):
+                name = field.name
+                assert_same(getattr(found, name), getattr(expected, name), name)
+    elif isinstance(found, dict):
+        for key in found:
+            assert_same(found[key], expected[key], f"{name} {key}")  # type: ignore[index]
+    elif isinstance(found, tuple):
+        for left, right in zip(found, expected, strict=True):  # type: ignore[call-overload]
+            assert_same(left, right, name)
+    elif isinstance(expected, np.ndarray):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +146,12 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(
         assert facts.checks is not None
         assert expected.checks is not None
         assert_same(facts.checks, expected.checks)
-        if facts.fit is not None:
-            assert_same_fit(facts, expected)
+        assert_same(facts.fit, expected.fit)
+        if facts.expected_advantages is not None:
+            assert expected.expected_advantages is not None
+            for name in CONVENTIONS:
+                values = facts.expected_advantages(facts.steps[-1], name)
+                assert_same(values, expected.expected_advantages(facts.steps[-1], name))
         assert_groups(run, expected)
         assert_rows(facts, expected)
         assert_prompts(run, rows)
@@ -175,27 +185,6 @@ def assert_rows(facts: Facts, expected: Facts) -> None:
         assert found.read_envs().tolist() == wanted.read_envs().tolist()
 
 
-def assert_same_fit(facts: Facts, expected: Facts) -> None:
-    assert facts.fit is not None
-    assert expected.fit is not None
-    assert facts.expected_advantages is not None
-    assert expected.expected_advantages is not None
-    assert_same(facts.fit, expected.fit)
-    for kind in ("hits", "differs", "furthest"):
-        for name in CONVENTIONS:
-            np.testing.assert_allclose(
-                getattr(facts.fit, kind)[name], getattr(expected.fit, kind)[name]
-            )
-    for name in CONVENTIONS:
-        pairs = zip(
-            facts.expected_advantages(facts.steps[-1], name),
-            expected.expected_advantages(facts.steps[-1], name),
-            strict=True,
-        )
-        for left, right in pairs:
-            np.testing.assert_allclose(left, right)
-
-
 def assert_groups(run: Run, expected: Facts) -> None:
     found = run_groups(run)
     if expected.groups is None:
@@ -204,14 +193,9 @@ def assert_groups(run: Run, expected: Facts) -> None:
     assert found is not None
     assert_same(found.groups, expected.groups)
     assert_same(found.by_step, by_step(expected.groups))
-    assert_same_pair(pass_at_k_by_step(found.groups, 2), pass_at_k_by_step(expected.groups, 2))
+    assert_same(pass_at_k_by_step(found.groups, 2), pass_at_k_by_step(expected.groups, 2))
     for step in run.counts:
         assert found.of(step).groups.tolist() == expected.rows_of(step).read_groups().tolist()
-
-
-def assert_same_pair(found: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
-    for left, right in zip(found, expected, strict=True):
-        np.testing.assert_allclose(left, right)
 
 
 def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
@@ -252,7 +236,6 @@ def assert_environments(run: Run, rows: pd.DataFrame, column: str) -> None:
 
 def test_copies_are_kept_with_the_rank_that_wrote_them(tmp_path: Path) -> None:
     row = {"step": 1, "response": "a", "rollout_id": "x", "reward": 1.0, "prompt": "p"}
-    for rank in range(2):
-        (tmp_path / f"data_rank{rank}.jsonl").write_text(json.dumps({**row, "rank": rank}) + "\n")
-    (copy,) = facts_of(Follower(persist=True).run(discover(tmp_path).runs[0])).copies
+    run = run_of(tmp_path, ({**row, "rank": rank} for rank in range(2)), persist=True)
+    (copy,) = facts_of(run).copies
     assert (copy.step, copy.index, copy.of, copy.rank) == (1, 1, 0, 1)
