@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from read_formats import records, run_at
 
-from board.analysis.rollout import open_rollout
 from board.core.records import Record
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 from exporters import RolloutExporter
 from exporters.batch import Batch
 from exporters.lines import native_line
@@ -39,11 +39,9 @@ def opened(folder: Path) -> list[dict[str, Any]]:
     Whatever the record holds stands side by side: step, ids, token arrays (None where a token has no
     value), texts, scores and extras.
     """
-    (found,) = discover(folder).runs
-    run = open_run(found)
+    run = run_at(folder)
     assert not run.problems
-    places = zip(run.rollouts["step"], run.rollouts["index"], strict=True)
-    return [_plain(open_rollout(run, int(step), int(index)).record) for step, index in places]
+    return [_plain(record) for record in records(run)]
 
 
 def assert_rollouts(folder: Path, *expected: Mapping[str, Any]) -> None:
@@ -54,6 +52,13 @@ def assert_rollouts(folder: Path, *expected: Mapping[str, Any]) -> None:
         assert {name: rollout.get(name) for name in values} == {
             name: pytest.approx(value) for name, value in values.items()
         }
+
+
+def with_real(stand_in: Any, module: str, name: str) -> list[Any]:
+    """A stand-in for something of a framework, and its own where that can be imported."""
+    with suppress(ImportError):
+        return [stand_in, getattr(import_module(module), name)]
+    return [stand_in]
 
 
 def _plain(record: Record) -> dict[str, Any]:

@@ -19,8 +19,10 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_the_exporter_loads_nothing_of_the_dashboard() -> None:
-    assert loaded_by("import exporters").isdisjoint({"streamlit", "pandas", "plotly", "board"})
+def test_the_exporter_loads_nothing_of_the_dashboard_and_a_framework_only_when_asked() -> None:
+    heavy = {"streamlit", "pandas", "plotly", "board", "torch", "transformers", "trl"}
+    assert loaded_by("import exporters").isdisjoint(heavy)
+    assert "torch" in loaded_by("from exporters import check_alignment")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from read_formats import run_at
 
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 from exporters import RolloutExporter
 
 MEGABYTES = 2
@@ -77,7 +76,7 @@ def test_on_a_full_disk_training_goes_on_losses_are_counted_and_writing_recovers
     assert steps_of(lines, "step_end") == list(range(15)), "what was owed came when there was room"
     assert sum(line["dropped"] for line in lines if line["type"] == "step_end") == lost
     assert lines[-1]["lost"] == lost
-    run = open_run(discover(small_disk).runs[0])
+    run = run_at(small_disk)
     assert len(run.rollouts) == 60 - lost
 
 

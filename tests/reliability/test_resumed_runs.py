@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from read_formats import run_at
 
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 from exporters import RolloutExporter
 
 ROLLOUT = {"prompt_ids": [[1]], "response_ids": [[2]]}
@@ -37,11 +36,12 @@ def test_a_run_resumed_with_other_ranks_shows_each_step_once_and_whole(
 ) -> None:
     train(tmp_path, "a", *first, 0.0)
     train(tmp_path, "b", *second, 1.0)
-    run = open_run(discover(tmp_path).runs[0])
+    run = run_at(tmp_path)
     assert run.steps["rollouts"].tolist() == sizes
     resumed = len(second[1])
     assert run.steps["reward_mean"].tolist() == [0.0] * (len(sizes) - resumed) + [1.0] * resumed
     assert run.superseded == superseded
+    assert any("were written again" in problem.reason for problem in run.problems)
     assert all(run.steps["complete"])
 
 
@@ -51,7 +51,7 @@ def test_a_step_that_one_rank_has_not_ended_is_not_complete(tmp_path: Path) -> N
             exporter.log(1, **ROLLOUT)
             if rank == 0:
                 exporter.end_step(1)
-    run = open_run(discover(tmp_path).runs[0])
+    run = run_at(tmp_path)
     assert list(run.steps["complete"]) == [False]
 
 
@@ -61,7 +61,7 @@ def test_a_rotated_run_is_read_as_one(tmp_path: Path) -> None:
             exporter.log(step, prompt_ids=[[1]], response_ids=[list(range(4000))])
             exporter.end_step(step)
     assert len(list(tmp_path.glob("*.jsonl"))) > 3
-    run = open_run(discover(tmp_path).runs[0])
+    run = run_at(tmp_path)
     assert list(run.steps["step"]) == list(range(20))
     assert all(run.steps["complete"])
     assert not run.problems

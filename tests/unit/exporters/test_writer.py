@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -126,37 +124,18 @@ def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
     assert "No space left" in caplog.text
 
 
-def test_a_torn_write_is_cut_back_to_the_last_whole_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = RankFile(tmp_path / "a.jsonl")
-    file.append(b"whole\n")
-    real = os.write
-    pieces = iter([3])
-
-    def torn(descriptor: int, data: Any) -> int:
-        for size in pieces:
-            return real(descriptor, data[:size])
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", torn)
-        with pytest.raises(OSError, match=r"space|I/O"):
-            file.append(b"too long\n")
-    file.append(b"next\n")
-    file.close()
-    assert file.path.read_bytes() == b"whole\nnext\n"
-    assert file.size == 11
-
-
 def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = RankFile(tmp_path / "a.jsonl")
+
+    def failing(*_: Any) -> int:
+        raise OSError(5, "I/O error")
+
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
-        patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
-        with pytest.raises(OSError, match=r"space|I/O"):
+        patch.setattr(os, "write", failing)
+        patch.setattr(os, "ftruncate", failing)
+        with pytest.raises(OSError, match="I/O"):
             file.append(b"lost\n")
     file.append(b"next\n")
     assert file.path.read_bytes().splitlines()[-1] == b"next"
@@ -226,9 +205,6 @@ def test_an_argument_whose_value_lacks_something_is_an_error_that_says_what(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"rollout-board\[zstd\]"):
         RolloutExporter(tmp_path, compress="zstd")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileExistsError):
-        RolloutExporter(tmp_path / "file")
 
 
 WRONG_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -391,47 +367,3 @@ def test_a_full_queue_drops_and_counts_when_told_not_to_wait(
     assert end["dropped"] > 0
     assert end["records"] + end["dropped"] == 40
     assert exporter.counts["lost"] == end["dropped"]
-
-
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
-def test_what_is_queued_is_written_when_the_program_ends_without_close(tmp_path: Path) -> None:
-    done = run_python(
-        "from exporters import RolloutExporter\n"
-        f"x = RolloutExporter({str(tmp_path)!r})\n"
-        "for s in range(50): x.log(s, prompt_ids=[[1]], response_ids=[[2, 3]])\n"
-        "raise SystemExit(3)\n"
-    )
-    assert done.returncode == 3, done.stderr
-    (file,) = tmp_path.glob("*.jsonl")
-    kinds = [json.loads(line)["type"] for line in file.read_text().splitlines()]
-    assert kinds == ["header", *["sample"] * 50, "close"]
-
-
-def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
-    done = run_python(
-        "import os\n"
-        "from exporters import RolloutExporter\n"
-        f"x = RolloutExporter({str(tmp_path)!r}, mode='sync')\n"
-        "x.log(1, prompt_ids=[[1]], response_ids=[[2]])\n"
-        "child = os.fork()\n"
-        "x.log(2, prompt_ids=[[1]], response_ids=[[2]]); x.end_step(2); x.close()\n"
-        "if child: os.waitpid(child, 0)\n"
-    )
-    assert done.returncode == 0, done.stderr
-    (file,) = tmp_path.glob("*.jsonl")
-    kinds = [json.loads(line)["type"] for line in file.read_text().splitlines()]
-    assert kinds == ["header", "sample", "sample", "step_end", "close"]
-
-
-def test_importing_exporters_imports_no_framework_and_no_board() -> None:
-    heavy = "{'torch', 'transformers', 'trl', 'streamlit', 'pandas', 'plotly', 'board'}"
-    done = run_python(
-        f"import sys, exporters\nassert not {heavy} & set(sys.modules)\n"
-        "assert 'check_alignment' in dir(exporters)\n"
-        "from exporters import check_alignment\nassert callable(check_alignment)\n"
-    )
-    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import assert_rollouts
+from opened_logs import assert_rollouts, with_real
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
@@ -38,14 +38,10 @@ class Batch:
     advantages: Any = None
 
 
-def data_types() -> list[Any]:
-    try:
-        from swift.rl_core.data import GRPOBatch, GRPOSample
-    except ImportError:
-        return [(Sample, Batch)]
-    return [(Sample, Batch), (GRPOSample, GRPOBatch)]
-
-
+DATA = "swift.rl_core.data"
+TYPES = [
+    *zip(with_real(Sample, DATA, "GRPOSample"), with_real(Batch, DATA, "GRPOBatch"), strict=True)
+]
 LOGPS = torch.tensor([[-0.1, -0.2, -0.3], [-9.0, -0.4, -0.5]])
 
 
@@ -99,7 +95,7 @@ def samples(made: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("sample", "batch"), data_types())
+@pytest.mark.parametrize(("sample", "batch"), TYPES)
 def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, batch: Any) -> None:
     trainer = hooked()
     trainer.rollout_dir = str(tmp_path)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opened_logs import assert_rollouts
+from opened_logs import assert_rollouts, with_real
 
 torch = pytest.importorskip("torch")
 
@@ -38,12 +38,7 @@ def laid_out(
     )
 
 
-def layouts() -> list[Any]:
-    try:
-        from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
-    except ImportError:
-        return [laid_out]
-    return [laid_out, convert_prompts_responses_to_batch_tensors]
+PREPROCESS = "skyrl.train.dataset.preprocess", "convert_prompts_responses_to_batch_tensors"
 
 
 class Padding(int):
@@ -86,7 +81,7 @@ class ExportTrainer(ExportRewards, Trainer):
     pass
 
 
-@pytest.mark.parametrize("layout", layouts())
+@pytest.mark.parametrize("layout", with_real(laid_out, *PREPROCESS))
 def test_a_step_is_logged_with_what_skyrl_drops_before_its_end(tmp_path: Path, layout: Any) -> None:
     trainer = ExportTrainer(layout)
     callback = ExportCallback(str(tmp_path), strict=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened_logs import assert_rollouts
+from opened_logs import assert_rollouts, with_real
 
 torch = pytest.importorskip("torch")
 
@@ -50,17 +50,10 @@ def jagged(*rows: list[Any]) -> Any:
     return torch.nested.nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
 
 
-def tensor_dicts() -> list[Any]:
-    try:
-        from tensordict import NonTensorStack, TensorDict
-    except ImportError:
-        return [dict]
-
-    def real(data: dict[str, Any]) -> Any:
-        texts = {k: NonTensorStack(*v) for k, v in data.items() if isinstance(v, Texts)}
-        return TensorDict({**data, **texts}, batch_size=3)
-
-    return [dict, real]
+def tensor_dict(data: dict[str, Any]) -> Any:
+    tensordict = pytest.importorskip("tensordict")
+    texts = {k: tensordict.NonTensorStack(*v) for k, v in data.items() if isinstance(v, Texts)}
+    return tensordict.TensorDict({**data, **texts}, batch_size=3)
 
 
 def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -> Any:
@@ -89,7 +82,7 @@ def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -
     return SimpleNamespace(keys=["u_0_0", "u_1_0", "pad"], partition_id="train", tags=tags)
 
 
-@pytest.mark.parametrize("made", tensor_dicts())
+@pytest.mark.parametrize("made", [dict, tensor_dict])
 def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any
 ) -> None:
@@ -107,18 +100,15 @@ def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(
     assert '"type":"close"' in file.read_text(), "the last step closes the file"
 
 
-def data_protos() -> list[Any]:
-    def stand_in(tensors: Any, non_tensors: Any) -> Any:
+class Proto:
+    """What of a DataProto the hook reads."""
+
+    @staticmethod
+    def from_dict(tensors: Any, non_tensors: Any) -> Any:
         return SimpleNamespace(batch=tensors, non_tensor_batch=non_tensors)
 
-    try:
-        from verl.protocol import DataProto
-    except ImportError:
-        return [stand_in]
-    return [stand_in, DataProto.from_dict]
 
-
-@pytest.mark.parametrize("made", data_protos())
+@pytest.mark.parametrize("made", with_real(Proto, "verl.protocol", "DataProto"))
 def test_v0_rollouts_are_cut_by_their_masks(tmp_path: Path, made: Any) -> None:
     tensors = {
         "prompts": torch.tensor([[5, 6], [0, 7]]),
@@ -133,7 +123,8 @@ def test_v0_rollouts_are_cut_by_their_masks(tmp_path: Path, made: Any) -> None:
     truth = np.array([{"ground_truth": "9"}, {"ground_truth": "3"}], dtype=object)
     non_tensors = {"uid": np.array(["u", "v"], dtype=object), "reward_model": truth}
     trainer = V0(last=4)
-    trainer._log_rollout_data(made(tensors, non_tensors), {"acc": [1.0, 0.0]}, {}, str(tmp_path))
+    batch = made.from_dict(tensors, non_tensors)
+    trainer._log_rollout_data(batch, {"acc": [1.0, 0.0]}, {}, str(tmp_path))
     long = {"prompt_ids": [5, 6], "response_ids": [8, 9, 1], "logprobs": [-0.1, -0.2, -0.3]}
     long |= {"token_rewards": [-0.01, 0, 1], "reward": 1, "group_id": "u", "acc": 1}
     short = {"prompt_ids": [7], "response_ids": [10], "values": [0.4]}
