@@ -1,19 +1,26 @@
-"""A run that is followed while it is written is the run that is opened anew, whatever its writer does."""
+"""A run that is followed while it is written is the run that is opened anew, whatever its writer does.
+
+ROLLOUT_BOARD_SOAK=600 pytest -s -k another_process    follows for ten minutes, not seconds.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from live_writer import LiveWriter
+from read_formats import info_at
 
 from board.formats.io import lines as lines_module
 from board.index import build
 from board.index.discovery.discovered_runs import discover
+from board.index.discovery.run_info import AT_REST_SECONDS
 from board.index.reading import scan, workers
 from board.query.open_run import Follower, Run, open_run
 
@@ -36,7 +43,7 @@ def same(followed: Run, fresh: Run) -> None:
 
 
 def opened_anew(folder: Path) -> Run:
-    (info,) = discover(folder).runs
+    info = info_at(folder)
     index = folder / ".rollout-board"
     aside = index.rename(folder.parent / "aside") if index.exists() else None
     try:
@@ -70,12 +77,7 @@ def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
 @pytest.fixture
 def follow(tmp_path):
     follower = Follower(persist=True)
-
-    def run() -> Run:
-        (info,) = discover(tmp_path).runs
-        return follower.run(info)
-
-    return run
+    return lambda: follower.run(info_at(tmp_path))
 
 
 def rollout(step: int, **more: object) -> dict:
@@ -162,14 +164,10 @@ def test_the_ranks_that_have_not_ended_a_step_are_named(write_log, follow):
         sample = {"type": "sample", "step": 1, "rank": rank, "reward": 1}
         write_log(f"r{rank}.jsonl", {**about, "rank": rank}, sample, fresh=True)
     assert follow().missing_ranks == {1: (0, 1, 2)}
-    append(next(iter(discover_paths(follow))), {"type": "step_end", "step": 1})
+    append(follow().info.files[0].path, {"type": "step_end", "step": 1})
     run = follow()
     assert run.missing_ranks == {1: (1, 2)}
     assert run.steps["complete"].tolist() == [False]
-
-
-def discover_paths(follow) -> list[Path]:
-    return [file.path for file in follow().info.files]
 
 
 @pytest.mark.parametrize("before", [0, 1])
@@ -184,8 +182,7 @@ def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
     follower, read = Follower(persist=True), workers.index_batch
 
     def look() -> Run:
-        (info,) = discover(path.parent).runs
-        return follower.run(info)
+        return follower.run(info_at(path.parent))
 
     def edited(*arguments):
         found = read(*arguments)
@@ -200,3 +197,54 @@ def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
         look()
     path.write_bytes(path.read_bytes() + row)
     same(look(), opened_anew(path.parent))
+
+
+SECONDS = float(os.environ.get("ROLLOUT_BOARD_SOAK", "2.5"))
+POLL_SECONDS = 2.0 if SECONDS > 60 else 0.2
+WRITE = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from live_writer import LiveWriter
+writer = LiveWriter(Path(sys.argv[1]), int(sys.argv[2]), edits_within=4096)
+print("writes", flush=True)
+end = time.monotonic() + float(sys.argv[4])
+while time.monotonic() < end:
+    try:
+        writer.act()
+    except FileNotFoundError:
+        pass
+    writer.random.random() < 0.9 or time.sleep(writer.random.random() * 0.3)
+    len(list(writer.folder.iterdir())) < 40 or writer.delete(sorted(writer.folder.glob("*.jsonl"))[0])
+print(writer.made, flush=True)
+"""
+
+
+def about_to_rest(folder: Path) -> bool:
+    """Whether the end of a file may count as torn in the second of two looks and not in the first."""
+    ages = (time.time() - file.stat().st_mtime for file in folder.glob("*.jsonl"))
+    return any(AT_REST_SECONDS - 5 < age < AT_REST_SECONDS + 1 for age in ages)
+
+
+@pytest.mark.timeout(120 + 2 * SECONDS)
+def test_a_run_written_by_another_process_is_followed_to_the_truth(tmp_path):
+    folder = tmp_path / "run"
+    tests = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", WRITE, str(folder), "3", tests, str(SECONDS)]
+    follower = Follower(persist=True)
+    polls = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "writes\n"
+        while writer.poll() is None:
+            for info in discover(folder).runs:
+                run = follower.run(info)
+                assert run.rollout_count == len(run.rollouts)
+                polls += 1
+            time.sleep(POLL_SECONDS)
+    while about_to_rest(folder):
+        time.sleep(0.5)
+    for info in discover(folder).runs:
+        same(follower.run(info), opened_anew(folder))
+        print(f"{polls} looks in {SECONDS:g} s; {info.bytes:,} bytes in {len(info.files)} files")
+    assert polls > 2

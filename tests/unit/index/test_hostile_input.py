@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
+from read_formats import info_at, run_at
 
 from board.core import problems
 from board.formats.io import lines
@@ -14,9 +16,15 @@ from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sidecar_files import read_sidecar_files
 from board.index.reading import row_batch
 from board.index.storage import INDEX_FOLDER
-from board.query.open_run import Follower, open_run
 
 GOOD = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
+
+
+def index_of(folder: Path) -> Path:
+    """The index that opening a run made."""
+    made = run_at(folder, persist=True).index_folder
+    assert made is not None
+    return made
 
 
 def named(run) -> dict[str, int]:
@@ -83,9 +91,9 @@ def test_pipes_devices_and_links_to_them_are_named_and_not_waited_for(tmp_path, 
     os.mkfifo(tmp_path / "run/run-a.json")
     (tmp_path / "run/zero.jsonl").symlink_to("/dev/zero")
     (tmp_path / "run/full.jsonl.zst").symlink_to("/dev/full")
-    (info,) = discover(tmp_path / "run").runs
-    assert len(info.left_out) == 4
-    assert open_run(info).rollout_count == 1
+    run = run_at(tmp_path / "run")
+    assert len(run.info.left_out) == 4
+    assert run.rollout_count == 1
 
 
 def test_files_beside_the_log_are_not_read_from_outside_the_root(tmp_path, write_log):
@@ -94,8 +102,7 @@ def test_files_beside_the_log_are_not_read_from_outside_the_root(tmp_path, write
     secret.write_text(json.dumps({"password": "hidden"}))
     (tmp_path / "run/run-a.json").symlink_to(secret)
     (tmp_path / "run/vocab.json").symlink_to(secret)
-    (info,) = discover(tmp_path / "run").runs
-    run = open_run(info)
+    run = run_at(tmp_path / "run")
     assert run.settings == {}
     assert "hidden" not in repr(run.problems)
     assert sum("outside the root" in problem.reason for problem in run.problems) == 2
@@ -114,10 +121,7 @@ def test_an_index_folder_that_is_a_link_is_not_written_to(tmp_path, write_log, m
     target = tmp_path / "target"
     target.mkdir()
     (tmp_path / "run" / INDEX_FOLDER).symlink_to(target)
-    (info,) = discover(tmp_path / "run").runs
-    run = Follower(persist=True).run(info)
-    assert run.index_folder is not None
-    assert run.index_folder.is_relative_to(tmp_path / "cache")
+    assert index_of(tmp_path / "run").is_relative_to(tmp_path / "cache")
     assert list(target.iterdir()) == []
 
 
@@ -127,21 +131,15 @@ def test_an_index_folder_that_is_a_link_is_not_written_to(tmp_path, write_log, m
 )
 def test_a_manifest_of_rubbish_is_made_again(tmp_path, write_log, content):
     write_log("run/x.jsonl", GOOD)
-    (info,) = discover(tmp_path / "run").runs
-    folder = Follower(persist=True).run(info).index_folder
-    assert folder is not None
-    (folder / "manifest.json").write_bytes(content)
-    assert Follower(persist=True).run(info).rollout_count == 1
+    (index_of(tmp_path / "run") / "manifest.json").write_bytes(content)
+    assert run_at(tmp_path / "run", persist=True).rollout_count == 1
 
 
 @pytest.mark.parametrize("kind", ["rows", "steps"])
 @pytest.mark.parametrize("harm", ["gone", "cut", "rubbish", "flipped"])
 def test_a_damaged_table_is_noticed_and_never_shown(tmp_path, write_log, kind, harm):
     write_log("run/x.jsonl", *({**GOOD, "step": step} for step in range(50)))
-    (info,) = discover(tmp_path / "run").runs
-    folder = Follower(persist=True).run(info).index_folder
-    assert folder is not None
-    for path in folder.glob(f"{kind}-*.parquet"):
+    for path in index_of(tmp_path / "run").glob(f"{kind}-*.parquet"):
         content = path.read_bytes()
         middle = len(content) // 3
         harmed = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
@@ -149,22 +147,19 @@ def test_a_damaged_table_is_noticed_and_never_shown(tmp_path, write_log, kind, h
         if harm == "gone":
             path.unlink()
     write_log("run/x.jsonl", *({**GOOD, "step": step} for step in range(51)), fresh=True)
-    (info,) = discover(tmp_path / "run").runs
-    run = Follower(persist=True).run(info)
+    run = run_at(tmp_path / "run", persist=True)
     assert run.rollout_count == len(run.rollouts) == len(run.steps) == 51
 
 
 def test_a_name_in_the_manifest_never_leads_out_of_its_folder(tmp_path, write_log):
     write_log("run/x.jsonl", GOOD)
-    (info,) = discover(tmp_path / "run").runs
-    folder = Follower(persist=True).run(info).index_folder
-    assert folder is not None
+    folder = index_of(tmp_path / "run")
     manifest = (folder / "manifest.json").read_text()
     outside = tmp_path / "rows-00000000000000000000000000000000-1.parquet"
     name = next(folder.glob("rows-*.parquet")).name
     (folder / name).rename(outside)
     (folder / "manifest.json").write_text(manifest.replace(name, f"../../../{outside.name}"))
-    assert len(Follower(persist=True).run(info).rollouts) == 1
+    assert len(run_at(tmp_path / "run", persist=True).rollouts) == 1
 
 
 def test_more_files_than_anybody_has_are_cut_off_and_named(tmp_path, write_log, monkeypatch):
@@ -178,6 +173,5 @@ def test_more_files_than_anybody_has_are_cut_off_and_named(tmp_path, write_log, 
 
 def test_names_with_newlines_and_markup_are_names(tmp_path, write_log):
     write_log("a\nb <script>/x\n<img>.jsonl", GOOD)
-    (info,) = discover(tmp_path).runs
-    assert open_run(info).rollout_count == 1
-    assert read_sidecar_files(info).problems == ()
+    assert run_at(tmp_path).rollout_count == 1
+    assert read_sidecar_files(info_at(tmp_path)).problems == ()

@@ -1,5 +1,5 @@
-"""An index that is deleted while it is built, kept where nothing can be written, or of a run that was
-deleted itself: the run is shown whole whatever happens to it.
+"""What fails while an index is built or read: the run is shown whole whatever happens to its index, and
+a part of a file that could not be read is read again at the next look.
 """
 
 from __future__ import annotations
@@ -8,18 +8,22 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from live_writer import LiveWriter
+from read_formats import info_at, run_at
 from test_following import append, opened_anew, rollout, same
 
 from board.cli import main
+from board.core.records import ReadOptions
 from board.errors import UnreadableError
 from board.index import build, storage
-from board.index.discovery.discovered_runs import discover
-from board.index.reading import scan, workers
-from board.index.storage import FolderStorage
+from board.index.reading import batch, scan, workers
+from board.index.reading.shard import Shard
+from board.index.reading.workers import InProcess, PendingBatch
+from board.index.storage import FolderStorage, MemoryStorage
 from board.query import open_run
 from board.query.open_run import Follower
 
@@ -49,7 +53,6 @@ def notes(of: open_run.Run) -> list[str]:
 
 def built(folder: Path, at: set[int], harm: Callable[[], object]) -> open_run.Run:
     """The run opened with its index kept, while harm is done to that at some of the reports."""
-    (info,) = discover(folder).runs
     reports = 0
 
     def report(done: int, total: int) -> None:
@@ -58,7 +61,7 @@ def built(folder: Path, at: set[int], harm: Callable[[], object]) -> open_run.Ru
         if reports in at:
             harm()
 
-    return Follower(persist=True).run(info, report)
+    return Follower(persist=True).run(info_at(folder), report)
 
 
 def is_whole_now(folder: Path, followed: open_run.Run) -> None:
@@ -102,7 +105,7 @@ def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monke
     assert [line for line in said if not line.startswith("reading ")] == [
         "the index was deleted while it was built; it was completed from what was left"
     ]
-    is_whole_now(folder, Follower().run(discover(folder).runs[0]))
+    is_whole_now(folder, run_at(folder))
 
 
 def test_an_index_that_is_deleted_again_and_again_is_given_up_with_a_reason(folder):
@@ -134,8 +137,7 @@ def test_who_lost_the_lock_waits_for_who_has_it_now_and_writes_nothing_over_it(f
 
 
 def test_a_run_shown_from_an_index_that_is_deleted_says_so_and_opens_again(folder):
-    (info,) = discover(folder).runs
-    follower = Follower(persist=True)
+    info, follower = info_at(folder), Follower(persist=True)
     shown = follower.run(info)
     shutil.rmtree(folder / INDEX)
     with pytest.raises(UnreadableError, match="reload"):
@@ -144,8 +146,7 @@ def test_a_run_shown_from_an_index_that_is_deleted_says_so_and_opens_again(folde
 
 
 def test_where_the_index_is_no_folder_the_cache_has_it(folder):
-    (info,) = discover(folder).runs
-    follower = Follower(persist=True)
+    info, follower = info_at(folder), Follower(persist=True)
     follower.run(info)
     shutil.rmtree(folder / INDEX)
     (folder / INDEX).write_text("a file")
@@ -159,10 +160,9 @@ def test_where_the_index_is_no_folder_the_cache_has_it(folder):
 
 
 def test_where_neither_place_can_be_written_the_run_is_shown_and_it_is_said(folder):
-    (info,) = discover(folder).runs
     (folder / INDEX).write_text("a file")
     (folder.parent / "cache").write_text("a file")
-    found = Follower(persist=True).run(info)
+    found = run_at(folder, persist=True)
     assert found.index_folder is None
     assert notes(found) == [
         "the index can't be kept: neither the run's folder nor the cache can be written"
@@ -208,14 +208,13 @@ def test_a_disk_that_takes_no_more_of_the_index_costs_the_index_alone(folder, mo
 def test_a_run_deleted_and_made_again_under_its_name_is_the_new_one(write_log, tmp_path, persist):
     write_log("run/x.jsonl", rollout(1, old=1), rollout(2), fresh=True)
     follower = Follower(persist=persist)
-    (info,) = discover(tmp_path).runs
+    info = info_at(tmp_path)
     assert follower.run(info).counts == {1: 1, 2: 1}
     shutil.rmtree(tmp_path / "run")
     follower.run(info)
     assert not (tmp_path / "run").exists()
     write_log("run/x.jsonl", rollout(7), rollout(8), rollout(9), fresh=True)
-    (info,) = discover(tmp_path).runs
-    again = follower.run(info)
+    again = follower.run(info_at(tmp_path))
     assert again.counts == {7: 1, 8: 1, 9: 1}
     assert "old" not in again.rollouts
     assert again.problems == ()
@@ -230,7 +229,73 @@ def test_a_clock_that_goes_backwards_loses_and_doubles_nothing(write_log, tmp_pa
         now[0] -= 86_400
         append(path, rollout(step))
         os.utime(path, (now[0], now[0]))
-        (info,) = discover(tmp_path).runs
-        found = follower.run(info)
+        found = follower.run(info_at(tmp_path))
         assert found.counts == dict.fromkeys(range(1, step + 1), 1)
         assert found.problems == ()
+
+
+class Failing(InProcess):
+    """Fails to read the batch of that number."""
+
+    def __init__(self, job, number, width):
+        super().__init__(job)
+        self.left = number
+        self.parallel, self.max_in_flight = width, max(width, 1)
+
+    def submit(self, batch):
+        read = super().submit(batch)
+        return PendingBatch(lambda: self.failed(read.result()))
+
+    def failed(self, result):
+        self.left -= 1
+        if self.left != -1:
+            return result
+        for found in result.files:
+            found.failed, found.consumed = "Input/output error", found.shard.start
+            found.tallies, found.lines, found.tail, found.tail_rows = {}, 0, None, None
+        return build.BatchResult((), result.files)
+
+
+@pytest.mark.parametrize("width", [0, 2])
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_part_that_could_not_be_read_is_read_at_the_next_look(
+    tmp_path, monkeypatch, number, width
+):
+    monkeypatch.setattr(build, "SHARD_BYTES", 4_000)
+    writer = LiveWriter(tmp_path / "run", seed=4)
+    content = b"".join(writer.line(step) for step in range(8) for _ in range(10))
+    (tmp_path / "run" / "rank_0.jsonl").write_bytes(content)
+    info = info_at(tmp_path / "run")
+    failing = Follower(
+        persist=True, engine=lambda job, size: nullcontext(Failing(job, number, width))
+    )
+    run = failing.run(info)
+    assert any("could not be read" in problem.reason for problem in run.problems)
+    assert run.rollout_count == len(run.rollouts) < 80
+    whole = opened_anew(tmp_path / "run")
+    same(Follower(persist=True).run(info), whole)
+    assert len(whole.rollouts) == 80
+
+
+class FullDisk(MemoryStorage):
+    """Can't keep rows the first time."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_full = True
+
+    def put(self, kind, table):
+        if self.is_full:
+            self.is_full = False
+            raise OSError(28, "No space left on device")
+        return super().put(kind, table)
+
+
+def test_rows_that_can_t_be_kept_end_the_batch_and_are_no_fault_of_the_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "PART_ROWS", 5)
+    writer = LiveWriter(tmp_path / "run", seed=4)
+    path = tmp_path / "run" / "rank_0.jsonl"
+    path.write_bytes(b"".join(writer.line(step) for step in range(8)))
+    shard = Shard(path, "rank_0.jsonl", "native")
+    with pytest.raises(OSError, match="No space left"):
+        batch.index_batch(batch.Job(FullDisk(), ReadOptions(), None), [shard])
