@@ -59,7 +59,7 @@ def headings(document: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_command_and_option_in_a_document_exists(document: Path):
+def test_every_command_and_option_in_a_document_exists(document):
     known = commands()
     for line in command_lines(document.read_text(encoding="utf-8")):
         given = words(line)
@@ -72,7 +72,7 @@ def test_every_command_and_option_in_a_document_exists(document: Path):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_environment_variable_in_a_document_is_read_by_the_code(document: Path):
+def test_every_environment_variable_in_a_document_is_read_by_the_code(document):
     named = set(VARIABLE.findall(document.read_text(encoding="utf-8")))
     own = {name for name in named if not name.startswith(FOREIGN)}
     folders = ("board", "exporters", "tests", ".ci")
@@ -89,7 +89,7 @@ def test_every_environment_variable_that_the_board_reads_is_documented():
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_file_that_a_document_names_exists(document: Path):
+def test_every_file_that_a_document_names_exists(document):
     text = document.read_text(encoding="utf-8")
     pattern = r"`((?:board|exporters|tests|benchmarks|rollout_samples)/[\w./-]+\.\w+)[`:]"
     for name in re.findall(pattern, text):
@@ -98,7 +98,7 @@ def test_every_file_that_a_document_names_exists(document: Path):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_link_in_a_document_leads_somewhere(document: Path):
+def test_every_link_in_a_document_leads_somewhere(document):
     for target, anchor in re.findall(
         r"\]\(([^)#\s]*)(?:#([\w-]+))?\)", document.read_text(encoding="utf-8")
     ):
@@ -118,13 +118,13 @@ def table_cells(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", *GUIDES], ids=lambda path: path.name)
-def test_table_cells_are_phrases(document: Path):
+def test_table_cells_are_phrases(document):
     cells = table_cells(document.read_text(encoding="utf-8"))
     assert not [cell for cell in cells if len(cell.split()) > MOST_WORDS_OF_A_CELL]
 
 
 @pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
-def test_a_guide_is_about_one_screen(document: Path):
+def test_a_guide_is_about_one_screen(document):
     assert len(document.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_GUIDE
 
 

@@ -27,7 +27,7 @@ SOURCES = rows("format_sources.md")
 
 
 @pytest.mark.parametrize("reader", OURS, ids=lambda reader: reader.name)
-def test_every_reader_has_a_row_in_both_tables(reader: Reader):
+def test_every_reader_has_a_row_in_both_tables(reader):
     assert any(row[1] == f"`{reader.name}`" for row in FORMATS)
     assert any(f"`{reader.name}`" in row[0] for row in SOURCES)
 
@@ -44,7 +44,7 @@ def test_every_reader_that_a_row_names_exists():
 
 
 @pytest.mark.parametrize("reader", OURS, ids=lambda reader: reader.name)
-def test_every_reader_says_what_it_is_known_by(reader: Reader):
+def test_every_reader_says_what_it_is_known_by(reader):
     """`sniff` shows it, so that an inherited sentence would tell nothing."""
     own = type(reader).recognises.__doc__
     assert own

@@ -19,7 +19,7 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_the_exporter_loads_nothing_of_the_dashboard_and_a_framework_only_when_asked() -> None:
+def test_the_exporter_loads_nothing_of_the_dashboard_and_a_framework_only_when_asked():
     heavy = {"streamlit", "pandas", "plotly", "board", "torch", "transformers", "trl"}
     assert loaded_by("import exporters").isdisjoint(heavy)
     assert "torch" in loaded_by("from exporters import check_alignment")
@@ -28,16 +28,16 @@ def test_the_exporter_loads_nothing_of_the_dashboard_and_a_framework_only_when_a
 @pytest.mark.parametrize(
     "module", ["board.query.open_run", "board.analysis.rollout", "board.charts"]
 )
-def test_store_and_charts_load_neither_streamlit_nor_a_training_framework(module: str) -> None:
+def test_store_and_charts_load_neither_streamlit_nor_a_training_framework(module):
     assert loaded_by(f"import {module}").isdisjoint({"streamlit", "torch", "transformers", "ray"})
 
 
-def test_the_command_line_parses_without_the_dashboard_s_packages() -> None:
+def test_the_command_line_parses_without_the_dashboard_s_packages():
     loaded = loaded_by("import board.cli; board.cli.build_parser()")
     assert loaded.isdisjoint({"streamlit", "pandas", "plotly", "torch"})
 
 
-def test_commands_that_print_data_do_without_streamlit() -> None:
+def test_commands_that_print_data_do_without_streamlit():
     loaded = loaded_by("from board.cli.commands import analysis, discovery, index, query, serve")
     assert loaded.isdisjoint({"streamlit", "plotly", "torch", "ray"})
 
@@ -45,7 +45,7 @@ def test_commands_that_print_data_do_without_streamlit() -> None:
 @pytest.mark.skipif(
     importlib.util.find_spec("importlinter") is None, reason="import-linter is not installed"
 )
-def test_imports_run_in_one_direction() -> None:
+def test_imports_run_in_one_direction():
     program = "import sys; from importlinter.cli import lint_imports_command as run; run()"
     done = subprocess.run(
         [sys.executable, "-c", program, "--no-cache"], capture_output=True, text=True, cwd=PROJECT

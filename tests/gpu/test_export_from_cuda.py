@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ def rollouts(value: float = -1.0) -> dict[str, Any]:
     }
 
 
-def test_log_never_synchronises(tmp_path: Path, no_synchronisation: None) -> None:
+def test_log_never_synchronises(tmp_path, no_synchronisation):
     with RolloutExporter(tmp_path) as exporter:
         given = rollouts()
         exporter.log(1, **given)
@@ -53,9 +52,7 @@ def test_log_never_synchronises(tmp_path: Path, no_synchronisation: None) -> Non
     assert exporter.counts.get("errors:log", 0) == 0
 
 
-def test_log_returns_while_the_device_is_busy_and_keeps_the_values_of_the_call(
-    tmp_path: Path,
-) -> None:
+def test_log_returns_while_the_device_is_busy_and_keeps_the_values_of_the_call(tmp_path):
     with RolloutExporter(tmp_path) as exporter:
         exporter.log(1, **rollouts())  # pinned memory is allocated once
         assert exporter.flush()
@@ -71,7 +68,7 @@ def test_log_returns_while_the_device_is_busy_and_keeps_the_values_of_the_call(
     assert [logprobs[1:] for logprobs in second] == [[-2.0] * 255] * 4
 
 
-def test_pinned_memory_does_not_grow_from_step_to_step(tmp_path: Path) -> None:
+def test_pinned_memory_does_not_grow_from_step_to_step(tmp_path):
     held = []
     with RolloutExporter(tmp_path) as exporter:
         for step in range(30):
@@ -82,7 +79,7 @@ def test_pinned_memory_does_not_grow_from_step_to_step(tmp_path: Path) -> None:
     assert held[-1] <= held[5]
 
 
-def test_a_step_under_graph_capture_is_skipped_and_counted(tmp_path: Path) -> None:
+def test_a_step_under_graph_capture_is_skipped_and_counted(tmp_path):
     given = rollouts()
     torch.cuda.synchronize()
     with RolloutExporter(tmp_path) as exporter:

@@ -41,8 +41,8 @@ def kill_after(folder: Path, mode: str, seconds: float) -> tuple[Left, int]:
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
 def test_after_kill_9_the_board_shows_all_that_was_written_and_at_most_the_queue_is_lost(
-    tmp_path: Path, mode: str
-) -> None:
+    tmp_path, mode
+):
     moments = random.Random(mode)
     for attempt in range(3):
         folder = tmp_path / str(attempt)
@@ -58,7 +58,7 @@ def test_after_kill_9_the_board_shows_all_that_was_written_and_at_most_the_queue
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "exporter.close()", "del exporter"])
-def test_at_an_ordinary_end_nothing_is_lost(tmp_path: Path, ending: str) -> None:
+def test_at_an_ordinary_end_nothing_is_lost(tmp_path, ending):
     program = (
         "exporter = RolloutExporter(sys.argv[1])\nfor step in range(20): log(exporter, step)\n"
     )
@@ -70,7 +70,7 @@ def test_at_an_ordinary_end_nothing_is_lost(tmp_path: Path, ending: str) -> None
     assert left.lines[-1]["records"] == 20 * ROLLOUTS
 
 
-def test_at_an_exception_and_at_ctrl_c_nothing_is_lost(tmp_path: Path) -> None:
+def test_at_an_exception_and_at_ctrl_c_nothing_is_lost(tmp_path):
     # Whoever runs the tests in the background has them, and what they start, ignore ctrl-C.
     ctrl_c = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     ctrl_c += "signal.raise_signal(signal.SIGINT)"
@@ -86,8 +86,8 @@ def test_at_an_exception_and_at_ctrl_c_nothing_is_lost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
 def test_with_flush_on_sigterm_what_is_queued_is_written_and_the_signal_still_ends_the_process(
-    tmp_path: Path, mode: str
-) -> None:
+    tmp_path, mode
+):
     program = """
 exporter = RolloutExporter(sys.argv[1], mode=sys.argv[2], flush_on_sigterm=True)
 print("ready")
@@ -114,7 +114,7 @@ while True: time.sleep(0.01)
     assert len(left.steps) + left.lines[-1]["lost"] >= (logged - 1) * ROLLOUTS
 
 
-def test_the_handler_that_was_there_before_still_runs_after_the_flush(tmp_path: Path) -> None:
+def test_the_handler_that_was_there_before_still_runs_after_the_flush(tmp_path):
     program = """
 def save(number, frame):
     print("checkpoint saved")
@@ -133,7 +133,7 @@ time.sleep(30)
     assert read(path).lines[-1]["type"] == "close"
 
 
-def test_two_exporters_flush_on_the_same_signal(tmp_path: Path) -> None:
+def test_two_exporters_flush_on_the_same_signal(tmp_path):
     program = """
 first = RolloutExporter(sys.argv[1], flush_on_sigterm=True)
 second = RolloutExporter(sys.argv[1], flush_on_sigterm=True)
@@ -148,7 +148,7 @@ time.sleep(30)
     assert kinds == ["close", "close"]
 
 
-def test_close_gives_the_signal_back_to_who_had_it(tmp_path: Path) -> None:
+def test_close_gives_the_signal_back_to_who_had_it(tmp_path):
     program = """
 before = signal.getsignal(signal.SIGTERM)
 with RolloutExporter(sys.argv[1], flush_on_sigterm=True):
@@ -159,9 +159,7 @@ assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
-def test_a_forked_child_writes_nothing_and_may_open_an_exporter_of_its_own(
-    tmp_path: Path, mode: str
-) -> None:
+def test_a_forked_child_writes_nothing_and_may_open_an_exporter_of_its_own(tmp_path, mode):
     program = """
 exporter = RolloutExporter(sys.argv[1], mode=sys.argv[2])
 log(exporter, 0)
@@ -182,7 +180,7 @@ else:
     assert read(path).steps == [5] * 4
 
 
-def test_forked_workers_of_a_data_loader_write_nothing_and_do_not_hang(tmp_path: Path) -> None:
+def test_forked_workers_of_a_data_loader_write_nothing_and_do_not_hang(tmp_path):
     program = tmp_path / "loader.py"
     program.write_text("""
 import sys, warnings

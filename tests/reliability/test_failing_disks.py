@@ -56,9 +56,7 @@ def steps_of(lines: list[dict[str, Any]], kind: str) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
-def test_on_a_full_disk_training_goes_on_losses_are_counted_and_writing_recovers(
-    small_disk: Path, mode: str
-) -> None:
+def test_on_a_full_disk_training_goes_on_losses_are_counted_and_writing_recovers(small_disk, mode):
     exporter = RolloutExporter(small_disk / "run", mode=mode)
     for step in range(12):
         log(exporter, step)
@@ -84,9 +82,7 @@ def full(*_: Any) -> int:
     raise OSError(28, "No space left on device")
 
 
-def test_a_write_that_stops_in_the_middle_of_a_line_leaves_no_part_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_stops_in_the_middle_of_a_line_leaves_no_part_of_it(tmp_path, monkeypatch):
     real = os.write
     room = [150_000]
 
@@ -111,9 +107,7 @@ def test_a_write_that_stops_in_the_middle_of_a_line_leaves_no_part_of_it(
     assert exporter.counts["lost"] == 4 - sampled_groups.count(1)
 
 
-def test_where_even_the_closing_line_does_not_fit_close_does_not_raise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_even_the_closing_line_does_not_fit_close_does_not_raise(tmp_path, monkeypatch):
     exporter = RolloutExporter(tmp_path)
     monkeypatch.setattr(os, "write", full)
     exporter.close()
@@ -121,28 +115,28 @@ def test_where_even_the_closing_line_does_not_fit_close_does_not_raise(
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_the_constructor_that_says_what_to_do(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file") as caught:
         RolloutExporter(tmp_path / "file" / "run")
     assert any("out_dir" in note for note in caught.value.__notes__)
 
 
-def test_a_read_only_disk_is_an_error_of_the_constructor(small_disk: Path) -> None:
+def test_a_read_only_disk_is_an_error_of_the_constructor(small_disk):
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(OSError, match="Read-only"):
         RolloutExporter(small_disk / "run")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_an_error_of_the_constructor(tmp_path: Path) -> None:
+def test_a_folder_without_permission_is_an_error_of_the_constructor(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError):
         RolloutExporter(tmp_path / "run")
 
 
-def test_a_folder_that_becomes_read_only_loses_nothing_of_the_open_file(tmp_path: Path) -> None:
+def test_a_folder_that_becomes_read_only_loses_nothing_of_the_open_file(tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     exporter = RolloutExporter(tmp_path / "run", rotate_bytes=1 << 16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from read_formats import run_at
@@ -32,8 +31,8 @@ def train(folder: Path, attempt: str, ranks: int, steps: range, reward: float) -
     ids=["fewer", "more"],
 )
 def test_a_run_resumed_with_other_ranks_shows_each_step_once_and_whole(
-    tmp_path: Path, first: Any, second: Any, sizes: list[int], superseded: int
-) -> None:
+    tmp_path, first, second, sizes, superseded
+):
     train(tmp_path, "a", *first, 0.0)
     train(tmp_path, "b", *second, 1.0)
     run = run_at(tmp_path)
@@ -45,7 +44,7 @@ def test_a_run_resumed_with_other_ranks_shows_each_step_once_and_whole(
     assert all(run.steps["complete"])
 
 
-def test_a_step_that_one_rank_has_not_ended_is_not_complete(tmp_path: Path) -> None:
+def test_a_step_that_one_rank_has_not_ended_is_not_complete(tmp_path):
     for rank in range(2):
         with RolloutExporter(tmp_path, rank=rank, world_size=2, attempt="a") as exporter:
             exporter.log(1, **ROLLOUT)
@@ -55,7 +54,7 @@ def test_a_step_that_one_rank_has_not_ended_is_not_complete(tmp_path: Path) -> N
     assert list(run.steps["complete"]) == [False]
 
 
-def test_a_rotated_run_is_read_as_one(tmp_path: Path) -> None:
+def test_a_rotated_run_is_read_as_one(tmp_path):
     with RolloutExporter(tmp_path, rotate_bytes=1 << 16) as exporter:
         for step in range(20):
             exporter.log(step, prompt_ids=[[1]], response_ids=[list(range(4000))])

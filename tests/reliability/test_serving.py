@@ -92,24 +92,22 @@ def server(request: pytest.FixtureRequest, root: Path) -> Iterator[Server]:
         ("/overview", "./"),
     ],
 )
-def test_an_old_page_leads_to_its_new_place_with_its_query(
-    server: Server, path: str, location: str
-) -> None:
+def test_an_old_page_leads_to_its_new_place_with_its_query(server, path, location):
     assert server.get(path) == (307, location)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
-def test_requests_to_own_hosts_are_answered(server: Server, host: str) -> None:
+def test_requests_to_own_hosts_are_answered(server, host):
     assert server.get("/", host)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "[::2]", ""])
-def test_requests_to_other_hosts_are_refused(server: Server, host: str) -> None:
+def test_requests_to_other_hosts_are_refused(server, host):
     assert server.get("/", host)[0] == 400
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_board_without_a_traceback(root: Path, number: int) -> None:
+def test_a_signal_ends_the_board_without_a_traceback(root, number):
     server = Server(BOARD, root)
     for _ in range(2):  # its address is said
         server.process.stdout.readline()  # type: ignore[union-attr]

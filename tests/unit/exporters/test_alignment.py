@@ -49,7 +49,7 @@ def rollout(shift: int = 0, *, seed: int = 0, temperature: float = 1.0) -> dict[
     }
 
 
-def test_a_right_log_is_aligned() -> None:
+def test_a_right_log_is_aligned():
     found = check_alignment(MODEL, rollout())
     assert found.aligned
     assert found.errors[0] < 1e-5
@@ -59,33 +59,33 @@ def test_a_right_log_is_aligned() -> None:
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
-def test_a_deliberate_off_by_one_is_caught_and_named(shift: int) -> None:
+def test_a_deliberate_off_by_one_is_caught_and_named(shift):
     found = check_alignment(MODEL, rollout(shift))
     assert not found.aligned
     assert found.shift == shift
     assert f"token i{shift:+d}: off by one" in found.message
 
 
-def test_several_rollouts_are_pooled() -> None:
+def test_several_rollouts_are_pooled():
     found = check_alignment(MODEL, (rollout(seed=seed) for seed in range(3)))
     assert found.tokens == 66
     assert found.aligned
 
 
-def test_values_that_fit_nowhere_are_no_off_by_one() -> None:
+def test_values_that_fit_nowhere_are_no_off_by_one():
     record = rollout() | {"logprobs": [-9.0 + 0.1 * i for i in range(22)]}
     found = check_alignment(MODEL, record)
     assert found.shift is None
     assert "at no shift" in found.message
 
 
-def test_the_wrong_temperature_fits_nowhere_and_the_right_one_does() -> None:
+def test_the_wrong_temperature_fits_nowhere_and_the_right_one_does():
     record = rollout(temperature=0.5)
     assert not check_alignment(MODEL, record).aligned
     assert check_alignment(MODEL, record, temperature=0.5).aligned
 
 
-def test_a_response_of_one_token_over_and_over_decides_nothing() -> None:
+def test_a_response_of_one_token_over_and_over_decides_nothing():
     def uniform(ids: Any) -> Any:
         return torch.zeros(*ids.shape, V)
 
@@ -95,7 +95,7 @@ def test_a_response_of_one_token_over_and_over_decides_nothing() -> None:
     assert "several shifts" in found.message
 
 
-def test_what_is_not_recorded_is_not_compared() -> None:
+def test_what_is_not_recorded_is_not_compared():
     record = rollout()
     record["logprobs"][3:10] = [None] * 7
     found = check_alignment(MODEL, record)
@@ -103,7 +103,7 @@ def test_what_is_not_recorded_is_not_compared() -> None:
     assert found.tokens == 15
 
 
-def test_an_empty_prompt_leaves_the_first_token_out() -> None:
+def test_an_empty_prompt_leaves_the_first_token_out():
     record = rollout()
     record["response_ids"] = record.pop("prompt_ids") + record["response_ids"]
     record["logprobs"] = [None] * 8 + record["logprobs"]
@@ -111,7 +111,7 @@ def test_an_empty_prompt_leaves_the_first_token_out() -> None:
     assert found.aligned
 
 
-def test_arrays_and_tensors_are_records_too_and_another_field_can_be_checked() -> None:
+def test_arrays_and_tensors_are_records_too_and_another_field_can_be_checked():
     record = {name: np.array(values) for name, values in rollout().items()}
     assert check_alignment(MODEL, record).aligned
     assert check_alignment(MODEL, {k: torch.tensor(v) for k, v in record.items()}).aligned
@@ -119,7 +119,7 @@ def test_arrays_and_tensors_are_records_too_and_another_field_can_be_checked() -
     assert check_alignment(MODEL, record, field="ref_logprobs").aligned
 
 
-def test_a_model_in_training_is_checked_without_dropout_and_left_in_training() -> None:
+def test_a_model_in_training_is_checked_without_dropout_and_left_in_training():
     model = Causal().train()
     assert check_alignment(model, rollout()).aligned
     assert model.training
@@ -134,11 +134,11 @@ def test_a_model_in_training_is_checked_without_dropout_and_left_in_training() -
         ([], "nothing can be compared"),
     ],
 )
-def test_what_cannot_be_compared_is_an_error(records: Any, message: str) -> None:
+def test_what_cannot_be_compared_is_an_error(records, message):
     with pytest.raises(ValueError, match=message):
         check_alignment(MODEL, records)
 
 
-def test_a_model_that_returns_no_logits_of_every_token_is_an_error() -> None:
+def test_a_model_that_returns_no_logits_of_every_token_is_an_error():
     with pytest.raises(ValueError, match=r"expected logits \[1, 30, V\]"):
         check_alignment(lambda ids: torch.zeros(1, 1, V), rollout())

@@ -57,7 +57,7 @@ def completion(sample: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @each_run
-def test_every_reward_follows_from_its_text_or_messages(run: str) -> None:
+def test_every_reward_follows_from_its_text_or_messages(run):
     found = samples(run)
     said = completion if run == CALCULATOR else lambda sample: sample["response"]
     texts, truths = [*map(said, found)], [sample["ground_truth"] for sample in found]
@@ -71,7 +71,7 @@ def test_every_reward_follows_from_its_text_or_messages(run: str) -> None:
 @pytest.mark.parametrize(
     ("run", "ranks", "least"), [*((r, 2, 100) for r in GRPO), ("ppo_critic", 1, 40)]
 )
-def test_every_step_is_whole_on_every_rank(run: str, ranks: int, least: int) -> None:
+def test_every_step_is_whole_on_every_rank(run, ranks, least):
     ends = [line for line in lines(run) if line["type"] == "step_end"]
     last = max(end["step"] for end in ends)
     places = sorted((end["step"], end["rank"]) for end in ends)
@@ -82,7 +82,7 @@ def test_every_step_is_whole_on_every_rank(run: str, ranks: int, least: int) -> 
 
 
 @each_run
-def test_every_array_is_as_long_as_its_response(run: str) -> None:
+def test_every_array_is_as_long_as_its_response(run):
     names = (*ARRAYS, *(PPO_ARRAYS if run == "ppo_critic" else ()))
     for sample in samples(run):
         for name in (name for name in names if run != CALCULATOR or name in sample):
@@ -90,7 +90,7 @@ def test_every_array_is_as_long_as_its_response(run: str) -> None:
 
 
 @pytest.mark.parametrize("run", GRPO)
-def test_groups_have_eight_rollouts_of_one_prompt(run: str) -> None:
+def test_groups_have_eight_rollouts_of_one_prompt(run):
     groups: dict[tuple[int, str], list[str]] = {}
     for sample in samples(run):
         groups.setdefault((sample["step"], sample["group_id"]), []).append(sample["prompt"])
@@ -98,14 +98,14 @@ def test_groups_have_eight_rollouts_of_one_prompt(run: str) -> None:
 
 
 @each_run
-def test_nothing_names_the_machine_it_ran_on(run: str) -> None:
+def test_nothing_names_the_machine_it_ran_on(run):
     documents = [path.read_text() for path in (SAMPLES / run).glob("run-*.json")]
     settings = json.dumps([documents, [x for x in lines(run) if x["type"] == "header"]])
     assert "/" not in settings.replace("\\n", "")
     assert "host" not in settings
 
 
-def test_the_bundled_runs_are_small() -> None:
+def test_the_bundled_runs_are_small():
     sizes = {
         folder.name: sum(file.stat().st_size for file in folder.rglob("*.*")) / 1e6
         for folder in SAMPLES.iterdir()
@@ -118,7 +118,7 @@ def test_the_bundled_runs_are_small() -> None:
 
 
 @each_run
-def test_the_board_opens_it_without_a_problem(run: str) -> None:
+def test_the_board_opens_it_without_a_problem(run):
     opened = board_run(run)
     # Of the resumed run the board notes which steps were written twice.
     assert not [problem for problem in opened.problems if problem.severity != "note"]
@@ -133,7 +133,7 @@ def test_the_board_opens_it_without_a_problem(run: str) -> None:
         (CALCULATOR, "tool_errors", 0.05),
     ],
 )
-def test_training_raises_what_it_rewards(run: str, part: str, gain: float) -> None:
+def test_training_raises_what_it_rewards(run, part, gain):
     last = max(sample["step"] for sample in samples(run))
     early = [s["rewards"][part] for s in samples(run) if s["step"] <= 10]
     late = [s["rewards"][part] for s in samples(run) if s["step"] > last - 10]
@@ -145,7 +145,7 @@ def ppo_config() -> dict[str, Any]:
     return json.loads(document.read_text())["config"]
 
 
-def test_token_rewards_are_the_kl_penalty_and_the_score_at_the_end() -> None:
+def test_token_rewards_are_the_kl_penalty_and_the_score_at_the_end():
     weight = ppo_config()["kl_weight"]
     for sample in samples("ppo_critic"):
         expected = -weight * (array(sample, "old_logprobs") - array(sample, "ref_logprobs"))
@@ -153,7 +153,7 @@ def test_token_rewards_are_the_kl_penalty_and_the_score_at_the_end() -> None:
         assert array(sample, "token_rewards") == pytest.approx(expected, abs=2e-5, rel=1e-3)
 
 
-def test_returns_follow_from_token_rewards_and_values() -> None:
+def test_returns_follow_from_token_rewards_and_values():
     config = ppo_config()
     for sample in samples("ppo_critic"):
         rewards, values = array(sample, "token_rewards"), array(sample, "values")
@@ -166,7 +166,7 @@ def test_returns_follow_from_token_rewards_and_values() -> None:
         assert array(sample, "returns") == pytest.approx(expected[::-1], abs=2e-4)
 
 
-def test_masked_tokens_are_those_beyond_the_clip_range() -> None:
+def test_masked_tokens_are_those_beyond_the_clip_range():
     beyond = 0
     for sample in samples("ppo_critic"):
         ratio = np.exp(array(sample, "logprobs") - array(sample, "old_logprobs"))
@@ -181,7 +181,7 @@ def test_masked_tokens_are_those_beyond_the_clip_range() -> None:
     assert beyond > 0
 
 
-def test_the_resumed_run_went_on_with_another_number_of_ranks_after_a_kill() -> None:
+def test_the_resumed_run_went_on_with_another_number_of_ranks_after_a_kill():
     headers = [line for line in lines("resumed") if line["type"] == "header"]
     closed = {line.get("rank") for line in lines("resumed") if line["type"] == "close"}
     shapes = sorted((h["attempt"], h["world_size"], h["rank"], h["start_step"]) for h in headers)
@@ -193,7 +193,7 @@ def test_the_resumed_run_went_on_with_another_number_of_ranks_after_a_kill() -> 
     assert written == set(range(1, 25))
 
 
-def test_the_resumed_steps_replace_those_of_the_killed_launch() -> None:
+def test_the_resumed_steps_replace_those_of_the_killed_launch():
     opened = board_run("resumed")
     assert opened.superseded > 0
     assert (opened.rollouts.groupby("step").size() == 32).all()
@@ -201,7 +201,7 @@ def test_the_resumed_steps_replace_those_of_the_killed_launch() -> None:
     assert list(ranks) == [2] * 10 + [1] * 14
 
 
-def test_tool_results_are_marked_timed_and_outside_the_loss() -> None:
+def test_tool_results_are_marked_timed_and_outside_the_loss():
     assert {sample["env"] for sample in samples(CALCULATOR)} == set(calculator.ENVIRONMENTS)
     for sample in samples(CALCULATOR):
         results = [m for m in completion(sample) if m["role"] == "tool"]
@@ -213,7 +213,7 @@ def test_tool_results_are_marked_timed_and_outside_the_loss() -> None:
         assert sample["segments"][-1]["end"] == len(sample["response_ids"])
 
 
-def test_what_a_calculator_returned_is_what_it_calculates() -> None:
+def test_what_a_calculator_returned_is_what_it_calculates():
     calls = 0
     for sample in samples(CALCULATOR):
         waiting: list[dict[str, Any]] = []
@@ -236,7 +236,7 @@ def said(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any
     return texts, round(rewards["correct"], 3), round(rewards["tool_errors"], 3)
 
 
-def test_trl_wrote_the_same_rollouts_by_itself() -> None:
+def test_trl_wrote_the_same_rollouts_by_itself():
     files = sorted((SAMPLES / BY_TRL / "completions").glob("*.parquet"))
     rows = [row for file in files for row in pq.read_table(file).to_pylist()]
     theirs = [(row["step"], *said(row["prompt"] + row["completion"], row)) for row in rows]
@@ -244,7 +244,7 @@ def test_trl_wrote_the_same_rollouts_by_itself() -> None:
     assert sorted(theirs) == sorted(ours)
 
 
-def test_the_board_reads_what_trl_wrote_as_texts() -> None:
+def test_the_board_reads_what_trl_wrote_as_texts():
     opened = board_run(BY_TRL)
     assert not [problem for problem in opened.problems if problem.severity != "note"]
     assert opened.rollout_count == len(samples(CALCULATOR))

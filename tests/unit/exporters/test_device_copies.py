@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,8 +54,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 
 def test_log_returns_before_the_device_did_the_copies_and_the_file_holds_the_old_values(
-    tmp_path: Path, device: Device
-) -> None:
+    tmp_path, device
+):
     ids, logprobs = torch.tensor([[1, 2]]), torch.tensor([[-1.0, -2.0]])
     with RolloutExporter(tmp_path) as exporter:
         exporter.log(1, prompt_ids=ids, response_ids=ids, logprobs=logprobs)
@@ -71,8 +70,8 @@ def test_log_returns_before_the_device_did_the_copies_and_the_file_holds_the_old
 
 
 def test_lengths_on_a_device_are_checked_where_they_are_read_and_lost_rollouts_counted(
-    tmp_path: Path, device: Device
-) -> None:
+    tmp_path, device
+):
     device.reached.set()
     ids, mask = torch.tensor([1, 2, 3]), torch.tensor([1, 1, 1])
     with RolloutExporter(tmp_path) as exporter:
@@ -82,9 +81,7 @@ def test_lengths_on_a_device_are_checked_where_they_are_read_and_lost_rollouts_c
     assert exporter.counts["lost"] == 2
 
 
-def test_a_column_on_a_device_is_refused_because_reading_it_would_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_on_a_device_is_refused_because_reading_it_would_wait(tmp_path, monkeypatch):
     class OnDevice:
         is_cuda = True
 
@@ -97,9 +94,7 @@ def test_a_column_on_a_device_is_refused_because_reading_it_would_wait(
     assert exporter.counts["records"] == 1
 
 
-def test_nothing_is_logged_while_a_graph_is_captured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_logged_while_a_graph_is_captured(tmp_path, monkeypatch):
     monkeypatch.setattr("exporters.intake.is_capturing", lambda: True)
     with RolloutExporter(tmp_path) as exporter:
         exporter.log(1, prompt_ids=[[1]], response_ids=[[2]])
@@ -107,7 +102,7 @@ def test_nothing_is_logged_while_a_graph_is_captured(
     assert exporter.counts["records"] == 0
 
 
-def test_a_sharded_tensor_is_refused_because_gathering_it_is_a_collective(tmp_path: Path) -> None:
+def test_a_sharded_tensor_is_refused_because_gathering_it_is_a_collective(tmp_path):
     class DTensor(torch.Tensor):
         def full_tensor(self) -> torch.Tensor:
             raise AssertionError("this waits for other ranks")
@@ -118,6 +113,6 @@ def test_a_sharded_tensor_is_refused_because_gathering_it_is_a_collective(tmp_pa
     assert exporter.counts["refused:logprobs"] == 1
 
 
-def test_the_calls_are_not_for_torch_compile_to_trace(tmp_path: Path) -> None:
+def test_the_calls_are_not_for_torch_compile_to_trace(tmp_path):
     for call in ("log", "log_packed", "log_ragged", "end_step"):
         assert getattr(RolloutExporter, call)._torchdynamo_disable

@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 
 from exporters import NullExporter, RolloutExporter
 
 CALLS = ("log", "log_packed", "log_ragged", "end_step", "flush", "close", "wants")
 
 
-def test_the_null_exporter_has_every_public_name_of_the_real_one(tmp_path: Path) -> None:
+def test_the_null_exporter_has_every_public_name_of_the_real_one(tmp_path):
     with RolloutExporter(tmp_path) as real:
         names = {name for name in dir(real) if not name.startswith("_")} - {"disable_in_child"}
     assert names <= {name for name in dir(NullExporter()) if not name.startswith("_")}
 
 
-def test_the_null_exporter_takes_every_argument_of_the_real_one() -> None:
+def test_the_null_exporter_takes_every_argument_of_the_real_one():
     for name in CALLS:
         real = inspect.signature(getattr(RolloutExporter, name)).parameters
         null = inspect.signature(getattr(NullExporter, name)).parameters
@@ -24,7 +23,7 @@ def test_the_null_exporter_takes_every_argument_of_the_real_one() -> None:
         assert takes_all or set(real) <= set(null), name
 
 
-def test_the_null_exporter_does_nothing() -> None:
+def test_the_null_exporter_does_nothing():
     with NullExporter() as exporter:
         exporter.log(1, prompt_ids=None, response_ids=None)
         exporter.log_packed(1, input_ids=None, seq_lens=None, loss_mask=None)

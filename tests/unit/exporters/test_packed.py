@@ -23,7 +23,7 @@ def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str
     return lines_of_batch(take_packed(Copies(), Place(1), given | (frame or {}), arrays, columns))
 
 
-def test_each_sequence_gets_its_own_prompt_response_and_values() -> None:
+def test_each_sequence_gets_its_own_prompt_response_and_values():
     first, second = records(logprobs=LOGPROBS)
     assert (first["prompt_ids"], first["response_ids"]) == ([1, 2], [3, 4, 5])
     assert (second["prompt_ids"], second["response_ids"]) == ([6], [7, 8])
@@ -31,7 +31,7 @@ def test_each_sequence_gets_its_own_prompt_response_and_values() -> None:
     assert "loss_mask" not in first
 
 
-def test_the_first_token_of_a_sequence_has_no_logprob_whatever_stands_there() -> None:
+def test_the_first_token_of_a_sequence_has_no_logprob_whatever_stands_there():
     lengths = {"prompt_lens": [0, 0], "loss_mask": [1] * 8 + [0]}
     first, second = records(lengths, logprobs=LOGPROBS, values=LOGPROBS)
     assert first["logprobs"] == [None, -2, -3, -4, -5]
@@ -39,27 +39,27 @@ def test_the_first_token_of_a_sequence_has_no_logprob_whatever_stands_there() ->
     assert second["values"] == [-55, -7, -8], "a value is of the state, not of a prediction"
 
 
-def test_prompt_lengths_win_over_the_first_trained_token() -> None:
+def test_prompt_lengths_win_over_the_first_trained_token():
     first, second = records({"prompt_lens": [1, 1]}, logprobs=LOGPROBS)
     assert (first["prompt_ids"], first["response_ids"]) == ([1], [2, 3, 4, 5])
     assert first["loss_mask"] == [0, 1, 1, 1]
     assert "loss_mask" not in second
 
 
-def test_a_sequence_without_a_trained_token_is_shown_whole() -> None:
+def test_a_sequence_without_a_trained_token_is_shown_whole():
     _, second = records({"loss_mask": [0, 0, 1, 1, 1, 0, 0, 0, 0]})
     assert (second["prompt_ids"], second["response_ids"]) == ([], [6, 7, 8])
     assert second["loss_mask"] == [0, 0, 0]
 
 
-def test_a_batch_dimension_of_one_is_looked_through() -> None:
+def test_a_batch_dimension_of_one_is_looked_through():
     frame = {"input_ids": [IDS], "loss_mask": [LOSS]}
     first, _ = records(frame, logprobs=np.array([LOGPROBS]), advantage=[0.5, -0.5])
     assert first["logprobs"] == [-3, -4, -5]
     assert first["advantage"] == 0.5
 
 
-def test_topk_is_cut_along_tokens() -> None:
+def test_topk_is_cut_along_tokens():
     _, second = records(topk_ids=np.arange(18).reshape(9, 2))
     assert second["topk_ids"] == [[12, 13], [14, 15]]
 
@@ -76,12 +76,12 @@ def test_topk_is_cut_along_tokens() -> None:
         {"input_ids": [0.5] * 9},
     ],
 )
-def test_lengths_that_do_not_fit_the_tokens_are_an_error(frame: dict[str, Any]) -> None:
+def test_lengths_that_do_not_fit_the_tokens_are_an_error(frame):
     with pytest.raises(ValueError, match=r"seq_lens|prompt_lens|loss_mask|input_ids"):
         records(frame)
 
 
-def test_an_array_of_another_length_is_refused_by_name() -> None:
+def test_an_array_of_another_length_is_refused_by_name():
     given = {"input_ids": IDS, "seq_lens": LENGTHS, "loss_mask": LOSS, "prompt_lens": None}
     batch = take_packed(Copies(), Place(1), given, {"entropy": [0.0] * 8, "rank": [1, 2]}, {})
     assert list(batch.refused) == ["entropy", "rank"]

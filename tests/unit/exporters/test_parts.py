@@ -29,7 +29,7 @@ def lines_of(text: bytes) -> list[dict[str, Any]]:
     return list(map(json.loads, text.splitlines()))
 
 
-def test_a_full_file_is_followed_by_the_next_part_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_file_is_followed_by_the_next_part_and_nothing_is_lost(tmp_path):
     write_parts(tmp_path, 20)
     paths = sorted(tmp_path.glob("*.jsonl"))
     assert all(path.stat().st_size <= SMALLEST for path in paths)
@@ -43,7 +43,7 @@ def test_a_full_file_is_followed_by_the_next_part_and_nothing_is_lost(tmp_path: 
     assert parts[-1][-1]["type"] == "close"
 
 
-def test_a_line_bigger_than_a_part_is_written_whole(tmp_path: Path) -> None:
+def test_a_line_bigger_than_a_part_is_written_whole(tmp_path):
     with RolloutExporter(tmp_path, rotate_bytes=SMALLEST) as exporter:
         for step in range(3):
             exporter.log(step, prompt_ids=[[1]], response_ids=np.arange(40_000)[None])
@@ -52,7 +52,7 @@ def test_a_line_bigger_than_a_part_is_written_whole(tmp_path: Path) -> None:
     assert sizes == [2, 2, 2, 2]  # a header and a rollout each, or the closing line
 
 
-def test_full_parts_are_compressed_and_the_last_one_stays(tmp_path: Path) -> None:
+def test_full_parts_are_compressed_and_the_last_one_stays(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     exporter = write_parts(tmp_path, 20, compress="zstd")
     sealed, plain = sorted(tmp_path.glob("*.zst")), sorted(tmp_path.glob("*.jsonl"))
@@ -65,9 +65,7 @@ def test_full_parts_are_compressed_and_the_last_one_stays(tmp_path: Path) -> Non
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_a_part_that_cannot_be_compressed_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_cannot_be_compressed_stays_as_it_is(tmp_path, monkeypatch):
     pytest.importorskip("zstandard")
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"{}\n")
@@ -85,9 +83,7 @@ def test_a_part_that_cannot_be_compressed_stays_as_it_is(
     assert not list((tmp_path / "run").glob("*.zst"))
 
 
-def test_where_no_new_part_can_be_opened_the_old_one_takes_the_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_new_part_can_be_opened_the_old_one_takes_the_lines(tmp_path, monkeypatch):
     parts = Parts(tmp_path, lambda number: f"{number}.jsonl", None, 10)
     parts.append(b"first\n")
 
@@ -103,9 +99,7 @@ def test_where_no_new_part_can_be_opened_the_old_one_takes_the_lines(
     assert (tmp_path / "1.jsonl").read_bytes() == b"third\n"
 
 
-def test_a_part_whose_header_does_not_fit_leaves_no_empty_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_whose_header_does_not_fit_leaves_no_empty_file(tmp_path, monkeypatch):
     def full(self: RankFile, line: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -115,7 +109,7 @@ def test_a_part_whose_header_does_not_fit_leaves_no_empty_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_somebody_removed_is_followed_by_a_new_one(tmp_path: Path) -> None:
+def test_a_file_that_somebody_removed_is_followed_by_a_new_one(tmp_path):
     with RolloutExporter(tmp_path, mode="sync") as exporter:
         exporter.log(1, **ROLLOUT)
         assert exporter.path is not None

@@ -85,7 +85,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_original_loads_every_rollout_with_lists_of_equal_length(folder: Path) -> None:
+def test_the_original_loads_every_rollout_with_lists_of_equal_length(folder):
     steps = load_as_the_original_does(folder)
     assert sorted(steps) == [1, 2]
     for step in steps.values():
@@ -99,7 +99,7 @@ def test_the_original_loads_every_rollout_with_lists_of_equal_length(folder: Pat
         assert all(np.isfinite(step["avg_kl"]))
 
 
-def test_its_lists_stay_aligned_where_some_rollouts_have_no_values(tmp_path: Path) -> None:
+def test_its_lists_stay_aligned_where_some_rollouts_have_no_values(tmp_path):
     with RolloutExporter(tmp_path, dialect="rllb") as exporter:
         exporter.log_ragged(
             1,
@@ -114,15 +114,13 @@ def test_its_lists_stay_aligned_where_some_rollouts_have_no_values(tmp_path: Pat
     assert step["response"] == ["2", "2", "3"]
 
 
-def test_no_line_is_anything_but_a_rollout_and_the_folder_is_found_by_its_name(
-    folder: Path,
-) -> None:
+def test_no_line_is_anything_but_a_rollout_and_the_folder_is_found_by_its_name(folder):
     (path,) = folder.glob("*.jsonl")
     assert path.name.endswith("_rank0.jsonl")
     assert all("prompt" in json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_the_board_s_reader_of_that_format_reads_every_line(folder: Path) -> None:
+def test_the_board_s_reader_of_that_format_reads_every_line(folder):
     (path,) = folder.glob("*.jsonl")
     for line in path.read_text().splitlines():
         record = reader_named("rllb").read(json.loads(line), Place(Path("log.jsonl")))
@@ -131,7 +129,7 @@ def test_the_board_s_reader_of_that_format_reads_every_line(folder: Path) -> Non
         assert len(record.tokens["logprobs"]) == len(record.response_tokens or ())
 
 
-def test_the_board_opens_the_folder_without_a_problem(folder: Path) -> None:
+def test_the_board_opens_the_folder_without_a_problem(folder):
     (found,) = discover(folder).runs
     run = open_run(found)
     assert not [p for p in run.problems if p.severity != "note"]

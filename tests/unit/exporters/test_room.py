@@ -8,7 +8,7 @@ from exporters.room import Room, Spare
 
 
 @given(st.lists(st.integers(0, 600_000), max_size=12))
-def test_arrays_of_one_room_do_not_overlap(sizes: list[int]) -> None:
+def test_arrays_of_one_room_do_not_overlap(sizes):
     room = Room(Spare(1 << 30))
     arrays = [room.empty((size,), np.uint8) for size in sizes]
     for number, array in enumerate(arrays):
@@ -16,7 +16,7 @@ def test_arrays_of_one_room_do_not_overlap(sizes: list[int]) -> None:
     assert all((array == number).all() for number, array in enumerate(arrays))
 
 
-def test_memory_that_was_given_back_is_used_again() -> None:
+def test_memory_that_was_given_back_is_used_again():
     spare = Spare(1 << 30)
     first = Room(spare)
     place = first.empty((1 << 20,), np.float32).ctypes.data
@@ -25,7 +25,7 @@ def test_memory_that_was_given_back_is_used_again() -> None:
     assert second.empty((1 << 20,), np.float32).ctypes.data == place
 
 
-def test_memory_in_use_is_never_handed_out_twice() -> None:
+def test_memory_in_use_is_never_handed_out_twice():
     spare = Spare(1 << 30)
     one, two = Room(spare), Room(spare)
     held = one.empty((1 << 20,), np.float32)
@@ -34,7 +34,7 @@ def test_memory_in_use_is_never_handed_out_twice() -> None:
     assert Room(spare).empty((1 << 20,), np.float32).ctypes.data != held.ctypes.data
 
 
-def test_spare_memory_is_bounded() -> None:
+def test_spare_memory_is_bounded():
     spare = Spare(3 << 20)
     for _ in range(5):
         rooms = [Room(spare) for _ in range(5)]

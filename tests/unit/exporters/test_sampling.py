@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -23,28 +21,24 @@ def kept_of(batches: list[list[str]], limit: int) -> frozenset[str]:
 
 
 @given(st.integers(1, 30), st.randoms(use_true_random=False))
-def test_what_is_kept_does_not_depend_on_the_order_or_the_batches(
-    limit: int, mixed: random.Random
-) -> None:
+def test_what_is_kept_does_not_depend_on_the_order_or_the_batches(limit, mixed):
     shuffled = mixed.sample(GROUPS, len(GROUPS))
     assert kept_of([GROUPS], limit) == kept_of([shuffled[:7], shuffled[7:]], limit)
 
 
 @given(st.integers(1, 30))
-def test_groups_are_kept_whole_within_the_limit_but_at_least_one(limit: int) -> None:
+def test_groups_are_kept_whole_within_the_limit_but_at_least_one(limit):
     sampled_groups = kept_of([GROUPS], limit)
     assert len(sampled_groups) == max(1, min(6, limit // 4))
 
 
 @given(st.integers(4, 30))
-def test_a_smaller_limit_keeps_a_part_of_what_a_larger_one_keeps(limit: int) -> None:
+def test_a_smaller_limit_keeps_a_part_of_what_a_larger_one_keeps(limit):
     assert kept_of([GROUPS], limit - 1) <= kept_of([GROUPS], limit)
 
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
-def test_only_whole_groups_are_written_and_what_was_left_out_is_counted(
-    tmp_path: Path, mode: str
-) -> None:
+def test_only_whole_groups_are_written_and_what_was_left_out_is_counted(tmp_path, mode):
     with RolloutExporter(tmp_path, max_samples_per_step=8, mode=mode) as exporter:
         for start in (0, 6, 12, 18):
             groups = GROUPS[start : start + 6]
@@ -56,7 +50,7 @@ def test_only_whole_groups_are_written_and_what_was_left_out_is_counted(
     assert (end["records"], end["sampled_out"], end["dropped"]) == (8, 16, 0)
 
 
-def test_a_step_that_nobody_ends_is_written_at_close(tmp_path: Path) -> None:
+def test_a_step_that_nobody_ends_is_written_at_close(tmp_path):
     with RolloutExporter(tmp_path, max_samples_per_step=8) as exporter:
         exporter.log(1, prompt_ids=[[1]] * 2, response_ids=[[2]] * 2)
     assert exporter.counts["records"] == 2

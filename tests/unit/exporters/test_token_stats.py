@@ -37,20 +37,20 @@ def assert_exact(stats: TokenStats, logits: Any, ids: Any, temperature: Any = 1.
 
 
 @pytest.mark.parametrize("rows", [1, 4, 11, 64])
-def test_logprobs_and_entropy_equal_float64_whatever_the_chunk(rows: int) -> None:
+def test_logprobs_and_entropy_equal_float64_whatever_the_chunk(rows):
     logits, ids = some()
     assert_exact(token_stats(logits, ids, rows=rows), logits, ids)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_half_precision_logits_lose_nothing_more(dtype: Any) -> None:
+def test_half_precision_logits_lose_nothing_more(dtype):
     logits, ids = some(dtype=dtype)
     stats = token_stats(logits, ids, rows=5)
     assert stats.logprobs.dtype == torch.float32
     assert_exact(stats, logits, ids)
 
 
-def test_logits_are_left_as_they_were_and_no_gradient_flows() -> None:
+def test_logits_are_left_as_they_were_and_no_gradient_flows():
     logits, ids = some()
     before = logits.clone()
     stats = token_stats(logits.requires_grad_(), ids, temperature=0.7, topk=3)
@@ -58,7 +58,7 @@ def test_logits_are_left_as_they_were_and_no_gradient_flows() -> None:
     assert not stats.logprobs.requires_grad
 
 
-def test_filtered_logits_have_probability_zero() -> None:
+def test_filtered_logits_have_probability_zero():
     logits, ids = some()
     logits[logits < 2] = -torch.inf
     stats = token_stats(logits, ids, rows=4)
@@ -66,7 +66,7 @@ def test_filtered_logits_have_probability_zero() -> None:
     assert_exact(stats, logits, ids)
 
 
-def test_a_row_without_any_logit_is_not_a_number() -> None:
+def test_a_row_without_any_logit_is_not_a_number():
     logits, ids = some()
     logits[1, 2] = -torch.inf
     stats = token_stats(logits, ids)
@@ -75,7 +75,7 @@ def test_a_row_without_any_logit_is_not_a_number() -> None:
     assert stats.entropy.isnan().sum() == stats.entropy[1, 2].isnan() == 1
 
 
-def test_an_id_outside_the_vocabulary_has_no_logprob_but_an_entropy() -> None:
+def test_an_id_outside_the_vocabulary_has_no_logprob_but_an_entropy():
     logits, ids = some()
     ids[0, 0], ids[2, 3] = -100, V
     stats = token_stats(logits, ids)
@@ -83,7 +83,7 @@ def test_an_id_outside_the_vocabulary_has_no_logprob_but_an_entropy() -> None:
     close(stats.entropy, exact(logits, ids.clamp(0, V - 1))[1])
 
 
-def test_temperature_divides_the_logits_and_may_differ_by_token() -> None:
+def test_temperature_divides_the_logits_and_may_differ_by_token():
     logits, ids = some()
     assert_exact(token_stats(logits, ids, temperature=0.6), logits, ids, 0.6)
     temperature = torch.linspace(0.5, 1.5, ids.numel()).reshape(ids.shape)
@@ -91,7 +91,7 @@ def test_temperature_divides_the_logits_and_may_differ_by_token() -> None:
     assert_exact(stats, logits, ids, temperature[..., None].double())
 
 
-def test_topk_is_the_head_of_the_sorted_distribution() -> None:
+def test_topk_is_the_head_of_the_sorted_distribution():
     logits, ids = some()
     stats = token_stats(logits, ids, topk=5, rows=4)
     wanted = logits.double().log_softmax(-1).topk(5)
@@ -99,14 +99,14 @@ def test_topk_is_the_head_of_the_sorted_distribution() -> None:
     close(stats.topk_logprobs, wanted.values)
 
 
-def test_what_was_not_asked_for_is_none() -> None:
+def test_what_was_not_asked_for_is_none():
     logits, ids = some()
     stats = token_stats(logits, ids, entropy=False)
     assert stats[1:] == (None, None, None)
     close(stats.logprobs, exact(logits, ids)[0])
 
 
-def test_a_single_sequence_needs_no_batch() -> None:
+def test_a_single_sequence_needs_no_batch():
     logits, ids = some()
     temperature = torch.full(ids.shape, 0.9)
     one = token_stats(logits[0], ids[0], topk=2, temperature=temperature[0])
@@ -114,12 +114,12 @@ def test_a_single_sequence_needs_no_batch() -> None:
         assert torch.equal(part, whole[0])
 
 
-def test_a_slice_of_a_forward_pass_is_taken_as_it_is() -> None:
+def test_a_slice_of_a_forward_pass_is_taken_as_it_is():
     logits, ids = (some()[0][:, :-1], some()[1][:, 1:])
     assert_exact(token_stats(logits, ids), logits, ids)
 
 
-def test_no_tokens_give_no_numbers() -> None:
+def test_no_tokens_give_no_numbers():
     logits, ids = some(shape=(2, 0))
     assert token_stats(logits, ids, topk=2).topk_logprobs.shape == (2, 0, 2)
 
@@ -136,13 +136,13 @@ def test_no_tokens_give_no_numbers() -> None:
         ({"temperature": torch.ones(3)}, "one per token"),
     ],
 )
-def test_what_cannot_work_is_an_error_that_says_so(change: dict[str, Any], message: str) -> None:
+def test_what_cannot_work_is_an_error_that_says_so(change, message):
     logits, ids = some()
     with pytest.raises(ValueError, match=message):
         token_stats(**({"logits": logits, "ids": ids} | change))
 
 
-def test_a_dtensor_is_refused_rather_than_gathered() -> None:
+def test_a_dtensor_is_refused_rather_than_gathered():
     class Sharded:
         to_local = None
 
@@ -190,9 +190,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", SPLITS)
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_split_vocabulary_gives_every_rank_the_unsplit_result(
-    shards: Path, rank: int, name: str
-) -> None:
+def test_a_split_vocabulary_gives_every_rank_the_unsplit_result(shards, rank, name):
     found = TokenStats(*torch.load(shards / f"{name}-{rank}.pt"))
     logits, ids = vocabulary_parallel_case()
     whole = token_stats(logits, ids, temperature=0.8, topk=3)

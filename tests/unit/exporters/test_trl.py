@@ -170,7 +170,7 @@ def chosen(request: pytest.FixtureRequest, which: str) -> Run:
 
 
 @both
-def test_every_rollout_is_exported_once_under_its_step(chosen: Run) -> None:
+def test_every_rollout_is_exported_once_under_its_step(chosen):
     steps = Counter(sample["step"] for sample in chosen.samples())
     names = [(sample["step"], sample["rollout_id"]) for sample in chosen.samples()]
     assert steps == {1: 16, 2: 16}
@@ -178,7 +178,7 @@ def test_every_rollout_is_exported_once_under_its_step(chosen: Run) -> None:
 
 
 @both
-def test_rewards_belong_to_the_text_they_stand_beside(chosen: Run) -> None:
+def test_rewards_belong_to_the_text_they_stand_beside(chosen):
     for sample in chosen.samples():
         text = [sample["response"]]
         assert sample["rewards"]["count_e"] == count_e(text)[0]
@@ -187,12 +187,12 @@ def test_rewards_belong_to_the_text_they_stand_beside(chosen: Run) -> None:
         assert sample["reward"] == pytest.approx(count_e(text)[0] + 2 * (penalty or 0), rel=1e-4)
 
 
-def test_a_reward_without_a_value_is_null(run: Run) -> None:
+def test_a_reward_without_a_value_is_null(run):
     assert any(sample["rewards"]["short"] is None for sample in run.samples())
 
 
 @both
-def test_ids_prompt_and_ground_truth_belong_to_the_text_they_stand_beside(chosen: Run) -> None:
+def test_ids_prompt_and_ground_truth_belong_to_the_text_they_stand_beside(chosen):
     decode = tokenizer().decode
     for sample in chosen.samples():
         assert decode(sample["prompt_ids"]) == sample["prompt"]
@@ -202,7 +202,7 @@ def test_ids_prompt_and_ground_truth_belong_to_the_text_they_stand_beside(chosen
 
 
 @both
-def test_groups_hold_the_rollouts_of_one_prompt(chosen: Run) -> None:
+def test_groups_hold_the_rollouts_of_one_prompt(chosen):
     groups: dict[tuple[int, str], list[str]] = {}
     for sample in chosen.samples():
         groups.setdefault((sample["step"], sample["group_id"]), []).append(sample["prompt"])
@@ -210,7 +210,7 @@ def test_groups_hold_the_rollouts_of_one_prompt(chosen: Run) -> None:
     assert all(len(set(prompts)) == 1 for prompts in groups.values())
 
 
-def test_advantages_of_a_group_sum_to_zero(run: Run) -> None:
+def test_advantages_of_a_group_sum_to_zero(run):
     sums: dict[tuple[int, str], float] = {}
     for sample in run.samples():
         key = (sample["step"], sample["group_id"])
@@ -219,7 +219,7 @@ def test_advantages_of_a_group_sum_to_zero(run: Run) -> None:
 
 
 @both
-def test_truncation_is_read_off_the_last_token(chosen: Run) -> None:
+def test_truncation_is_read_off_the_last_token(chosen):
     for sample in chosen.samples():
         stopped = sample["response_ids"][-1] in (0, 1)  # a sampled <pad> ends a response for TRL
         assert sample["is_truncated"] is not stopped
@@ -227,7 +227,7 @@ def test_truncation_is_read_off_the_last_token(chosen: Run) -> None:
         assert stopped or len(sample["response_ids"]) == 8
 
 
-def test_truncated_rollouts_left_out_of_the_loss_keep_their_tokens(reused: Run) -> None:
+def test_truncated_rollouts_left_out_of_the_loss_keep_their_tokens(reused):
     truncated = [sample for sample in reused.samples() if sample["is_truncated"]]
     assert truncated
     for sample in truncated:
@@ -246,7 +246,7 @@ def fresh_forward(run: Run, sample: dict[str, Any]) -> tuple[np.ndarray, np.ndar
     return chosen.numpy(), -(spread.exp() * spread).sum(-1).numpy()
 
 
-def test_logprobs_and_entropy_of_the_first_step_equal_a_fresh_forward(run: Run) -> None:
+def test_logprobs_and_entropy_of_the_first_step_equal_a_fresh_forward(run):
     for sample in run.samples():
         if sample["step"] == 1:
             logprobs, entropy = fresh_forward(run, sample)
@@ -254,18 +254,18 @@ def test_logprobs_and_entropy_of_the_first_step_equal_a_fresh_forward(run: Run) 
             assert sample["entropy"] == pytest.approx(entropy, rel=2e-4)
 
 
-def test_reference_logprobs_stay_those_of_the_first_model(run: Run) -> None:
+def test_reference_logprobs_stay_those_of_the_first_model(run):
     for sample in run.samples():
         logprobs, _ = fresh_forward(run, sample)
         assert sample["ref_logprobs"] == pytest.approx(logprobs, rel=2e-4)
 
 
-def test_policy_logprobs_move_away_from_the_reference(run: Run) -> None:
+def test_policy_logprobs_move_away_from_the_reference(run):
     last = [sample for sample in run.samples() if sample["step"] == 2]
     assert any(sample["logprobs"] != sample["ref_logprobs"] for sample in last)
 
 
-def test_exported_k3_is_the_kl_that_trl_logs(run: Run) -> None:
+def test_exported_k3_is_the_kl_that_trl_logs(run):
     for step, end in ((s["step"], s) for s in run.lines if s["type"] == "step_end"):
         lr = [
             np.subtract(s["logprobs"], s["ref_logprobs"])
@@ -278,13 +278,13 @@ def test_exported_k3_is_the_kl_that_trl_logs(run: Run) -> None:
 
 
 @both
-def test_each_step_ends_once_after_its_rollouts(chosen: Run) -> None:
+def test_each_step_ends_once_after_its_rollouts(chosen):
     kinds = [(line["type"], line.get("step")) for line in chosen.lines]
     expected = [("sample", 1)] * 16 + [("step_end", 1)] + [("sample", 2)] * 16 + [("step_end", 2)]
     assert kinds == [("header", None), *expected, ("close", None)]
 
 
-def test_the_run_is_described_without_paths(run: Run) -> None:
+def test_the_run_is_described_without_paths(run):
     (file,) = run.folder.glob("run-*.json")
     text = file.read_text()
     described = json.loads(text)
@@ -295,9 +295,7 @@ def test_the_run_is_described_without_paths(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["grpo", "rloo"])
-def test_training_with_the_hook_has_the_losses_of_training_without(
-    tmp_path: Path, name: str
-) -> None:
+def test_training_with_the_hook_has_the_losses_of_training_without(tmp_path, name):
     hooked, plain, config = trainers_of(name)
     found = {}
     for kind, trainer, options in (
@@ -319,9 +317,7 @@ def test_training_with_the_hook_has_the_losses_of_training_without(
     assert len(list((tmp_path / "rollouts").glob("*.jsonl"))) == 1
 
 
-def test_an_error_in_the_hook_is_counted_and_training_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_in_the_hook_is_counted_and_training_goes_on(tmp_path, monkeypatch):
     def broken(*_: Any) -> None:
         raise RuntimeError("broken")
 
@@ -331,7 +327,7 @@ def test_an_error_in_the_hook_is_counted_and_training_goes_on(
     assert run.lines[-1]["errors:rewards"] == 1
 
 
-def test_the_board_opens_what_trl_wrote(run: Run, rloo: Run) -> None:
+def test_the_board_opens_what_trl_wrote(run, rloo):
     for written in (run, rloo):
         found = opened(written.folder)
         assert len(found) == len(written.samples())
@@ -340,14 +336,14 @@ def test_the_board_opens_what_trl_wrote(run: Run, rloo: Run) -> None:
                 assert rollout[name] == line[name]
 
 
-def test_an_off_by_one_between_logprobs_and_tokens_of_a_log_is_caught(run: Run) -> None:
+def test_an_off_by_one_between_logprobs_and_tokens_of_a_log_is_caught(run):
     first = [sample for sample in run.samples() if sample["step"] == 1]
     assert check_alignment(run.first_model, first).aligned
     late = [s | {"logprobs": [*s["logprobs"][1:], None]} for s in first]
     assert check_alignment(run.first_model, late).shift == 1
 
 
-def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo: Run) -> None:
+def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo):
     for sample in rloo.samples():
         if sample["step"] <= 2:
             logprobs, _ = fresh_forward(rloo, sample)
@@ -356,7 +352,7 @@ def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo: Run) -> 
                 assert sample["old_logprobs"] == pytest.approx(logprobs, rel=2e-4)
 
 
-def test_the_second_update_on_rloo_rollouts_has_moved_from_the_old_policy(rloo: Run) -> None:
+def test_the_second_update_on_rloo_rollouts_has_moved_from_the_old_policy(rloo):
     first = {s["rollout_id"]: s for s in rloo.samples() if s["step"] == 1}
     again = [s for s in rloo.samples() if s["step"] == 2]
     assert {s["rollout_id"] for s in again} == set(first)
@@ -365,7 +361,7 @@ def test_the_second_update_on_rloo_rollouts_has_moved_from_the_old_policy(rloo: 
     assert any(s["logprobs"] != s["old_logprobs"] for s in again)
 
 
-def test_total_reward_skips_parts_without_a_value() -> None:
+def test_total_reward_skips_parts_without_a_value():
     from exporters.trl_rollouts import total_rewards
 
     nan = float("nan")
@@ -375,7 +371,7 @@ def test_total_reward_skips_parts_without_a_value() -> None:
     assert np.isnan(totals[2])
 
 
-def test_a_conversation_is_kept_as_messages_and_as_text() -> None:
+def test_a_conversation_is_kept_as_messages_and_as_text():
     from exporters.trl_rollouts import describe_rollouts
 
     prompt = [{"role": "user", "content": "hi"}]
@@ -386,7 +382,7 @@ def test_a_conversation_is_kept_as_messages_and_as_text() -> None:
     assert (row["group_id"], row["rollout_id"]) == ("s3g1", "s3g1r1")
 
 
-def test_what_trl_did_not_compute_is_not_recorded_as_zero() -> None:
+def test_what_trl_did_not_compute_is_not_recorded_as_zero():
     from exporters.trl_rollouts import token_arrays
 
     mask = torch.tensor([[1, 1], [0, 0]])

@@ -26,7 +26,7 @@ COMPLETION = [
 ]
 
 
-def test_a_timed_tool_returns_and_raises_as_before_and_counts_both() -> None:
+def test_a_timed_tool_returns_and_raises_as_before_and_counts_both():
     def halve(number: int) -> int:
         if number % 2:
             raise ValueError("odd")
@@ -42,14 +42,14 @@ def test_a_timed_tool_returns_and_raises_as_before_and_counts_both() -> None:
     assert all(seconds >= 0 for _, seconds in calls)
 
 
-def test_results_say_how_long_their_call_took_and_whether_it_failed() -> None:
+def test_results_say_how_long_their_call_took_and_whether_it_failed():
     told = with_outcomes(COMPLETION, [("add", 0.25), ("add", 0.5)], [1.5, 2.5])
     assert [message.get("seconds") for message in told] == [1.5, 0.25, None, 0.5, 2.5]
     assert [message.get("is_error") for message in told] == [None, False, True, False, None]
     assert "seconds" not in COMPLETION[1]
 
 
-def test_segments_are_the_stretches_of_the_mask_with_the_names_of_the_tools() -> None:
+def test_segments_are_the_stretches_of_the_mask_with_the_names_of_the_tools():
     assert segments([1, 1, 0, 0, 0, 1], COMPLETION) == [
         {"start": 0, "end": 2, "role": "assistant"},
         {"start": 2, "end": 5, "role": "tool", "name": "add, missing"},
@@ -66,9 +66,7 @@ def test_segments_are_the_stretches_of_the_mask_with_the_names_of_the_tools() ->
         (True, [], "length"),
     ],
 )
-def test_a_rollout_whose_last_call_was_not_served_says_so(
-    truncated: bool, completion: list[dict[str, Any]], reason: str
-) -> None:
+def test_a_rollout_whose_last_call_was_not_served_says_so(truncated, completion, reason):
     rollout: dict[str, Any] = {
         "is_truncated": truncated,
         "finish_reason": "length" if truncated else "stop",

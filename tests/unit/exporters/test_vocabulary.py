@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ class FastTokenizer(SmallTokenizer):
             self.backend_tokenizer.decoder = decoder
 
 
-def test_vocabulary_is_written_once_with_raw_pieces(tmp_path: Path) -> None:
+def test_vocabulary_is_written_once_with_raw_pieces(tmp_path):
     for _ in range(2):
         RolloutExporter(tmp_path, tokenizer=SmallTokenizer()).close()
     vocabulary = json.loads((tmp_path / "vocab.json").read_text())
@@ -45,7 +44,7 @@ def test_vocabulary_is_written_once_with_raw_pieces(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.glob(".*")) == []
 
 
-def test_coding_is_read_from_the_decoder_of_a_fast_tokenizer() -> None:
+def test_coding_is_read_from_the_decoder_of_a_fast_tokenizer():
     decoders = tokenizers.decoders
     llama = decoders.Sequence(
         [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
@@ -60,6 +59,6 @@ def test_coding_is_read_from_the_decoder_of_a_fast_tokenizer() -> None:
     assert [detect_coding(FastTokenizer(d), ["a"]) for d, _ in cases] == [c for _, c in cases]
 
 
-def test_coding_is_read_from_the_pieces_where_there_is_no_decoder() -> None:
+def test_coding_is_read_from_the_pieces_where_there_is_no_decoder():
     found = [detect_coding(SmallTokenizer(), p) for p in (["\u2581a"], ["\u0120a"], ["a", None])]
     assert found == [METASPACE, BYTE_LEVEL, TEXT]

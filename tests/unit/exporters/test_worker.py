@@ -25,7 +25,7 @@ def worker(gate: Gate, on_full: str = "drop", timeout: float = 0.0) -> Worker[st
     return Worker(gate, queue_bytes=10, max_steps=2, on_full=on_full, full_timeout=timeout)
 
 
-def test_items_are_handled_in_order() -> None:
+def test_items_are_handled_in_order():
     gate = Gate()
     gate.open.set()
     queue = worker(gate, "block", 20)
@@ -34,7 +34,7 @@ def test_items_are_handled_in_order() -> None:
     assert gate.handled == [str(i) for i in range(20)]
 
 
-def test_the_queue_is_bounded_by_bytes() -> None:
+def test_the_queue_is_bounded_by_bytes():
     queue = worker(gate := Gate())
     assert queue.put("a", 6, 1)
     assert not queue.put("b", 6, 1)
@@ -44,7 +44,7 @@ def test_the_queue_is_bounded_by_bytes() -> None:
     assert gate.handled == ["a", "c"]
 
 
-def test_the_queue_is_bounded_by_steps() -> None:
+def test_the_queue_is_bounded_by_steps():
     queue = worker(gate := Gate())
     assert [queue.put(str(step), 1, step) for step in (1, 2, 3)] == [True, True, False]
     assert queue.put("of a step in the queue", 1, 2)
@@ -52,7 +52,7 @@ def test_the_queue_is_bounded_by_steps() -> None:
     assert queue.stop(20)
 
 
-def test_an_item_bigger_than_the_queue_passes_when_it_is_empty() -> None:
+def test_an_item_bigger_than_the_queue_passes_when_it_is_empty():
     queue = worker(gate := Gate())
     assert queue.put("big", 1000, 1)
     assert not queue.put("small", 1, 1)
@@ -62,7 +62,7 @@ def test_an_item_bigger_than_the_queue_passes_when_it_is_empty() -> None:
     assert gate.handled == ["big", "the end of a step"]
 
 
-def test_block_waits_for_room_rather_than_dropping() -> None:
+def test_block_waits_for_room_rather_than_dropping():
     queue = worker(gate := Gate(), "block", 20)
     queue.put("a", 10, 1)
     threading.Timer(0.05, gate.open.set).start()
@@ -71,7 +71,7 @@ def test_block_waits_for_room_rather_than_dropping() -> None:
     assert gate.handled == ["a", "b"]
 
 
-def test_block_gives_up_when_its_time_is_over() -> None:
+def test_block_gives_up_when_its_time_is_over():
     queue = worker(gate := Gate(), "block", 0.05)
     queue.put("a", 10, 1)
     assert not queue.put("b", 10, 1)
@@ -79,7 +79,7 @@ def test_block_gives_up_when_its_time_is_over() -> None:
     assert queue.stop(20)
 
 
-def test_flush_says_whether_all_was_handled_in_time() -> None:
+def test_flush_says_whether_all_was_handled_in_time():
     queue = worker(gate := Gate())
     queue.put("a", 1, 1)
     assert not queue.flush(0.05)
@@ -88,7 +88,7 @@ def test_flush_says_whether_all_was_handled_in_time() -> None:
     assert queue.stop(20)
 
 
-def test_a_stopped_queue_takes_nothing_more_and_says_what_was_left() -> None:
+def test_a_stopped_queue_takes_nothing_more_and_says_what_was_left():
     queue = worker(gate := Gate())
     queue.put("a", 1, 1)
     gate.begun.wait(20)
@@ -100,7 +100,7 @@ def test_a_stopped_queue_takes_nothing_more_and_says_what_was_left() -> None:
 
 
 @pytest.mark.parametrize("timeout", [30.0])
-def test_who_waits_for_room_is_told_at_once_when_the_queue_is_stopped(timeout: float) -> None:
+def test_who_waits_for_room_is_told_at_once_when_the_queue_is_stopped(timeout):
     queue = worker(gate := Gate(), "block", timeout)
     queue.put("a", 10, 1)
     answers: list[bool] = []

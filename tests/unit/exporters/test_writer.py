@@ -26,7 +26,7 @@ def exporter(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield opened
 
 
-def test_lines_come_as_header_samples_step_end_close(exporter: RolloutExporter) -> None:
+def test_lines_come_as_header_samples_step_end_close(exporter):
     exporter.log(1, **rows(), rewards=[1.0, 0.0])
     exporter.end_step(1, loss=0.123456789)
     exporter.close()
@@ -41,7 +41,7 @@ def test_lines_come_as_header_samples_step_end_close(exporter: RolloutExporter) 
     assert (close["records"], close["lost"]) == (2, 0)
 
 
-def test_index_counts_on_over_the_micro_batches_of_a_step(exporter: RolloutExporter) -> None:
+def test_index_counts_on_over_the_micro_batches_of_a_step(exporter):
     exporter.log(1, micro_step=0, **rows(2))
     exporter.log(1, micro_step=1, **rows(3))
     exporter.log(2, **rows(1))
@@ -51,7 +51,7 @@ def test_index_counts_on_over_the_micro_batches_of_a_step(exporter: RolloutExpor
     assert [(s["step"], s["index"]) for s in samples] == expected
 
 
-def test_file_names_say_attempt_and_rank(tmp_path: Path) -> None:
+def test_file_names_say_attempt_and_rank(tmp_path):
     with RolloutExporter(tmp_path, rank=3, world_size=4, attempt="job 7/a") as exporter:
         assert exporter.path is not None
     prefix, unique = exporter.path.stem.rsplit("-", 1)
@@ -60,7 +60,7 @@ def test_file_names_say_attempt_and_rank(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("run-*.json")), "only rank 0 describes the run"
 
 
-def test_rank_zero_describes_the_run_without_naming_the_machine(tmp_path: Path) -> None:
+def test_rank_zero_describes_the_run_without_naming_the_machine(tmp_path):
     with RolloutExporter(tmp_path / "mine", attempt="a", start_step=5, run={"config": {"lr": 1}}):
         pass
     text = (tmp_path / "mine" / "run-a.json").read_text()
@@ -71,7 +71,7 @@ def test_rank_zero_describes_the_run_without_naming_the_machine(tmp_path: Path) 
     assert str(tmp_path) not in text
 
 
-def test_two_exporters_of_one_process_write_two_files(tmp_path: Path) -> None:
+def test_two_exporters_of_one_process_write_two_files(tmp_path):
     with RolloutExporter(tmp_path) as one, RolloutExporter(tmp_path) as two:
         one.log(1, **rows(1))
         two.log(1, **rows(2))
@@ -80,7 +80,7 @@ def test_two_exporters_of_one_process_write_two_files(tmp_path: Path) -> None:
     assert len(lines(two, "sample")) == 2
 
 
-def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> None:
+def test_bad_shapes_are_counted_and_never_raise(exporter):
     exporter.log(1, prompt_ids=[[1]], response_ids=[[1], [2]])
     exporter.log(1, prompt_ids=None, response_ids=None)
     exporter.log("no step", **rows())  # type: ignore[arg-type]  # what a careless caller may do
@@ -95,7 +95,7 @@ def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> No
     assert lines(exporter, "step_end")[0]["dropped"] == 2
 
 
-def test_text_that_is_no_unicode_loses_that_rollout_only(exporter: RolloutExporter) -> None:
+def test_text_that_is_no_unicode_loses_that_rollout_only(exporter):
     exporter.log(1, **rows(), meta={"response": ["\ud800", "fine"]})
     exporter.close()
     assert [s["response"] for s in lines(exporter, "sample")] == ["fine"]
@@ -103,9 +103,7 @@ def test_text_that_is_no_unicode_loses_that_rollout_only(exporter: RolloutExport
     assert exporter.counts["errors:write"] == 1
 
 
-def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
-    exporter: RolloutExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(exporter, monkeypatch, caplog):
     def full(self: RankFile, line: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -124,9 +122,7 @@ def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
     assert "No space left" in caplog.text
 
 
-def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(tmp_path, monkeypatch):
     file = RankFile(tmp_path / "a.jsonl")
 
     def failing(*_: Any) -> int:
@@ -142,7 +138,7 @@ def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
     file.close()
 
 
-def test_a_closed_or_disabled_exporter_ignores_calls(tmp_path: Path) -> None:
+def test_a_closed_or_disabled_exporter_ignores_calls(tmp_path):
     closed = RolloutExporter(tmp_path)
     closed.close()
     disabled = RolloutExporter(tmp_path / "none", enabled=False)
@@ -156,7 +152,7 @@ def test_a_closed_or_disabled_exporter_ignores_calls(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_only_every_nth_step_is_written(tmp_path: Path) -> None:
+def test_only_every_nth_step_is_written(tmp_path):
     with RolloutExporter(tmp_path, every_n_steps=3) as exporter:
         for step in range(1, 8):
             exporter.log(step, **rows(1))
@@ -175,18 +171,14 @@ IMPOSSIBLE: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("argument", IMPOSSIBLE)
-def test_an_argument_that_cannot_work_is_an_error_that_names_it(
-    tmp_path: Path, argument: str
-) -> None:
+def test_an_argument_that_cannot_work_is_an_error_that_names_it(tmp_path, argument):
     for value in IMPOSSIBLE[argument]:
         with pytest.raises(ValueError, match=argument):
             RolloutExporter(tmp_path, **{argument: value})
     assert not list(tmp_path.iterdir())
 
 
-def test_rank_and_world_size_come_from_the_launcher_and_must_be_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rank_and_world_size_come_from_the_launcher_and_must_be_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with RolloutExporter(tmp_path, attempt="a") as exporter:
@@ -197,9 +189,7 @@ def test_rank_and_world_size_come_from_the_launcher_and_must_be_numbers(
             RolloutExporter(tmp_path, attempt="a")
 
 
-def test_an_argument_whose_value_lacks_something_is_an_error_that_says_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_argument_whose_value_lacks_something_is_an_error_that_says_what(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"tokenizer: object has no __len__"):
         RolloutExporter(tmp_path, tokenizer=object())
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -226,8 +216,8 @@ WRONG_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("wrong", WRONG_CALLS)
 def test_in_strict_mode_a_call_that_does_not_fit_raises_and_else_it_is_counted(
-    tmp_path: Path, wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, wrong, monkeypatch
+):
     call, fields = WRONG_CALLS[wrong]
     with (
         RolloutExporter(tmp_path, strict=True) as strict,
@@ -242,7 +232,7 @@ def test_in_strict_mode_a_call_that_does_not_fit_raises_and_else_it_is_counted(
         getattr(from_environment, call)(1, **fields)
 
 
-def test_every_call_is_written_whatever_its_layout(exporter: RolloutExporter) -> None:
+def test_every_call_is_written_whatever_its_layout(exporter):
     exporter.log(1, **rows(1))
     exporter.log_packed(1, input_ids=[1, 2, 3], seq_lens=[3], loss_mask=[0, 0, 1])
     exporter.log_ragged(1, token_ids=[[1, 2], [3]], response_lengths=[1, 1])
@@ -253,9 +243,7 @@ def test_every_call_is_written_whatever_its_layout(exporter: RolloutExporter) ->
     assert [s["response_ids"] for s in samples] == [[3, 4, 5], [3], [2], [3]]
 
 
-def test_a_metric_that_cannot_be_written_does_not_cost_the_end_of_the_step(
-    exporter: RolloutExporter,
-) -> None:
+def test_a_metric_that_cannot_be_written_does_not_cost_the_end_of_the_step(exporter):
     exporter.end_step(1, loss=np.float32(0.5), note="\ud800", many=np.zeros(3))
     exporter.end_step(2, loss=float("nan"))
     exporter.close()
@@ -265,7 +253,7 @@ def test_a_metric_that_cannot_be_written_does_not_cost_the_end_of_the_step(
     assert exporter.counts["refused:many"] == exporter.counts["refused:metrics"] == 1
 
 
-def test_no_call_with_a_strange_step_raises(exporter: RolloutExporter) -> None:
+def test_no_call_with_a_strange_step_raises(exporter):
     for step in (None, "one", object(), float("inf")):
         assert not exporter.wants(step)  # type: ignore[arg-type]  # what a careless caller may do
         exporter.log(step, **rows())  # type: ignore[arg-type]
@@ -274,9 +262,7 @@ def test_no_call_with_a_strange_step_raises(exporter: RolloutExporter) -> None:
     assert exporter.counts["errors:end_step"] == 4
 
 
-def test_calls_of_several_threads_give_each_rollout_a_number_of_its_own(
-    exporter: RolloutExporter,
-) -> None:
+def test_calls_of_several_threads_give_each_rollout_a_number_of_its_own(exporter):
     threads = [
         threading.Thread(target=lambda: [exporter.log(1, **rows(1)) for _ in range(50)])
         for _ in range(4)
@@ -289,7 +275,7 @@ def test_calls_of_several_threads_give_each_rollout_a_number_of_its_own(
     assert sorted(s["index"] for s in lines(exporter, "sample")) == list(range(200))
 
 
-def test_memory_that_is_used_again_does_not_mix_steps(exporter: RolloutExporter) -> None:
+def test_memory_that_is_used_again_does_not_mix_steps(exporter):
     for step in range(30):
         values = np.full((4, 5000), step, np.float32)
         values[:, 0] = -1  # a constant array would be one number
@@ -302,8 +288,8 @@ def test_memory_that_is_used_again_does_not_mix_steps(exporter: RolloutExporter)
 
 
 def test_a_close_that_finds_the_disk_hanging_gives_up_and_counts_what_was_queued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     gate = threading.Event()
     real = RankFile.append
 
@@ -321,9 +307,7 @@ def test_a_close_that_finds_the_disk_hanging_gives_up_and_counts_what_was_queued
     assert exporter.counts["lost"] >= 3
 
 
-def test_with_fsync_the_disk_has_a_step_when_its_end_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_fsync_the_disk_has_a_step_when_its_end_is_written(tmp_path, monkeypatch):
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     with RolloutExporter(tmp_path, fsync="step", mode="sync") as exporter:
@@ -333,7 +317,7 @@ def test_with_fsync_the_disk_has_a_step_when_its_end_is_written(
         assert len(synced) == 1
 
 
-def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch):
     for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     assert default_attempt(1, "now") == "now"
@@ -348,9 +332,7 @@ def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch: pytest.M
     assert default_attempt(2, "now") == "job.2"
 
 
-def test_a_full_queue_drops_and_counts_when_told_not_to_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_queue_drops_and_counts_when_told_not_to_wait(tmp_path, monkeypatch):
     real = RankFile.append
 
     def slow(self: RankFile, line: bytes) -> None:

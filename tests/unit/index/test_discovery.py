@@ -19,19 +19,43 @@ def reasons(found) -> dict[str, str]:
     return {problem.path: problem.reason for problem in found.left_out}
 
 
-def test_every_folder_that_holds_logs_is_a_run(tmp_path, write_log):
-    write_log("a/x.jsonl", ROLLOUT)
-    write_log("deep/er/b/x.jsonl", ROLLOUT)
-    write_log("deep/er/b/y.ndjson", ROLLOUT)
-    found = discover(tmp_path)
-    assert sorted(names(found)) == ["a", "deep/er/b"]
-    assert [len(found.run(name).files) for name in ("a", "deep/er/b")] == [1, 2]
+def of_steps(form: str) -> tuple[list[str], str, dict[str, list[str]]]:
+    """Folders of steps, which are one run."""
+    paths = [f"{form.format(step)}/rank_0.jsonl" for step in (1, 2, 10)]
+    return [f"run/{path}" for path in reversed(paths)], ".", {"run": paths}
+
+
+LAYOUTS = {
+    "every folder that holds logs is a run": (
+        ["a/x.jsonl", "deep/er/b/x.jsonl", "deep/er/b/y.ndjson"],
+        ".",
+        {"a": ["x.jsonl"], "deep/er/b": ["x.jsonl", "y.ndjson"]},
+    ),
+    "a root that is one run": (["my-run/x.jsonl"], "my-run", {"my-run": ["x.jsonl"]}),
+    "a root of one step": (["step_3/r.jsonl"], "step_3", {"step_3": ["r.jsonl"]}),
+    "one log file": (["a/x.jsonl", "a/y.jsonl"], "a/x.jsonl", {"x.jsonl": ["x.jsonl"]}),
+    "a folder with the name of a log": (["o.jsonl/x.jsonl"], ".", {"o.jsonl": ["x.jsonl"]}),
+    "files in natural order": (
+        ["rank_10.jsonl", "rank_2.jsonl", "rank_1.jsonl"],
+        ".",
+        {"root": ["rank_1.jsonl", "rank_2.jsonl", "rank_10.jsonl"]},
+    ),
+    "hidden folders and files": ([".git/x.jsonl", "run/.x.jsonl"], ".", {}),
+    "an empty root": ([], ".", {}),
+    **{form: of_steps(form) for form in ("step_{}", "global_step_{}", "step-{}", "step{}")},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_runs_are_found_with_their_files_in_order(tmp_path, write_log, layout):
+    written, opened, expected = LAYOUTS[layout]
+    (tmp_path / "root").mkdir()
+    for path in written:
+        write_log(f"root/{path}", TOKENS)
+    found = discover(tmp_path / "root" / opened)
+    files = {run.name: [f.path.relative_to(run.path) for f in run.files] for run in found.runs}
+    assert {name: [*map(str, paths)] for name, paths in files.items()} == expected
     assert found.left_out == ()
-
-
-def test_a_root_that_is_one_run_is_called_by_its_own_name(tmp_path, write_log):
-    write_log("my-run/x.jsonl", ROLLOUT)
-    assert names(discover(tmp_path / "my-run")) == ["my-run"]
 
 
 def test_the_working_folder_is_called_by_its_name(tmp_path, write_log, monkeypatch):
@@ -40,45 +64,11 @@ def test_the_working_folder_is_called_by_its_name(tmp_path, write_log, monkeypat
     assert names(discover(type(tmp_path)())) == ["my-run"]
 
 
-def test_one_log_file_is_a_run(tmp_path, write_log):
-    path = write_log("a/x.jsonl", ROLLOUT)
-    write_log("a/y.jsonl", ROLLOUT)
-    (run,) = discover(path).runs
-    assert [file.path for file in run.files] == [path]
-
-
 def test_a_link_that_the_user_names_may_lead_anywhere(tmp_path, write_log):
     path = write_log("a/x.jsonl", ROLLOUT)
     (tmp_path / "b").mkdir()
     (tmp_path / "b/link.jsonl").symlink_to(path)
     assert len(discover(tmp_path / "b/link.jsonl").runs) == 1
-
-
-@pytest.mark.parametrize("folder", ["step_{}", "global_step_{}", "step-{}", "step{}"])
-def test_folders_of_steps_are_one_run(tmp_path, write_log, folder):
-    for step in (1, 2, 10):
-        write_log(f"run/{folder.format(step)}/rank_0.jsonl", TOKENS)
-    (run,) = discover(tmp_path).runs
-    assert run.name == "run"
-    assert [file.path.parent.name for file in run.files] == [
-        folder.format(step) for step in (1, 2, 10)
-    ]
-
-
-def test_a_root_that_is_a_folder_of_one_step_is_a_run(tmp_path, write_log):
-    write_log("step_3/rank_0.jsonl", TOKENS)
-    assert names(discover(tmp_path / "step_3")) == ["step_3"]
-
-
-def test_files_are_in_natural_order(tmp_path, write_log):
-    for rank in (10, 2, 1):
-        write_log(f"rank_{rank}.jsonl", ROLLOUT)
-    (run,) = discover(tmp_path).runs
-    assert [file.path.name for file in run.files] == [
-        "rank_1.jsonl",
-        "rank_2.jsonl",
-        "rank_10.jsonl",
-    ]
 
 
 @pytest.mark.parametrize("name", ["²", "1²2", "", "007", "a1b", "日本9"])
@@ -128,11 +118,6 @@ def test_git_lfs_pointers_and_rubbish_are_lost_and_named(tmp_path, write_log):
     assert {problem.severity for problem in found.left_out} == {"lost"}
 
 
-def test_a_folder_with_the_name_of_a_log_is_a_folder(tmp_path, write_log):
-    write_log("odd.jsonl/x.jsonl", ROLLOUT)
-    assert names(discover(tmp_path)) == ["odd.jsonl"]
-
-
 def test_a_link_out_of_the_root_is_not_followed_and_told(tmp_path, write_log):
     secret = write_log("elsewhere/x.jsonl", ROLLOUT)
     write_log("root/run/y.jsonl", ROLLOUT)
@@ -155,18 +140,6 @@ def test_a_link_within_the_root_is_read(tmp_path, write_log):
 def test_a_link_that_leads_nowhere_is_left_out(tmp_path, target):
     (tmp_path / "loop.jsonl").symlink_to(tmp_path / target)
     assert list(reasons(discover(tmp_path))) == ["loop.jsonl"]
-
-
-def test_hidden_folders_and_files_are_passed_by(tmp_path, write_log):
-    write_log(".git/x.jsonl", ROLLOUT)
-    write_log("run/.x.jsonl", ROLLOUT)
-    assert discover(tmp_path).runs == ()
-
-
-def test_an_empty_root_has_no_runs(tmp_path):
-    found = discover(tmp_path)
-    assert found.runs == ()
-    assert found.left_out == ()
 
 
 @pytest.mark.parametrize("wanted", ["nowhere", "nul\0", "x" * 5000])

@@ -135,9 +135,7 @@ def assert_same(found: object, expected: object, name: str = "") -> None:
     [(0, OpenOptions()), (1, OpenOptions()), (2, OpenOptions(max_per_step=5))],
     ids=["without parts of the reward", "with parts", "capped"],
 )
-def test_what_is_kept_of_steps_says_what_all_rollouts_say(
-    seed: int, options: OpenOptions, tmp_path: Path
-) -> None:
+def test_what_is_kept_of_steps_says_what_all_rollouts_say(seed, options, tmp_path):
     resumed = False
     for run in grown(tmp_path / "run", seed, options):
         expected, rows = plain(run)
@@ -234,7 +232,7 @@ def assert_environments(run: Run, rows: pd.DataFrame, column: str) -> None:
     np.testing.assert_allclose(found.overall, rows.groupby("step")[column].mean())
 
 
-def test_copies_are_kept_with_the_rank_that_wrote_them(tmp_path: Path) -> None:
+def test_copies_are_kept_with_the_rank_that_wrote_them(tmp_path):
     row = {"step": 1, "response": "a", "rollout_id": "x", "reward": 1.0, "prompt": "p"}
     run = run_of(tmp_path, ({**row, "rank": rank} for rank in range(2)), persist=True)
     (copy,) = facts_of(run).copies

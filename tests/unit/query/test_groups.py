@@ -36,7 +36,7 @@ def groups_by(folder: Path, rollouts: pd.DataFrame) -> Groups:
     return found
 
 
-def test_every_convention_has_a_formula() -> None:
+def test_every_convention_has_a_formula():
     assert FACTORS.keys() == CONVENTIONS.keys()
 
 
@@ -51,7 +51,7 @@ def test_every_convention_has_a_formula() -> None:
 )
 def test_a_part_of_the_reward_that_none_or_all_earned_says_that_none_or_all_are_right(
     tmp_path, right, rewards, outcome, solved
-) -> None:
+):
     rollouts = {"step": [1] * 4, "code": [0, 0, 1, 1], "reward": rewards, "right": right}
     groups = groups_by(tmp_path, pd.DataFrame(rollouts))
     assert groups.outcomes.tolist() == [outcome, Outcome.MIXED]
@@ -60,7 +60,7 @@ def test_a_part_of_the_reward_that_none_or_all_earned_says_that_none_or_all_are_
     assert by_step(groups).solve_rate.tolist() == [solved]
 
 
-def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(tmp_path) -> None:
+def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(tmp_path):
     dice = np.random.default_rng(5)
     n = 240
     right = dice.choice([0.0, 1.0, NAN], n, p=[0.5, 0.4, 0.1])
@@ -107,7 +107,7 @@ def resumed() -> Run:
     return run_at(SAMPLES / "resumed")
 
 
-def test_a_run_follows_the_convention_its_settings_name(resumed: Run) -> None:
+def test_a_run_follows_the_convention_its_settings_name(resumed):
     found = run_groups(resumed)
     assert found is not None
     shares = resumed.steps["zero_std_group_fraction"].tolist()
@@ -117,7 +117,7 @@ def test_a_run_follows_the_convention_its_settings_name(resumed: Run) -> None:
     assert not any(fit.differs.any() for fit in fits if fit)
 
 
-def test_a_grid_s_cells_are_indices_of_rollouts(resumed: Run) -> None:
+def test_a_grid_s_cells_are_indices_of_rollouts(resumed):
     found, names = step_grid(resumed, 12)
     rows = resumed.of_step(12).set_index("index")
     for name, indices, values in zip(names, found.rows, found.values, strict=True):
@@ -128,7 +128,7 @@ def test_a_grid_s_cells_are_indices_of_rollouts(resumed: Run) -> None:
         step_grid(resumed, 12, "colour")
 
 
-def test_logs_without_groups_have_none(tmp_path) -> None:
+def test_logs_without_groups_have_none(tmp_path):
     run = run_at(rllb_run(tmp_path / "run"))
     assert run_groups(run) is None
     assert [*environment_curves(run).names] == []
@@ -153,7 +153,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_of(tmp_path_factory.mktemp("groups"), rows)
 
 
-def test_one_id_in_several_splits_is_a_group_in_each(run: Run) -> None:
+def test_one_id_in_several_splits_is_a_group_in_each(run):
     found = run_groups(run)
     assert found is not None
     for step in (1, 2):
@@ -173,7 +173,7 @@ def test_one_id_in_several_splits_is_a_group_in_each(run: Run) -> None:
     assert table["without_gradient"].iloc[0] == 0.5
 
 
-def test_a_name_has_its_split_only_where_the_id_alone_is_not_enough(run: Run) -> None:
+def test_a_name_has_its_split_only_where_the_id_alone_is_not_enough(run):
     laid, names = step_grid(run, 1)
     assert set(names) == {"0 (train)", "0 (eval/a)", "0 (eval/b)", "1"}
     assert (laid.rows >= 0).sum(axis=1).tolist() == [2, 2, 2, 2]
@@ -182,7 +182,7 @@ def test_a_name_has_its_split_only_where_the_id_alone_is_not_enough(run: Run) ->
     assert group_names(alone.of_step(1)).tolist() == ["0", "0"]
 
 
-def test_rollouts_without_a_split_are_of_trainings_groups() -> None:
+def test_rollouts_without_a_split_are_of_trainings_groups():
     splits = {"split": [None, "train", "eval", "eval"]}
     rows = pd.DataFrame({"group_id": ["a", "a", None, "a"]} | splits)
     codes = group_codes(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -77,9 +77,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         (ENVS, None),
     ],
 )
-def test_steps_are_those_of_the_rollouts(
-    run: Run, envs: tuple[str, ...], split: str | None
-) -> None:
+def test_steps_are_those_of_the_rollouts(run, envs, split):
     found = (run if split is None else of_split(run, split)).where(envs=envs)
     rows = run.rollouts
     own = rows["env"].isin(envs)
@@ -93,7 +91,7 @@ def test_steps_are_those_of_the_rollouts(
 
 
 @pytest.mark.parametrize("envs", [("maths",), ("code", "maths")])
-def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs) -> None:
+def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs):
     rows = [*rollouts()]
     found = run_of(tmp_path / "whole", rows).where(envs=envs)
     alone = run_of(tmp_path / "alone", [row for row in rows if row.get("env") in envs])
@@ -117,7 +115,7 @@ def visits(run: Run) -> dict[int, str]:
     return dict(zip(found.keys.tolist(), map(repr, zip(rounded, ends, strict=True)), strict=True))
 
 
-def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path) -> None:
+def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path):
     """Its tables of steps are of one type with those of the others."""
     rows = [*rollouts()]
     for row in rows:
@@ -130,8 +128,8 @@ def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path) -> None:
 
 @pytest.mark.parametrize("envs", [("code",), ("code", "maths")])
 def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_environment(
-    tmp_path, envs: tuple[str, ...]
-) -> None:
+    tmp_path, envs
+):
     """The trainer scaled by all rewards of the step, not by those that are looked at."""
     dice = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
@@ -160,7 +158,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_at(written_logs.native_run(tmp_path_factory.mktemp("narrowed") / "run"))
 
 
-def test_a_rollout_keeps_its_index_and_is_found_by_it(native: Run) -> None:
+def test_a_rollout_keeps_its_index_and_is_found_by_it(native):
     found = native.where(envs=["code"])
     rows = found.of_step(20)
     assert rows["index"].tolist() == [1, 3, 5, 7]
@@ -168,7 +166,7 @@ def test_a_rollout_keeps_its_index_and_is_found_by_it(native: Run) -> None:
     assert read_step(found, 20).indices.tolist() == [1, 3, 5, 7]
 
 
-def test_no_choice_is_the_run_itself_and_what_holds_for_none_has_no_steps(native: Run) -> None:
+def test_no_choice_is_the_run_itself_and_what_holds_for_none_has_no_steps(native):
     assert native.where(envs=[]) is native
     for none in (native.where(envs=["mars"]), native.where("reward > 1e9")):
         assert none.rollout_count == len(none.steps) == 0
@@ -180,9 +178,7 @@ TEXT = ('response contains "1"', lambda rows: rows["response"].str.contains("1")
 
 
 @pytest.mark.parametrize("filters", [[FIRST], [TEXT], [FIRST, CODE], [CODE, FIRST]])
-def test_filters_leave_the_run_that_holds_these_rollouts_alone(
-    native: Run, filters: Sequence[tuple[str, Any]]
-) -> None:
+def test_filters_leave_the_run_that_holds_these_rollouts_alone(native, filters):
     found, rows = native, native.rollouts
     for text, holds in filters:
         found, rows = found.where(text), rows[holds(rows)]
@@ -193,7 +189,7 @@ def test_filters_leave_the_run_that_holds_these_rollouts_alone(
     assert native.where(" and ".join(text for text, _ in filters)).counts == found.counts
 
 
-def test_a_range_of_steps_has_the_steps_of_the_range_alone(native: Run) -> None:
+def test_a_range_of_steps_has_the_steps_of_the_range_alone(native):
     first, *_, before_last, _ = native.counts
     found = native.where(steps=(first, before_last))
     assert {**found.counts} == {s: n for s, n in native.counts.items() if s <= before_last}
@@ -201,7 +197,7 @@ def test_a_range_of_steps_has_the_steps_of_the_range_alone(native: Run) -> None:
     assert found.columns == native.columns
 
 
-def test_advantages_under_a_filter_are_compared_with_whole_groups(tmp_path) -> None:
+def test_advantages_under_a_filter_are_compared_with_whole_groups(tmp_path):
     rewards = [0.0, 1.0, 2.0, 5.0]
     rows = [
         {"step": 1, "group_id": "g", "response": "r", "reward": r, "advantage": r - 2.0}
@@ -213,7 +209,7 @@ def test_advantages_under_a_filter_are_compared_with_whole_groups(tmp_path) -> N
     assert fit.informative.tolist() == [2]  # a reward at the group's mean tells nothing
 
 
-def test_a_filter_and_environments_hold_together_in_either_order(native: Run) -> None:
+def test_a_filter_and_environments_hold_together_in_either_order(native):
     one = native.where(envs=["code"]).where("reward > 0.5")
     other = native.where("reward > 0.5").where(envs=["code"])
     assert one.rollouts["rollout_id"].tolist() == other.rollouts["rollout_id"].tolist()
@@ -221,13 +217,13 @@ def test_a_filter_and_environments_hold_together_in_either_order(native: Run) ->
         assert (run.envs, run.expression) == (("code",), "reward > 0.5")
 
 
-def test_another_choice_is_another_version(native: Run) -> None:
+def test_another_choice_is_another_version(native):
     choices = [native.where(envs=envs) for envs in ([], ["code"], ["math"])]
     choices += [native.where("env == code"), native.where("reward > 0.5").where("env == code")]
     assert len({run.version for run in choices}) == len(choices)
 
 
-def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path) -> None:
+def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path):
     folder = written_logs.native_run(tmp_path / "run")
     found = run_at(folder, persist=True)
     assert found.index_folder is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,9 +61,7 @@ def places(run: Run, text: str) -> list[int]:
         ("missing(ref_response) and reward < 1", [2, 3]),
     ],
 )
-def test_a_filter_sees_whole_texts_and_what_is_not_known_does_not_hold(
-    run: Run, text: str, expected: list[int]
-) -> None:
+def test_a_filter_sees_whole_texts_and_what_is_not_known_does_not_hold(run, text, expected):
     assert places(run, text) == expected
 
 
@@ -72,12 +69,12 @@ def test_a_filter_sees_whole_texts_and_what_is_not_known_does_not_hold(
     ("text", "said"),
     [("rewrad > 1", "did you mean reward"), ("env", "is text"), ("().__class__", "is unexpected")],
 )
-def test_what_can_t_be_a_filter_is_said(run: Run, text: str, said: str) -> None:
+def test_what_can_t_be_a_filter_is_said(run, text, said):
     with pytest.raises(ExpressionError, match=said):
         run.where(text)
 
 
-def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path: Path) -> None:
+def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path):
     run = run_at(native_run(tmp_path / "run"))
     found = own_steps(run, "reward * 2 - reward")
     assert found[f"{OWN}_mean"].tolist() == pytest.approx(run.steps["reward_mean"].tolist())
@@ -88,7 +85,7 @@ def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path: Path) -
         own_steps(run, "nothing")
 
 
-def test_an_own_metric_over_texts_is_over_whole_ones(run: Run) -> None:
+def test_an_own_metric_over_texts_is_over_whole_ones(run):
     found = own_steps(run, 'response contains "I think" or response contains traceback')
     assert found[f"{OWN}_mean"].tolist() == [0.5, 0.5]
 
@@ -170,9 +167,7 @@ def values(run: Run, text: str) -> list[float | None]:
         ('env == "$where0" or env == math', [1, 0, None]),
     ],
 )
-def test_an_expression_has_its_value_and_missing_stays_missing(
-    columns: Run, text: str, expected: list[float | None]
-) -> None:
+def test_an_expression_has_its_value_and_missing_stays_missing(columns, text, expected):
     assert values(columns, text) == expected
 
 
@@ -189,17 +184,17 @@ def test_an_expression_has_its_value_and_missing_stays_missing(
         ("env", "env"),
     ],
 )
-def test_texts_are_not_calculated_with(columns: Run, text: str, wrong: str) -> None:
+def test_texts_are_not_calculated_with(columns, text, wrong):
     with pytest.raises(ExpressionError) as raised:
         values(columns, text)
     assert text[raised.value.start : raised.value.end] == wrong
 
 
-def test_a_huge_power_is_an_infinity_and_takes_no_time(columns: Run) -> None:
+def test_a_huge_power_is_an_infinity_and_takes_no_time(columns):
     assert values(columns, "9 ** 9 ** 9 ** 9") == [math.inf] * 3
 
 
-def test_what_would_repeat_itself_without_end_is_refused(columns: Run) -> None:
+def test_what_would_repeat_itself_without_end_is_refused(columns):
     text = "a"
     for _ in range(30):
         text = f"(0 < {text} < 1)"
@@ -207,6 +202,6 @@ def test_what_would_repeat_itself_without_end_is_refused(columns: Run) -> None:
         values(columns, text)
 
 
-def test_an_operand_that_is_not_known_makes_the_result_not_known(columns: Run) -> None:
+def test_an_operand_that_is_not_known_makes_the_result_not_known(columns):
     for text in ("a ** 0", "1 ** a", "min(a, 0)", "max(a, 0)", "log(b - 2)", "0 % b"):
         assert None in values(columns, text)

@@ -55,9 +55,7 @@ def run_with(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
 
 @settings(max_examples=20)
 @given(ROLLOUTS)
-def test_prompts_of_an_index_are_those_of_its_rollouts(
-    run_with: RunOf, rollouts: list[Rollout]
-) -> None:
+def test_prompts_of_an_index_are_those_of_its_rollouts(run_with, rollouts):
     run = run_with(rollouts)
     found = run_prompts(run)
     rows = run.rollouts
@@ -116,22 +114,20 @@ def rows_with(*rewards: Sequence[float]) -> list[Rollout]:
         (([0],), (False, False, False)),
     ],
 )
-def test_prompts_are_never_solved_newly_solved_or_lost_again(
-    run_with: RunOf, rewards: Sequence[Sequence[float]], flags: tuple[bool, ...]
-) -> None:
+def test_prompts_are_never_solved_newly_solved_or_lost_again(run_with, rewards, flags):
     found = run_prompts(run_with(rows_with(*rewards)))
     assert found is not None
     assert flags_of(found, 2) == flags
 
 
-def test_equal_rewards_have_no_volatility_however_they_were_summed(run_with: RunOf) -> None:
+def test_equal_rewards_have_no_volatility_however_they_were_summed(run_with):
     found = run_prompts(run_with(rows_with([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.1, 0.3])))
     assert found is not None
     assert found.volatility[2] == 0.0
     assert np.isnan(found.volatility[:2]).all()
 
 
-def test_a_key_is_read_back_from_what_links_say() -> None:
+def test_a_key_is_read_back_from_what_links_say():
     for key in (0, 1, -1, 2**63 - 1, -(2**63)):
         assert len(written_key(key)) == 16
         assert key_from(written_key(key)) == key
@@ -142,9 +138,7 @@ def test_a_key_is_read_back_from_what_links_say() -> None:
 
 @settings(max_examples=10)
 @given(ROLLOUTS, ROLLOUTS)
-def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(
-    run_with: RunOf, ours: list[Rollout], theirs: list[Rollout]
-) -> None:
+def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(run_with, ours, theirs):
     runs = [run_with(side) for side in (ours, theirs)]
     left, right = map(run_prompts, runs)
     if left is None or right is None:
@@ -158,7 +152,7 @@ def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(
     assert len(expected) == len(names)
 
 
-def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path) -> None:
+def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path):
     prompts = ["You are a helpful assistant. " * 20 + f"{n} + {n}?" for n in range(4)]
     common = {"response": "x", "reward": 1.0}
     run = run_of(tmp_path, [{"step": s, "prompt": p, **common} for s in (1, 2) for p in prompts])

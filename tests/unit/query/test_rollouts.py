@@ -30,7 +30,7 @@ RUNS: dict[str, Callable[[], Run]] = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_rows_are_those_of_the_table_that_is_read_whole(name: str) -> None:
+def test_rows_are_those_of_the_table_that_is_read_whole(name):
     run = RUNS[name]()
     whole = run.rollouts.reset_index(drop=True)
     columns = [name for name in run.columns if name in whole]
@@ -65,9 +65,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("column", ["reward", "whole", "env", "note", "step", "index", "file"])
-def test_a_page_is_a_part_of_the_whole_table_sorted(
-    run: Run, column: str, descending: bool
-) -> None:
+def test_a_page_is_a_part_of_the_whole_table_sorted(run, column, descending):
     rows = run.rollouts.astype({"env": object, "note": object})
     order = rows.sort_values(
         column, ascending=not descending, kind="stable", na_position="last", ignore_index=True
@@ -84,7 +82,7 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(
     assert place_of(run, sorting, 99, 0) == 0
 
 
-def test_batches_have_whole_texts_in_the_order(run: Run) -> None:
+def test_batches_have_whole_texts_in_the_order(run):
     for sorting in (Sorting(), Sorting(descending=True), Sorting("whole")):
         found = batches(run, ["response", "line"], ["response"], sorting, limit=None, size=11)
         tables = list(found)
@@ -94,7 +92,7 @@ def test_batches_have_whole_texts_in_the_order(run: Run) -> None:
         assert texts == [f"{'long ' * 99}{line - 1}" for line in expected]
 
 
-def test_filters_steps_and_environments_hold_together(run: Run) -> None:
+def test_filters_steps_and_environments_hold_together(run):
     chosen = run.where("reward > 0", envs=("a", "b"), steps=(1, 2))
     rows = run.rollouts
     own = rows[rows["env"].isin(["a", "b"]) & (rows["reward"] > 0) & rows["step"].between(1, 2)]
@@ -119,7 +117,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_of(tmp_path_factory.mktemp("export"), rows)
 
 
-def test_csv_has_the_order_and_the_whole_texts_and_no_formula(exported: Run) -> None:
+def test_csv_has_the_order_and_the_whole_texts_and_no_formula(exported):
     out = io.BytesIO()
     some = exported.where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
     export.write_csv(some, Sorting("reward", descending=True), out, harmless_cell)
@@ -130,7 +128,7 @@ def test_csv_has_the_order_and_the_whole_texts_and_no_formula(exported: Run) -> 
     assert found["reward"].isna().tolist() == [False, False, False, True]
 
 
-def test_parquet_has_every_batch_in_one_schema(exported: Run) -> None:
+def test_parquet_has_every_batch_in_one_schema(exported):
     out = io.BytesIO()
     export.write_parquet(exported, Sorting(descending=True), out)
     found = pd.read_parquet(io.BytesIO(out.getvalue()))
@@ -141,9 +139,7 @@ def test_parquet_has_every_batch_in_one_schema(exported: Run) -> None:
     assert found["reward"].isna().sum() == 1
 
 
-def test_an_export_too_large_for_memory_says_what_to_do(
-    exported: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_too_large_for_memory_says_what_to_do(exported, monkeypatch):
     monkeypatch.setattr(export, "LARGEST_BYTES", 10_000)
     with pytest.raises(ChoiceError, match="filter the list"):
         export.write_csv(exported, Sorting(), io.BytesIO(), harmless_cell)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,14 +54,14 @@ def assert_same_steps(one: Run, other: Run) -> None:
     assert one.metrics == other.metrics
 
 
-def test_numbers_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
+def test_numbers_of_training_are_unmoved_by_evaluations(runs):
     alone, both = runs
     assert splits_of(both).keys() == {"train", "eval"}
     assert_same_steps(chosen_split(both), alone)
     assert (both.steps["reward_q100"] > 40).any()
 
 
-def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
+def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs):
     alone, train = runs[0], chosen_split(runs[1])
     mine, others = run_groups(train), run_groups(alone)
     assert mine is not None
@@ -77,7 +76,7 @@ def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs: tuple[R
     assert repr(both[0]["rewards"].tolist()) == repr(both[1]["rewards"].tolist())
 
 
-def test_a_step_of_evaluations_alone_is_no_step_of_training(runs: tuple[Run, Run]) -> None:
+def test_a_step_of_evaluations_alone_is_no_step_of_training(runs):
     train, evaluated = chosen_split(runs[1]), chosen_split(runs[1], "eval")
     assert train.steps["step"].tolist() == [1, 2, 3, 5, 6, 7, 8]
     assert evaluated.steps["step"].tolist() == [0, 3, 4, 6]
@@ -86,7 +85,7 @@ def test_a_step_of_evaluations_alone_is_no_step_of_training(runs: tuple[Run, Run
 
 
 @pytest.mark.parametrize("name", ["train", "eval"])
-def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> None:
+def test_splits_and_environments_narrow_in_either_order_alike(runs, name):
     first = of_split(runs[1], name).where(envs=["code"])
     then = of_split(runs[1].where(envs=["code"]), name)
     rows = runs[1].rollouts
@@ -99,15 +98,13 @@ def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> Non
     )
 
 
-def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs: tuple[Run, Run]) -> None:
+def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs):
     found = of_split(runs[1], "eval")
     assert found.of_step(3)["index"].tolist() == [4, 5]
     assert found.row(3, 5)["rollout_id"] == found.of_step(3)["rollout_id"].iloc[-1]
 
 
-def test_the_group_of_a_rollout_that_names_no_split_is_found_among_trainings(
-    runs: tuple[Run, Run],
-) -> None:
+def test_the_group_of_a_rollout_that_names_no_split_is_found_among_trainings(runs):
     train = chosen_split(runs[1])
     own = train.row(1, 0)
     compared = Compared(None, 0, own["group_id"], None)
@@ -119,7 +116,7 @@ def test_the_group_of_a_rollout_that_names_no_split_is_found_among_trainings(
     assert same.any()
 
 
-def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
+def test_a_run_of_one_split_is_that_split(tmp_path):
     run = run_of(tmp_path, logged(*EVALUATED))
     assert chosen_split(run) is run
     assert [*splits_of(run)] == ["eval"]
@@ -128,13 +125,13 @@ def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
         chosen_split(run, "train")
 
 
-def test_a_run_that_names_no_split_is_of_training(tmp_path: Path) -> None:
+def test_a_run_that_names_no_split_is_of_training(tmp_path):
     run = run_of(tmp_path, logged(*samples((1, 2), None)))
     assert splits_of(run) == {"train": {1: 4, 2: 4}}
     assert chosen_split(run) is run
 
 
-def test_a_split_called_all_is_not_all_of_them(tmp_path: Path) -> None:
+def test_a_split_called_all_is_not_all_of_them(tmp_path):
     run = run_of(tmp_path, logged(*samples((1, 2), "train"), *samples((1, 2), "all", count=2)))
     assert chosen_split(run, "all") is run
     assert chosen_split(run, splits.written("all")).rollout_count == 4
@@ -142,15 +139,13 @@ def test_a_split_called_all_is_not_all_of_them(tmp_path: Path) -> None:
         assert splits.meant(splits.written(name)) == name
 
 
-def test_without_training_the_largest_split_is_shown(tmp_path: Path) -> None:
+def test_without_training_the_largest_split_is_shown(tmp_path):
     rows = logged(*samples((1, 2), "val_a", count=2), *samples((1, 2), "val_b", count=3))
     assert chosen_split(run_of(tmp_path, rows)).rollout_count == 6
 
 
 @pytest.mark.parametrize("persist", [False, True])
-def test_following_a_growing_log_gives_what_reading_it_anew_gives(
-    tmp_path: Path, persist: bool
-) -> None:
+def test_following_a_growing_log_gives_what_reading_it_anew_gives(tmp_path, persist):
     rows = logged(*TRAINED, *EVALUATED)
     path = tmp_path / "run" / "log.jsonl"
     follower = Follower(persist=persist)
@@ -164,13 +159,13 @@ def test_following_a_growing_log_gives_what_reading_it_anew_gives(
             assert_same_steps(of_split(grown, name), of_split(anew, name))
 
 
-def test_findings_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
+def test_findings_of_training_are_unmoved_by_evaluations(runs):
     alone, train = diagnose(runs[0]), diagnose(chosen_split(runs[1]))
     assert [f.rule for f in alone.findings] == [f.rule for f in train.findings]
     assert [f.value for f in alone.findings] == [f.value for f in train.findings]
 
 
-def test_evaluation_by_one_rank_is_no_stopped_rank(tmp_path: Path) -> None:
+def test_evaluation_by_one_rank_is_no_stopped_rank(tmp_path):
     rows = [native_sample(step, rank, 0) for step in range(1, 12) for rank in range(2)]
     own = [row | {"split": "eval"} for row in rows if row["rank"] == 0 or row["step"] == 1]
     run = run_of(tmp_path, logged(*rows, *own))

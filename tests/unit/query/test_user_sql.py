@@ -40,7 +40,7 @@ def assert_rollouts_are_those_of_the_table(run: Run) -> None:
 
 
 @pytest.mark.parametrize("info", REAL_RUNS, ids=lambda info: info.name)
-def test_rollouts_are_those_of_the_table_in_every_format(info) -> None:
+def test_rollouts_are_those_of_the_table_in_every_format(info):
     assert_rollouts_are_those_of_the_table(real_run(info))
 
 
@@ -61,18 +61,18 @@ def indexed(tmp_path: Path) -> Run:
     return run_at(folder, persist=True)
 
 
-def test_an_index_on_disk_is_read_like_one_in_memory(indexed: Run) -> None:
+def test_an_index_on_disk_is_read_like_one_in_memory(indexed):
     assert indexed.index_folder is not None
     assert_rollouts_are_those_of_the_table(indexed)
     assert select(indexed, "select count(*) as n from rollouts").to_pylist() == [{"n": 6}]
 
 
-def test_a_cap_of_rollouts_per_step_holds(indexed: Run) -> None:
+def test_a_cap_of_rollouts_per_step_holds(indexed):
     capped = OpenOptions(max_per_step=1)
     assert_rollouts_are_those_of_the_table(run_at(indexed.info.path, capped, persist=True))
 
 
-def test_what_is_not_a_number_is_null(tmp_path: Path) -> None:
+def test_what_is_not_a_number_is_null(tmp_path):
     rewards = (float("nan"), 2.0)
     run = run_of(tmp_path, [{"step": 1, "response": "a", "reward": r, "x": r} for r in rewards])
     found = select(run, "select avg(reward) as r, avg(x) as x from rollouts")
@@ -84,7 +84,7 @@ def run() -> RunTables:
     return board.open_run("grpo_arithmetic")
 
 
-def test_steps_groups_and_prompts_agree_with_the_rollouts(run) -> None:
+def test_steps_groups_and_prompts_agree_with_the_rollouts(run):
     pd.testing.assert_frame_equal(run.sql("select * from steps"), run.run.steps, check_dtype=False)
     rollouts = run.run.rollouts
     groups = run.sql("select * from groups order by step, group_id")
@@ -137,9 +137,7 @@ NO_QUESTIONS = [
 
 
 @pytest.mark.parametrize("statement", [*FORBIDDEN, *NO_QUESTIONS])
-def test_a_statement_that_writes_or_reads_something_else_is_refused(
-    indexed: Run, tmp_path: Path, statement: str
-) -> None:
+def test_a_statement_that_writes_or_reads_something_else_is_refused(indexed, tmp_path, statement):
     (tmp_path / "secret.csv").write_text("secret\n1\n")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ChoiceError):
@@ -151,15 +149,13 @@ def test_a_statement_that_writes_or_reads_something_else_is_refused(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_runs_of_one_root_share_a_database_and_its_limit_of_memory(
-    indexed: Run, tmp_path: Path
-) -> None:
+def test_runs_of_one_root_share_a_database_and_its_limit_of_memory(indexed, tmp_path):
     database = database_of(indexed.info.root)
     assert database_of(indexed.info.root, indexed.index_folder) is database
     assert database_of(tmp_path) is not database
 
 
-def test_an_index_that_a_link_leads_to_is_read(indexed: Run, tmp_path: Path) -> None:
+def test_an_index_that_a_link_leads_to_is_read(indexed, tmp_path):
     other = tmp_path / "links"
     other.mkdir()
     (other / "run").symlink_to(indexed.info.path, target_is_directory=True)
@@ -170,24 +166,24 @@ def test_an_index_that_a_link_leads_to_is_read(indexed: Run, tmp_path: Path) -> 
         assert cursor.sql(f"from '{link / path.name}'").fetchall()
 
 
-def test_a_run_has_another_version_when_a_text_alone_changed(tmp_path: Path) -> None:
+def test_a_run_has_another_version_when_a_text_alone_changed(tmp_path):
     texts = ({"step": 1, "response": text, "reward": 1.0} for text in "ab")
     one, other = (run_of(tmp_path, [row], persist=True) for row in texts)
     assert other.steps.equals(one.steps)
     assert other.version != one.version
 
 
-def test_a_statement_that_takes_too_long_is_stopped(indexed: Run) -> None:
+def test_a_statement_that_takes_too_long_is_stopped(indexed):
     with pytest.raises(ChoiceError, match=r"more than 0\.2 seconds"):
         select(indexed, "select count(*) from range(10_000_000_000_000)", timeout=0.2)
 
 
-def test_an_unknown_column_is_named_with_those_that_come_close(indexed: Run) -> None:
+def test_an_unknown_column_is_named_with_those_that_come_close(indexed):
     with pytest.raises(ChoiceError, match=r"(?s)rewrad.*reward"):
         select(indexed, "select rewrad from rollouts")
 
 
-def test_a_damaged_index_is_an_error_that_says_so(indexed: Run) -> None:
+def test_a_damaged_index_is_an_error_that_says_so(indexed):
     assert indexed.index_folder is not None
     for segment in indexed.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"PAR1 damaged")
@@ -195,7 +191,7 @@ def test_a_damaged_index_is_an_error_that_says_so(indexed: Run) -> None:
         select(indexed, "select * from rollouts")
 
 
-def test_the_columns_of_the_views_are_documented(run) -> None:
+def test_the_columns_of_the_views_are_documented(run):
     documented = {
         view: dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", table, re.M))
         for view, table in re.findall(
@@ -214,7 +210,7 @@ def test_the_columns_of_the_views_are_documented(run) -> None:
         assert {*documented[view]} <= held | {*run.sql(f"from {view}")}
 
 
-def test_the_examples_of_the_docs_run(run) -> None:
+def test_the_examples_of_the_docs_run(run):
     text = (DOCS / "sql_examples.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```sql\n(.*?)```", text, re.S)
     for statement in block.split(";\n"):

@@ -43,7 +43,7 @@ def logged(request: pytest.FixtureRequest) -> tuple[Run, dict[tuple[int, int], R
     return run, {keys[place]: record for place, record in StepRecords(run).of(addresses)}
 
 
-def test_texts_of_the_index_are_those_of_the_log(logged) -> None:
+def test_texts_of_the_index_are_those_of_the_log(logged):
     run, records = logged
     for name in NAMES:
         rows = run.rollouts[["step", "index"]].itertuples(index=False, name=None)
@@ -57,7 +57,7 @@ def test_texts_of_the_index_are_those_of_the_log(logged) -> None:
 
 
 @pytest.mark.parametrize("by", SPEAKERS)
-def test_who_said_what_is_the_same_by_the_index_and_by_the_log(logged, by: str) -> None:
+def test_who_said_what_is_the_same_by_the_index_and_by_the_log(logged, by):
     run, records = logged
     found: dict[tuple[int, int], list[str] | None] = {}
     for batch in spoken_texts(run, by, sorted({step for step, _ in records})):
@@ -67,9 +67,7 @@ def test_who_said_what_is_the_same_by_the_index_and_by_the_log(logged, by: str) 
     assert found == {k: None if v is None else [one.text for one in v] for k, v in said.items()}
 
 
-def test_the_log_is_read_for_roles_only_where_tokens_say_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_is_read_for_roles_only_where_tokens_say_them(tmp_path, monkeypatch):
     turns = [{"role": "user", "content": "ask"}, {"role": "assistant", "content": "an answer"}]
     common = {"step": 1, "messages": turns, "response": "an answer"}
     parts = [{"start": 0, "end": 1, "role": "tool"}, {"start": 1, "end": 2, "role": "assistant"}]
@@ -102,7 +100,7 @@ def test_the_log_is_read_for_roles_only_where_tokens_say_them(
 
 
 @pytest.mark.parametrize("persist", [False, True])
-def test_long_texts_are_whole_on_disk_and_in_memory(tmp_path: Path, persist: bool) -> None:
+def test_long_texts_are_whole_on_disk_and_in_memory(tmp_path, persist):
     long = "é" * 100_000
     write(tmp_path, *({"step": n, "prompt": "p", "response": long + str(n)} for n in range(5)))
     run = run_at(tmp_path, persist=persist)
@@ -110,7 +108,7 @@ def test_long_texts_are_whole_on_disk_and_in_memory(tmp_path: Path, persist: boo
     assert run.rollouts["response"].str.len().tolist() == [240] * 5
 
 
-def test_texts_survive_when_segments_are_put_together(tmp_path: Path) -> None:
+def test_texts_survive_when_segments_are_put_together(tmp_path):
     for step in range(12):
         write(tmp_path, {"step": step, "prompt": "p" * 300, "response": f"{step} " * 200})
         run = run_at(tmp_path, persist=True)
@@ -118,7 +116,7 @@ def test_texts_survive_when_segments_are_put_together(tmp_path: Path) -> None:
     assert texts_of(run, "response") == [f"{step} " * 200 for step in range(12)]
 
 
-def test_any_text_holds_messages_that_are_neither_prompt_nor_response(tmp_path: Path) -> None:
+def test_any_text_holds_messages_that_are_neither_prompt_nor_response(tmp_path):
     messages = [{"role": "user", "content": "asked"}, {"role": "tool", "content": "a secret"}]
     write(tmp_path, {"step": 1, "prompt": "asked", "response": "said", "messages": messages})
     run = run_at(tmp_path)
@@ -131,7 +129,7 @@ def keys_of(run: Run) -> list[int]:
     return run.table(sql)["prompt_key"].to_pylist()
 
 
-def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path: Path) -> None:
+def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path):
     system = "You are a helpful assistant. " * 100
     prompts = [system + problem for problem in ("1+1?", "2+2?", "3+3?", "1+1?")]
     write(tmp_path, *({"step": 1, "prompt": p, "response": "x"} for p in prompts))
@@ -140,7 +138,7 @@ def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path: Path) ->
     assert first == fourth
 
 
-def test_prompts_that_are_ids_alone_are_told_apart_by_all_of_them(tmp_path: Path) -> None:
+def test_prompts_that_are_ids_alone_are_told_apart_by_all_of_them(tmp_path):
     ids = [[7] * 100 + [1] * 90, [8] * 100 + [1] * 90, [7] * 100 + [1] * 90]
     rows = ({"step": 1, "prompt_ids": own, "response_ids": [1, 2], "reward": 1} for own in ids)
     write(
@@ -152,7 +150,7 @@ def test_prompts_that_are_ids_alone_are_told_apart_by_all_of_them(tmp_path: Path
     assert first == third != second
 
 
-def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path: Path) -> None:
+def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path):
     write(tmp_path, *({"step": n // 2, "prompt": "p", "response": "é" * n} for n in range(6)))
     run = run_at(tmp_path)
     steps, indices = [2, 0, 9, 1, 2], [1, 0, 0, 1, 0]
@@ -164,8 +162,8 @@ def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bytes_of_a_page", [0, 1 << 20])
 def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_of_a_page: int
-) -> None:
+    tmp_path, monkeypatch, bytes_of_a_page
+):
     monkeypatch.setattr(rollout_list, "_LARGEST_PAGE_BYTES", bytes_of_a_page)
     monkeypatch.setattr(rollout_list.state, "get", lambda name: "")
     prompt = f"[system]\n{'Be brief. ' * 50}\n\n[user]\nhow many?\n\n"
@@ -175,7 +173,7 @@ def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
     assert rows[["prompt", "response"]].values.tolist() == [["how many?", "seven"]]
 
 
-def test_ids_without_a_vocabulary_are_no_text(tmp_path: Path) -> None:
+def test_ids_without_a_vocabulary_are_no_text(tmp_path):
     rows = [
         {
             "type": "sample",

@@ -21,7 +21,7 @@ def exporter(folder: Path, **settings: Any) -> RolloutExporter:
     return RolloutExporter(folder, rank=0, world_size=1, strict=True, **settings)
 
 
-def test_what_generate_returned_is_cut_at_its_padding_and_its_end(tmp_path: Path) -> None:
+def test_what_generate_returned_is_cut_at_its_padding_and_its_end(tmp_path):
     values = torch.arange(8.0).reshape(2, 4)
     with exporter(tmp_path) as to:
         log_generated(
@@ -38,9 +38,7 @@ def test_what_generate_returned_is_cut_at_its_padding_and_its_end(tmp_path: Path
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_logits_give_the_logprob_and_entropy_of_the_token_after(
-    tmp_path: Path, temperature: float
-) -> None:
+def test_logits_give_the_logprob_and_entropy_of_the_token_after(tmp_path, temperature):
     logits = torch.randn(2, 7, V, generator=torch.Generator().manual_seed(0))
     with exporter(tmp_path) as to:
         log_generated(to, 1, SEQUENCES, 3, eos_ids={EOS}, logits=logits, temperature=temperature)
@@ -53,7 +51,7 @@ def test_logits_give_the_logprob_and_entropy_of_the_token_after(
             assert rollout["entropy"][i] == pytest.approx(entropy, rel=1e-4)
 
 
-def test_texts_are_decoded_without_padding(tmp_path: Path) -> None:
+def test_texts_are_decoded_without_padding(tmp_path):
     class Letters:
         def batch_decode(self, rows: list[list[int]], skip_special_tokens: bool) -> list[str]:
             return ["".join(chr(96 + i) for i in row if i > 1) for row in rows]
@@ -66,13 +64,13 @@ def test_texts_are_decoded_without_padding(tmp_path: Path) -> None:
     assert_rollouts(tmp_path, *texts)
 
 
-def test_a_step_that_is_not_wanted_is_not_prepared(tmp_path: Path) -> None:
+def test_a_step_that_is_not_wanted_is_not_prepared(tmp_path):
     with exporter(tmp_path, every_n_steps=2) as to:
         log_generated(to, 1, "no tensor", 3, eos_ids={EOS})  # type: ignore[arg-type] # not looked at
         assert to.counts["records"] == 0
 
 
-def test_what_does_not_fit_is_counted_and_does_not_raise(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_counted_and_does_not_raise(tmp_path):
     with RolloutExporter(tmp_path, rank=0, world_size=1, strict=False) as to:
         log_generated(to, 1, SEQUENCES, 3, eos_ids={EOS}, logits=torch.zeros(2, 5, V))
         log_generated(to, 1, SEQUENCES, 3, eos_ids={EOS})
@@ -81,13 +79,13 @@ def test_what_does_not_fit_is_counted_and_does_not_raise(tmp_path: Path) -> None
         assert to.counts["records"] == 2
 
 
-def test_a_response_goes_up_to_and_with_its_first_end() -> None:
+def test_a_response_goes_up_to_and_with_its_first_end():
     responses = torch.tensor([[5, 1, 7, 1], [5, 2, 7, 7], [1, 1, 1, 1], [5, 6, 7, 8]])
     mask = up_to_end(responses, {1, 2})
     assert mask.sum(1).tolist() == [2, 2, 1, 4]
     assert without_end(responses, mask, {1, 2}).tolist() == [False, False, False, True]
 
 
-def test_an_empty_mask_is_a_response_without_an_end() -> None:
+def test_an_empty_mask_is_a_response_without_an_end():
     mask = torch.zeros(1, 3, dtype=torch.bool)
     assert without_end(torch.tensor([[5, 1, 5]]), mask, {1}).tolist() == [True]

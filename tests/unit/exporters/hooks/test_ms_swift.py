@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -96,7 +95,7 @@ def samples(made: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("sample", "batch"), TYPES)
-def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, batch: Any) -> None:
+def test_what_the_loss_saw_is_logged_once_a_step(tmp_path, sample, batch):
     trainer = hooked()
     trainer.rollout_dir = str(tmp_path)
     (boundaries,) = trainer.callbacks
@@ -121,7 +120,7 @@ def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, ba
     assert_rollouts(tmp_path, both | first, both | second)
 
 
-def test_with_sequence_parallelism_nothing_is_written(tmp_path: Path) -> None:
+def test_with_sequence_parallelism_nothing_is_written(tmp_path):
     trainer = hooked()
     trainer.rollout_dir = str(tmp_path)
     trainer.template.sequence_parallel_size = 2

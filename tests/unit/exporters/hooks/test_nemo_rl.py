@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from opened_logs import assert_rollouts
@@ -37,7 +36,7 @@ def training_data() -> dict[str, Any]:
     }
 
 
-def test_training_data_goes_to_the_exporter_instead_of_the_dump(tmp_path: Path) -> None:
+def test_training_data_goes_to_the_exporter_instead_of_the_dump(tmp_path):
     theirs = Logger()
     logger = ExportLogger(theirs, str(tmp_path), group_size=2, strict=True)
     logger.log_batched_dict_as_jsonl(training_data(), "train_data_step3.jsonl")
@@ -52,7 +51,7 @@ def test_training_data_goes_to_the_exporter_instead_of_the_dump(tmp_path: Path) 
     assert_rollouts(tmp_path, both | whole | {"loss_mask": None}, both | with_tool)
 
 
-def test_other_files_and_a_dump_that_is_kept_are_the_loggers(tmp_path: Path) -> None:
+def test_other_files_and_a_dump_that_is_kept_are_the_loggers(tmp_path):
     theirs = Logger()
     logger = ExportLogger(theirs, str(tmp_path), keep_dump=True, strict=True)
     for name in ("val_data_step3.jsonl", "train_data_step3.jsonl"):
@@ -62,7 +61,7 @@ def test_other_files_and_a_dump_that_is_kept_are_the_loggers(tmp_path: Path) -> 
     assert_rollouts(tmp_path, {}, {})
 
 
-def test_with_dynamic_sampling_the_rewards_are_those_of_the_samples_kept(tmp_path: Path) -> None:
+def test_with_dynamic_sampling_the_rewards_are_those_of_the_samples_kept(tmp_path):
     logger = ExportLogger(Logger(), str(tmp_path), strict=True)
     data = training_data() | {"rewards": [1.0, 0.0, 0.0, 0.0], "filtered_rewards": [1.0, 0.25]}
     logger.log_batched_dict_as_jsonl(data, "train_data_step1.jsonl")
@@ -70,7 +69,7 @@ def test_with_dynamic_sampling_the_rewards_are_those_of_the_samples_kept(tmp_pat
     assert_rollouts(tmp_path, {"reward": 1}, {"reward": 0.25})
 
 
-def test_a_dump_that_is_not_understood_is_counted_and_does_not_raise(tmp_path: Path) -> None:
+def test_a_dump_that_is_not_understood_is_counted_and_does_not_raise(tmp_path):
     logger = ExportLogger(Logger(), str(tmp_path), strict=False)
     logger.log_batched_dict_as_jsonl({"content": []}, "train_data_step1.jsonl")
     assert logger.exporter.counts["errors:nemo_rl"] == 1

@@ -5,7 +5,6 @@ imported, else a stand-in of the same fields.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,7 +63,7 @@ def trainer() -> Any:
 
 
 @pytest.mark.parametrize("made", TYPES)
-def test_experiences_come_apart_at_their_action_masks(tmp_path: Path, made: Any) -> None:
+def test_experiences_come_apart_at_their_action_masks(tmp_path, made):
     owner = trainer()
     export_experiences(owner, [experience(made)], 4, str(tmp_path), strict=True)
     owner.rollout_exporter.close()
@@ -76,7 +75,7 @@ def test_experiences_come_apart_at_their_action_masks(tmp_path: Path, made: Any)
     assert_rollouts(tmp_path, both | whole, both | with_tool)
 
 
-def test_every_step_goes_to_the_same_file(tmp_path: Path) -> None:
+def test_every_step_goes_to_the_same_file(tmp_path):
     owner = trainer()
     for step in range(3):
         export_experiences(owner, [experience(StandIn), experience(StandIn)], step, str(tmp_path))
@@ -85,7 +84,7 @@ def test_every_step_goes_to_the_same_file(tmp_path: Path) -> None:
     assert_rollouts(tmp_path, *({"step": step} for step in (1, 2, 3) for _ in range(4)))
 
 
-def test_what_is_no_experience_is_counted_and_does_not_raise(tmp_path: Path) -> None:
+def test_what_is_no_experience_is_counted_and_does_not_raise(tmp_path):
     owner = trainer()
     export_experiences(owner, [SimpleNamespace()], 0, str(tmp_path), strict=False)
     assert owner.rollout_exporter.counts["errors:export_experiences"] == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,7 +51,7 @@ def train(exporter: TokenExporter) -> None:
     exporter.close()
 
 
-def test_packed_sequences_come_apart_without_their_padding(tmp_path: Path) -> None:
+def test_packed_sequences_come_apart_without_their_padding(tmp_path):
     train(TokenExporter(tmp_path, 0, world_size=1, strict=True))
     first = {"prompt_ids": [5, 6], "response_ids": [7, 8], "logprobs": [-0.4, -0.6], "env": "math"}
     second = {"prompt_ids": [15], "response_ids": [16, 17], "logprobs": [-1.0, -1.2]}
@@ -62,7 +61,7 @@ def test_packed_sequences_come_apart_without_their_padding(tmp_path: Path) -> No
     assert_rollouts(tmp_path / "rollouts", *(r | s for s in of_steps for r in (first, second)))
 
 
-def test_masks_are_logged_as_the_loss_decided_and_never_derived(tmp_path: Path) -> None:
+def test_masks_are_logged_as_the_loss_decided_and_never_derived(tmp_path):
     exporter = TokenExporter(tmp_path, 0, world_size=1, strict=True)
     batch, masked = micro_batch(), torch.tensor([[0, 0, 1, 0, 0, 0, 1, 0, 0]]).bool()
     lengths = batch["sequence_lengths"]
@@ -73,13 +72,13 @@ def test_masks_are_logged_as_the_loss_decided_and_never_derived(tmp_path: Path) 
     assert masks == [[1, 0], [0, 1], None, None]
 
 
-def test_padding_is_cut_from_the_last_sequence_only() -> None:
+def test_padding_is_cut_from_the_last_sequence_only():
     assert without_padding([4, 5], ["a"] * 7 + [""] * 2) == [4, 3]
     assert without_padding([4, 5], ["a"] * 9) == [4, 5]
 
 
 @pytest.mark.parametrize(("rank", "writes"), [(0, True), (1, False), (2, True)])
-def test_one_of_the_context_parallel_ranks_writes(tmp_path: Path, rank: int, writes: bool) -> None:
+def test_one_of_the_context_parallel_ranks_writes(tmp_path, rank, writes):
     config = SimpleNamespace(enable_token_export=True, output_dir=tmp_path, loss=LOSS)
     exporter = setup_token_exporter(
         config,
@@ -94,7 +93,7 @@ def test_one_of_the_context_parallel_ranks_writes(tmp_path: Path, rank: int, wri
     exporter.close()
 
 
-def test_nothing_is_made_when_it_is_switched_off(tmp_path: Path) -> None:
+def test_nothing_is_made_when_it_is_switched_off(tmp_path):
     config = SimpleNamespace(enable_token_export=False, output_dir=tmp_path, loss=LOSS)
     world = SimpleNamespace(rank=0, world_size=1)
     train(setup_token_exporter(config, SimpleNamespace(cp=1), world, logging.getLogger("test")))

@@ -15,7 +15,7 @@ HOOKS = sorted(p for p in (ROOT / "exporters/hooks").glob("*.py") if p.stem not 
 RECIPES = re.findall(r"```python\n(.*?)```", GUIDES, flags=re.DOTALL)
 
 
-def test_every_hook_is_in_the_index_and_has_a_recipe() -> None:
+def test_every_hook_is_in_the_index_and_has_a_recipe():
     for hook in HOOKS:
         assert f"`hooks/{hook.name}`" in INDEX
         assert f"exporters.hooks.{hook.stem} import" in GUIDES
@@ -23,13 +23,13 @@ def test_every_hook_is_in_the_index_and_has_a_recipe() -> None:
     assert "exporters.trl import" in GUIDES
 
 
-def test_every_hook_is_under_120_lines() -> None:
+def test_every_hook_is_under_120_lines():
     lengths = {p.name: len(p.read_text().splitlines()) for p in (*HOOKS, ROOT / "exporters/trl.py")}
     assert not {name: length for name, length in lengths.items() if length >= 120}
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_recipe_is_python_and_imports_what_is_there(recipe: str) -> None:
+def test_every_recipe_is_python_and_imports_what_is_there(recipe):
     pytest.importorskip("trl")
     for node in ast.walk(ast.parse(recipe)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("exporters"):

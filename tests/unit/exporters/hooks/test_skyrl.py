@@ -4,7 +4,6 @@ own function where it can be imported, else by one that does the same.
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,7 +81,7 @@ class ExportTrainer(ExportRewards, Trainer):
 
 
 @pytest.mark.parametrize("layout", with_real(laid_out, *PREPROCESS))
-def test_a_step_is_logged_with_what_skyrl_drops_before_its_end(tmp_path: Path, layout: Any) -> None:
+def test_a_step_is_logged_with_what_skyrl_drops_before_its_end(tmp_path, layout):
     trainer = ExportTrainer(layout)
     callback = ExportCallback(str(tmp_path), strict=True)
     state = SimpleNamespace(global_step=3, batch=None, metrics=None)
@@ -105,7 +104,7 @@ def test_a_step_is_logged_with_what_skyrl_drops_before_its_end(tmp_path: Path, l
     assert_rollouts(tmp_path, long, short)
 
 
-def test_an_error_in_the_hook_is_counted_and_the_step_goes_on(tmp_path: Path) -> None:
+def test_an_error_in_the_hook_is_counted_and_the_step_goes_on(tmp_path):
     callback = ExportCallback(str(tmp_path), strict=False)
     state = SimpleNamespace(global_step=0, batch=None, metrics=None)
     trainer = ExportTrainer(laid_out)

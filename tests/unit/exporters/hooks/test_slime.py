@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -67,9 +66,7 @@ def fake_megatron(monkeypatch: pytest.MonkeyPatch, **ranks: int) -> list[bool]:
     return sampled_groups
 
 
-def test_a_data_shard_is_logged_by_one_rank(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_shard_is_logged_by_one_rank(tmp_path, monkeypatch):
     fake_megatron(monkeypatch)
     export = SlimeExport(str(tmp_path), attempt="a", strict=True)
     export(ARGS, 7, rollout_data())
@@ -86,8 +83,8 @@ def test_a_data_shard_is_logged_by_one_rank(
 
 @pytest.mark.parametrize("other", [{"tensor": 1}, {"context": 1}, {"pipeline": 0}])
 def test_ranks_with_the_same_samples_write_nothing_but_come_along_to_the_gathering(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, int]
-) -> None:
+    tmp_path, monkeypatch, other
+):
     sampled_groups = fake_megatron(monkeypatch, **other)
     export = SlimeExport(str(tmp_path), attempt="a", strict=True)
     export(ARGS, 7, rollout_data())
@@ -95,9 +92,7 @@ def test_ranks_with_the_same_samples_write_nothing_but_come_along_to_the_gatheri
     assert list(tmp_path.iterdir()) == []
 
 
-def test_log_probs_that_slime_left_to_its_loss_are_not_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_probs_that_slime_left_to_its_loss_are_not_recorded(tmp_path, monkeypatch):
     fake_megatron(monkeypatch)
     data = rollout_data()
     del data["log_probs"]

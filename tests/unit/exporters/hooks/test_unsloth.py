@@ -82,9 +82,7 @@ def train(folder: Path, monkeypatch: pytest.MonkeyPatch, with_old: bool) -> None
 
 
 @pytest.mark.parametrize("with_old", [True, False])
-def test_what_the_loss_was_given_is_logged_once_a_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_old: bool
-) -> None:
+def test_what_the_loss_was_given_is_logged_once_a_step(tmp_path, monkeypatch, with_old):
     train(tmp_path, monkeypatch, with_old)
     first = {"response_ids": [7, 8, 1], "sampling_logprobs": [-0.1, -0.2, -0.3], "reward": 1}
     first |= {"logprobs": [-0.11, -0.21, -0.31] if with_old else None, "old_logprobs": None}

@@ -6,7 +6,6 @@ DataProto is verl's own and TensorDict tensordict's where they can be imported.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -83,9 +82,7 @@ def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -
 
 
 @pytest.mark.parametrize("made", [dict, tensor_dict])
-def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any
-) -> None:
+def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(tmp_path, monkeypatch, made):
     asked: list[str] = []
     trainer = V1(last=4)
     trainer._log_rollout_data(queue(monkeypatch, asked, made), {}, str(tmp_path))
@@ -109,7 +106,7 @@ class Proto:
 
 
 @pytest.mark.parametrize("made", with_real(Proto, "verl.protocol", "DataProto"))
-def test_v0_rollouts_are_cut_by_their_masks(tmp_path: Path, made: Any) -> None:
+def test_v0_rollouts_are_cut_by_their_masks(tmp_path, made):
     tensors = {
         "prompts": torch.tensor([[5, 6], [0, 7]]),
         "responses": torch.tensor([[8, 9, 1], [10, 0, 0]]),
@@ -132,9 +129,7 @@ def test_v0_rollouts_are_cut_by_their_masks(tmp_path: Path, made: Any) -> None:
     assert_rollouts(tmp_path, long, short)
 
 
-def test_a_queue_without_the_batch_is_counted_and_does_not_raise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_without_the_batch_is_counted_and_does_not_raise(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transfer_queue", None)
     trainer = V1()
     batch = SimpleNamespace(keys=[], partition_id="train", tags=[])
