@@ -7,6 +7,7 @@ import json
 import pickle
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import object_store
 import pandas as pd
@@ -26,7 +27,12 @@ from board.formats.io.torch_files import TORCH
 from board.formats.sources import JSON_DOCUMENT, DamagedError
 from board.index import build
 from board.index.discovery import format_detection, mappings
-from board.index.discovery.discovered_runs import discover, location_below, resolve_inside
+from board.index.discovery.discovered_runs import (
+    Discovery,
+    discover,
+    location_below,
+    resolve_inside,
+)
 from board.index.reading import ray_engine, scan
 from board.index.reading.shard import END_BYTES, Shard
 from board.query.open_run import Follower, Run, open_run
@@ -59,30 +65,42 @@ def rows(*steps: int, **more: object) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def same(here: Run, away: Run) -> None:
-    """Raises where two runs differ in what they show."""
+def followed(follower: Follower, url: str) -> Run:
+    """The first run at a URL, as its objects are now."""
+    return follower.run(discover(location_of(url)).runs[0])
+
+
+def assert_same(store: Store, folder: Path, name: str) -> Discovery:
+    """Puts a folder into the store, where its runs are what they are on disk. What was found there."""
+    local, there = discover(folder), discover(location_of(store.put_folder(folder, name)))
+    assert there.left_out == local.left_out
+    if len(local.runs) > 1:  # the only run of a folder is called by that
+        assert sorted(run.name for run in there.runs) == sorted(run.name for run in local.runs)
+    for info in local.runs:
+        away = there.runs[0] if len(local.runs) == 1 else there.run(info.name)
+        assert (away.formats, away.family) == (info.formats, info.family)
+        assert away.left_out == info.left_out
+        assert_same_run(open_run(info), open_run(away))
+    return there
+
+
+def assert_same_run(here: Run, away: Run) -> None:
     pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
     pd.testing.assert_frame_equal(here.steps, away.steps)
     assert here.problems == away.problems
     assert here.settings == away.settings
     assert here.missing_ranks == away.missing_ranks
     step = min(here.counts)
-    assert open_rollout(here, step, 0).record.texts == open_rollout(away, step, 0).record.texts
-    assert open_rollout(here, step, 0).line == open_rollout(away, step, 0).line
+    ours, theirs = open_rollout(here, step, 0), open_rollout(away, step, 0)
+    assert ours.record.texts == theirs.record.texts
+    assert (ours.line, ours.tokens) == (theirs.line, theirs.tokens)
 
 
 def test_the_run_in_a_store_is_the_run_on_disk(store, tmp_path, monkeypatch):
     written_logs.native_run(tmp_path / "runs" / "native", per_rank=2)
     written_logs.rllb_run(tmp_path / "runs" / "deep" / "rllb")
-    url = store.put_folder(tmp_path / "runs", "runs")
     monkeypatch.setattr(build, "SHARD_BYTES", 3000)
-    local, there = discover(tmp_path / "runs"), discover(location_of(url))
-    assert {run.name for run in there.runs} == {run.name for run in local.runs}
-    for info in local.runs:
-        here, away = open_run(info), open_run(there.run(info.name))
-        same(here, away)
-        step = min(here.counts)
-        assert open_rollout(here, step, 0).tokens == open_rollout(away, step, 0).tokens
+    assert len(assert_same(store, tmp_path / "runs", "runs").runs) == 2
 
 
 def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on_disk(
@@ -95,26 +113,13 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
     whole = (tables / "completions_00001.parquet").read_bytes()
     (tables / "completions_00009.parquet").write_bytes(whole[:-9])
     (copied / "verl" / "v0" / "notes.jsonl").write_bytes(rows(5))  # of another family
-    there = discover(location_of(store.put_folder(copied, "formats")))
-    local = discover(copied)
-    assert {run.name for run in there.runs} == {run.name for run in local.runs}
+    there = assert_same(store, copied, "formats")
     assert "verl/v0 (verl)" in {run.name for run in there.runs}
-    for info in local.runs:
-        away = there.run(info.name)
-        assert (away.formats, away.family, away.left_out) == (
-            (info.formats, info.family, info.left_out)
-        )
-        same(open_run(info), open_run(away))
 
 
 @pytest.mark.parametrize("name", ["tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"])
 def test_what_lies_beside_a_log_is_read_with_it_in_a_store_as_on_disk(store, name):
-    there = discover(location_of(store.put_folder(DATA / name, "beside")))
-    local = discover(DATA / name)
-    assert there.left_out == local.left_out
-    for info in local.runs:
-        away = there.runs[0] if len(local.runs) == 1 else there.run(info.name)
-        same(open_run(info), open_run(away))
+    assert assert_same(store, DATA / name, "beside").runs
 
 
 def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
@@ -132,14 +137,14 @@ def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
 def test_an_annotation_that_comes_later_is_read_in_a_store_too(store):
     url = store.put_folder(DATA / "prime_rl/stream", "beside")
     follower = Follower()
-    before = follower.run(discover(location_of(url)).runs[0])
+    before = followed(follower, url)
     folder = next(path for path in (DATA / "prime_rl/stream").rglob("annotations"))
     update = json.dumps({"trace_id": "st0", "branches": [{"index": 0, "entropies": [2.0] * 17}]})
     row = json.dumps({"trace_id": "st0", "chunk": 0, "offset": 0})
     place = f"beside/{folder.relative_to(DATA / 'prime_rl/stream').as_posix()}"
     store.put(f"{place}/zz/00000.jsonl", update.encode() + b"\n")
     store.put(f"{place}/zz.index.jsonl", row.encode() + b"\n")
-    after = follower.run(discover(location_of(url)).runs[0])
+    after = followed(follower, url)
     own = after.rollouts["rollout_id"] == "st0"
     assert after.rollouts[own]["entropy_mean"].tolist() == [2.0]
     assert before.rollouts[own]["entropy_mean"].tolist() != [2.0]
@@ -197,10 +202,10 @@ def test_of_an_object_that_grew_only_what_is_new_is_read(store):
     content = rows(*range(2000))
     url = store.put("runs/a.jsonl", content)
     follower = Follower()
-    follower.run(discover(location_of(url)).runs[0])
+    followed(follower, url)
     store.put("runs/a.jsonl", content + rows(2000, 2001))
     store.asked.requests.clear()
-    run = follower.run(discover(location_of(url)).runs[0])
+    run = followed(follower, url)
     assert run.rollout_count == 2002
     assert run.rollouts["line"].tolist() == list(range(1, 2003))
     assert store.asked.bytes < len(rows(2000, 2001)) + 3 * END_BYTES + 1
@@ -212,7 +217,7 @@ def test_new_replaced_and_deleted_objects_are_noticed(store):
     follower = Follower()
 
     def steps() -> list[int]:
-        return sorted(follower.run(discover(location_of(url)).runs[0]).counts)
+        return sorted(followed(follower, url).counts)
 
     assert steps() == [1, 2, 3]
     store.put("runs/b.jsonl", rows(7))  # as long as before, within the same second
@@ -226,9 +231,9 @@ def test_a_line_that_is_not_ended_is_there_once_when_it_is(store):
     content = rows(1, 2)
     url = store.put("runs/a.jsonl", content[:-20])
     follower = Follower()
-    assert sorted(follower.run(discover(location_of(url)).runs[0]).counts) == [1]
+    assert sorted(followed(follower, url).counts) == [1]
     store.put("runs/a.jsonl", content)
-    assert follower.run(discover(location_of(url)).runs[0]).counts == {1: 1, 2: 1}
+    assert followed(follower, url).counts == {1: 1, 2: 1}
 
 
 def test_compressed_objects_are_unpacked_into_the_cache(store):
@@ -242,11 +247,9 @@ def test_settings_and_vocabulary_are_fetched_when_they_changed(store):
     store.put("runs/run-a.json", b'{"config": {"lr": 1}}')
     url = store.put("runs/a.jsonl", rows(1)).rpartition("/")[0]
     follower = Follower()
-    assert follower.run(discover(location_of(url)).runs[0]).settings == {
-        "run-a.json": {"config": {"lr": 1}}
-    }
+    assert followed(follower, url).settings == {"run-a.json": {"config": {"lr": 1}}}
     store.asked.requests.clear()
-    follower.run(discover(location_of(url)).runs[0])
+    followed(follower, url)
     assert store.asked.of("GET", "run-a.json") == []
 
 
@@ -272,13 +275,6 @@ def test_what_does_not_exist_is_said_with_its_url(store, capsys, url):
 def test_a_store_that_can_not_be_reached_or_has_no_credentials_is_an_error_that_says_what_to_do(
     store, capsys, monkeypatch
 ):
-    class Refuses:
-        def find(self, path, detail):
-            raise self.error
-
-        def invalidate_cache(self):
-            pass
-
     class NoCredentialsError(Exception):
         pass
 
@@ -287,8 +283,8 @@ def test_a_store_that_can_not_be_reached_or_has_no_credentials_is_an_error_that_
         (PermissionError("Forbidden"), "what they allow"),
         (ConnectionError("http://u:secret@127.0.0.1:9/b?sig=secret"), "check the network"),
     ):
-        filesystem = Refuses()
-        filesystem.error = error
+        filesystem = Mock()
+        filesystem.find.side_effect = error
         monkeypatch.setattr(remote, "_filesystem", lambda *_, found=filesystem: found)
         with pytest.raises(UnreadableError, match=hint) as raised:
             discover(location_of("s3://bucket/runs"))
@@ -405,12 +401,7 @@ def test_a_mapping_file_in_a_store_is_that_of_the_folders_below_it(store, tmp_pa
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    url = store.put_folder(tmp_path, "mapped")
-    local, there = discover(tmp_path), discover(location_of(url))
-    assert sorted(run.name for run in there.runs) == sorted(run.name for run in local.runs)
-    for info in local.runs:
-        same(open_run(info), open_run(there.run(info.name)))
-    assert there.left_out == local.left_out
+    assert len(assert_same(store, tmp_path, "mapped").runs) == 4
 
 
 def test_a_mapping_file_in_a_store_is_fetched_once_and_again_when_it_changes(store):
