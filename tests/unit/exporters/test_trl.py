@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from opened_logs import opened
 
@@ -161,64 +161,39 @@ def rloo(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-both = pytest.mark.parametrize("which", ["run", "reused"])
+@pytest.fixture(params=["run", "reused"])
+def chosen(request: pytest.FixtureRequest) -> Run:
+    return request.getfixturevalue(request.param)
 
 
-@pytest.fixture
-def chosen(request: pytest.FixtureRequest, which: str) -> Run:
-    return request.getfixturevalue(which)
+def test_every_rollout_is_exported_once_and_each_step_ends_after_its_own(chosen):
+    kinds = [(line["type"], line.get("step")) for line in chosen.lines]
+    expected = [("sample", 1)] * 16 + [("step_end", 1)] + [("sample", 2)] * 16 + [("step_end", 2)]
+    assert kinds == [("header", None), *expected, ("close", None)]
+    assert not pd.DataFrame(chosen.samples()).duplicated(["step", "rollout_id"]).any()
 
 
-@both
-def test_every_rollout_is_exported_once_under_its_step(chosen):
-    steps = Counter(sample["step"] for sample in chosen.samples())
-    names = [(sample["step"], sample["rollout_id"]) for sample in chosen.samples()]
-    assert steps == {1: 16, 2: 16}
-    assert len(set(names)) == len(names)
-
-
-@both
-def test_rewards_belong_to_the_text_they_stand_beside(chosen):
-    for sample in chosen.samples():
-        text = [sample["response"]]
-        assert sample["rewards"]["count_e"] == count_e(text)[0]
-        penalty = short(text)[0]
-        assert sample["rewards"]["short"] == pytest.approx(penalty)
-        assert sample["reward"] == pytest.approx(count_e(text)[0] + 2 * (penalty or 0), rel=1e-4)
-
-
-def test_a_reward_without_a_value_is_null(run):
-    assert any(sample["rewards"]["short"] is None for sample in run.samples())
-
-
-@both
-def test_ids_prompt_and_ground_truth_belong_to_the_text_they_stand_beside(chosen):
+def test_what_stands_beside_a_text_belongs_to_it(chosen):
     decode = tokenizer().decode
     for sample in chosen.samples():
+        text = [sample["response"]]
+        (count,), (penalty,) = count_e(text), short(text)
+        assert sample["rewards"] == {"count_e": count, "short": pytest.approx(penalty)}
+        assert sample["reward"] == pytest.approx(count + 2 * (penalty or 0), rel=1e-4)
         assert decode(sample["prompt_ids"]) == sample["prompt"]
         assert decode(sample["response_ids"], skip_special_tokens=True) == sample["response"]
         assert sample["ground_truth"] == sample["prompt"].upper()
         assert sample["env"] == "text"
+    assert any(sample["rewards"]["short"] is None for sample in chosen.samples())
 
 
-@both
-def test_groups_hold_the_rollouts_of_one_prompt(chosen):
-    groups: dict[tuple[int, str], list[str]] = {}
-    for sample in chosen.samples():
-        groups.setdefault((sample["step"], sample["group_id"]), []).append(sample["prompt"])
-    assert {len(prompts) for prompts in groups.values()} == {4}
-    assert all(len(set(prompts)) == 1 for prompts in groups.values())
+def test_groups_hold_the_rollouts_of_one_prompt_and_their_advantages_sum_to_zero(chosen):
+    groups = pd.DataFrame(chosen.samples()).groupby(["step", "group_id"])
+    assert set(groups.size()) == {4}
+    assert set(groups["prompt"].nunique()) == {1}
+    assert groups["advantage"].sum().abs().max() < 1e-3
 
 
-def test_advantages_of_a_group_sum_to_zero(run):
-    sums: dict[tuple[int, str], float] = {}
-    for sample in run.samples():
-        key = (sample["step"], sample["group_id"])
-        sums[key] = sums.get(key, 0.0) + sample["advantage"]
-    assert all(abs(total) < 1e-3 for total in sums.values())
-
-
-@both
 def test_truncation_is_read_off_the_last_token(chosen):
     for sample in chosen.samples():
         stopped = sample["response_ids"][-1] in (0, 1)  # a sampled <pad> ends a response for TRL
@@ -246,42 +221,24 @@ def fresh_forward(run: Run, sample: dict[str, Any]) -> tuple[np.ndarray, np.ndar
     return chosen.numpy(), -(spread.exp() * spread).sum(-1).numpy()
 
 
-def test_logprobs_and_entropy_of_the_first_step_equal_a_fresh_forward(run):
+def test_numbers_of_the_first_step_and_the_reference_equal_a_fresh_forward(run):
     for sample in run.samples():
+        logprobs, entropy = fresh_forward(run, sample)
+        assert sample["ref_logprobs"] == pytest.approx(logprobs, rel=2e-4)
         if sample["step"] == 1:
-            logprobs, entropy = fresh_forward(run, sample)
             assert sample["logprobs"] == pytest.approx(logprobs, rel=2e-4)
             assert sample["entropy"] == pytest.approx(entropy, rel=2e-4)
-
-
-def test_reference_logprobs_stay_those_of_the_first_model(run):
-    for sample in run.samples():
-        logprobs, _ = fresh_forward(run, sample)
-        assert sample["ref_logprobs"] == pytest.approx(logprobs, rel=2e-4)
-
-
-def test_policy_logprobs_move_away_from_the_reference(run):
     last = [sample for sample in run.samples() if sample["step"] == 2]
     assert any(sample["logprobs"] != sample["ref_logprobs"] for sample in last)
 
 
 def test_exported_k3_is_the_kl_that_trl_logs(run):
-    for step, end in ((s["step"], s) for s in run.lines if s["type"] == "step_end"):
-        lr = [
-            np.subtract(s["logprobs"], s["ref_logprobs"])
-            for s in run.samples()
-            if s["step"] == step
-        ]
+    for end in (line for line in run.lines if line["type"] == "step_end"):
+        samples = [sample for sample in run.samples() if sample["step"] == end["step"]]
+        lr = [np.subtract(sample["logprobs"], sample["ref_logprobs"]) for sample in samples]
         per_micro_batch = [np.concatenate(lr[i : i + 8]) for i in (0, 8)]
         k3 = np.mean([np.mean(np.expm1(-x) + x) for x in per_micro_batch])
         assert end["metrics"]["kl"] == pytest.approx(k3, rel=1e-2, abs=1e-6)
-
-
-@both
-def test_each_step_ends_once_after_its_rollouts(chosen):
-    kinds = [(line["type"], line.get("step")) for line in chosen.lines]
-    expected = [("sample", 1)] * 16 + [("step_end", 1)] + [("sample", 2)] * 16 + [("step_end", 2)]
-    assert kinds == [("header", None), *expected, ("close", None)]
 
 
 def test_the_run_is_described_without_paths(run):
