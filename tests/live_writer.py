@@ -5,8 +5,27 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
+
+WEIGHTS = {
+    "append": 30,
+    "tear": 8,
+    "mend": 8,
+    "spoil": 5,
+    "end_without_newline": 4,
+    "restart": 4,
+    "new_file": 3,
+    "new_attempt": 2,
+    "rotate": 2,
+    "truncate": 2,
+    "rewrite": 2,
+    "replace": 2,
+    "delete": 1,
+    "touch": 1,
+    "edit_in_place": 1,
+    "come_to_rest": 2,
+}
+"""How often a writer does what."""
 
 
 class LiveWriter:
@@ -26,31 +45,12 @@ class LiveWriter:
 
     def act(self) -> str:
         """One change; its name."""
-        actions: list[tuple[int, Callable[[Path], None]]] = [
-            (30, self.append),
-            (8, self.tear),
-            (8, self.mend),
-            (5, self.spoil),
-            (4, self.end_without_newline),
-            (4, self.restart),
-            (3, self.new_file),
-            (2, self.new_attempt),
-            (2, self.rotate),
-            (2, self.truncate),
-            (2, self.rewrite),
-            (2, self.replace),
-            (1, self.delete),
-            (1, self.touch),
-            (1, self.edit_in_place),
-            (2, self.come_to_rest),
-        ]
-        (action,) = self.random.choices([a for _, a in actions], [w for w, _ in actions])
+        (action,) = self.random.choices([*WEIGHTS], [*WEIGHTS.values()])
         files = sorted(self.folder.glob("*.jsonl"))
         if not files:
-            self.new_file(self.folder)
-            return "new_file"
-        action(self.random.choice(files))
-        return action.__name__
+            action, files = "new_file", [self.folder]
+        getattr(self, action)(self.random.choice(files))
+        return action
 
     def line(self, step: int) -> bytes:
         """A rollout as one line, sometimes with odd keys."""
@@ -96,15 +96,8 @@ class LiveWriter:
         self._add(path, self.random.choice([b"\n", b'"}\n', b"rubbish\n", self.lines()]))
 
     def spoil(self, path: Path) -> None:
-        bad = [
-            b"\n",
-            b"{]\n",
-            b"\xff\xfe\n",
-            b"[1]\n",
-            b'{"step": "x"}\n',
-            b'{"type": "odd", "step": 1}\n',
-        ]
-        self._add(path, self.random.choice(bad))
+        bad = (b"", b"{]", b"\xff\xfe", b"[1]", b'{"step": "x"}', b'{"type": "odd", "step": 1}')
+        self._add(path, self.random.choice(bad) + b"\n")
 
     def end_without_newline(self, path: Path) -> None:
         self._add(path, self.lines().rstrip(b"\n"))
@@ -124,12 +117,9 @@ class LiveWriter:
         about = {"attempt": f"a{self.made}", "started": self.made, "start_step": start}
         header = {"type": "header", "schema": 1, "rank": 0, "world_size": 2, **about}
         end = {"type": "step_end", "step": start, "dropped": 1}
-        content = [
-            json.dumps(header).encode() + b"\n",
-            self.line(start),
-            json.dumps(end).encode() + b"\n",
-        ]
-        (self.folder / f"native_{self.made}.jsonl").write_bytes(b"".join(content))
+        first, last = (json.dumps(line).encode() + b"\n" for line in (header, end))
+        path = self.folder / f"native_{self.made}.jsonl"
+        path.write_bytes(first + self.line(start) + last)
 
     def rotate(self, path: Path) -> None:
         self.made += 1

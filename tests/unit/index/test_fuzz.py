@@ -26,7 +26,7 @@ from board.index import segments
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard
 
-LINES = int(os.environ.get("ROLLOUT_BOARD_FUZZ", "100000"))
+LINES = int(os.environ.get("ROLLOUT_BOARD_FUZZ", "40000"))
 _EACH = 2500
 SEEDS: list[dict] = [
     {
@@ -148,7 +148,7 @@ KEYS = ["step", "reward", "logprobs", "rank", "group_id", "rewards", "response",
 keys = st.sampled_from(KEYS) | st.text(max_size=5)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(st.dictionaries(keys, values, max_size=6) | values, max_size=6))
 @example([{"step": 0, "reward": {"": False}}, {"step": 0, "reward": {"score": 1, "a": 2}}])
 @example([{"step": 0, "reward": {"a": 1, "b": None}}, {"step": 0, "reward": {"a": "0.5"}}])
@@ -161,7 +161,7 @@ def test_any_json_is_read_as_a_plain_reader_reads_it(tmp_path_factory, documents
     assert (rows, lost) == (wanted, bad)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_or_counted(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("fuzz") / "x.jsonl"

@@ -17,14 +17,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from live_writer import LiveWriter
+from read_formats import info_at
 
 from board.core.records import ReadOptions
-from board.index.discovery.discovered_runs import discover
 from board.index.manifest import Manifest
 from board.index.storage import FolderStorage, index_folder
 from board.query.open_run import Follower, indexed_run, open_run
 
-KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "3"))
+KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "2"))
 BUILD = """
 import sys
 from pathlib import Path
@@ -61,7 +61,7 @@ def committed(folder: Path) -> Manifest | None:
 def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, processes):
     folder = tmp_path / "run"
     write_run(folder)
-    (info,) = discover(folder).runs
+    info = info_at(folder)
     whole = open_run(info)
     place = ["file", "line"]
     rows = whole.rollouts.set_index(place)
@@ -74,7 +74,7 @@ def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, proce
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as build:
             assert build.stdout is not None
             assert build.stdout.readline() == "begins\n"
-            time.sleep(randomly.random() * (3.0 if processes == 2 else 1.0))
+            time.sleep(randomly.random() * processes)
             build.send_signal(signal.SIGKILL)
         manifest = committed(folder)
         if manifest is None:

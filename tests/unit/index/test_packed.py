@@ -9,11 +9,12 @@ import os
 import pandas as pd
 import pytest
 import zstandard
+from read_formats import info_at, run_at
 
 from board.analysis.rollout import open_rollout
 from board.index.discovery import packed
 from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Follower, open_run
+from board.query.open_run import Follower
 
 PACK = {"gz": gzip.compress, "zst": zstandard.ZstdCompressor().compress}
 ROWS = [{"step": s, "prompt": "p", "response": f"r{s}", "logprobs": [-1.0 * s]} for s in range(9)]
@@ -33,16 +34,11 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def only_run(folder):
-    (info,) = discover(folder).runs
-    return info
-
-
 @pytest.mark.parametrize("kind", PACK)
 def test_a_compressed_log_is_the_log_it_was(tmp_path, write_log, kind):
     write_log("plain/x.jsonl", TEXT)
     write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT))
-    plain, run = (open_run(only_run(tmp_path / name)) for name in ("plain", "packed"))
+    plain, run = (run_at(tmp_path / name) for name in ("plain", "packed"))
     pd.testing.assert_frame_equal(run.rollouts, plain.rollouts)
     pd.testing.assert_frame_equal(run.steps, plain.steps)
     assert run.problems == ()
@@ -56,23 +52,23 @@ def test_a_log_beside_its_packed_copy_is_shown_once_and_the_copy_is_named(
     plain = write_log("run/x.jsonl", TEXT)
     write_log(f"run/x.jsonl.{kind}", PACK[kind](TEXT))
     write_log(f"run/y.jsonl.{kind}", PACK[kind](text(9)))
-    run = open_run(only_run(plain.parent))
+    run = run_at(plain.parent)
     assert run.rollout_count == 18
     (problem,) = run.problems
     assert (problem.path, problem.severity) == (f"x.jsonl.{kind}", "note")
     assert "uncompressed next to it" in problem.reason
     plain.unlink()
-    assert open_run(only_run(plain.parent)).rollout_count == 18
+    assert run_at(plain.parent).rollout_count == 18
 
 
 @pytest.mark.parametrize("kind", PACK)
 def test_a_log_of_several_compressed_pieces_is_read_whole_and_followed(tmp_path, write_log, kind):
     path = write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT), PACK[kind](text(9)))
     follower = Follower()
-    assert follower.run(only_run(path.parent)).rollout_count == 18
+    assert follower.run(info_at(path.parent)).rollout_count == 18
     with path.open("ab") as file:
         file.write(PACK[kind](text(18)))
-    assert follower.run(only_run(path.parent)).rollout_count == 27
+    assert follower.run(info_at(path.parent)).rollout_count == 27
 
 
 @pytest.mark.parametrize("kind", PACK)
@@ -83,7 +79,7 @@ def test_what_is_there_of_a_file_that_is_still_written_shows(write_log, tmp_path
     )
     content = PACK[kind](noise)
     write_log(f"packed/x.jsonl.{kind}", content[: len(content) // 2], fresh=True)
-    run = open_run(only_run(tmp_path / "packed"))
+    run = run_at(tmp_path / "packed")
     assert 0 < run.rollout_count < 900
 
 
@@ -95,7 +91,7 @@ def test_a_bomb_costs_a_bounded_number_of_bytes_and_is_named(
     bomb = TEXT + b" " * (64 << 20)
     write_log(f"packed/x.jsonl.{kind}", PACK[kind](bomb))
     write_log("packed/y.jsonl", TEXT)
-    run = open_run(only_run(tmp_path / "packed"))
+    run = run_at(tmp_path / "packed")
     assert run.rollout_count == 9
     assert ["200 times its size" in problem.reason for problem in run.problems] == [True]
     assert sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) == 0
@@ -118,9 +114,9 @@ def test_a_packed_log_that_was_cut_off_is_named_once_it_is_at_rest(write_log, tm
     whole = PACK[kind](b"".join(json.dumps(row).encode() + b"\n" for row in rows))
     for size, named in ((len(whole), []), (len(whole) // 2, ["it ends abruptly"])):
         path = write_log(f"{size}/x.jsonl.{kind}", whole[:size], fresh=True)
-        assert open_run(only_run(path.parent)).problems == ()  # it may still be written
+        assert run_at(path.parent).problems == ()  # it may still be written
         os.utime(path, (1, 1))
-        problems = open_run(only_run(path.parent)).problems
+        problems = run_at(path.parent).problems
         assert [p.reason.partition(":")[0] for p in problems if p.line is None] == named
 
 
@@ -141,5 +137,5 @@ def test_what_the_path_of_a_packed_file_says_is_known(tmp_path, suffix):
     (folder / f"val_data_step12.jsonl.{suffix}").write_bytes(
         PACK[suffix](json.dumps(row).encode() + b"\n")
     )
-    run = open_run(only_run(folder))
+    run = run_at(folder)
     assert run.rollouts[["step", "split"]].values.tolist() == [[12, "eval"]]

@@ -14,7 +14,6 @@ import pytest
 from read_formats import DATA, records, run_at
 
 from board import cli
-from board.errors import NotFoundError
 from board.formats import READERS
 from board.formats.base import Head
 from board.formats.recognition import suggested_mapping
@@ -72,6 +71,8 @@ def test_the_verdict_is_that_of_discovery():
         ("x.parquet", "text, which is no table", "not a Parquet file"),
         ("x.jsonl.xz", "x", "only .gz and .zst are unpacked"),
         ("x.pkl", "x", "it is a pickle, which is never opened"),
+        ("rollout_data/0.pt", "PK", "not a torch.save"),
+        ("rollout_data/0.pt", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     ],
 )
 def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
@@ -108,17 +109,6 @@ def test_a_document_that_is_not_whole_is_called_a_document(tmp_path, content, sa
     assert problem.hint == ("" if is_pointer else "it is checked again when it changes")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("rollout_data/0.pt", "PK", "not a torch.save"),
-        ("rollout_data/0.pt", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-    ],
-)
-def test_a_torch_file_that_can_not_be_read_is_named(tmp_path, name, content, said):
-    assert said in only(write(tmp_path / name, content)).reason
-
-
 def test_pickles_that_trainers_dump_are_named_and_others_passed_over(tmp_path):
     for name in ("dumped_data/global_step_3_training_input.pkl", "train/step_000003.pkl", "a.pkl"):
         write(tmp_path / name, "x")
@@ -140,14 +130,11 @@ def test_what_an_evaluation_was_run_with_is_named_with_what_it_belongs_to():
     assert "read together with the results.jsonl beside" in only(metadata).reason
 
 
-def test_a_file_of_an_odd_name_is_said_to_be_one(tmp_path):
+def test_odd_names_and_packed_logs_are_said_to_be_ones(tmp_path):
     assert only(write(tmp_path / "x.md", "# Notes\n")).kind.startswith("JSON lines, though .md")
-
-
-def test_a_packed_log_is_said_to_be_one(tmp_path):
-    path = tmp_path / "x.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(RLLB).encode() + b"\n"))
-    assert (only(path).reader, only(path).kind) == ("rllb", "JSON lines, packed")
+    packed = tmp_path / "x.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(RLLB).encode() + b"\n"))
+    assert (only(packed).reader, only(packed).kind) == ("rllb", "JSON lines, packed")
 
 
 def test_runs_are_listed_by_the_title_of_their_mapping(tmp_path, capsys):
@@ -289,11 +276,6 @@ def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_pa
     assert cli.main(["sniff", str(tmp_path)]) == 0
     assert cli.main(["sniff", str(tmp_path / "none")]) == 2
     assert "does not exist" in capsys.readouterr().err
-
-
-def test_nothing_at_a_path_is_an_error(tmp_path):
-    with pytest.raises(NotFoundError):
-        sniff(tmp_path / "none.jsonl")
 
 
 @pytest.mark.parametrize(

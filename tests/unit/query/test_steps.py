@@ -12,7 +12,9 @@ from plain_steps import plain_steps
 from read_formats import run_of
 
 from board.core.metrics.definitions import base_name
+from board.index.segments import Column
 from board.query import steps
+from board.query.columns import metrics_of
 
 NAN = float("nan")
 
@@ -64,3 +66,10 @@ def test_only_the_boards_own_means_lose_their_ending():
     assert base_name("k3_mean") == "k3"
     for name in ("reward", "reward_mean", "group_reward_mean"):
         assert base_name(name) == name
+
+
+def test_numbers_that_tell_rollouts_apart_make_no_curve():
+    ids = ("sample_idx", "taskId", "dataset.index", "request-uid", "id", "ID")
+    curves = ("reward", "rewards.idx", "valid", "fluid", "idx_share", "tool_calls")
+    held = [Column(name, numbers=True) for name in (*ids, *curves)]
+    assert {*metrics_of(held)} == {*curves}
