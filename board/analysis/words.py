@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.analysis.step_records import PLACES, StepRecords
 from board.analysis.utterances import Pattern, split_reasoning, utterances
@@ -80,7 +80,8 @@ def _places(run: Run, by: str) -> str:
 def _texts(run: Run, by: str) -> str:
     """SQL of the columns that the texts are made of: a text, or messages with the texts they are in."""
     if by in TEXTS:
-        return f"{run.rows.whole_text(by)} AS {by}"
+        text = run.rows.whole_text(by)
+        return f"CASE WHEN {text} IS NOT NULL THEN [{text}] END AS texts"
     messages = quoted(MESSAGES) if MESSAGES in run.rows.names else "NULL"
     if by in ("reasoning", "answer"):
         is_text = f"{run.column('response_chars')} IS NOT NULL"
@@ -110,7 +111,7 @@ def _spoken(run: Run, records: StepRecords, table: pa.Table, by: str) -> SpokenT
 def _texts_of(table: pa.Table, by: str) -> Any:
     """Lists of texts, null where the index does not record who spoke."""
     if by in TEXTS:
-        return _alone(table.column(by))
+        return table.column("texts").combine_chunks()
     is_part = by in ("reasoning", "answer")
     role = "assistant" if is_part else by
     result: list[list[str] | None] = []
@@ -125,19 +126,9 @@ def _texts_of(table: pa.Table, by: str) -> Any:
     return pa.array(result, _TEXT_LISTS)
 
 
-def _alone(texts: pa.ChunkedArray) -> Any:
-    """Texts as lists of one, null for null."""
-    whole = texts.combine_chunks()
-    is_text = whole.is_valid()
-    offsets = np.concatenate(([0], np.cumsum(is_text.to_numpy(zero_copy_only=False))))
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), whole.drop_null(), mask=pc.invert(is_text)
-    )
-
-
 _EXAMPLES: Final = 240
 _QUERY_ROLLOUTS: Final = 65_536
-"""Of the steps that one query asks."""
+"""Of the steps that one query asks, about."""
 
 
 @dataclass(slots=True)
@@ -186,10 +177,13 @@ def watch(
     by: whose words, one of utterances.SPEAKERS. steps: None is all.
     """
     wanted = [*run.counts] if steps is None else steps
+    rollouts = accumulate(run.counts.get(step, 0) for step in wanted)
     is_slow = by not in TEXTS and has_token_roles(run)
-    for several in ([step] for step in wanted) if is_slow else _step_batches(run, wanted):
-        rows = _counted(run, several, [pattern], by)
-        by_step = _by_step(rows, "times 0")
+    together = 1 if is_slow else _QUERY_ROLLOUTS
+    batches = groupby(zip(wanted, rollouts, strict=True), lambda one: one[1] // together)
+    for _, batch in batches:
+        several = [step for step, _ in batch]
+        by_step = _by_step(_counted(run, several, [pattern], by), "times 0")
         for step in several:
             yield from by_step.get(step, ())
 
@@ -200,20 +194,6 @@ def watch_step(
     """As `watch` of one step, for each of several patterns; the step is read once."""
     rows = _counted(run, [step], patterns, by)
     return [_by_step(rows, f"times {n}").get(step, []) for n in range(len(patterns))]
-
-
-def _step_batches(run: Run, steps: Sequence[int]) -> Iterator[list[int]]:
-    """The steps in their order, several together while they are small."""
-    several: list[int] = []
-    rollouts = 0
-    for step in steps:
-        rollouts += run.counts.get(step, 0)
-        if several and rollouts > _QUERY_ROLLOUTS:
-            yield several
-            several, rollouts = [], run.counts.get(step, 0)
-        several.append(step)
-    if several:
-        yield several
 
 
 _NOT_READ: Final = -1
