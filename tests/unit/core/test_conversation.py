@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -25,85 +24,126 @@ def call(name: str, arguments: str, identity: str = "") -> dict[str, Any]:
     return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def outline(turns: list[ConversationTurn]) -> list[tuple[int, str, list[str]]]:
-    return [(turn.number, turn.role, [block.kind for block in turn.blocks]) for turn in turns]
+def outline(turns: list[ConversationTurn]) -> list[str]:
+    """Number and role of each turn, and its blocks, those that are calls with their results."""
+    lines: list[str] = []
+    for turn in turns:
+        blocks = [f"{block.kind} {block.text or block.name}" for block in turn.blocks]
+        for rank, result in turn.results.items():
+            blocks[rank] += f" -> {result.text}"
+        lines.append(f"{turn.number} {turn.role}: {', '.join(blocks)}")
+    return lines
 
 
-def test_a_result_stands_at_the_call_of_its_id() -> None:
-    messages = [
-        said("assistant", tool_calls=[call("a", "{}", "1"), call("b", "{}", "2")]),
-        said("tool", "of b", tool_call_id="2"),
-        said("tool", "of a", tool_call_id="1"),
-    ]
-    (turn,) = conversation_of(messages, {})
-    assert {rank: result.text for rank, result in turn.results.items()} == {0: "of a", 1: "of b"}
+TWO_CALLS = [call("a", "{}"), call("b", "{}")]
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4000}}
+THINKING = {"type": "thinking", "thinking": "hm"}
+ANTHROPIC_CALL = {"type": "tool_use", "id": "t1", "name": "run", "input": {"x": 1}}
+ANTHROPIC_RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}
+MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "a result is at the call of its id": (
+        [
+            said("assistant", tool_calls=[call("a", "{}", "1"), call("b", "{}", "2")]),
+            said("tool", "of b", tool_call_id="2"),
+            said("tool", "of a", tool_call_id="1"),
+        ],
+        ["1 assistant: call a -> of a, call b -> of b"],
+    ),
+    "results without ids go to the calls in order": (
+        [
+            said("assistant", tool_calls=TWO_CALLS),
+            *(said("tool", "first"), said("tool", "second"), said("assistant", "done")),
+        ],
+        ["1 assistant: call a -> first, call b -> second", "4 assistant: text done"],
+    ),
+    "a result of no call is a turn of its own": (
+        [said("assistant", "hm"), said("tool", "5", tool_call_id="9")],
+        ["1 assistant: text hm", "2 tool: result 5"],
+    ),
+    "parts of Anthropic's form are calls and results": (
+        [
+            said("user", [{"type": "text", "text": "go"}]),
+            said("assistant", [THINKING, ANTHROPIC_CALL]),
+            said("user", [ANTHROPIC_RESULT]),
+        ],
+        ["1 user: text go", "2 assistant: reasoning hm, call run -> no"],
+    ),
+    "reasoning beside the content comes first": (
+        [said("assistant", "5", reasoning_content="2+3")],
+        ["1 assistant: reasoning 2+3, text 5"],
+    ),
+    "images are named with their size": (
+        [said("user", [{"type": "text", "text": "see"}, IMAGE])],
+        ["1 user: text see, image image 3 kB"],
+    ),
+    "tags of a user are text": (
+        [said("user", "write <think>x</think>")],
+        ["1 user: text write <think>x</think>"],
+    ),
+}
 
 
-def test_results_without_ids_go_to_the_calls_in_order() -> None:
-    messages = [
-        said("assistant", tool_calls=[call("a", "{}"), call("b", "{}")]),
-        said("tool", "first"),
-        said("tool", "second"),
-        said("assistant", "done"),
-    ]
-    first, last = conversation_of(messages, {})
-    assert [first.results[rank].text for rank in (0, 1)] == ["first", "second"]
-    assert (last.number, last.blocks[0].text) == (4, "done")
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_turns_with_the_results_at_their_calls(name: str) -> None:
+    messages, expected = MESSAGES[name]
+    assert outline(conversation_of(messages, {})) == expected
 
 
-def test_a_result_of_no_call_is_a_turn_of_its_own() -> None:
-    messages = [said("assistant", "hm"), said("tool", "5", tool_call_id="9")]
-    assert outline(conversation_of(messages, {})) == [
-        (1, "assistant", ["text"]),
-        (2, "tool", ["result"]),
-    ]
+TEXTS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "markers of a chat template": (
+        {
+            "prompt": "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+            "<|im_start|>assistant\n",
+            "response": "<think>hm</think>Hello<|im_end|>",  # the model wrote the end itself
+        },
+        [
+            *("1 system: text Be kind.", "2 user: text Hi"),
+            "3 response: reasoning hm, text Hello<|im_end|>",
+        ],
+    ),
+    "lines of roles, where special tokens were not decoded": (
+        {
+            "prompt": "system\nBe exact.\nuser\n3+13?\nassistant\n",
+            "response": '<tool_call>\n{"name": "check"}\n</tool_call>\n'
+            "user\n<tool_response>\nreward=0.0\n</tool_response>\nassistant\n#### 16",
+        },
+        [
+            *("1 system: text Be exact.", "2 user: text 3+13?"),
+            *("3 assistant: call check -> reward=0.0", "5 assistant: text #### 16"),
+        ],
+    ),
+    "plain prose, whatever its lines say": (
+        {"prompt": "Write.", "response": "user\nis a word"},
+        ["1 prompt: text Write.", "2 response: text user\nis a word"],
+    ),
+    "headings of roles": (
+        {"prompt": "[system]\nAdd.\n\n[user]\n2+3?", "response": "[assistant]\n5\n\n[tool]\nok"},
+        ["1 system: text Add.", "2 user: text 2+3?", "3 assistant: text 5", "4 tool: result ok"],
+    ),
+    "an empty response": (
+        {"prompt": "p", "response": ""},
+        ["1 prompt: text p", "2 response: "],
+    ),
+}
 
 
-def test_parts_of_anthropic_s_form_are_calls_and_results() -> None:
-    messages = [
-        said("user", [{"type": "text", "text": "go"}]),
-        said(
-            "assistant",
-            [
-                {"type": "thinking", "thinking": "hm"},
-                {"type": "tool_use", "id": "t1", "name": "run", "input": {"x": 1}},
-            ],
-        ),
-        said(
-            "user",
-            [{"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}],
-        ),
-    ]
-    turns = conversation_of(messages, {})
-    assert outline(turns) == [(1, "user", ["text"]), (2, "assistant", ["reasoning", "call"])]
-    assert turns[1].results[1].error == "error"
+@pytest.mark.parametrize("name", TEXTS)
+def test_prompts_and_responses_are_turns_by_what_templates_leave_in_them(name: str) -> None:
+    texts, expected = TEXTS[name]
+    assert outline(conversation_of([], texts)) == expected
 
 
-def test_reasoning_beside_the_content_comes_first() -> None:
-    (turn,) = conversation_of([said("assistant", "5", reasoning_content="2+3")], {})
-    assert [(block.kind, block.text) for block in turn.blocks] == [
-        ("reasoning", "2+3"),
-        ("text", "5"),
-    ]
+def test_an_error_of_a_result_is_at_its_call() -> None:
+    messages = [said("assistant", [ANTHROPIC_CALL]), said("user", [ANTHROPIC_RESULT])]
+    assert conversation_of(messages, {})[0].results[0].error == "error"
 
 
-def test_images_are_named_with_their_size() -> None:
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4000}}
-    (turn,) = conversation_of([said("user", [{"type": "text", "text": "see"}, image])], {})
-    assert [(block.kind, block.text) for block in turn.blocks] == [
-        ("text", "see"),
-        ("image", "image 3 kB"),
-    ]
-
-
-def test_tags_of_a_user_are_text() -> None:
-    (turn,) = conversation_of([said("user", "write <think>x</think>")], {})
-    assert [block.kind for block in turn.blocks] == ["text"]
-
-
-def test_what_stands_before_the_first_answer_was_given() -> None:
+def test_what_comes_before_the_first_answer_was_given() -> None:
     messages = [said("system", "s"), said("user", "u"), said("assistant", "a"), said("user", "b")]
     assert [turn.given for turn in conversation_of(messages, {})] == [True, True, False, False]
+    turns = conversation_of([said("user", "2+3?")], {"response": "5"})
+    assert outline(turns) == ["1 user: text 2+3?", "2 response: text 5"]
+    assert [turn.given for turn in turns] == [True, False]
 
 
 def test_seconds_are_recorded_or_between_two_timestamps() -> None:
@@ -116,71 +156,6 @@ def test_seconds_are_recorded_or_between_two_timestamps() -> None:
     turns = conversation_of(messages, {})
     assert [turn.seconds for turn in turns] == [None, 4.5, None]
     assert turns[1].results[1].seconds == 0.25
-
-
-def test_markers_of_a_chat_template_are_turns() -> None:
-    texts = {
-        "prompt": "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
-        "<|im_start|>assistant\n",
-        "response": "<think>hm</think>Hello<|im_end|>",
-    }
-    turns = conversation_of([], texts)
-    assert outline(turns) == [
-        (1, "system", ["text"]),
-        (2, "user", ["text"]),
-        (3, "response", ["reasoning", "text"]),
-    ]
-    assert turns[0].blocks[0].text == "Be kind."
-    assert turns[2].blocks[1].text == "Hello<|im_end|>"  # the model wrote the end itself
-
-
-def test_role_lines_are_turns_where_special_tokens_were_not_decoded() -> None:
-    asked = {"name": "check", "arguments": {"answer": "15"}}
-    response = (
-        f"<tool_call>\n{json.dumps(asked)}\n</tool_call>\n"
-        "user\n<tool_response>\nreward=0.0\n</tool_response>\nassistant\n#### 16"
-    )
-    turns = conversation_of(
-        [], {"prompt": "system\nBe exact.\nuser\n3+13?\nassistant\n", "response": response}
-    )
-    assert outline(turns) == [
-        (1, "system", ["text"]),
-        (2, "user", ["text"]),
-        (3, "assistant", ["call"]),
-        (5, "assistant", ["text"]),
-    ]
-    assert turns[2].results[0].text == "reward=0.0"
-
-
-def test_messages_of_the_prompt_alone_are_followed_by_the_response() -> None:
-    messages = [said("user", "2+3?")]
-    turns = conversation_of(messages, {"response": "5"})
-    assert [(turn.number, turn.role, turn.given) for turn in turns] == [
-        (1, "user", True),
-        (2, "response", False),
-    ]
-
-
-def test_a_response_of_plain_prose_is_one_turn_whatever_its_lines_say() -> None:
-    turns = conversation_of([], {"prompt": "Write.", "response": "user\nis a word"})
-    assert [(turn.role, turn.blocks[0].text) for turn in turns] == [
-        ("prompt", "Write."),
-        ("response", "user\nis a word"),
-    ]
-
-
-def test_headings_of_roles_are_turns() -> None:
-    texts = {"prompt": "[system]\nAdd.\n\n[user]\n2+3?", "response": "[assistant]\n5\n\n[tool]\nok"}
-    assert [turn.role for turn in conversation_of([], texts)] == [
-        "system", "user", "assistant", "tool",
-    ]  # fmt: skip
-
-
-def test_an_empty_response_is_a_turn_without_words() -> None:
-    assert outline(conversation_of([], {"prompt": "p", "response": ""})) == [
-        (1, "prompt", ["text"]),
-        (2, "response", []),
-    ]
 
 
 @pytest.mark.parametrize(

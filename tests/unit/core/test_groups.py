@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from plain_advantages import FORMULAS, by_convention, computed, fit_counts
-from plain_groups import PlainGroups, groups_of, is_right
+from plain_groups import PlainGroups, groups_of
 
 from board.core.groups.statistics import (
     CONVENTIONS,
@@ -31,16 +31,16 @@ def floats(*values: float) -> np.ndarray:
     return np.array(values, np.float64)
 
 
-def test_outcomes_tell_equal_rewards_apart_by_what_is_right() -> None:
+def test_outcomes_tell_equal_rewards_apart_by_what_is_right_and_their_shares_add_up() -> None:
     codes = ints(0, 0, 1, 1, 2, 2, 3, 3)
     rewards = floats(1, 1, 0, 0, 0, 1, 0.5, 0.5)
     groups = groups_of(np.zeros(8, np.int64), codes, rewards)
-    assert [Outcome(o) for o in groups.outcomes] == [
-        Outcome.ALL_RIGHT,
-        Outcome.ALL_WRONG,
-        Outcome.MIXED,
-        Outcome.OTHER,
-    ]
+    outcomes = [Outcome.ALL_RIGHT, Outcome.ALL_WRONG, Outcome.MIXED, Outcome.OTHER]
+    assert [*map(Outcome, groups.outcomes)] == outcomes
+    found = by_step(groups)
+    assert found.zero_std[0] == 0.75
+    assert (found.all_right[0], found.all_wrong[0], found.other[0]) == (0.25, 0.25, 0.25)
+    assert (found.effective[0], found.rollouts[0]) == (2, 8)
 
 
 def test_a_group_with_one_score_is_compared_with_nothing() -> None:
@@ -59,35 +59,6 @@ def test_a_group_of_another_step_is_another_group() -> None:
     groups = groups_of(ints(1, 1, 2, 2), ints(0, 0, 0, 0), floats(1, 1, 0, 1))
     assert groups.steps.tolist() == [1, 2]
     assert groups.outcomes.tolist() == [Outcome.ALL_RIGHT, Outcome.MIXED]
-
-
-def test_groups_do_not_depend_on_the_order_of_rollouts() -> None:
-    dice = np.random.default_rng(0)
-    codes, rewards = dice.integers(0, 5, 60), dice.integers(0, 2, 60).astype(float)
-    steps = np.sort(dice.integers(0, 3, 60))
-    order = dice.permutation(60)
-    one = groups_of(steps, codes, rewards)
-    other = groups_of(steps[order], codes[order], rewards[order])
-    assert np.array_equal(one.outcomes, other.outcomes)
-    assert np.array_equal(one.of_row[order], other.of_row)
-
-
-def test_shares_of_groups_without_gradient_add_up() -> None:
-    codes = ints(0, 0, 1, 1, 2, 2, 3, 3)
-    found = by_step(groups_of(np.zeros(8, np.int64), codes, floats(1, 1, 0, 0, 0, 1, 0.5, 0.5)))
-    assert found.zero_std[0] == 0.75
-    assert (found.all_right[0], found.all_wrong[0], found.other[0]) == (0.25, 0.25, 0.25)
-    assert (found.effective[0], found.rollouts[0]) == (2, 8)
-
-
-def test_rollouts_without_a_group_are_in_none() -> None:
-    groups = groups_of(ints(1, 1, 1), ints(-1, 0, 0), floats(1, 0, 1))
-    assert groups.of_row.tolist() == [-1, 0, 0]
-    assert len(groups_of(ints(1), ints(-1), floats(1)).steps) == 0
-
-
-def test_nothing_is_right_where_all_rewards_are_equal() -> None:
-    assert np.isnan(is_right(floats(1, 1, NAN))).all()
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 1), (5, 2, 3), (6, 0, 2), (6, 6, 2), (4, 3, 2)])

@@ -13,48 +13,27 @@ def hits(name, values, advantages=None, **numbers):
     return hit(RULES[name], np.array(values, float), numbers, given).tolist()
 
 
-def test_the_ratio_clip_stops_only_what_pushes_further_out():
-    ratios = [1.3, 1.3, 0.7, 0.7, 1.1, 0.9]
-    assert hits("ratio_clip", ratios, [1, -1, 1, -1, 1, -1]) == [
-        True,
-        False,
-        False,
-        True,
-        False,
-        False,
-    ]
+WIDE = {"ε low": 0.25, "ε high": 0.5}
 
 
-def test_the_bounds_of_the_ratio_clip_are_one_plus_and_minus_epsilon():
-    numbers = {"ε low": 0.25, "ε high": 0.5}
-    assert hits("ratio_clip", [1.5, 1.501], [1, 1], **numbers) == [False, True]
-    assert hits("ratio_clip", [0.75, 0.749], [-1, -1], **numbers) == [False, True]
-
-
-def test_a_token_without_advantage_is_clipped_on_no_side():
-    assert hits("ratio_clip", [9.0, 0.1], [0, 0]) == [False, False]
-
-
-def test_dppo_counts_a_zero_advantage_as_negative_as_its_source_does():
-    assert hits("dppo", [-0.3, 0.3], [0, 0]) == [True, False]
-    assert hits("dppo", [-0.3, 0.3, -0.3, 0.3], [1, 1, -1, -1]) == [False, True, True, False]
-
-
-def test_icepop_masks_on_both_sides_whatever_the_advantage():
-    assert hits("icepop", [0.49, 0.5, 5.0, 5.1]) == [True, False, False, True]
-
-
-def test_tis_caps_only_large_weights():
-    assert hits("tis", [0.001, 2.0, 2.01]) == [False, False, True]
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_what_is_not_known_is_not_hit(name):
-    assert hits(name, [NAN, NAN], [1, -1]) == [False, False]
-
-
-def test_an_advantage_that_is_not_known_hits_nothing():
-    assert hits("dppo", [9.0, -9.0], [NAN, NAN]) == [False, False]
+@pytest.mark.parametrize(
+    ("name", "values", "advantages", "numbers", "hit_places"),
+    [
+        # The clip stops only what pushes further out, and nothing where there is no advantage.
+        ("ratio_clip", [1.3, 1.3, 0.7, 0.7, 1.1, 0.9], [1, -1, 1, -1, 1, -1], {}, [0, 3]),
+        ("ratio_clip", [1.5, 1.501, 0.75, 0.749], [1, 1, -1, -1], WIDE, [1, 3]),
+        ("ratio_clip", [9.0, 0.1], [0, 0], {}, []),
+        # DPPO counts a zero advantage as negative, as its source does.
+        ("dppo", [-0.3, 0.3], [0, 0], {}, [0]),
+        ("dppo", [-0.3, 0.3, -0.3, 0.3], [1, 1, -1, -1], {}, [1, 2]),
+        ("dppo", [9.0, -9.0], [NAN, NAN], {}, []),
+        ("icepop", [0.49, 0.5, 5.0, 5.1], None, {}, [0, 3]),
+        ("tis", [0.001, 2.0, 2.01], None, {}, [2]),
+        *((name, [NAN, NAN], [1, -1], {}, []) for name in RULES),
+    ],
+)
+def test_a_rule_hits_what_its_paper_says(name, values, advantages, numbers, hit_places):
+    assert np.flatnonzero(hits(name, values, advantages, **numbers)).tolist() == hit_places
 
 
 def test_rules_by_sign_refuse_to_go_without_advantages():

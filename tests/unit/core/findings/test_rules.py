@@ -15,18 +15,17 @@ from board.analysis.findings import default_thresholds
 from board.core.findings import RULES, coverage, find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, changed, in_words, parse, rounded
+from board.core.findings.finding import Finding, Thresholds, changed, in_words, parse, rounded
 from board.core.groups.statistics import fitted_convention
 from board.errors import ChoiceError
 
 LIMITS = default_thresholds()
 S = 40
+EACH = np.arange(S)
 
 
 def facts(digests: tuple[Digest, ...] = (), **curves: np.ndarray) -> Facts:
-    steps = np.arange(S)
-    each = np.zeros(S, np.int64)
-    return plain_facts(curves, steps, each, {}, digests=digests)
+    return plain_facts(curves, EACH, np.zeros(S, np.int64), {}, digests=digests)
 
 
 def found(of: Facts, rule: str) -> list[Finding]:
@@ -37,31 +36,27 @@ def test_a_run_without_anything_recorded_has_no_findings() -> None:
     assert find(facts(), LIMITS) == []
 
 
-def test_kl_that_grows_from_nothing_is_no_spike() -> None:
-    assert not found(facts(k3_mean=0.01 * np.arange(S)), "kl_spike")
-
-
-def test_kl_that_doubles_is_no_spike() -> None:
-    assert not found(facts(k3_mean=np.where(np.arange(S) < 20, 0.1, 0.2)), "kl_spike")
-
-
-def test_a_tiny_kl_that_jumps_is_no_spike() -> None:
-    assert not found(facts(k3_mean=np.where(np.arange(S) == 20, 1e-2, 1e-4)), "kl_spike")
+@pytest.mark.parametrize(
+    ("rule", "curves"),
+    [
+        ("kl_spike", {"k3_mean": 0.01 * EACH}),  # grows from nothing
+        ("kl_spike", {"k3_mean": np.where(EACH < 20, 0.1, 0.2)}),  # doubles
+        ("kl_spike", {"k3_mean": np.where(EACH == 20, 1e-2, 1e-4)}),  # jumps, and stays tiny
+        ("entropy_collapse", {"entropy_mean": np.linspace(0.4, 0.2, S)}),  # halves
+        ("truncation", {"is_truncated_mean": np.where(EACH == 9, 1.0, 0.0)}),  # one step
+        ("part_falls", {"reward_mean": EACH / S, "rewards.a_mean": 0.5 + EACH / S}),  # both rise
+    ],
+)
+def test_what_is_usual_is_no_finding(rule: str, curves: dict[str, np.ndarray]) -> None:
+    columns = {name.removesuffix("_mean"): values for name, values in curves.items()}
+    assert not found(plain_facts(curves, EACH, np.zeros(S, np.int64), columns), rule)
 
 
 def test_one_step_of_kl_is_a_lead_and_several_are_severe() -> None:
-    alone = found(facts(k3_mean=np.where(np.arange(S) == 20, 5.0, 0.01)), "kl_spike")
-    several = found(facts(k3_mean=np.where(np.arange(S) >= 20, 5.0, 0.01)), "kl_spike")
+    alone = found(facts(k3_mean=np.where(EACH == 20, 5.0, 0.01)), "kl_spike")
+    several = found(facts(k3_mean=np.where(EACH >= 20, 5.0, 0.01)), "kl_spike")
     assert [(f.severity, f.first_step) for f in alone] == [("lead", 20)]
     assert [(f.severity, f.first_step, f.last_step) for f in several] == [("severe", 20, S - 1)]
-
-
-def test_entropy_that_halves_has_not_collapsed() -> None:
-    assert not found(facts(entropy_mean=np.linspace(0.4, 0.2, S)), "entropy_collapse")
-
-
-def test_one_step_of_truncation_is_no_finding() -> None:
-    assert not found(facts(is_truncated_mean=np.where(np.arange(S) == 9, 1.0, 0.0)), "truncation")
 
 
 def test_truncation_of_fewer_steps_than_are_averaged_is_not_severe() -> None:
@@ -83,7 +78,7 @@ def test_what_is_shown_of_truncation_was_truncated() -> None:
 
 def test_the_advantages_named_are_the_furthest_of_the_whole_run() -> None:
     dice = np.random.default_rng(5)
-    steps, index = np.repeat(np.arange(S), 8), np.tile(np.arange(8), S)
+    steps, index = np.repeat(EACH, 8), np.tile(np.arange(8), S)
     rewards, recorded = dice.normal(size=8 * S), dice.normal(size=8 * S)
     codes = np.tile(np.repeat([0, 1], 4), S)
     columns = {"reward": rewards, "advantage": recorded}
@@ -141,17 +136,6 @@ def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended() -> N
     assert found(replace(of, trained_until=10), "missing_values")
 
 
-def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
-    rising = np.linspace(0, 1, S)
-    of = plain_facts(
-        {"reward_mean": rising, "rewards.a_mean": 0.5 + rising},
-        np.arange(S),
-        np.zeros(S, np.int64),
-        {"reward": rising, "rewards.a": 0.5 + rising},
-    )
-    assert not found(of, "part_falls")
-
-
 def fallen_of(envs: int, by: float) -> set[str | None]:
     """The environments named where the first of so many loses so much reward, and the others gain it."""
     steps, each, draw = 200, 4, np.random.default_rng(0)
@@ -177,33 +161,20 @@ def responses(*codes: list[int], logprob: float) -> Digest:
     return digest(tokens, groups, np.zeros(len(codes)))
 
 
-def test_equal_responses_that_were_likely_are_no_duplicates() -> None:
-    likely = responses(*[[0, 1, 2]] * 8, logprob=-0.01)
+def test_equal_responses_are_duplicates_where_they_were_unlikely() -> None:
+    likely, unlikely = (responses(*[[0, 1, 2]] * 8, logprob=p) for p in (-0.01, -5.0))
     assert (likely.pairs.pairs, likely.pairs.equal) == (28, 28)
     assert not found(facts((likely,)), "duplicates")
-
-
-def test_equal_responses_that_were_unlikely_are_duplicates() -> None:
-    unlikely = responses(*[[0, 1, 2]] * 8, logprob=-5.0)
     assert [f.severity for f in found(facts((unlikely,)), "duplicates")] == ["warning"]
-
-
-def test_other_responses_are_no_duplicates() -> None:
     assert responses([0, 1], [1, 0], [0, 1, 1], logprob=-1).pairs.equal == 0
 
 
-def test_a_loop_is_found_with_its_place_and_period() -> None:
+def test_a_loop_is_found_with_its_place_and_period_within_one_response() -> None:
     (loop,) = responses([0, 2, *[1, 3] * 15], logprob=-1).loops
-    assert (loop.position, loop.tokens) == (2, 30)
-    assert loop.piece == "1 中"
-
-
-def test_a_loop_does_not_go_on_in_the_next_response() -> None:
+    assert (loop.position, loop.tokens, loop.piece) == (2, 30, "1 中")
     assert not responses([0, 1], [0, 1], [0, 1], logprob=-1).loops
-
-
-def test_a_short_response_that_repeats_is_no_finding() -> None:
-    assert not found(facts((responses([1] * 8, logprob=-1),)), "repetition")
+    short = responses([1] * 8, logprob=-1)
+    assert not found(facts((short,)), "repetition")
 
 
 def test_every_rule_has_a_table_and_every_table_a_rule() -> None:
@@ -234,47 +205,27 @@ def test_a_mistake_in_a_file_is_named(text: str, message: str) -> None:
 
 
 EVERYTHING = {
-    *(
-        "reward",
-        "rewards.correct",
-        "group_id",
-        "env",
-        "advantage",
-        "rollout_id",
-        "rank",
-        "timestamp",
-    ),
-    *("response", "response_tokens", "is_truncated", "loss_tokens", "entropy_mean", "k3_mean"),
-    *("logprobs_mean", "mismatch_kl_mean"),
+    *("reward", "rewards.correct", "group_id", "env", "advantage", "rollout_id", "rank"),
+    *("timestamp", "response", "response_tokens", "is_truncated", "loss_tokens"),
+    *("entropy_mean", "k3_mean", "logprobs_mean", "mismatch_kl_mean"),
 }
 
 
-def test_every_rule_says_what_it_needs() -> None:
+def states(columns: set[str], limits: Thresholds = LIMITS, *, read: bool = True) -> dict[str, str]:
+    """State of each rule, or what is missing."""
+    covered = coverage(columns, limits, tokens_read=read)
+    assert all(rule.about for rule in covered)
+    return {rule.rule: rule.missing or rule.state for rule in covered}
+
+
+def test_a_rule_says_whether_it_has_looked_and_else_why_not() -> None:
     assert [rule.name for rule in RULES if not rule.needs] == ["resumed"]
-
-
-def test_all_rules_look_where_everything_is_recorded() -> None:
-    found = coverage(EVERYTHING, default_thresholds(), tokens_read=True)
-    assert {rule.state for rule in found} == {"checked"}
-    assert all(rule.about for rule in found)
-
-
-def test_rules_of_tokens_have_not_looked_before_tokens_were_read() -> None:
-    found = coverage(EVERYTHING, default_thresholds(), tokens_read=False)
-    unread = {rule.rule for rule in found if rule.state == "not read"}
+    assert {*states(EVERYTHING).values()} == {"checked"}
+    unread = {rule for rule, state in states(EVERYTHING, read=False).items() if state == "not read"}
     assert unread == {rule.name for rule in RULES if rule.needs_tokens}
-
-
-def test_a_rule_without_its_columns_says_which_are_missing() -> None:
-    found = coverage({"reward", "group_id"}, default_thresholds(), tokens_read=True)
-    missing = {rule.rule: rule.missing for rule in found if rule.state == "not recorded"}
+    missing = states({"reward", "group_id"})
     assert missing["kl_spike"] == "logprobs and ref_logprobs"
     assert missing["part_falls"] == "parts of the reward"
-    assert "zero_gradient" not in missing
-
-
-def test_a_rule_that_is_switched_off_is_off() -> None:
-    limits = default_thresholds()
-    limits["kl_spike"]["enabled"] = 0.0
-    found = coverage(EVERYTHING, limits, tokens_read=True)
-    assert [rule.rule for rule in found if rule.state == "off"] == ["kl_spike"]
+    assert missing["zero_gradient"] == "checked"
+    off = states(EVERYTHING, {**LIMITS, "kl_spike": {"enabled": 0.0}})
+    assert [rule for rule, state in off.items() if state == "off"] == ["kl_spike"]
