@@ -168,7 +168,7 @@ def _total(run: Run) -> None:
 
 
 def _with_quantiles(run: Run) -> None:
-    run.steps["reward_q95"].mean()
+    run.steps_with_quantiles["reward_q95"].mean()
 
 
 _CONTROLS: Final[dict[str, Callable[[Run], None]]] = {
