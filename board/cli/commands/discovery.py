@@ -79,7 +79,7 @@ def _counts_of(info: RunInfo) -> dict[str, int]:
 
     run = opened(info)
     problems = count_of(run.problems, "lost") + count_of(run.problems, "partial")
-    counts = {"steps": len(run.steps), "rollouts": run.rollout_count, "problems": problems}
+    counts = {"steps": len(run.counts), "rollouts": run.rollout_count, "problems": problems}
     _write(path, json.dumps(counts))
     return counts
 

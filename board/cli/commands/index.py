@@ -30,7 +30,7 @@ def index(args: argparse.Namespace) -> int:
         "index": None if run.index_folder is None else str(run.index_folder),
         "bytes": run.info.bytes,
         "bytes_read": run.done,
-        "steps": len(run.steps),
+        "steps": len(run.counts),
         "rollouts": run.rollout_count,
         "problems": count_of(run.problems, "lost") + count_of(run.problems, "partial"),
         "seconds": round(time.monotonic() - begun, 3),
@@ -85,7 +85,7 @@ def _report(
     joins, ignored = (run.joins, (*run.info.ignored, *ignored)) if run else ((), ignored)
     counts = {
         "files": len(run.info.files) if run else 0,
-        "steps": len(run.steps) if run else 0,
+        "steps": len(run.counts) if run else 0,
         "rollouts": run.rollout_count if run else 0,
         "superseded": run.superseded if run else 0,
         "repeated": run.repeated if run else 0,

@@ -193,9 +193,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         rows.append(row)
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
     # The last steps of one run may be much earlier than those of another.
-    last_steps = [
-        (name, run.steps["step"].tolist()[-_LAST:]) for name, run in zip(names, runs, strict=True)
-    ]
+    last_steps = [(name, [*run.counts][-_LAST:]) for name, run in zip(names, runs, strict=True)]
     ranges = [
         f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
         for name, last in last_steps

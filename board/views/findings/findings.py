@@ -228,7 +228,7 @@ def _show(run: Run) -> None:
     else:
         checked = counted(sum(rule.state == "checked" for rule in rules), "rule")
         st.success(
-            f"Nothing stood out: {checked} checked {counted(len(run.steps), 'step')}.",
+            f"Nothing stood out: {checked} checked {counted(len(run.counts), 'step')}.",
             icon=":material/check_circle:",
         )
         st.caption(

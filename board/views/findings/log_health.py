@@ -122,7 +122,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     findings = cache.index_findings(run, limits).finish().findings
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     checks = [_lines(run), *array_checks(digests)]
-    rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.steps), "step")
+    rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
     named: tuple[tuple[str, str, str, State], ...] = (
         (
             "duplicated_rollouts",

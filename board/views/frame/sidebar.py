@@ -103,7 +103,7 @@ def render() -> bool:
     if is_building:
         live.watch_building(info, options)
     # While an index is made there are rollouts before there are means of a step.
-    if run.rollout_count == 0 or not len(run.steps):
+    if run.rollout_count == 0 or not len(run.counts):
         if is_building:
             read = f"{plain(size(run.done))} of {plain(size(info.bytes))}"
             text = f"Reading {plain(info.name)}: {read}. It is shown as far as it was read."
@@ -192,7 +192,7 @@ def _summary(run: Run) -> None:
     """The open run: its size, ranks that stopped, and what was left out with where to read why."""
     st.caption(
         f"{plain(size(run.info.bytes))} · {counted(run.rollout_count, 'rollout')} · "
-        f"{counted(len(run.steps), 'step')}"
+        f"{counted(len(run.counts), 'step')}"
     )
     for icon, text in _unfinished(run):
         st.caption(f":material/{icon}: {plain(text, 300)}")

@@ -259,7 +259,7 @@ def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
 @_cached(16, on_release=BackgroundTask.stop)
 def watched(run: Run, text: str, by: str, *, regex: bool) -> BackgroundTask[list[words.Watched]]:
     """The search for a pattern through all steps."""
-    steps = run.steps["step"].tolist()
+    steps = [*run.counts]
     pattern = compiled(text, regex=regex)
     return collect_by_step(words.watch(run, pattern, by, coarse_to_fine(steps)), len(steps))
 
@@ -292,5 +292,5 @@ def step_mismatch(run: Run, step: int) -> BackgroundTask[mismatch.StepMismatch]:
 @_cached(4, on_release=BackgroundTask.stop)
 def mismatch_scan(run: Run) -> BackgroundTask[list[mismatch.StepMismatch]]:
     """Sampler against trainer at all steps, by their tokens."""
-    steps = run.steps["step"].tolist()
+    steps = [*run.counts]
     return collect_by_step(mismatch.mismatch_by_step(run, coarse_to_fine(steps)), len(steps))

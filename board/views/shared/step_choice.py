@@ -28,7 +28,7 @@ class _View(NamedTuple):
 
 def choose(run: Run) -> None:
     """A field for the step between the buttons to its neighbours, and the switch that follows the log."""
-    steps = run.steps["step"].tolist()
+    steps = [*run.counts]
     step = settle(run.info.name, steps)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.markdown("Step", width="stretch")
@@ -63,7 +63,7 @@ def choose(run: Run) -> None:
 
 def in_title(run: Run) -> None:
     """The step beside the run's name, with buttons to its neighbours for when the sidebar is closed."""
-    steps, step = run.steps["step"].tolist(), state.get("step")
+    steps, step = [*run.counts], state.get("step")
     with st.container(key="title_step", horizontal=True, gap="xsmall", width="content"):
         if step not in steps:
             st.badge(f"step {step}", color="blue")
