@@ -80,8 +80,7 @@ if sidebar.render():
     navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:
-            run = sidebar.current()
-            known_findings.announce_severe(run, known_findings.limits_of(run))
+            known_findings.announce_severe(sidebar.current())
 else:
     navigation.draw()
 step_choice.remember()

@@ -11,7 +11,7 @@ from written_logs import write_lines
 
 from board.views.frame import live
 from board.views.frame.sidebar import silent_ranks
-from board.views.shared import cache, known_findings, opened_runs
+from board.views.shared import known_findings, opened_runs
 from exporters import RolloutExporter
 
 SWITCH = "_following"
@@ -44,7 +44,7 @@ def severe(app: AppTest) -> list[str]:
     """What is announced until the rules are through with the run, which they check behind the page."""
     before = notices(app.run())
     run = app.session_state["_run"]
-    cache.index_findings(run, known_findings.limits_of(run)).finish()
+    known_findings.task(run, tokens=False).finish()
     return [*before, *notices(app.run())]
 
 

@@ -295,6 +295,11 @@ def is_zero_std(rewards: FloatArray) -> bool | None:
     return None if len(scored) < 2 else bool(scored.max() == scored.min())
 
 
+def reward_parts(columns: Iterable[str]) -> list[str]:
+    """The columns that are parts of the reward."""
+    return [column for column in columns if column.startswith(REWARD_PART)]
+
+
 def base_name(column: str) -> str:
     """The stem of a metric's columns in the table of steps: k3_mean -> k3, reward -> reward.
 

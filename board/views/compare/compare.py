@@ -12,7 +12,7 @@ import streamlit as st
 
 from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Click, curve_bar
-from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
+from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
 from board.query.open_run import Run
@@ -117,28 +117,15 @@ def _shifts_of(runs: Sequence[Run]) -> tuple[int, ...]:
     return tuple(0 if run.info.name == here else shifts.get(run.info.name, 0) for run in runs)
 
 
-def _parts(run: Run) -> list[str]:
-    return [name for name in run.metrics if name.startswith(REWARD_PART)]
-
-
 def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
-    return [part for part in _parts(runs[0]) if all(part in run.metrics for run in runs)]
+    parts = reward_parts(runs[0].metrics)
+    return [part for part in parts if all(part in run.metrics for run in runs)]
 
 
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
     """Draws the curves of the chosen metrics; returns these metrics."""
-    chosen = state.keep("compare_metrics", offered)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
-        with st.popover(label, key="menu_curves"):
-            st.multiselect(
-                "Curves",
-                offered,
-                **state.bound("compare_metrics"),
-                placeholder="default",
-                width=420,
-                format_func=lambda name: one_line(rollout_metric(name).label),
-            )
+        chosen = page_parts.choose_metrics("compare_metrics", offered, width=420)
         smoothing = page_parts.smoothing()
         steps = [
             run.steps["step"] + shift for run, shift in zip(runs, _shifts_of(runs), strict=True)
@@ -177,7 +164,8 @@ def _open_step(runs: tuple[Run, ...], clicked: Click) -> None:
 def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     """The metrics at the end of each run, and how far from the first run's they are."""
     names = _names(runs)
-    is_unlike = [{*_parts(run)} != {*_parts(runs[0])} for run in runs]
+    parts = [{*reward_parts(run.metrics)} for run in runs]
+    is_unlike = [own != parts[0] for own in parts]
     rows: list[dict[str, object]] = []
     for metric in metrics:
         known = rollout_metric(metric)
@@ -212,8 +200,8 @@ def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
     def listed(parts: Sequence[str]) -> str:
         return ", ".join(part.removeprefix(REWARD_PART) for part in parts)
 
-    of_runs = zip(_names(runs), map(_parts, runs), strict=True)
-    parts = "; ".join(f"{name}: {listed(own) or 'none recorded'}" for name, own in of_runs)
+    own = [listed(reward_parts(run.metrics)) or "none recorded" for run in runs]
+    parts = "; ".join(map(": ".join, zip(_names(runs), own, strict=True)))
     shared = listed(_shared_parts(runs))
     advice = f" Compare what all of them have: {shared}." if shared else ""
     words = (

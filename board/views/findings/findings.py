@@ -12,13 +12,12 @@ import streamlit as st
 
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.charts.finding_charts import findings_chart
-from board.charts.layout import PLOTLY_CONFIG
 from board.core.findings import Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.query.open_run import Run
 from board.views.findings import links, log_health
 from board.views.frame import sidebar
-from board.views.shared import cache, known_findings, page_parts, shortcuts, state
+from board.views.shared import known_findings, page_parts, shortcuts, state
 from board.views.shared.background import show_progress
 from board.views.shared.text import counted, harmless_cell, plain, visible_token
 
@@ -112,7 +111,7 @@ def _card(run: Run, finding: Finding) -> None:
             title = f"**{plain(finding.title, 120)}** :gray[· {_steps(finding)}]"
             st.markdown(title, width="content")
             st.space("stretch")
-            links.link(page, links.label(page, choices), **choices)
+            state.link(page, links.label(page, choices), **choices)
         st.text(finding.text)
         st.caption(plain(_measured(finding), 400))
         if finding.evidence:
@@ -125,7 +124,7 @@ def _evidence(run: Run, finding: Finding) -> None:
     for evidence in finding.evidence[:_MOST_EVIDENCE]:
         at = "" if evidence.step == finding.step else f"step {evidence.step}, "
         choices = links.of_evidence(finding, evidence, run)
-        links.link("rollouts", f"{at}{_rollout_words(evidence)}", icon="gradient", **choices)
+        state.link("rollouts", f"{at}{_rollout_words(evidence)}", "gradient", **choices)
         if evidence.piece:
             text = visible_token(evidence.piece, 40)
             st.text(f"({text})" if evidence.position is None else f"“{text}”", width="content")
@@ -205,9 +204,9 @@ def _show(run: Run) -> None:
         st.caption("The default thresholds are used instead.")
     elif limits.path is not None:
         st.caption(plain(f"Thresholds from {limits.path}; defaults for the rest."))
-    reading = cache.findings(run, limits)
+    reading = known_findings.task(run, tokens=True)
     done = reading.result
-    diagnosis = done or cache.index_findings(run, limits).finish()
+    diagnosis = done or known_findings.task(run, tokens=False).finish()
     rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     if diagnosis.findings:
@@ -218,8 +217,7 @@ def _show(run: Run) -> None:
         figure = findings_chart(diagnosis.findings, first, last, dark=page_parts.dark())
         if figure is not None:
             with st.container(border=True):
-                config = dict(PLOTLY_CONFIG)
-                st.plotly_chart(figure, theme=None, key="findings_chart", config=config)
+                page_parts.draw_figure(figure, "findings_chart")
         chosen = state.get("findings_severity")
         listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
         if listed:

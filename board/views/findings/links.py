@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import streamlit as st
-
 from board.core.findings.finding import Evidence, Finding, Target
 from board.core.metrics.definitions import REDUCTIONS
 from board.query.groups import group_names
 from board.query.open_run import Run
-from board.views.shared import state
 
 _COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
 _PAGE_OF: Final = {
@@ -21,16 +18,6 @@ _PAGE_OF: Final = {
     "environments": "overview",
     "rollout": "rollouts",
 }
-
-
-def link(page: str, label: str, icon: str = "arrow_forward", **choices: Any) -> None:
-    """Draws a link to a page with some choices changed."""
-    st.page_link(
-        state.page_file(page),
-        label=label,
-        icon=f":material/{icon}:",
-        query_params=state.encoded(**choices),
-    )
 
 
 def of_target(run: Run, target: Target) -> tuple[str, dict[str, Any]]:

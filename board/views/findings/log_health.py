@@ -24,7 +24,6 @@ from board.core.findings.log_checks import (
 )
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
-from board.views.findings.links import link
 from board.views.shared import cache, known_findings, state
 from board.views.shared.background import show_progress
 from board.views.shared.tables import problem_table
@@ -69,8 +68,8 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
             st.text(f"{guilty} seems to be the one that is cut at another place.")
         with st.container(horizontal=True, gap="small"):
             place = {"step": step, "rollouts_scope": "step", "index": None}
-            link("rollouts", f"Rollouts of step {step}", **place)
-            link("findings", "See the first step in Findings", findings_health=False)
+            state.link("rollouts", f"Rollouts of step {step}", **place)
+            state.link("findings", "See the first step in Findings", findings_health=False)
     else:
         st.success(
             f"Best shift 0 for all {compared} pairs of arrays, in "
@@ -119,7 +118,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     """Every check in a line: what it says, over how much, and where to look."""
     st.markdown("#### Checks")
     limits = known_findings.limits_of(run)
-    findings = cache.index_findings(run, limits).finish().findings
+    findings = known_findings.task(run, tokens=False).finish().findings
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     checks = [_lines(run), *array_checks(digests)]
     rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
@@ -165,10 +164,10 @@ def _line(check: Check) -> None:
         st.text(f"{prefix}{check.message}", width="stretch")
         if e := check.evidence:
             label = f"Step {e.step}, rollout {e.index}"
-            link("rollouts", label, step=e.step, index=e.index, token=e.position)
+            state.link("rollouts", label, step=e.step, index=e.index, token=e.position)
         elif check.step is not None:
             place = {"step": check.step, "index": None, "token": None, "rollouts_scope": "step"}
-            link("rollouts", f"Step {check.step}", **place)
+            state.link("rollouts", f"Step {check.step}", **place)
 
 
 def _left_out(run: Run) -> None:

@@ -221,12 +221,7 @@ def _summary(run: Run) -> None:
     ]
     if lines:
         st.caption("  \n".join(lines))
-        st.page_link(
-            state.page_file("findings"),
-            label="What and where",
-            icon=":material/arrow_forward:",
-            query_params=state.encoded(findings_health=True),
-        )
+        state.link("findings", "What and where", findings_health=True)
 
 
 def _unfinished(run: Run) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.mismatch import StepMismatch
-from board.charts.layout import notes_of
 from board.charts.mismatch_charts import MEASURES, slice_bars
 from board.core.metrics.shares import percent
 from board.core.tokens.mismatch import Apart, Decomposition
@@ -169,10 +168,7 @@ def _show_slices(mismatch: StepMismatch) -> None:
         return
     look = {"level": chosen not in _UPRIGHT, "tokens": chosen == "piece"}
     figure = slice_bars(slices, measure, dark=page_parts.dark(), **look)
-    key = f"slice_{chosen}_{measure}_{mismatch.step}_{state.get('run')}"
-    st.plotly_chart(figure, key=key, theme=None)
-    for note in notes_of(figure):
-        st.caption(plain(note))
+    page_parts.draw_figure(figure, f"slice_{chosen}_{measure}_{mismatch.step}")
 
 
 def _render() -> None:

@@ -158,7 +158,7 @@ def _show_lags(steps: Sequence[StepMismatch]) -> None:
     with left, st.container(border=True, height="stretch"):
         st.markdown("**KL(sampler‖trainer), k3** :gray[over the lag, nats]")
         figure = over_lags(by_part, "k3", dark=page_parts.dark())
-        st.plotly_chart(figure, key=f"lags_{state.get('run')}", theme=None)
+        page_parts.draw_figure(figure, "lags")
     with right:
         _show_lag_table(by_part)
 

@@ -12,7 +12,7 @@ from board.charts.curve_charts import ALL
 from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Mark
 from board.core.groups.environments import ERRORS, EnvCurves, Hidden, hidden
-from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.core.metrics.definitions import reward_parts, rollout_metric
 from board.core.metrics.shares import without_residue
 from board.query.environments import table_of_step
 from board.query.open_run import Run
@@ -33,17 +33,7 @@ _MOST_ENVIRONMENTS: Final = 8
 
 def choose_options(run: Run) -> CurveOptions:
     """Menus of which curves are drawn by environment, and how."""
-    chosen = state.keep("overview_metrics", run.metrics)
-    label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
-    with st.popover(label, key="menu_curves"):
-        st.multiselect(
-            "Curves",
-            run.metrics,
-            **state.bound("overview_metrics"),
-            placeholder="default",
-            width=330,
-            format_func=lambda name: one_line(rollout_metric(name).label),
-        )
+    page_parts.choose_metrics("overview_metrics", run.metrics)
     smoothing = page_parts.smoothing()
     if "env" in run.columns:
         _environment_keys(cache.environments_of(run))
@@ -69,7 +59,7 @@ def _drawn_codes(counts: EnvCurves) -> tuple[int, ...]:
 
 
 def _metrics(run: Run) -> list[str]:
-    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:_MOST_PARTS]
+    parts = reward_parts(run.metrics)[:_MOST_PARTS]
     usual = [name for name in ("reward", *parts, *_USUAL) if name in run.metrics]
     return list(state.get("overview_metrics")) or usual or list(run.metrics[:2])
 
@@ -106,11 +96,7 @@ def _multiples(
         st.markdown("#### One by one")
         st.space("stretch")
         page_parts.menu(
-            "Metric",
-            "overview_metric",
-            run.metrics,
-            lambda name: one_line(rollout_metric(name).label),
-            width=280,
+            "Metric", "overview_metric", run.metrics, page_parts.metric_label, width=280
         )
     dark = page_parts.dark()
     cards = [
@@ -129,9 +115,8 @@ def _multiples(
 
 def _table(run: Run) -> None:
     step = int(state.get("step"))
-    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:_MOST_TABLE_PARTS]
     names = [name for name in _TABLE if name in run.metrics]
-    names[1:1] = parts
+    names[1:1] = reward_parts(run.metrics)[:_MOST_TABLE_PARTS]
     frame = table_of_step(run.of_step(step), names)
     frame[names] = without_residue(frame[names].to_numpy(np.float64, na_value=np.nan))
     # An environment may bear the name of the mean, which is the first row.

@@ -19,6 +19,7 @@ from board.core.metrics.definitions import (
     ROLLOUT_METRICS,
     Metric,
     base_name,
+    reward_parts,
     rollout_metric,
 )
 from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
@@ -93,7 +94,7 @@ def _caption(run: Run) -> str:
 
 def _show_tiles(run: Run, kl: str) -> None:
     """Draws a tile for each of the first columns that are recorded: the reward, its parts, and others."""
-    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:_MOST_PARTS]
+    parts = reward_parts(run.metrics)[:_MOST_PARTS]
     columns = [name for name in ("reward", *parts, kl, *_USUAL) if name in run.columns]
     chart_colours = {one.stem: one.colour for one in together(_reward_columns(run))}
     row: list[Tile] = []
@@ -108,8 +109,7 @@ def _show_tiles(run: Run, kl: str) -> None:
 def _reward_columns(run: Run) -> tuple[str, ...]:
     """The columns of the chart of rewards: totals first, then their parts."""
     totals = (name for name in _REWARDS if name in run.columns)
-    parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
-    return (*totals, *parts[:_MOST_PARTS_DRAWN])
+    return (*totals, *reward_parts(run.metrics)[:_MOST_PARTS_DRAWN])
 
 
 def _tile(run: Run, metric: Metric, ink: str) -> Tile:
@@ -169,8 +169,7 @@ def _has(run: Run, column: str) -> bool:
 
 def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
     """The charts that say how a run goes, what only this run logs included; and the others."""
-    parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
-    rewards = _reward_columns(run)
+    parts, rewards = reward_parts(run.metrics), _reward_columns(run)
     wanted = [curves.KL[state.get("overview_kl")], *_MAIN]
     wanted += [name for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
     main = [_Chart(rollout_metric(name), (name,)) for name in wanted if _has(run, name)]

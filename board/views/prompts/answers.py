@@ -11,7 +11,7 @@ import streamlit as st
 
 from board.query.open_run import Run
 from board.query.prompts import PromptRollouts
-from board.views.shared import state, step_choice, tables
+from board.views.shared import shortcuts, state, step_choice, tables
 from board.views.shared.page_parts import answer_to_prompt, best_first
 from board.views.shared.text import visible_token
 
@@ -58,8 +58,9 @@ def show(run: Run, rollouts: PromptRollouts) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             words = f"{first:,} to {first + len(places) - 1:,} of {len(order):,}"
             st.caption(words, width="content")
-            _move("arrow_back", "Previous answers", "prompts_first", starts, page - 1)
-            _move("arrow_forward", "Next answers", "prompts_first", starts, page + 1)
+            back, on = page - 1, page + 1
+            shortcuts.move("answers", "arrow_back", "Previous answers", starts, back, _begin_at)
+            shortcuts.move("answers", "arrow_forward", "Next answers", starts, on, _begin_at)
 
 
 def _choose_step(seen: list[int]) -> int | None:
@@ -84,8 +85,8 @@ def _choose_step(seen: list[int]) -> int | None:
                 on_change=state.put,
                 kwargs={"prompts_first": 0},
             )
-        _move("chevron_left", "Previous step", "prompts_step", seen, place - 1)
-        _move("chevron_right", "Next step", "prompts_step", seen, place + 1)
+        shortcuts.move("answers", "chevron_left", "Previous step", seen, place - 1, _go_to_step)
+        shortcuts.move("answers", "chevron_right", "Next step", seen, place + 1, _go_to_step)
     return chosen
 
 
@@ -98,7 +99,7 @@ def _type_step(seen: list[int], chosen: int | None) -> None:
         wanted: int | None = st.session_state[_TYPED]
         if wanted is not None:
             wanted = step_choice.nearest(seen, wanted, wanted if chosen is None else chosen)
-        state.put(prompts_step=wanted, prompts_first=0)
+        _go_to_step(wanted)
 
     st.number_input(
         "Answers at step",
@@ -113,18 +114,12 @@ def _type_step(seen: list[int], chosen: int | None) -> None:
     )
 
 
-def _move(icon: str, words: str, name: str, places: Sequence[int], to: int) -> None:
-    """A button that sets the choice `name` to one of `places`."""
-    exists = 0 <= to < len(places)
-    st.button(
-        "",
-        icon=f":material/{icon}:",
-        help=words,
-        key=f"move_{name}_{icon}",
-        disabled=not exists,
-        on_click=state.put,
-        kwargs={"prompts_first": 0, name: places[to] if exists else None},
-    )
+def _begin_at(first: int) -> None:
+    state.put(prompts_first=first)
+
+
+def _go_to_step(step: int | None) -> None:
+    state.put(prompts_step=step, prompts_first=0)
 
 
 def list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | None) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from board.analysis.rollout import OpenRollout
 from board.components.reader.frame import Detail, Fact, Score
 from board.core.groups.statistics import right_part
-from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.core.metrics.definitions import REWARD_PART, reward_parts, rollout_metric
 from board.core.texts.conversation import ConversationTurn
 from board.query.open_run import Run
 from board.views.shared.text import number, one_line
@@ -54,7 +54,7 @@ def facts_of(
     """
     parts = " · ".join(
         f"{one_line(name.removeprefix(REWARD_PART), 24)} {number(float(row[name]))}"
-        for name in _reward_parts(row)
+        for name in reward_parts(row.index)
         if has_value(row, name)
     )
     if has_value(row, "reward") or parts:
@@ -75,10 +75,6 @@ def facts_of(
             yield Fact(name, one_line(value, 40))
     yield from _token_mean(row, "k3_mean", "k3")
     yield from _token_mean(row, "entropy_mean", "entropy")
-
-
-def _reward_parts(row: pd.Series[Any]) -> list[str]:
-    return [str(name) for name in row.index if str(name).startswith(REWARD_PART)]
 
 
 def _token_mean(row: pd.Series[Any], name: str, label: str) -> Iterator[Fact]:
@@ -113,8 +109,7 @@ def _noun(count: int, noun: str) -> str:
 def _solved(run: Run, row: pd.Series[Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
     rows = run.of_step(int(row["step"]))
-    parts = [str(c).removeprefix(REWARD_PART) for c in rows if str(c).startswith(REWARD_PART)]
-    part = right_part(parts)
+    part = right_part([name.removeprefix(REWARD_PART) for name in reward_parts(rows.columns)])
     column = f"{REWARD_PART}{part}" if part else "reward"
     if column not in rows:
         return ""
@@ -159,7 +154,7 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
 
 def _scores(row: pd.Series[Any]) -> list[Score]:
     scores: list[Score] = []
-    for name in (*_SCORES, *_reward_parts(row)):
+    for name in (*_SCORES, *reward_parts(row.index)):
         if has_value(row, name):
             metric = rollout_metric(name)
             unit = "" if metric.unit in ("", "share") else f" {metric.unit}"

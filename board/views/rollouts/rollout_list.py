@@ -13,7 +13,7 @@ import streamlit as st
 
 from board.analysis.step_records import PLACES, StepRecords, bytes_again
 from board.components.rollout_list import Address, ListColumn, ListPage, ListState, rollout_list
-from board.core.metrics.definitions import REWARD_PART
+from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.texts.conversation import (
     ConversationTurn,
     arguments_text,
@@ -185,7 +185,7 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
 
 def _usual(run: Run, order: Sequence[str]) -> list[str]:
     """The usual columns that the run has, in an order that says where the parts of a reward come."""
-    parts = [c for c in run.metrics if c.startswith(REWARD_PART)][:_MOST_PARTS]
+    parts = reward_parts(run.metrics)[:_MOST_PARTS]
     names = [c for name in order for c in (parts if name == REWARD_PART else [name])]
     is_useful = {
         "step": state.get("rollouts_scope") != "step",

@@ -13,7 +13,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts import step_charts
-from board.charts.layout import notes_of
 from board.components.rollout_list import Address
 from board.query import export
 from board.query.open_run import Run
@@ -22,7 +21,7 @@ from board.views.frame import sidebar
 from board.views.rollouts import filter_field, reader, rollout_list, words
 from board.views.rollouts.filter_field import Listed
 from board.views.shared import page_parts, state, step_choice, tables
-from board.views.shared.text import counted, harmless_cell, plain
+from board.views.shared.text import counted, harmless_cell
 
 _VIEWS: Final = {"list": "List", "words": "Words over the run"}
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
@@ -141,9 +140,7 @@ def _show_charts(run: Run, listed: Listed) -> None:
         if figure is None:
             st.caption(f"{title}: not recorded for these rollouts.")
             return
-        page_parts.clickable(figure, key=f"step_{title}", field="customdata", on_pick=_open)
-        for note in notes_of(figure):
-            st.caption(plain(note))
+        page_parts.draw_figure(figure, f"step_{title}", _open)
 
 
 def _open(index: int) -> None:

@@ -214,16 +214,12 @@ def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTa
     return BackgroundTask(work)
 
 
-@_cached(16)
-def index_findings(run: Run, limits: OwnThresholds) -> BackgroundTask[Diagnosis]:
-    """The findings of the rules that need nothing but the index."""
-    return BackgroundTask(lambda _: diagnose(run, limits.thresholds, tokens=False))
-
-
-@_cached(8)
-def findings(run: Run, limits: OwnThresholds) -> BackgroundTask[Diagnosis]:
-    """The findings of all rules, those of tokens among them."""
-    return BackgroundTask(lambda report: diagnose(run, limits.thresholds, progress=report))
+@_cached(24)
+def findings(run: Run, limits: OwnThresholds, *, tokens: bool) -> BackgroundTask[Diagnosis]:
+    """The findings of all rules; without tokens of those that need nothing but the index."""
+    return BackgroundTask(
+        lambda report: diagnose(run, limits.thresholds, tokens=tokens, progress=report)
+    )
 
 
 @_cached(8)

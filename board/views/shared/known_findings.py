@@ -12,6 +12,7 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds, own_thresholds
 from board.query.open_run import Run
 from board.views.shared import cache, state
+from board.views.shared.background import BackgroundTask
 from board.views.shared.text import plain
 
 ICONS: Final = {
@@ -40,10 +41,14 @@ def limits_of(run: Run) -> OwnThresholds:
     return own_thresholds(run.info, Path(named) if named else None)
 
 
+def task(run: Run, *, tokens: bool) -> BackgroundTask[Diagnosis]:
+    """The check by all rules; without tokens by those that need nothing but the index."""
+    return cache.findings(run, limits_of(run), tokens=tokens)
+
+
 def known(run: Run) -> Diagnosis | None:
     """What the rules found so far; None before they have run. Nothing is computed for it."""
-    limits = limits_of(run)
-    return cache.findings(run, limits).result or cache.index_findings(run, limits).result
+    return task(run, tokens=True).result or task(run, tokens=False).result
 
 
 def counted(count: int, severity: str) -> str:
@@ -62,15 +67,13 @@ def badge(run: Run) -> str:
 
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
-    limits = limits_of(run)
-    every = cache.findings(run, limits).result
-    index = cache.index_findings(run, limits)
+    every, index = task(run, tokens=True).result, task(run, tokens=False)
     if every is not None:
         _page_link(_summary(run, every))
     elif index.result is not None or run.rollout_count <= _COUNT_AT_ONCE_ROLLOUTS:
         _page_link(_summary(run, index.finish()) + " · open to check tokens and texts too")
     else:
-        _link_while_counting(run, limits)
+        _link_while_counting(run)
 
 
 def _summary(run: Run, diagnosis: Diagnosis) -> str:
@@ -83,9 +86,9 @@ def _summary(run: Run, diagnosis: Diagnosis) -> str:
 
 
 @st.fragment(run_every=_POLL_SECONDS)
-def _link_while_counting(run: Run, limits: OwnThresholds) -> None:
+def _link_while_counting(run: Run) -> None:
     """Counting begins when the page is drawn, which it would delay."""
-    counting = cache.index_findings(run, limits)
+    counting = task(run, tokens=False)
     if counting.result is not None:
         st.rerun()
     counted_run, words = st.session_state.get(_LAST, ("", ""))
@@ -100,22 +103,17 @@ def _link_while_counting(run: Run, limits: OwnThresholds) -> None:
 
 
 def _page_link(label: str) -> None:
-    st.page_link(
-        state.page_file("findings"),
-        label=label,
-        icon=":material/flag:",
-        query_params=state.encoded(findings_health=False),
-    )
+    state.link("findings", label, "flag", findings_health=False)
 
 
 @st.fragment(run_every=_NEWS_SECONDS)
-def announce_severe(run: Run, limits: OwnThresholds) -> None:
+def announce_severe(run: Run) -> None:
     """A message for each rule that has a severe finding now and had none before, on whichever page.
 
     Finding them runs behind the page. What is there at the first reading of a run, by the index or with
     its tokens, is not news: the count of findings says it.
     """
-    index, every = cache.index_findings(run, limits), cache.findings(run, limits)
+    index, every = task(run, tokens=False), task(run, tokens=True)
     index.start()
     rules: dict[tuple[str, str], set[str]] = st.session_state.setdefault(_SEVERE, {})
     for scope, diagnosis in (("index", index.result), ("tokens", every.result)):

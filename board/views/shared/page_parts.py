@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from board.charts.curves import LightCurve
-from board.charts.layout import PLOTLY_CONFIG
+from board.charts.layout import PLOTLY_CONFIG, notes_of
 from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
@@ -141,22 +141,25 @@ def chart_key(key: str) -> str:
     return f"{key}_{state.get('run')}"
 
 
-def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int], object]) -> None:
-    """Draws a figure; a click on a point calls `on_pick` with the whole number in its `field`."""
+def draw_figure(
+    figure: go.Figure, key: str, on_pick: Callable[[int], object] | None = None
+) -> None:
+    """Draws a figure with its notes; a click on a point calls `on_pick` with its customdata."""
     event: Any = st.plotly_chart(
         figure,
         key=chart_key(key),
         theme=None,
-        on_select="rerun",
+        on_select="rerun" if on_pick else "ignore",
         selection_mode="points",
         config=dict(PLOTLY_CONFIG),
     )
-    points = event.selection.points
-    value = points[0].get(field) if points else None
-    if isinstance(value, list):
-        value = value[0] if value else None
-    if isinstance(value, int | float):
-        on_pick(int(value))
+    for note in notes_of(figure):
+        st.caption(plain(note))
+    if on_pick and event.selection.points:
+        value = event.selection.points[0].get("customdata")
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, int | float):
+            on_pick(int(value))
 
 
 def card(
@@ -235,6 +238,27 @@ def menu(
         **options,
     )
     return state.get(key)
+
+
+def metric_label(column: str) -> str:
+    """A metric's label, for the options of a menu."""
+    return one_line(rollout_metric(column).label)
+
+
+def choose_metrics(key: str, offered: Sequence[str], *, width: int = 330) -> list[str]:
+    """A menu of which curves are drawn; those that are chosen, none for the default."""
+    chosen = state.keep(key, offered)
+    label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
+    with st.popover(label, key="menu_curves"):
+        st.multiselect(
+            "Curves",
+            offered,
+            **state.bound(key),
+            placeholder="default",
+            width=width,
+            format_func=metric_label,
+        )
+    return chosen
 
 
 def smoothing() -> float:

@@ -69,23 +69,35 @@ def through(what: str, items: Sequence[Any], chosen: Any, choose: Callable[[Any]
     chosen: one of items; else both lead to the first. choose: called with an item before the page is
     drawn again.
     """
-    place = items.index(chosen) if chosen in items else None
-    moves = (
-        ("Previous", "chevron_left", "K", 0 if place is None else place - 1),
-        ("Next", "chevron_right", "J", 0 if place is None else place + 1),
+    back = on = 0
+    if chosen in items:
+        back, on = items.index(chosen) - 1, items.index(chosen) + 1
+    move("through", "chevron_left", f"Previous {what}", items, back, choose, shortcut="K")
+    move("through", "chevron_right", f"Next {what}", items, on, choose, shortcut="J")
+
+
+def move(
+    key: str,
+    icon: str,
+    words: str,
+    items: Sequence[Any],
+    place: int,
+    choose: Callable[[Any], None],
+    *,
+    shortcut: str | None = None,
+) -> None:
+    """A button that chooses the item at a place, if there is one. key: of a row of such buttons."""
+    exists = 0 <= place < len(items)
+    st.button(
+        "",
+        icon=f":material/{icon}:",
+        help=words,
+        key=f"{key}_{icon}",
+        shortcut=shortcut,
+        disabled=not exists,
+        on_click=choose,
+        args=(items[place] if exists else None,),
     )
-    for word, icon, key, target in moves:
-        there = 0 <= target < len(items)
-        st.button(
-            "",
-            icon=f":material/{icon}:",
-            help=f"{word} {what}",
-            key=f"through_{icon}",
-            shortcut=key,
-            disabled=not there,
-            on_click=choose if there else None,
-            args=(items[target],) if there else None,
-        )
 
 
 def opens(what: str, *, disabled: bool = False) -> bool:

@@ -387,6 +387,16 @@ def page_file(page: str) -> Path:
     return _VIEWS / page / f"{page}.py"
 
 
+def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> None:
+    """Draws a link to a page with some choices changed."""
+    st.page_link(
+        page_file(page),
+        label=label,
+        icon=f":material/{icon}:",
+        query_params=encoded(**changes),
+    )
+
+
 def go(page: str, **changes: Any) -> NoReturn:
     """Opens a page (`rollouts`, say) with some choices changed; does not return.
 

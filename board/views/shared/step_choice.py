@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import streamlit as st
 
 from board.query.open_run import Run
-from board.views.shared import state
+from board.views.shared import shortcuts, state
 
 _TYPED: Final = "_step_typed"
 _SWITCH: Final = "_following"
@@ -34,10 +34,12 @@ def choose(run: Run) -> None:
         st.markdown("Step", width="stretch")
         ends = f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else "1 step"
         st.caption(ends, width="content")
-    at = steps.index(step)
+    at, last = steps.index(step), len(steps) - 1
     with st.container(key="step_row", horizontal=True, gap=None):
-        _button("first_page", "First step", steps, 0)
-        _button("chevron_left", "Previous step", steps, at - 1, shortcut="Left")
+        shortcuts.move("step", "first_page", "First step", steps, 0 if at else -1, _go_to)
+        shortcuts.move(
+            "step", "chevron_left", "Previous step", steps, at - 1, _go_to, shortcut="Left"
+        )
         # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
         st.session_state[_TYPED] = step
         st.number_input(
@@ -49,8 +51,11 @@ def choose(run: Run) -> None:
             on_change=_go_to_typed,
             args=(steps, step),
         )
-        _button("chevron_right", "Next step", steps, at + 1, shortcut="Right")
-        _button("last_page", "Newest step", steps, len(steps) - 1)
+        shortcuts.move(
+            "step", "chevron_right", "Next step", steps, at + 1, _go_to, shortcut="Right"
+        )
+        newest = last if at < last else -1
+        shortcuts.move("step", "last_page", "Newest step", steps, newest, _go_to)
     st.session_state[_SWITCH] = _is_following()
     st.toggle(
         "Following the newest step" if _is_following() else "Follow the newest step",
@@ -69,9 +74,9 @@ def in_title(run: Run) -> None:
             st.badge(f"step {step}", color="blue")
             return
         at = steps.index(step)
-        _button("chevron_left", "Previous step", steps, at - 1, row="title")
+        shortcuts.move("title", "chevron_left", "Previous step", steps, at - 1, _go_to)
         st.badge(f"step {step}", color="blue")
-        _button("chevron_right", "Next step", steps, at + 1, row="title")
+        shortcuts.move("title", "chevron_right", "Next step", steps, at + 1, _go_to)
 
 
 def settle(run: str, steps: Sequence[int]) -> int:
@@ -161,26 +166,3 @@ def _go_to_typed(steps: Sequence[int], before: int) -> None:
 def _go_to(step: int) -> None:
     state.put(step=step)
     first_rollout()
-
-
-def _button(
-    icon: str,
-    text: str,
-    steps: Sequence[int],
-    target: int,
-    *,
-    shortcut: str | None = None,
-    row: str = "step",
-) -> None:
-    """target: the place in `steps` of the step that the button leads to."""
-    leads = 0 <= target < len(steps) and steps[target] != state.get("step")
-    st.button(
-        "",
-        icon=f":material/{icon}:",
-        help=text,
-        key=f"{row}_{icon}",
-        shortcut=shortcut,
-        disabled=not leads,
-        on_click=_go_to,
-        args=(steps[target] if leads else None,),
-    )

@@ -16,7 +16,6 @@ from board.charts.group_charts import (
     group_grid,
     recorded_against_expected,
 )
-from board.charts.layout import notes_of
 from board.components.curve_grid import Card
 from board.core.groups.statistics import CONVENTIONS, Outcome
 from board.core.metrics.definitions import REWARD_PART
@@ -148,9 +147,7 @@ def _show_grid(cells: Cells, chosen: str, *, has_advantages: bool) -> None:
         cells = _choose_rows(cells)
         diverging = fill == "advantage"
         figure = group_grid(cells, fill, diverging=diverging, dark=page_parts.dark(), chosen=chosen)
-        page_parts.clickable(figure, key="grid", field="customdata", on_pick=_open_rollout)
-        for note in notes_of(figure):
-            st.caption(plain(note))
+        page_parts.draw_figure(figure, "grid", _open_rollout)
 
 
 def _choose_rows(cells: Cells) -> Cells:
@@ -279,7 +276,7 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
         st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps checked"))
         columns = rollouts.advantages, fit.expected, fit.differs, rollouts.indices
         figure = recorded_against_expected(*columns, dark=page_parts.dark())
-        page_parts.clickable(figure, key="advantages", field="customdata", on_pick=_open_rollout)
+        page_parts.draw_figure(figure, "advantages", _open_rollout)
     with right:
         _show_differences(rollouts, fit)
 

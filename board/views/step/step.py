@@ -156,7 +156,7 @@ def _choose_metric(run: Run, step: int) -> str | None:
             "Metric",
             offered,
             **state.bound("step_metric"),
-            format_func=lambda name: one_line(rollout_metric(name).label),
+            format_func=page_parts.metric_label,
             width=330,
         )
         shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
@@ -170,12 +170,8 @@ def _choose_metric(run: Run, step: int) -> str | None:
             help=plain(f"{metric.formula} Mean over the rollouts of the step.", 600),
         )
         st.space("stretch")
-        st.page_link(
-            state.page_file("rollouts"),
-            label=f"All rollouts of step {step}",
-            icon=":material/table_rows:",
-            query_params=state.encoded(rollouts_scope="step", index=None, token=None),
-        )
+        choices = {"rollouts_scope": "step", "index": None, "token": None}
+        state.link("rollouts", f"All rollouts of step {step}", "table_rows", **choices)
     return column
 
 
