@@ -10,16 +10,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.charts.curve_data import CurveOptions
+from board.charts.curve_data import CurveOptions, mean_column
 from board.components.curve_grid import Card, Click, curve_bar
+from board.components.small_charts import sparkline
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
 from board.query.open_run import Run
-from board.views.compare import shared_prompts
+from board.query.prompts import has_prompts, key_from, written_key
 from board.views.frame import sidebar
-from board.views.shared import cache, opened_runs, page_parts, state, tables
-from board.views.shared.text import number, one_line, plain
+from board.views.shared import cache, opened_runs, page_parts, shortcuts, state, tables
+from board.views.shared.text import counted, number, one_line, plain, where_they_differ
 
 _USUAL: Final = (
     *("k3_mean", "response_tokens", "entropy_mean"),
@@ -27,6 +28,7 @@ _USUAL: Final = (
 )
 _MOST_PARTS: Final = 3
 _ACROSS: Final = 3
+_LINE_CHARACTERS: Final = 52
 _MOST_NAMED: Final = 2
 # Sums of parts: of other parts they are other quantities.
 _TOTALS: Final = frozenset(
@@ -124,25 +126,24 @@ def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
 
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
     """Draws the curves of the chosen metrics; returns these metrics."""
+    shifts = _shifts_of(runs)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         chosen = page_parts.choose_metrics("compare_metrics", offered, width=420)
         smoothing = page_parts.smoothing()
-        steps = [
-            run.steps["step"] + shift for run, shift in zip(runs, _shifts_of(runs), strict=True)
-        ]
+        steps = [run.steps["step"] + shift for run, shift in zip(runs, shifts, strict=True)]
         first, last = min(own.min() for own in steps), max(own.max() for own in steps)
         curve_bar(int(first), int(last), key=page_parts.chart_key("compare_bar"))
     usual = ("reward", *_shared_parts(runs)[:_MOST_PARTS], *_USUAL)
     metrics = chosen or [name for name in usual if name in offered] or offered[:2]
     look = CurveOptions(band="none", smoothing=smoothing)
-    cards = [_card(runs, metric, look) for metric in metrics]
+    cards = [_card(runs, shifts, metric, look) for metric in metrics]
     if clicked := page_parts.curves(cards, "compare", across=_ACROSS, one_legend=True):
-        _open_step(runs, clicked)
+        _open_step(runs, shifts, clicked)
     return metrics
 
 
-def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
-    drawn = cache.compared_curve(runs, _shifts_of(runs), metric, look, dark=page_parts.dark())
+def _card(runs: tuple[Run, ...], shifts: tuple[int, ...], metric: str, look: CurveOptions) -> Card:
+    drawn = cache.compared_curve(runs, shifts, metric, look, dark=page_parts.dark())
     lacking = [run.info.name for run in runs if metric not in run.metrics]
     named = f"{len(lacking)} of these runs" if len(lacking) > _MOST_NAMED else ", ".join(lacking)
     notes = [f"Not recorded in {one_line(named, 300)}."] if lacking else []
@@ -151,9 +152,9 @@ def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
     )
 
 
-def _open_step(runs: tuple[Run, ...], clicked: Click) -> None:
+def _open_step(runs: tuple[Run, ...], shifts: tuple[int, ...], clicked: Click) -> None:
     """Opens the step of the run whose curve was clicked, as that run counts its steps."""
-    sides = zip(runs, _shifts_of(runs), strict=True)
+    sides = zip(runs, shifts, strict=True)
     drawn = [(run, shift) for run, shift in sides if clicked.chart in run.metrics]
     run, shift = drawn[min(clicked.line, len(drawn) - 1)]
     place = {"run": run.info.name, "step": clicked.step - shift, "index": None, "token": None}
@@ -164,21 +165,22 @@ def _open_step(runs: tuple[Run, ...], clicked: Click) -> None:
 def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     """The metrics at the end of each run, and how far from the first run's they are."""
     names = _names(runs)
+    known = [rollout_metric(metric) for metric in metrics]
+    units = ["%" if one.unit == "share" else one.unit for one in known]
+    labels = [
+        f"{one.label}, {unit}" if unit and unit not in one.label else one.label
+        for one, unit in zip(known, units, strict=True)
+    ]
+    ends = pd.DataFrame(
+        {name: [_ending(run, m) for m in metrics] for name, run in zip(names, runs, strict=True)}
+    )
+    is_share = np.array([one.unit == "share" for one in known])
+    ends[is_share] = ends[is_share].map(in_percent)
     parts = [{*reward_parts(run.metrics)} for run in runs]
-    is_unlike = [own != parts[0] for own in parts]
-    rows: list[dict[str, object]] = []
-    for metric in metrics:
-        known = rollout_metric(metric)
-        means = [_ending(run, metric) for run in runs]
-        if known.unit == "share":
-            means = [*map(in_percent, means)]
-        unit = "%" if known.unit == "share" else known.unit
-        label = f"{known.label}, {unit}" if unit and unit not in known.label else known.label
-        row: dict[str, object] = {"metric": label, **dict(zip(names, means, strict=True))}
-        for name, mean, unlike in list(zip(names, means, is_unlike, strict=True))[1:]:
-            gap = None if unlike and metric in _TOTALS else mean - means[0]
-            row[f"{name} − {names[0]}"] = gap
-        rows.append(row)
+    is_total = np.array([metric in _TOTALS for metric in metrics])
+    for name, own in list(zip(names, parts, strict=True))[1:]:
+        gap = ends[name] - ends[names[0]]
+        ends[f"{name} − {names[0]}"] = gap.mask(is_total & (own != parts[0]))
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
     # The last steps of one run may be much earlier than those of another.
     last_steps = [(name, [*run.counts][-_LAST:]) for name, run in zip(names, runs, strict=True)]
@@ -187,11 +189,11 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         for name, last in last_steps
     ]
     st.caption(plain(" · ".join(ranges), 400))
-    if any(is_unlike):
+    if any(own != parts[0] for own in parts):
         _warn_of_rewards(runs)
-    frame = pd.DataFrame(rows).set_index("metric").astype(float).reset_index()
-    formats: Any = {name: number for name in frame.columns if name != "metric"}
-    tables.draw(frame.style.format(formats, na_rep="–"), most_pixels=420)
+    formats: Any = dict.fromkeys(ends, number)
+    ends.insert(0, "metric", labels)
+    tables.draw(ends.style.format(formats, na_rep="–"), most_pixels=420)
 
 
 def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
@@ -215,12 +217,8 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 
 def _ending(run: Run, metric: str) -> float:
-    stem = base_name(metric)
-    column = f"{stem}_mean" if f"{stem}_mean" in run.steps else stem
-    if column not in run.steps:
-        return float("nan")
-    values = run.steps[column].to_numpy(np.float64, na_value=np.nan)
-    return final(run.steps["step"].tolist(), values, _LAST).mean
+    values = mean_column(run.steps, base_name(metric))
+    return np.nan if values is None else final(run.steps["step"].tolist(), values, _LAST).mean
 
 
 def _settings(runs: tuple[Run, ...]) -> None:
@@ -247,6 +245,86 @@ def _settings(runs: tuple[Run, ...]) -> None:
         st.caption("None of the recorded settings differs.")
 
 
+def _show_shared_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
+    """A prompt that two runs share: its rewards over the steps, and its last responses.
+
+    narrowed: those of the runs that have any of the chosen environments, with these alone.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown("#### The same prompt", width="content")
+        runs = _choose_pair(runs)
+        st.space("stretch")
+        moves = st.container(horizontal=True, gap="small", width="content")
+    if len(runs) < 2:
+        st.caption("Choose a second run.")
+        return
+    own_runs = {run.info.name: run for run in narrowed}
+    lacking = [run.info.name for run in runs if run.info.name not in own_runs]
+    if lacking:
+        st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
+        return
+    runs = tuple(own_runs[run.info.name] for run in runs)
+    for run in runs:
+        if not has_prompts(run):
+            missing = f"Not recorded in this run: {page_parts.lacking('Prompts', run)}."
+            st.caption(plain(f"{run.info.name}: {missing}", 300))
+            return
+    shared = cache.shared_prompts(runs[0], runs[1])
+    if shared.empty:
+        st.caption("These two runs have no prompt in common.")
+        return
+    labels = where_they_differ(shared["prompt"].tolist(), 120)
+    texts = dict(zip(map(written_key, shared["key"].tolist()), labels, strict=True))
+    # A prompt chosen on another page need not be shared: that is no wrong link.
+    if state.get("prompt") not in texts:
+        state.put(prompt=None)
+    state.ensure("prompt", texts, next(iter(texts)))
+    chosen = str(page_parts.menu("Prompt", "prompt", texts, texts.__getitem__))
+    with moves:
+        shortcuts.through("shared prompt", [*texts], chosen, lambda key: state.put(prompt=key))
+    for side, (column, run) in enumerate(zip(st.columns(2, gap="small"), runs, strict=True)):
+        with column, st.container(border=True, height="stretch"):
+            _show_side(run, key_from(chosen), side)
+
+
+def _choose_pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Two of the runs: the first ones unless others are chosen."""
+    if len(runs) == 2:
+        return runs
+    by_name = {run.info.name: run for run in runs}
+    chosen = state.keep("compare_pair", by_name)[:2]
+    st.multiselect(
+        "In",
+        list(by_name),
+        **state.bound("compare_pair"),
+        max_selections=2,
+        placeholder=one_line(" and ".join([*by_name][:2])),
+        width=420,
+        format_func=one_line,
+        label_visibility="collapsed",
+    )
+    return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
+
+
+def _show_side(run: Run, key: int, side: int) -> None:
+    """The prompt's rewards over the run, then the best and the worst answer of its last step."""
+    rewards = cache.prompt_table(run, (key,))["rewards"].iloc[0]
+    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
+    known = rewards[np.isfinite(rewards)]
+    if len(known) > 1:
+        # Streamlit's arrow points down for a hyphen, not for a minus sign.
+        change = number(float(known[-1] - known[0])).replace("−", "-")
+        words = "since its first step"
+        st.metric("Reward, last", number(float(known[-1])), change, delta_description=words)
+        sparkline(known.tolist(), key=f"rewards-{side}")
+    elif len(known):
+        st.metric("Reward, last", number(float(known[-1])))
+    rollouts = cache.prompt_rollouts(run, key)
+    order = page_parts.best_first(rollouts, int(rollouts.steps.max()))
+    for place in dict.fromkeys((order[0], order[-1])):
+        page_parts.answer_to_prompt(run, rollouts, place, width=_LINE_CHARACTERS)
+
+
 def _render() -> None:
     run = sidebar.current()
     page_parts.header(run)
@@ -270,7 +348,7 @@ def _render() -> None:
         metrics = _curves(narrowed, offered)
         _endings(narrowed, [*dict.fromkeys((*metrics, *offered))])
     _settings(runs)
-    shared_prompts.show(runs, narrowed)
+    _show_shared_prompt(runs, narrowed)
 
 
 _render()

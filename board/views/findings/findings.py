@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import orjson
 import pandas as pd
@@ -13,9 +13,11 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.charts.finding_charts import findings_chart
 from board.core.findings import Coverage, coverage
-from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
+from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
+from board.core.metrics.definitions import REDUCTIONS
+from board.query.groups import group_names
 from board.query.open_run import Run
-from board.views.findings import links, log_health
+from board.views.findings import log_health
 from board.views.frame import sidebar
 from board.views.shared import known_findings, page_parts, shortcuts, state
 from board.views.shared.background import show_progress
@@ -24,6 +26,14 @@ from board.views.shared.text import counted, harmless_cell, plain, visible_token
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
+_COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
+_PAGE_OF: Final = {
+    "tokens": "step",
+    "groups": "step",
+    "health": "findings",
+    "environments": "overview",
+    "rollout": "rollouts",
+}
 
 
 def _bar(run: Run, diagnosis: Diagnosis) -> None:
@@ -100,7 +110,7 @@ def _measured(finding: Finding) -> str:
 
 
 def _card(run: Run, finding: Finding) -> None:
-    page, choices = links.of_target(run, finding.target)
+    page, choices = _link_of(run, finding.target)
     with st.container(border=True, gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.badge(
@@ -111,7 +121,7 @@ def _card(run: Run, finding: Finding) -> None:
             title = f"**{plain(finding.title, 120)}** :gray[· {_steps(finding)}]"
             st.markdown(title, width="content")
             st.space("stretch")
-            state.link(page, links.label(page, choices), **choices)
+            state.link(page, _link_words(page, choices), **choices)
         st.text(finding.text)
         st.caption(plain(_measured(finding), 400))
         if finding.evidence:
@@ -123,7 +133,8 @@ def _evidence(run: Run, finding: Finding) -> None:
     """Links to rollouts and tokens, each with what a model wrote, as text."""
     for evidence in finding.evidence[:_MOST_EVIDENCE]:
         at = "" if evidence.step == finding.step else f"step {evidence.step}, "
-        choices = links.of_evidence(finding, evidence, run)
+        choices = {"step": evidence.step, "index": evidence.index, "token": evidence.position}
+        choices |= _reader_of(run, finding.target.metric)
         state.link("rollouts", f"{at}{_rollout_words(evidence)}", "gradient", **choices)
         if evidence.piece:
             text = visible_token(evidence.piece, 40)
@@ -139,7 +150,7 @@ def _one_at_a_time(run: Run, findings: Sequence[Finding]) -> None:
             "finding", range(len(findings)), at, lambda nth: state.put(findings_nth=nth)
         )
         if shortcuts.opens("its place"):
-            page, choices = links.of_target(run, finding.target)
+            page, choices = _link_of(run, finding.target)
             state.go(page, **choices)
         title = f"**{at + 1} of {len(findings)}** {plain(finding.title, 120)}"
         st.markdown(f"{title} :gray[· {_steps(finding)}]", width="content")
@@ -239,6 +250,80 @@ def _show(run: Run) -> None:
             read = show_progress(reading, "Rules that read tokens", "findings")
         if read is not None:
             st.rerun()
+
+
+def _link_of(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
+    """The page of a finding's target, and the choices that show it there."""
+    step = {} if target.step is None else {"step": target.step}
+    place = {"token": target.position, "index": target.index, **step}
+    return _PAGE_OF.get(target.page, target.page), place | _choices_of_page(run, target)
+
+
+def _choices_of_page(run: Run, target: Target) -> dict[str, Any]:
+    column = _COLUMN_OF.get(target.metric, target.metric)
+    match target.page:
+        case "tokens":
+            grouping = target.only.partition(":")[0]
+            return {
+                "step_part": "contributions",
+                "step_metric": column if column in run.metrics else "",
+                "step_only": target.only,
+                "step_order": "lowest" if target.lowest else "highest",
+                **({"step_types": grouping} if grouping else {}),
+            }
+        case "rollouts":
+            everything = {"range": {}, "q": "", "group": [], "env": [], "finish": [], "where": ""}
+            order = {"sort": column, "desc": not target.lowest} if column in run.columns else {}
+            return {"rollouts_scope": "step", **everything, **order}
+        case "rollout":
+            return _reader_of(run, target.metric)
+        case "groups":
+            fill = "advantage" if target.metric == "advantage" else "reward"
+            return {
+                "step_part": "groups",
+                "groups_values": fill,
+                "groups_id": _group_of(run, target),
+                "groups_first": 0,
+            }
+        case "mismatch":  # by position and by the measure that the rules look at
+            return {"mismatch_measure": "multiplicative", "mismatch_slice": "position"}
+        case "environments":
+            is_metric = column in run.metrics
+            return {
+                "overview_by": "env",
+                "env": [target.env] if target.env else [],
+                "overview_metrics": [column] if is_metric else [],
+                "overview_metric": column if is_metric else "",
+            }
+        case "health":
+            return {"findings_health": True, "findings_superseded": target.written_again}
+        case _:
+            return {}
+
+
+def _group_of(run: Run, target: Target) -> str:
+    """The group of the rollout that a target names; empty where there is none."""
+    if target.step is None or target.step not in run.counts:  # the log may have changed since
+        return ""
+    rows = run.of_step(target.step)
+    names = group_names(rows)[rows["index"] == target.index]
+    return str(names.iloc[0]) if len(names) else ""
+
+
+def _reader_of(run: Run, metric: str) -> dict[str, str]:
+    """The reader coloured by a token metric; by its own first one where the rule names none of tokens."""
+    return {
+        "reader_metric": metric if _COLUMN_OF.get(metric) in run.metrics else "",
+        "reader_vs": "",
+    }
+
+
+def _link_words(page: str, choices: Mapping[str, Any]) -> str:
+    """A link's words: the page, or the part of it, and its step."""
+    if choices.get("findings_health"):
+        return "Log health"
+    name = "Groups" if choices.get("step_part") == "groups" else page.capitalize()
+    return f"{name}, step {choices['step']}" if "step" in choices else name
 
 
 def _render() -> None:
