@@ -93,8 +93,8 @@ def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
 def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, run="grpo_arithmetic", step="150", env="add", overview_by="env")
     shown = table(app)
-    assert shown["scope"].tolist()[0] == "all"
-    assert shown.loc[shown["scope"] == "env", "rollouts"].sum() == shown["rollouts"].iloc[0]
+    assert shown["env"].iloc[0] == "all environments"
+    assert shown["rollouts"].iloc[1:].sum() == shown["rollouts"].iloc[0]
 
 
 def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(
@@ -104,9 +104,9 @@ def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(
         {"step": 0, "env": env, "advantage": a, "reward": r, "prompt": "p", "response": "r"}
         for env, a, r in (("all", 0.1, 0.0), ("all", 0.2, 0.0), ("all", -0.3, 0.0), ("b", 0, 1.0))
     ]
-    shown = table(open_rows("overview", *rows, by="env")).set_index(["scope", "env"])
-    assert shown.loc[("env", "all"), ["advantage", "reward"]].tolist() == [0.0, 0.0]
-    assert shown.loc[("all", "all environments"), "reward"] == 0.25
+    shown = table(open_rows("overview", *rows, by="env")).set_index("env")
+    assert shown.loc["all", ["advantage", "reward"]].tolist() == [0.0, 0.0]
+    assert shown.loc["all environments", "reward"] == 0.25
 
 
 def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp) -> None:

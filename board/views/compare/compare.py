@@ -193,7 +193,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         _warn_of_rewards(runs)
     formats: Any = dict.fromkeys(ends, number)
     ends.insert(0, "metric", labels)
-    tables.draw(ends.style.format(formats, na_rep="–"), most_pixels=420)
+    tables.draw_frame(ends.style.format(formats, na_rep="–"), most_pixels=420)
 
 
 def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
@@ -240,7 +240,7 @@ def _settings(runs: tuple[Run, ...]) -> None:
         if one.key not in _OF_EVERY_START
     ]
     if rows:
-        tables.draw(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)
+        tables.draw_frame(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)
     elif len(runs) - len(without) > 1:
         st.caption("None of the recorded settings differs.")
 

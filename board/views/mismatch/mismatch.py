@@ -193,11 +193,11 @@ def _render() -> None:
     if mismatch.likelihood:
         explained = "Negative log-likelihood, sft_mask 1."
         st.markdown("#### Tokens trained with cross-entropy", help=explained)
+        fields = {"of": "name", "tokens": "tokens", "mean NLL": "mean", "largest": "largest"}
         rows = [
-            {"of": one.name, "tokens": one.tokens, "mean NLL": one.mean, "largest": one.largest}
-            for one in mismatch.likelihood
+            {name: getattr(one, f) for name, f in fields.items()} for one in mismatch.likelihood
         ]
-        tables.draw(pd.DataFrame(rows))
+        tables.draw_frame(pd.DataFrame(rows))
     is_recorded = parts is not None or mismatch.rules or mismatch.likelihood
     if is_recorded or "mismatch_kl_mean" in run.columns:
         over_steps(run)

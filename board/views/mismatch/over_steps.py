@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from board.analysis.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
@@ -25,6 +24,7 @@ from board.query.open_run import Run
 from board.views.mismatch.rule_bounds import Bounds, bounds_of, bounds_words
 from board.views.shared import cache, page_parts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
+from board.views.shared.tables import Column
 from board.views.shared.text import plain
 
 _CLICK: Final = "Click a step to see its mismatch."
@@ -165,18 +165,16 @@ def _show_lags(steps: Sequence[StepMismatch]) -> None:
 
 def _show_lag_table(by_part: Mapping[str, Sequence[Slice]]) -> None:
     """Tokens and means at each lag. by_part: "whole" among them."""
-    k3 = {f"k3, {title}": {one.name: one.k3 for one in own} for title, own in by_part.items()}
-    rows = [
-        {"lag": float(one.name), "tokens": one.tokens, "mean |d|": one.d_abs}
-        | {name: own.get(one.name) for name, own in k3.items()}
-        for one in sorted(by_part["whole"], key=lambda part: float(part.name))
-    ]
+    whole = sorted(by_part["whole"], key=lambda part: float(part.name))
     columns = {
-        **tables.numbers("%g", "lag", help="Versions."),
-        **tables.numbers("localized", "tokens"),
-        **tables.numbers("%.3g", "mean |d|", *k3, help="Nats."),
+        "lag": Column([float(one.name) for one in whole], "%g", help="Versions."),
+        "tokens": Column([one.tokens for one in whole], "localized"),
+        "mean |d|": Column([one.d_abs for one in whole], "%.3g", help="Nats."),
     }
-    tables.draw(pd.DataFrame(rows), columns, most_pixels=320)
+    for title, own in by_part.items():
+        k3 = {one.name: one.k3 for one in own}
+        columns[f"k3, {title}"] = Column([k3.get(one.name) for one in whole], "%.3g", help="Nats.")
+    tables.draw(columns, most_pixels=320)
 
 
 def _card(key: str, title: str, chart: CurveChart, unit: str = "") -> Card:

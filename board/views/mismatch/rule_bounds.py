@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from board.analysis.mismatch import StepMismatch, own_numbers
@@ -12,19 +12,24 @@ from board.core.tokens.masks import RULES, MaskRule, Threshold, thresholds_of
 from board.core.tokens.rule_counts import numbers_of
 from board.query.open_run import Run
 from board.views.shared import state, tables
-from board.views.shared.tables import PERCENT, without_empty, written
+from board.views.shared.tables import PERCENT, Column
 from board.views.shared.text import plain
 
 Bounds = dict[str, dict[str, float]]
 
+# Column -> the field of RuleShares, and what it says.
 _SHARES: Final = {
-    "hit": "Share of all loss tokens that the rule masks or clips.",
-    "below": "Share of all loss tokens stopped below the lower bound.",
-    "above": "Share of all loss tokens stopped above the upper bound.",
-    "A > 0 below": "Share of tokens with a positive advantage stopped below the lower bound.",
-    "A > 0 above": "Share of tokens with a positive advantage stopped above the upper bound.",
-    "A < 0 below": "Share of tokens with a negative advantage stopped below the lower bound.",
-    "A < 0 above": "Share of tokens with a negative advantage stopped above the upper bound.",
+    "hit": ("hit", "Share of all loss tokens that the rule masks or clips."),
+    "below": ("low", "Share of all loss tokens stopped below the lower bound."),
+    "above": ("high", "Share of all loss tokens stopped above the upper bound."),
+    **{
+        f"A {sign} 0 {where}": (
+            f"{name}.{end}",
+            f"Share of tokens with a {name} advantage stopped {where} the {bound} bound.",
+        )
+        for sign, name in ((">", "positive"), ("<", "negative"))
+        for where, end, bound in (("below", "low", "lower"), ("above", "high", "upper"))
+    },
 }
 
 
@@ -64,11 +69,7 @@ def show_rules(run: Run, mismatch: StepMismatch) -> None:
                 "Not recorded at this step: the log-probabilities that the rules compare, or advantages."
             )
             return
-        columns = {
-            name: st.column_config.NumberColumn(name, format=PERCENT, help=explained)
-            for name, explained in _SHARES.items()
-        }
-        tables.draw(written(without_empty(_frame(run, mismatch)), _SHARES), columns)
+        tables.draw(_columns(run, mismatch))
         st.caption(
             "Shares of loss tokens; the A > 0 and A < 0 columns are shares of the tokens with that "
             "sign. A dash means none. Bounds come from the papers unless the run's settings or you "
@@ -90,26 +91,20 @@ def show_rules(run: Run, mismatch: StepMismatch) -> None:
             st.caption(plain(f"Not recorded for: {'; '.join(lacking)}.", 300))
 
 
-def _frame(run: Run, mismatch: StepMismatch) -> pd.DataFrame:
+def _columns(run: Run, mismatch: StepMismatch) -> dict[str, Column]:
     bounds, own, chosen = bounds_of(run), own_numbers(run), state.get("mismatch_bounds")
-    rows: list[dict[str, object]] = []
-    for counts in mismatch.rules:
-        name, shares = counts.rule, counts.shares(bounds[counts.rule])
-        rows.append(
-            {
-                "rule": RULES[name].label,
-                "bounds": bounds_words(RULES[name], bounds[name]),
-                "set by": "you" if name in chosen else "the run" if name in own else "the paper",
-                "hit": shares.hit,
-                "below": shares.low,
-                "above": shares.high,
-                "A > 0 below": shares.positive.low,
-                "A > 0 above": shares.positive.high,
-                "A < 0 below": shares.negative.low,
-                "A < 0 above": shares.negative.high,
-            }
-        )
-    return pd.DataFrame(rows)
+    names = [counts.rule for counts in mismatch.rules]
+    shares = [counts.shares(bounds[counts.rule]) for counts in mismatch.rules]
+    set_by = ["you" if n in chosen else "the run" if n in own else "the paper" for n in names]
+    return {
+        "rule": Column([RULES[name].label for name in names]),
+        "bounds": Column([bounds_words(RULES[name], bounds[name]) for name in names]),
+        "set by": Column(set_by),
+        **{
+            name: Column([attrgetter(field)(one) for one in shares], PERCENT, help=explained)
+            for name, (field, explained) in _SHARES.items()
+        },
+    }
 
 
 def _show_fields(run: Run) -> None:

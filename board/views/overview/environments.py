@@ -18,6 +18,7 @@ from board.query.environments import table_of_step
 from board.query.open_run import Run
 from board.views.overview import curves
 from board.views.shared import cache, page_parts, shortcuts, state, tables
+from board.views.shared.tables import Column
 from board.views.shared.text import number, one_line, plain
 
 _USUAL: Final = ("k3_mean", "response_tokens", "entropy_mean", "is_truncated")
@@ -119,23 +120,20 @@ def _table(run: Run) -> None:
     names[1:1] = reward_parts(run.metrics)[:_MOST_TABLE_PARTS]
     frame = table_of_step(run.of_step(step), names)
     frame[names] = without_residue(frame[names].to_numpy(np.float64, na_value=np.nan))
-    # An environment may bear the name of the mean, which is the first row.
-    labelled = frame.assign(env=frame["env"].where(frame["scope"] == "env", ALL))
-    shares = ["without_gradient", *(n for n in names if rollout_metric(n).unit == "share")]
     st.markdown(f"#### Step {step}")
     clicked = tables.draw(
-        tables.written(tables.without_empty(labelled), shares),
         {
-            "scope": None,  # not shown
-            "env": st.column_config.TextColumn(width=112),
-            "rollouts": st.column_config.NumberColumn(format="localized", width=70),
-            "without_gradient": st.column_config.NumberColumn(
+            # An environment may bear the name of the mean, which is the first row.
+            "env": Column(frame["env"].where(frame["scope"] == "env", ALL), width=112),
+            "rollouts": Column(frame["rollouts"], "localized", width=70),
+            "without_gradient": Column(
+                frame.get("without_gradient", np.nan),
+                tables.PERCENT,
                 "zero-std groups",
-                format=tables.PERCENT,
-                help="Share of groups of equal rewards.",
-                width=tables.width("zero_std_group_fraction"),
+                tables.width("zero_std_group_fraction"),
+                "Share of groups of equal rewards.",
             ),
-            **{name: tables.number_column(name, frame[name]) for name in names},
+            **{name: tables.metric_column(name, frame[name]) for name in names},
         },
         key=f"env_table_{run.info.name}_{step}_{len(frame)}",
         most_pixels=420,

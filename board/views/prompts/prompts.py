@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_ke
 from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, step_choice, tables
 from board.views.shared.page_parts import answer_to_prompt, best_first
+from board.views.shared.tables import Column
 from board.views.shared.text import plain, visible_token, where_they_differ
 
 _MOST_PROMPTS: Final = 500
@@ -43,13 +43,13 @@ _EXPLAINED: Final = {
     "volatile": "Sorted by the standard deviation of the mean reward over its steps.",
 }
 _ACROSS: Final = 3
+# Answers of a step that are read and drawn at once.
 _MOST_ANSWERS: Final = 12
-"""Answers of a step that are read and drawn at once."""
 _LINE_CHARACTERS: Final = 34
+# Streamlit sends every entry of a menu with the page and makes an element of it in the browser.
 _MOST_OPTIONS: Final = 400
-"""Streamlit sends every entry of a menu with the page and makes an element of it in the browser."""
+# Responses in the list: each step they are of is read for them.
 _NEWEST: Final = 64
-"""Responses in the list: each step they are of is read for them."""
 _PREVIEW_CHARACTERS: Final = 160
 _TYPED: Final = "_pstep_typed"
 _NO_STEP: Final = "first, middle, last"
@@ -102,8 +102,7 @@ def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | Non
     keys = prompts.keys[places].tolist()
     table = cache.prompt_table(run, tuple(keys))
     row = tables.draw(
-        _frame(prompts, table, places),
-        _columns(table),
+        _columns(prompts, table, places),
         key=f"prompts_{run.info.name}_{run.version}_{name}",
         most_pixels=300,
     )
@@ -123,42 +122,27 @@ def _put_prompt(prompt: str) -> None:
     state.put(prompt=prompt, prompts_step=None, prompts_first=0)
 
 
-def _frame(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataFrame:
-    """What the list shows of the prompts at these places; table: what the index has of the same."""
+def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict[str, Column]:
+    """The list of the prompts at these places; table: what the index has of the same."""
     flags = {name: getattr(prompts, flag)[places] for name, flag in _FLAGS.items()}
     statuses = np.select(list(flags.values()), [_LISTS[name].lower() for name in flags], "")
-    frame = pd.DataFrame(
-        {
-            "prompt": where_they_differ(table["prompt"].tolist()),
-            "status": statuses.tolist(),
-            "reward over steps": [values[-60:].tolist() for values in table["rewards"]],
-            "right first": table["first_rate"],
-            "right last": table["last_rate"],
-            "reward": [pd.Series(_finite(values)).mean() for values in table["rewards"]],
-            "volatility": prompts.volatility[places],
-            "steps": prompts.steps[places],
-            "rollouts": table["rollouts"],
-        }
-    )
-    return tables.written(tables.without_empty(frame), ("right first", "right last"))
-
-
-def _finite(values: FloatArray) -> FloatArray:
-    return values[np.isfinite(values)]
-
-
-def _columns(table: pd.DataFrame) -> dict[str, Any]:
-    known = _finite(np.concatenate(table["rewards"].tolist()))
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    percent_column = partial(st.column_config.NumberColumn, format=tables.PERCENT)
+    known = [values[np.isfinite(values)] for values in table["rewards"]]
+    every = np.concatenate(known)
+    low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     return {
-        "prompt": st.column_config.TextColumn("prompt", width=280),
-        "reward over steps": st.column_config.LineChartColumn(
-            "reward over steps", y_min=low, y_max=high if high > low else low + 1, width=150
+        "prompt": Column(where_they_differ(table["prompt"].tolist()), width=280),
+        "status": Column(statuses.tolist()),
+        "reward over steps": Column(
+            [values[-60:].tolist() for values in table["rewards"]],
+            width=150,
+            line=(low, high if high > low else low + 1),
         ),
-        "right first": percent_column("solved, first"),
-        "right last": percent_column("solved, last"),
-        **tables.numbers("%.4g", "reward", "volatility"),
+        "right first": Column(table["first_rate"].tolist(), tables.PERCENT, "solved, first"),
+        "right last": Column(table["last_rate"].tolist(), tables.PERCENT, "solved, last"),
+        "reward": Column([pd.Series(values).mean() for values in known], "%.4g"),
+        "volatility": Column(prompts.volatility[places], "%.4g"),
+        "steps": Column(prompts.steps[places], "%d"),
+        "rollouts": Column(table["rollouts"].tolist(), "%d"),
     }
 
 
@@ -315,30 +299,23 @@ def _list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | 
     newest = range(len(rollouts.steps))[::-1][:_NEWEST]
     is_cut = len(newest) < len(rollouts.steps)
     words = f"the newest {len(newest):,} of {len(rollouts.steps):,}" if is_cut else "newest first"
-    frame = pd.DataFrame(
-        {
-            "step": rollouts.steps[newest],
-            "rollout": rollouts.indices[newest],
-            "reward": rollouts.rewards[newest],
-            "characters" if length == "response_chars" else "tokens": rollouts.lengths[newest],
-            "response": _previews(run, rollouts, newest),
-        }
-    ).dropna(axis="columns", how="all")
     st.markdown(f"#### Every response :gray[{words} · click to open]")
     row = tables.draw(
-        frame,
         {
-            "step": st.column_config.NumberColumn("step", format="%d", width=70),
-            "rollout": st.column_config.NumberColumn("rollout", format="%d", width=75),
-            "reward": st.column_config.NumberColumn("reward", format="%.4g", width=90),
-            "response": st.column_config.TextColumn("response (start)"),
+            "step": Column(rollouts.steps[newest], "%d", width=70),
+            "rollout": Column(rollouts.indices[newest], "%d", width=75),
+            "reward": Column(rollouts.rewards[newest], "%.4g", width=90),
+            "characters" if length == "response_chars" else "tokens": Column(
+                rollouts.lengths[newest], "%d"
+            ),
+            "response": Column(_previews(run, rollouts, newest), label="response (start)"),
         },
         key=f"responses_{run.info.name}_{run.version}_{key}",
         most_pixels=300,
         placeholder="not recorded",
     )
     if row is not None:
-        step, index = int(frame["step"].iloc[row]), int(frame["rollout"].iloc[row])
+        step, index = int(rollouts.steps[newest[row]]), int(rollouts.indices[newest[row]])
         state.go("rollouts", step=step, index=index, token=None)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NoReturn
+from dataclasses import replace
+from typing import Any, Final, NoReturn
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from board.analysis.utterances import SPEAKERS, compiled
@@ -18,7 +18,7 @@ from board.errors import BoardError
 from board.query.open_run import Run
 from board.views.shared import cache, page_parts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
-from board.views.shared.tables import PERCENT, without_empty, written
+from board.views.shared.tables import PERCENT, Column
 from board.views.shared.text import counted, one_line, plain
 
 _MOST_PATTERNS: Final = 6
@@ -51,30 +51,20 @@ _PRESETS: Final = {
     "code": r"```",
 }
 
-_SUM_COLUMNS: Final = {
-    **tables.numbers("localized", "rollouts", "hits", "times"),
-    **tables.numbers(PERCENT, "share", help="Of these rollouts."),
-    **tables.numbers("%.4g", "reward of hits", "reward of misses"),
-    "difference": st.column_config.NumberColumn(
+_SUMS: Final = {
+    **dict.fromkeys(("rollouts", "hits", "times"), Column((), "localized")),
+    "share": Column((), PERCENT, help="Of these rollouts."),
+    **dict.fromkeys(("reward of hits", "reward of misses"), Column((), "%.4g")),
+    "difference": Column(
+        (),
+        "%+.4g",
         "difference within steps",
-        format="%+.4g",
         help="Mean reward with it less that without, among rollouts of the same step and environment.",
     ),
 }
 _QUARTERS: Final = (
     "Share in the {} of two quarters of the sampled steps: those where it is largest and smallest."
 )
-_TREND_COLUMNS: Final = {
-    "phrase": st.column_config.TextColumn(width=280),
-    "share over training": st.column_config.LineChartColumn(
-        y_min=0, y_max=1, width=260, help="Of the rollouts sampled from each step, from 0 to 1."
-    ),
-    **tables.numbers(PERCENT, "before", help=_QUARTERS.format("earlier")),
-    **tables.numbers(PERCENT, "after", help=_QUARTERS.format("later")),
-    "change": st.column_config.NumberColumn(
-        "change, points", format="%+.1f", help="From before to after, in percentage points."
-    ),
-}
 
 
 def _choose_patterns(run: Run) -> list[str]:
@@ -155,16 +145,16 @@ def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None
         cards.append(_card("said_by_env", title, _by_env(results[first])))
     if clicked := page_parts.curves(cards, "words"):
         state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for text, entries in results.items():
         scopes = [("all", "", entries), *(("env", *one) for one in _by_env(entries).items())]
         rows += [
             {"phrase": one_line(text, 60), "scope": scope, "env": env, **_sums(own)}
             for scope, env, own in scopes
         ]
-    frame = written(without_empty(pd.DataFrame(rows)), ("share",))
-    tables.draw(frame, _SUM_COLUMNS, most_pixels=400)
-    unscored = "" if "reward of hits" in frame else " No rollout with a hit is scored."
+    _draw_sums(rows, most_pixels=400)
+    is_scored = any(np.isfinite(row["reward of hits"]) for row in rows)
+    unscored = "" if is_scored else " No rollout with a hit is scored."
     st.caption(f"Over the steps read; the scope “all” is over {ALL}.{unscored}")
 
 
@@ -183,7 +173,7 @@ def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
     return {name: [one for one in entries if one.env == name] for name in names}
 
 
-def _sums(entries: Sequence[Watched]) -> dict[str, object]:
+def _sums(entries: Sequence[Watched]) -> dict[str, float]:
     """Counts and rewards over all steps that were read."""
     rollouts, hits = sum(one.rollouts for one in entries), sum(one.hits for one in entries)
     return {
@@ -195,6 +185,12 @@ def _sums(entries: Sequence[Watched]) -> dict[str, object]:
         "reward of misses": _weighted([(one.reward_misses, one.scored_misses) for one in entries]),
         "difference": within_steps(entries),
     }
+
+
+def _draw_sums(rows: Sequence[Mapping[str, Any]], **options: Any) -> int | None:
+    looks = {name: _SUMS.get(name, Column(())) for name in rows[0]}
+    columns = {n: replace(look, values=[row[n] for row in rows]) for n, look in looks.items()}
+    return tables.draw(columns, **options)
 
 
 def _weighted(means: Sequence[tuple[float, int]]) -> float:
@@ -280,18 +276,27 @@ def _show_trending(run: Run) -> None:
         st.caption(f"No phrase clearly rises or falls over training, in {sampled}.")
         return
     st.markdown(f"#### Rising and falling phrases :gray[in {sampled} · click one to follow it]")
-    rows = [
-        {
-            "phrase": one_line(one.phrase),
-            "share over training": [share for share in one.shares if share == share],
-            "before": one.before,
-            "after": one.after,
-            "change": 100 * one.change,
-        }
-        for one in trending.phrases
-    ]
-    frame = written(pd.DataFrame(rows), ("before", "after"))
-    row = tables.draw(frame, _TREND_COLUMNS, key=f"said_more_{run.info.name}_{speaker}")
+    phrases = trending.phrases
+    columns = {
+        "phrase": Column([one_line(one.phrase) for one in phrases], width=280),
+        "share over training": Column(
+            [[share for share in one.shares if share == share] for one in phrases],
+            width=260,
+            help="Of the rollouts sampled from each step, from 0 to 1.",
+            line=(0, 1),
+        ),
+        "before": Column(
+            [one.before for one in phrases], PERCENT, help=_QUARTERS.format("earlier")
+        ),
+        "after": Column([one.after for one in phrases], PERCENT, help=_QUARTERS.format("later")),
+        "change": Column(
+            [100 * one.change for one in phrases],
+            "%+.1f",
+            "change, points",
+            help="From before to after, in percentage points.",
+        ),
+    }
+    row = tables.draw(columns, key=f"said_more_{run.info.name}_{speaker}")
     if row is not None:
         _follow(trending.phrases[row].phrase, regex=False)
 
@@ -310,9 +315,7 @@ def _show_presets(run: Run) -> None:
         {"what": name, "pattern": pattern, **_sums(entries)}
         for (name, pattern), entries in zip(_PRESETS.items(), watched, strict=True)
     ]
-    frame = written(without_empty(pd.DataFrame(rows)), ("share",))
-    key = f"presets_{run.info.name}_{step}_{speaker}"
-    row = tables.draw(frame, _SUM_COLUMNS, key=key)
+    row = _draw_sums(rows, key=f"presets_{run.info.name}_{step}_{speaker}")
     if row is not None:
         _follow([*_PRESETS.values()][row], regex=True)
 

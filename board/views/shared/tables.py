@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ _SHORT: Final = {
 }
 _NARROW: Final = {"index": "#", "response_tokens": "tokens", "response_chars": "chars"}
 PERCENT: Final = "%g %%"
-"""Format of a column of shares that `written` made."""
+"""Format of a column of shares."""
 _SMALLEST_FIXED: Final = 1e-3
 """Below it a fixed number of digits is mostly zeros."""
 _ROW_PIXELS: Final = 36
@@ -99,43 +99,75 @@ def width(name: str, least: int = 60) -> int:
     return max(least, round(6 * len(heading(name))) + 17)
 
 
-def written(frame: pd.DataFrame, shares: Iterable[str] = ()) -> pd.DataFrame:
-    """The frame with its numbers as pages write them: these columns in percent, rounding noise as 0."""
-    result = frame.copy()
-    for name in result.select_dtypes("float"):
-        result[name] = result[name].mask(result[name].abs() < ROUNDING_NOISE, 0.0)
-    for name in result.columns.intersection([*shares]):
-        result[name] = result[name].astype(float).map(in_percent, na_action="ignore")
-    return result
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its values, and how they are shown.
+
+    values: [rows]. format: of numbers; PERCENT for shares, of which 1 is 100 %; empty for texts. label:
+    by default the column's name. is_bar: shares of one whole have bars. line: values are sequences, drawn
+    as small charts between these ends.
+    """
+
+    values: Any
+    format: str = ""
+    label: str | None = None
+    width: int | None = None
+    help: str | None = None
+    alignment: Literal["left", "center", "right"] | None = None
+    is_bar: bool = False
+    line: tuple[float, float] | None = None
+
+    def config(self, drawn: pd.Series[Any]) -> Any:
+        """Streamlit's configuration of it. drawn: the values as the table has them."""
+        look = {"label": self.label, "width": self.width, "help": self.help}
+        if self.line is not None:
+            return st.column_config.LineChartColumn(**look, y_min=self.line[0], y_max=self.line[1])
+        if not self.format:
+            return st.column_config.TextColumn(**look, alignment=self.alignment)
+        if not self.is_bar or (drawn < 0).any():  # where signs differ they are no shares
+            return st.column_config.NumberColumn(**look, format=self.format)
+        largest = float(max(drawn.max(), 1e-9))
+        return st.column_config.ProgressColumn(
+            **look, min_value=0, max_value=largest, format=self.format
+        )
 
 
-def number_format(values: pd.Series[Any]) -> str:
-    """Four significant digits; with an exponent where the largest value is tiny."""
+def metric_column(name: str, values: pd.Series[Any]) -> Column:
+    """A column of means over rollouts, of a metric known or not: shares in percent, others with four
+    significant digits, and an exponent where the largest value is tiny.
+    """
     sizes = np.abs(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan))
-    finite = sizes[np.isfinite(sizes)]
-    return "%.2e" if len(finite) and 0 < finite.max() < _SMALLEST_FIXED else "%.4g"
-
-
-def number_column(name: str, values: pd.Series[Any]) -> Any:
-    """A column of means over rollouts, of a metric known or not; shares in percent."""
+    largest = np.max(sizes, initial=0, where=np.isfinite(sizes))
+    number_format = "%.2e" if 0 < largest < _SMALLEST_FIXED else "%.4g"
     is_share = rollout_metric(name).unit == "share"
-    return st.column_config.NumberColumn(
+    return Column(
+        values,
+        PERCENT if is_share else number_format,
         heading(name),
-        help=explained(name),
-        format=PERCENT if is_share else number_format(values),
-        width=width(name),
+        width(name),
+        explained(name),
     )
 
 
-def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns in which at least one row says something: missing values and empty texts do not."""
+def draw(columns: Mapping[str, Column], **options: Any) -> int | None:
+    """Draws a table without the columns in which no row says anything: missing values and empty texts do
+    not. Rounding noise is 0. options: of `draw_frame`; returns the same.
+    """
+    frame = pd.DataFrame({name: column.values for name, column in columns.items()})
+    for name in frame.select_dtypes("float"):
+        frame[name] = frame[name].mask(frame[name].abs() < ROUNDING_NOISE, 0.0)
+    for name, column in columns.items():
+        if column.format == PERCENT:
+            frame[name] = frame[name].astype(float).map(in_percent, na_action="ignore")
     says = frame.notna() & frame.map(lambda value: not isinstance(value, str) or value != "")
-    return frame.loc[:, says.any()]
+    frame = frame.loc[:, says.any()]
+    settings = {str(name): columns[str(name)].config(values) for name, values in frame.items()}
+    return draw_frame(frame, settings, **options)
 
 
-def draw(
+def draw_frame(
     frame: pd.DataFrame | Styler,
-    columns: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     *,
     key: str | None = None,
     most_pixels: int | None = None,
@@ -143,7 +175,8 @@ def draw(
 ) -> int | None:
     """Draws a table as high as its rows; the position of the row that was clicked, None where none was.
 
-    key: of a table whose rows can be clicked. most_pixels: above that it scrolls.
+    settings: of Streamlit, by column. key: of a table whose rows can be clicked. most_pixels: above that
+    it scrolls.
     """
     height = _ROW_PIXELS * (len(frame.index) + 1) + 3
     event: Any = st.dataframe(
@@ -155,17 +188,10 @@ def draw(
         hide_index=True,
         row_height=_ROW_PIXELS,
         placeholder=placeholder,
-        column_config=dict(columns or {}),
+        column_config=dict(settings or {}),
     )
     cells = event.selection.cells if key else []
     return int(cells[0][0]) if cells else None
-
-
-def numbers(number_format: str, *names: str, **options: Any) -> dict[str, Any]:
-    """The configuration of columns of numbers that are headed by their names."""
-    return {
-        name: st.column_config.NumberColumn(name, format=number_format, **options) for name in names
-    }
 
 
 def cards(entries: Iterable[tuple[str, str, str, str]]) -> None:

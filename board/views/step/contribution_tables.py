@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.core.metrics.definitions import Metric, rollout_metric, token_metric
-from board.core.metrics.shares import in_percent
+from board.core.metrics.definitions import rollout_metric, token_metric
 from board.core.tokens.contributions import (
     Contributions,
     Grouping,
@@ -20,7 +20,7 @@ from board.core.tokens.contributions import (
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
 from board.views.shared.cache import Spike
-from board.views.shared.tables import PERCENT, explained, heading
+from board.views.shared.tables import PERCENT, Column, explained, heading
 from board.views.shared.text import one_line, plain, visible_token
 
 _TOKENS: Final = 100
@@ -78,32 +78,20 @@ def tokens_table(contributions: Contributions) -> None:
         return
     total = whole(contributions) or np.nan
     before, pieces, after = zip(*(in_context(contributions, t) for t in tokens), strict=True)
-    frame = pd.DataFrame(
-        {
-            "rollout": [t.index for t in tokens],
-            "token": [t.position for t in tokens],
-            "before": before,
-            "piece": pieces,
-            "after": after,
-            "kind": [t.kind for t in tokens],
-            "role": [one_line(t.role) for t in tokens],
-            "value": [t.value for t in tokens],
-            "share": [in_percent(t.contribution / total) for t in tokens],
-        }
-    )
-    if not contributions.tokens.roles:
-        frame = frame.drop(columns="role")
     columns = {
-        "before": st.column_config.TextColumn(alignment="right", width=190),
-        "piece": st.column_config.TextColumn("token text", alignment="center", width=105),
-        "after": st.column_config.TextColumn(width=190),
-        "rollout": st.column_config.NumberColumn(format="%d", width=70),
-        "token": st.column_config.NumberColumn(format="%d", width=65),
-        "kind": st.column_config.TextColumn(width=105),
-        "value": _value_column("value", contributions),
-        "share": _share_column(frame["share"]),
+        "rollout": Column([t.index for t in tokens], "%d", width=70),
+        "token": Column([t.position for t in tokens], "%d", width=65),
+        "before": Column(before, width=190, alignment="right"),
+        "piece": Column(pieces, label="token text", width=105, alignment="center"),
+        "after": Column(after, width=190),
+        "kind": Column([t.kind for t in tokens], width=105),
+        "role": Column([one_line(t.role) for t in tokens]),
+        "value": Column([t.value for t in tokens], "%.4g", _with_unit("value", contributions)),
+        "share": _shares([t.contribution / total for t in tokens]),
     }
-    row = _clicked_row(frame, "tokens", columns)
+    if not contributions.tokens.roles:
+        del columns["role"]
+    row = _clicked_row(columns, "tokens")
     if row is not None:
         open_token(tokens[row].index, tokens[row].position, contributions.metric)
 
@@ -120,29 +108,26 @@ def types_table(spike: Spike) -> None:
     types = spike.kinds if grouping == "kind" else contributions.by(grouping, _TYPES)
     total = whole(contributions) or np.nan
     count = max(int(contributions.counted.sum()), 1)
-    frame = pd.DataFrame(
-        {
-            grouping: [visible_token(t.name) or "not known" for t in types],
-            **({"kind": [t.kind for t in types]} if grouping == "piece" else {}),
-            "share": [in_percent(t.contribution / total) for t in types],
-            "tokens": [t.count for t in types],
-            "of_tokens": [in_percent(t.count / count) for t in types],
-            "mean": [t.mean for t in types],
-        }
-    )
+    names = [visible_token(t.name) or "not known" for t in types]
     columns = {
-        "kind": st.column_config.TextColumn(width=85),
-        grouping: st.column_config.TextColumn(width=80 if grouping == "piece" else 130),
-        "tokens": st.column_config.NumberColumn(
-            format="localized", width=60, help="Tokens of the type in the step."
+        grouping: Column(names, width=80 if grouping == "piece" else 130),
+        **({"kind": Column([t.kind for t in types], width=85)} if grouping == "piece" else {}),
+        "share": _shares([t.contribution / total for t in types]),
+        "tokens": Column(
+            [t.count for t in types], "localized", width=60, help="Tokens of the type in the step."
         ),
-        "of_tokens": st.column_config.NumberColumn(
-            "of all", format=PERCENT, width=65, help="Share of the step's tokens."
+        "of_tokens": Column(
+            [t.count / count for t in types], PERCENT, "of all", 65, "Share of the step's tokens."
         ),
-        "mean": _value_column("mean", contributions, width=78, help="Over the type's tokens."),
-        "share": _share_column(frame["share"]),
+        "mean": Column(
+            [t.mean for t in types],
+            "%.4g",
+            _with_unit("mean", contributions),
+            width=78,
+            help="Over the type's tokens.",
+        ),
     }
-    row = _clicked_row(frame, f"types_{grouping}", columns)
+    row = _clicked_row(columns, f"types_{grouping}")
     if row is not None:
         wanted = f"{grouping}:{types[row].name}"
         if wanted != state.get("step_only"):
@@ -164,41 +149,31 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
         st.caption(f"{plain(metric.label)} is not recorded at this step.")
         return
     rows = rows.iloc[order[:_ROLLOUTS]]
-    names = ["index", column, "reward", "response_tokens", "response"]
-    frame = rows[[name for name in dict.fromkeys(names) if name in rows]].copy()
-    if "response" in frame:
-        frame["response"] = [
-            None if pd.isna(text) else visible_token(str(text), _PREVIEW_CHARACTERS)
-            for text in frame["response"]
-        ]
+    columns = {
+        "index": Column(rows["index"], "%d", "rollout", 60),
+        column: Column(rows[column], "%.4g", heading(column), help=explained(column)),
+    }
     # Shares of values of both signs, or of a mean of zero, would say nothing.
     total = float(np.nansum(values))
     if total and not (values[order] < 0).any():
-        shares = frame[column].astype(float) / total
-        frame.insert(2, "share", shares.map(in_percent, na_action="ignore"))
-    row = _clicked_row(frame, f"rollouts_{column}", _rollout_columns(frame, metric))
+        columns["share"] = _shares(rows[column].astype(float) / total)
+    if "reward" in rows:
+        columns["reward"] = Column(rows["reward"], "%.4g", width=70)
+    if "response_tokens" in rows:
+        columns["response_tokens"] = Column(rows["response_tokens"], "%d", "tokens", 70)
+    if "response" in rows:
+        previews = [
+            None if pd.isna(text) else visible_token(str(text), _PREVIEW_CHARACTERS)
+            for text in rows["response"]
+        ]
+        columns["response"] = Column(previews, width=170)
+    row = _clicked_row(columns, f"rollouts_{column}")
     if len(order) > _ROLLOUTS:
         st.caption(f"The first {_ROLLOUTS:,} of {len(order):,} rollouts.")
     if row is not None:
         index = int(rows["index"].iloc[row])
         token = None if spike is None else _largest_token(spike.contributions, index)
         open_token(index, token, spike.contributions.metric if spike else "")
-
-
-def _rollout_columns(frame: pd.DataFrame, metric: Metric) -> dict[str, Any]:
-    columns: dict[str, Any] = {
-        "index": st.column_config.NumberColumn("rollout", format="%d", width=60),
-        "response_tokens": st.column_config.NumberColumn("tokens", format="%d", width=70),
-        "reward": st.column_config.NumberColumn(format="%.4g", width=70),
-        "response": st.column_config.TextColumn(width=170),
-    }
-    if metric.name not in columns:
-        columns[metric.name] = st.column_config.NumberColumn(
-            heading(metric.name), format="%.4g", help=explained(metric.name)
-        )
-    if "share" in frame:
-        columns["share"] = _share_column(frame["share"])
-    return columns
 
 
 def _largest_token(contributions: Contributions, index: int) -> int | None:
@@ -212,30 +187,25 @@ def _largest_token(contributions: Contributions, index: int) -> int | None:
     return int(np.argmax(sizes)) if len(sizes) and sizes.max() >= 0 else None
 
 
-def _value_column(name: str, contributions: Contributions, **options: Any) -> Any:
+def _with_unit(name: str, contributions: Contributions) -> str:
     unit = token_metric(contributions.metric).unit
-    label = f"{name}, {unit}" if unit else name
-    return st.column_config.NumberColumn(label, format="%.4g", **options)
+    return f"{name}, {unit}" if unit else name
 
 
-def _share_column(values: pd.Series[Any]) -> Any:
-    """A bar where all are shares of one whole; a number where signs differ."""
-    if (values < 0).any() or not values.notna().any():
-        return st.column_config.NumberColumn("share", format=PERCENT)
-    return st.column_config.ProgressColumn(
-        "share",
-        help="Of the step's mean.",
-        min_value=0,
-        max_value=float(max(values.max(), 1e-9)),
-        format=PERCENT,
-        width=105,
-    )
+def _shares(values: Sequence[float] | pd.Series[float]) -> Column:
+    return Column(values, PERCENT, width=105, help="Of the step's mean.", is_bar=True)
 
 
-def _clicked_row(frame: pd.DataFrame, name: str, columns: dict[str, Any]) -> int | None:
+def _clicked_row(columns: Mapping[str, Column], name: str) -> int | None:
     """A selection is of one table: what other choices lead to is another table to Streamlit."""
-    key = repr([name, len(frame), *map(state.get, _CHOICES)])
-    return tables.draw(frame, columns, key=key, most_pixels=_TABLE_PIXELS)
+    key = repr(
+        [
+            name,
+            len(columns["share" if "share" in columns else "index"].values),
+            *map(state.get, _CHOICES),
+        ]
+    )
+    return tables.draw(columns, key=key, most_pixels=_TABLE_PIXELS)
 
 
 def open_token(index: int, token: int | None, metric: str) -> None:

@@ -26,6 +26,7 @@ from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.page_parts import answer, text_box
+from board.views.shared.tables import Column
 from board.views.shared.text import number, one_line, plain
 
 _CHOSEN: Final = "_group_chosen"
@@ -282,30 +283,28 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
 
 
 def _show_differences(rollouts: StepRollouts, fit: StepFit) -> None:
-    frame = pd.DataFrame(
-        {
-            "rollout": rollouts.indices,
-            "group": rollouts.names,
-            "reward": rollouts.rewards,
-            "recorded": rollouts.advantages,
-            "recomputed": fit.expected,
-            "difference": rollouts.advantages - fit.expected,
-        }
-    )
-    wrong = frame[fit.differs]
+    count, wrong = len(fit.differs), int(fit.differs.sum())
     if not np.isfinite(fit.expected).any():
         text = "No group of this step has two scored rollouts: nothing is recomputed."
         st.info(text, icon=":material/info:")
-    elif not len(wrong):
+    elif not wrong:
         st.success("Every recorded advantage matches the rewards.", icon=":material/check_circle:")
     else:
-        st.warning(
-            f"{len(wrong):,} of {len(frame):,} advantages do not match the rewards.",
-            icon=":material/rule:",
-        )
+        words = f"{wrong:,} of {count:,} advantages do not match the rewards."
+        st.warning(words, icon=":material/rule:")
+    rows = np.flatnonzero(fit.differs if wrong else np.ones(count, bool))[:_MOST_DIFFERENCES]
+    numbers = {
+        "reward": rollouts.rewards,
+        "recorded": rollouts.advantages,
+        "recomputed": fit.expected,
+        "difference": rollouts.advantages - fit.expected,
+    }
     tables.draw(
-        (wrong if len(wrong) else frame).head(_MOST_DIFFERENCES),
-        tables.numbers("%.4g", "reward", "recorded", "recomputed", "difference"),
+        {
+            "rollout": Column(rollouts.indices[rows], "%d"),
+            "group": Column([rollouts.names[row] for row in rows]),
+            **{name: Column(values[rows], "%.4g") for name, values in numbers.items()},
+        },
         most_pixels=260,
         placeholder="not recorded",
     )
