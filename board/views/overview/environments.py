@@ -126,6 +126,7 @@ def _table(run: Run) -> None:
             # An environment may bear the name of the mean, which is the first row.
             "env": Column(frame["env"].where(frame["scope"] == "env", ALL), width=112),
             "rollouts": Column(frame["rollouts"], "localized", width=70),
+            **{name: tables.metric_column(name, frame[name]) for name in names},
             "without_gradient": Column(
                 frame.get("without_gradient", np.nan),
                 tables.PERCENT,
@@ -133,7 +134,6 @@ def _table(run: Run) -> None:
                 tables.width("zero_std_group_fraction"),
                 "Share of groups of equal rewards.",
             ),
-            **{name: tables.metric_column(name, frame[name]) for name in names},
         },
         key=f"env_table_{run.info.name}_{step}_{len(frame)}",
         most_pixels=420,
