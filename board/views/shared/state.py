@@ -45,39 +45,35 @@ class Choice:
     old_name: str = ""
 
 
-def _parser(parse: Callable[[str], Any], wrong: str) -> Callable[[str], Any]:
-    """Parses a value. wrong: what is said of others, NaN among them."""
+def _within(
+    kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf
+) -> Callable[[str], Any]:
+    """Parses a number between two bounds; NaN is none."""
 
-    def parse_or_say(text: str) -> Any:
+    def parse(text: str) -> Any:
         try:
-            value = parse(text)
+            value = kind(text)
         except ValueError:
             value = math.nan
         if value != value:
-            raise ValueError(wrong)
-        return value
-
-    return parse_or_say
-
-
-_whole: Final = _parser(int, "not a whole number")
-_number: Final = _parser(float, "not a number")
-_prompt_key: Final = _parser(
-    lambda text: written_key(key_from(text)), "not the key of a prompt, 16 hexadecimal digits"
-)
-
-
-def _between(parse: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
-    def parse_within(text: str) -> Any:
-        value = parse(text)
+            raise ValueError("not a whole number" if kind is int else "not a number")
         if not low <= value <= high:
             raise ValueError(f"not between {low} and {high}")
         return value
 
-    return parse_within
+    return parse
 
 
-_count: Final = _between(_whole, 0, LARGEST_COUNT)
+_whole: Final = _within(int)
+_number: Final = _within(float)
+_count: Final = _within(int, 0, LARGEST_COUNT)
+
+
+def _prompt_key(text: str) -> str:
+    try:
+        return written_key(key_from(text))
+    except ValueError:
+        raise ValueError("not the key of a prompt, 16 hexadecimal digits") from None
 
 
 def _listed(text: str) -> list[str]:
@@ -132,16 +128,6 @@ def _range(text: str) -> tuple[int, int]:
     return ends
 
 
-def _flag(text: str) -> bool:
-    if text not in ("0", "1"):
-        raise ValueError("not 0 or 1")
-    return text == "1"
-
-
-def _flag_choice(old_name: str = "", *, default: bool = False) -> Choice:
-    return Choice(default, _flag, lambda value: str(int(bool(value))), old_name)
-
-
 def _one_of(*allowed: str, default: str = "", old_name: str = "") -> Choice:
     def parse(text: str) -> str:
         if text not in allowed:
@@ -151,7 +137,12 @@ def _one_of(*allowed: str, default: str = "", old_name: str = "") -> Choice:
     return Choice(default or allowed[0], parse, str, old_name)
 
 
-def _list_choice(old_name: str = "") -> Choice:
+def _flag(old_name: str = "", *, default: bool = False) -> Choice:
+    parse = _one_of("0", "1").parse
+    return Choice(default, lambda text: parse(text) == "1", lambda on: f"{bool(on):d}", old_name)
+
+
+def _list(old_name: str = "") -> Choice:
     return Choice([], _listed, _list_text, old_name)
 
 
@@ -163,9 +154,9 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "step": Choice(None, _whole),
     "index": Choice(None, _whole),
     "split": Choice(""),
-    "env": _list_choice(),
-    "live": _flag_choice(),
-    "follow": _flag_choice(),
+    "env": _list(),
+    "live": _flag(),
+    "follow": _flag(),
     # how a run is read
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
@@ -173,25 +164,25 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "think": Choice(""),
     "tokenizer": Choice(""),
     # all pages with curves
-    "smooth": Choice(0.0, _between(_number, 0, 0.99), "{:g}".format),
+    "smooth": Choice(0.0, _within(float, 0, 0.99), "{:g}".format),
     "steps": _RANGE,
     # Overview
     "overview_kl": _one_of("k1", "k2", "k3", default="k3", old_name="kl"),
     "overview_band": _one_of("std", "quantiles", "minmax", "none", old_name="band"),
-    "overview_scale": Choice(1.0, _between(_number, 0.1, 3), "{:g}".format, "scale"),
-    "overview_shift": _flag_choice("shift"),
-    "overview_log": _flag_choice("log"),
-    "overview_more": _flag_choice("more"),
-    "overview_evals": _flag_choice("evals", default=True),
+    "overview_scale": Choice(1.0, _within(float, 0.1, 3), "{:g}".format, "scale"),
+    "overview_shift": _flag("shift"),
+    "overview_log": _flag("log"),
+    "overview_more": _flag("more"),
+    "overview_evals": _flag("evals", default=True),
     "overview_expression": Choice("", old_name="own"),
     "overview_by": _one_of("", "env", old_name="by"),
-    "overview_metrics": _list_choice("emetrics"),
+    "overview_metrics": _list("emetrics"),
     "overview_metric": Choice("", old_name="emulti"),
     # Findings, and its log health
-    "findings_health": _flag_choice("health"),
-    "findings_severity": _list_choice("severity"),
+    "findings_health": _flag("health"),
+    "findings_severity": _list("severity"),
     "findings_nth": Choice(0, _count, old_name="nth"),
-    "findings_superseded": _flag_choice("old"),
+    "findings_superseded": _flag("old"),
     # Step: contributions, and groups
     "step_part": _one_of("contributions", "groups", old_name="part"),
     "step_metric": Choice("", old_name="of"),
@@ -204,20 +195,20 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Rollouts: the list
     "rollouts_view": _one_of("list", "words", old_name="view"),
     "rollouts_scope": _one_of("step", "last", "run", old_name="scope"),
-    "rollouts_columns": _list_choice("cols"),
+    "rollouts_columns": _list("cols"),
     "rollouts_chart": _one_of("reward", "gap", "distribution", old_name="chart"),
     "q": Choice(""),
     "where": Choice(""),
     "sort": Choice("index"),
-    "desc": _flag_choice(),
+    "desc": _flag(),
     "page": Choice(0, _count),
-    "group": _list_choice(),
-    "finish": _list_choice(),
+    "group": _list(),
+    "finish": _list(),
     "range": Choice({}, _bounds, _bounds_text),
     # Rollouts: words over the run
-    "words_phrases": _list_choice("words"),
+    "words_phrases": _list("words"),
     "words_speaker": _one_of(*SPEAKERS, default="response", old_name="speaker"),
-    "words_regex": _flag_choice("regex"),
+    "words_regex": _flag("regex"),
     # Rollouts: the reader
     "reader_metric": Choice("", old_name="metric"),
     "token": Choice(None, _whole),
@@ -225,10 +216,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "reader_over": _one_of("rollout", "step", old_name="over"),
     "reader_strip": Choice("", old_name="strip"),
     "reader_masks": Choice(None, masks_from_text, masks_text, old_name="masks"),
-    "reader_heat": _flag_choice("heat"),
+    "reader_heat": _flag("heat"),
     "reader_as": _one_of("", "tokens", "text", old_name="read"),
     "reader_vs": Choice("", old_name="vs"),
-    "reader_record": _flag_choice("raw"),
+    "reader_record": _flag("raw"),
     # Prompts; the prompt of Compare too
     "prompt": Choice(None, _prompt_key),
     "prompts_list": _one_of("all", "never", "lost", "new", "volatile", old_name="plist"),
@@ -242,10 +233,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "mismatch_bounds": Choice({}, numbers_from_text, numbers_text, "bounds"),
     "mismatch_rule": _one_of("ratio_clip", "dppo", "icepop", "tis", old_name="rule"),
     # Compare
-    "compare_runs": _list_choice("runs"),
+    "compare_runs": _list("runs"),
     "compare_shifts": Choice({}, _shifts, _shifts_text, "shifts"),
-    "compare_metrics": _list_choice("cmetrics"),
-    "compare_pair": _list_choice("pair"),
+    "compare_metrics": _list("cmetrics"),
+    "compare_pair": _list("pair"),
 }
 
 
