@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from read_formats import records, run_at
 
-from board.analysis.rollout import open_rollout
-from board.core.records import Record
-from board.formats import reader_named
-from board.formats.base import Place
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 from exporters import RolloutExporter
 
 ujson = pytest.importorskip("ujson")
@@ -120,20 +115,12 @@ def test_no_line_is_anything_but_a_rollout_and_the_folder_is_found_by_its_name(f
     assert all("prompt" in json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_the_board_s_reader_of_that_format_reads_every_line(folder):
-    (path,) = folder.glob("*.jsonl")
-    for line in path.read_text().splitlines():
-        record = reader_named("rllb").read(json.loads(line), Place(Path("log.jsonl")))
-        assert isinstance(record, Record)
-        assert not [remark for remark in record.remarks if remark.severity != "note"]
-        assert len(record.tokens["logprobs"]) == len(record.response_tokens or ())
-
-
 def test_the_board_opens_the_folder_without_a_problem(folder):
-    (found,) = discover(folder).runs
-    run = open_run(found)
+    run = run_at(folder)
     assert not [p for p in run.problems if p.severity != "note"]
-    assert list(run.steps["step"]) == [1, 2]
-    record = open_rollout(run, 1, 0).record
+    assert run.counts == {1: 2, 2: 2}
+    for record in records(run):
+        assert len(record.tokens["logprobs"]) == len(record.response_tokens or ())
+    record = records(run)[0]
     assert list(record.response_tokens or ()) == [" plus", " four"]
     assert record.tokens["logprobs"].values().tolist() == [-0.5, 0.0]

@@ -3,8 +3,6 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
-
 from exporters.worker import Worker
 
 
@@ -99,9 +97,8 @@ def test_a_stopped_queue_takes_nothing_more_and_says_what_was_left():
     gate.open.set()
 
 
-@pytest.mark.parametrize("timeout", [30.0])
-def test_who_waits_for_room_is_told_at_once_when_the_queue_is_stopped(timeout):
-    queue = worker(gate := Gate(), "block", timeout)
+def test_who_waits_for_room_is_told_at_once_when_the_queue_is_stopped():
+    queue = worker(gate := Gate(), "block", 30.0)
     queue.put("a", 10, 1)
     answers: list[bool] = []
     waiting = threading.Thread(target=lambda: answers.append(queue.put("b", 10, 1)))

@@ -46,21 +46,15 @@ def test_what_a_restart_writes_again_is_superseded(steps, lost):
 @pytest.mark.parametrize(
     "steps",
     [
-        (1, 1, 1, 2, 1, 2, 2, 2),
+        (1, 1, 1, 2, 1, 2, 2, 2),  # ranks that share a file, a little out of step
         (1, 1, 1, 1, 2, 2, 1, 2, 3, 3, 2, 3),
+        np.random.default_rng(0).permutation(np.repeat(np.arange(20), 8)),
+        range(20, 0, -1),
     ],
+    ids=["ranks", "more ranks", "no order", "downwards"],
 )
-def test_ranks_that_share_a_file_and_are_a_little_out_of_step_are_no_restart(steps):
+def test_steps_out_of_order_are_no_restart(steps):
     assert superseded(*steps) == []
-
-
-def test_a_file_in_no_order_is_not_taken_for_restarts():
-    steps = np.random.default_rng(0).permutation(np.repeat(np.arange(20), 8))
-    assert superseded(*steps) == []
-
-
-def test_a_file_sorted_downwards_is_no_restart():
-    assert superseded(*range(20, 0, -1)) == []
 
 
 def test_no_rows_but_the_written_again_are_superseded_by_several_restarts():
@@ -104,11 +98,8 @@ def ordered(*attempts: tuple[str, int | None, int, int, float]) -> list[str]:
 
 @pytest.mark.parametrize("start", [11, 21, None])
 def test_a_resume_on_a_machine_whose_clock_is_late_is_the_newer_attempt(start):
-    first = start or 15
-    assert ordered(("resumed", start, first, 30, 200), ("first", 1, 1, 20, 100)) == [
-        "first",
-        "resumed",
-    ]
+    late = [("resumed", start, start or 15, 30, 200), ("first", 1, 1, 20, 100)]
+    assert ordered(*late) == ["first", "resumed"]
 
 
 def test_several_resumes_follow_each_other_whatever_their_clocks_say():

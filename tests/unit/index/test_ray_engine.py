@@ -15,18 +15,20 @@ from types import ModuleType
 import pandas as pd
 import pytest
 from live_writer import LiveWriter
+from read_formats import info_at
+from test_following import same
 
 from board.cli import main
 from board.core.records import ReadOptions
 from board.errors import ClusterError
 from board.index import build
-from board.index.discovery.discovered_runs import RunInfo, discover
+from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.run_info import LogFile
 from board.index.manifest import Manifest
 from board.index.reading import ray_engine
 from board.index.reading.workers import Job
 from board.index.storage import FolderStorage
-from board.query.open_run import Follower, Run, indexed_run, open_run, with_steps
+from board.query.open_run import Follower, indexed_run, open_run, with_steps
 
 pytestmark = [
     pytest.mark.ray,
@@ -57,14 +59,7 @@ def info(tmp_path, monkeypatch) -> RunInfo:
         lines[17] = b"{]\n"
         content = b"".join(lines)
         (folder / f"rank_{rank}.jsonl").write_bytes(content[: -1 if rank == 1 else None])
-    (found,) = discover(folder).runs
-    return found
-
-
-def same(run: Run, other: Run) -> None:
-    pd.testing.assert_frame_equal(run.rollouts, other.rollouts)
-    pd.testing.assert_frame_equal(run.steps, other.steps)
-    assert run.problems == other.problems
+    return info_at(folder)
 
 
 @pytest.mark.usefixtures("ray")
@@ -137,10 +132,6 @@ def without_steps(manifest: Manifest) -> Manifest:
     return manifest
 
 
-def rows_of(job: Job, info: RunInfo) -> pd.DataFrame:
-    return indexed_run(job.storage, info).frame()
-
-
 @pytest.mark.usefixtures("ray")
 def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     job = deadly(tmp_path / "index", lives=2)
@@ -150,10 +141,8 @@ def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     assert len([*(tmp_path / "index").glob("died-*")]) == 2
     written = [*(tmp_path / "index").glob("rows-*")]
     assert len(written) > len(found.manifest.all_segments)  # theirs lie there, in no manifest
-    shown = rows_of(job, info)
-    place = ["step", "index"]
-    whole = open_run(info).rollouts.set_index(place)
-    pd.testing.assert_frame_equal(shown.set_index(place)[whole.columns], whole)
+    shown, whole = indexed_run(job.storage, info).frame(), open_run(info).rollouts
+    pd.testing.assert_frame_equal(shown[whole.columns], whole)
 
 
 @pytest.mark.usefixtures("ray")

@@ -8,16 +8,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from read_formats import info_at
 from written_logs import native_run
 
 from board.core.records import ReadOptions
-from board.index.discovery.discovered_runs import discover
 from board.index.manifest import DeletedIndexError
 from board.index.reading import workers
 from board.index.reading.batch import MIN_SEGMENT_ROWS
@@ -143,24 +144,18 @@ def test_no_process_is_started_for_a_small_log_or_an_index_in_memory(tmp_path, s
 
 def test_a_table_counts_as_several_times_its_size(tmp_path):
     """Else a log of Parquet would be read by one process that takes as long as for its lines of JSON."""
-    sizes: list[int] = []
-
-    def engine(job: Job, size: int) -> AbstractContextManager[Engine]:
-        sizes.append(size)
-        return local_engine(job, size)
-
+    engine = Mock(side_effect=local_engine)
     columns = {"step": [1], "prompt": ["p"], "completion": ["c"], "acc": [1.0], "advantage": [0.0]}
     path = tmp_path / "completions" / "completions_00001.parquet"
     path.parent.mkdir()
     pq.write_table(pa.table(columns), path)
-    run = Follower(engine=engine).run(discover(tmp_path).runs[0])
+    run = Follower(engine=engine).run(info_at(tmp_path))
     assert run.counts == {1: 1}
-    assert sizes[0] > 2 * path.stat().st_size
+    assert engine.call_args.args[1] > 2 * path.stat().st_size
 
 
 def test_a_builder_makes_the_index_of_a_run_in_a_process_of_its_own(tmp_path):
-    native_run(tmp_path / "run")
-    (info,) = discover(tmp_path / "run").runs
+    info = info_at(native_run(tmp_path / "run"))
     options = ReadOptions(system_prompt_end="<|end|>")
     assert index_builder.start(info, options).wait(60) == 0
     assert Follower(OpenOptions(options), persist=True).unread(info) == 0
