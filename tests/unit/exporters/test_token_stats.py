@@ -36,18 +36,29 @@ def assert_exact(stats: TokenStats, logits: Any, ids: Any, temperature: Any = 1.
     close(stats.entropy, entropy)
 
 
-@pytest.mark.parametrize("rows", [1, 4, 11, 64])
-def test_logprobs_and_entropy_equal_float64_whatever_the_chunk(rows):
-    logits, ids = some()
-    assert_exact(token_stats(logits, ids, rows=rows), logits, ids)
+CASES = {
+    **{f"{rows} rows at a time": (None, {"rows": rows}) for rows in (1, 4, 11, 64)},
+    **{f"{t}": (t, {"rows": 5}) for t in (torch.bfloat16, torch.float16, torch.float64)},
+    "a temperature": (None, {"temperature": 0.6}),
+    "a temperature by token": (
+        None,
+        {"temperature": torch.linspace(0.5, 1.5, 33).reshape(3, 11), "rows": 4},
+    ),
+}
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_half_precision_logits_lose_nothing_more(dtype):
+@pytest.mark.parametrize("case", CASES)
+def test_logprobs_and_entropy_equal_float64(case):
+    dtype, options = CASES[case]
     logits, ids = some(dtype=dtype)
-    stats = token_stats(logits, ids, rows=5)
+    stats = token_stats(logits, ids, **options)
     assert stats.logprobs.dtype == torch.float32
-    assert_exact(stats, logits, ids)
+    temperature = options.get("temperature", 1.0)
+    shaped = temperature if isinstance(temperature, float) else temperature[..., None].double()
+    assert_exact(stats, logits, ids, shaped)
+    of_slice = token_stats(logits[:, :-1], ids[:, 1:], entropy=False)
+    close(of_slice.logprobs, exact(logits[:, :-1], ids[:, 1:])[0])
+    assert of_slice[1:] == (None, None, None)  # nothing else was asked for
 
 
 def test_logits_are_left_as_they_were_and_no_gradient_flows():
@@ -83,14 +94,6 @@ def test_an_id_outside_the_vocabulary_has_no_logprob_but_an_entropy():
     close(stats.entropy, exact(logits, ids.clamp(0, V - 1))[1])
 
 
-def test_temperature_divides_the_logits_and_may_differ_by_token():
-    logits, ids = some()
-    assert_exact(token_stats(logits, ids, temperature=0.6), logits, ids, 0.6)
-    temperature = torch.linspace(0.5, 1.5, ids.numel()).reshape(ids.shape)
-    stats = token_stats(logits, ids, temperature=temperature, rows=4)
-    assert_exact(stats, logits, ids, temperature[..., None].double())
-
-
 def test_topk_is_the_head_of_the_sorted_distribution():
     logits, ids = some()
     stats = token_stats(logits, ids, topk=5, rows=4)
@@ -99,24 +102,12 @@ def test_topk_is_the_head_of_the_sorted_distribution():
     close(stats.topk_logprobs, wanted.values)
 
 
-def test_what_was_not_asked_for_is_none():
-    logits, ids = some()
-    stats = token_stats(logits, ids, entropy=False)
-    assert stats[1:] == (None, None, None)
-    close(stats.logprobs, exact(logits, ids)[0])
-
-
 def test_a_single_sequence_needs_no_batch():
     logits, ids = some()
     temperature = torch.full(ids.shape, 0.9)
     one = token_stats(logits[0], ids[0], topk=2, temperature=temperature[0])
     for part, whole in zip(one, token_stats(logits, ids, topk=2, temperature=0.9), strict=True):
         assert torch.equal(part, whole[0])
-
-
-def test_a_slice_of_a_forward_pass_is_taken_as_it_is():
-    logits, ids = (some()[0][:, :-1], some()[1][:, 1:])
-    assert_exact(token_stats(logits, ids), logits, ids)
 
 
 def test_no_tokens_give_no_numbers():

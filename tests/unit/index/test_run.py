@@ -290,35 +290,26 @@ def test_padding_adds_no_length_and_no_divergence(write_log, opened):
 @pytest.mark.parametrize("seed", range(3))
 def test_random_logs_equal_a_plain_loop_over_their_lines(write_log, opened, seed):
     random = np.random.default_rng(seed)
-    lines = []
+    lines, k3 = [], {step: [] for step in range(5)}
     for _ in range(200):
-        n = int(random.integers(1, 9))
-        line = {"step": int(random.integers(0, 5)), "response": "r"}
+        step, n = int(random.integers(0, 5)), int(random.integers(1, 9))
+        logprobs, ref_logprobs = random.normal(size=(2, n))
+        logprobs[random.random(n) < 0.1] = NAN
+        line = rollout(step, random.choice([0.0, 1.0, 0.5]))
+        line["logprobs"] = [None if value != value else value for value in logprobs.tolist()]
         if random.random() < 0.8:
-            line["reward"] = random.choice([0.0, 1.0, 0.5])
-        if random.random() < 0.8:
-            line["logprobs"] = [
-                None if random.random() < 0.1 else float(v) for v in random.normal(size=n)
-            ]
-        if random.random() < 0.8:
-            line["ref_logprobs"] = random.normal(size=n).tolist()
+            line["ref_logprobs"] = ref_logprobs.tolist()
+            values = np.exp(ref_logprobs - logprobs) - 1 + logprobs - ref_logprobs
+            k3[step] += [np.nanmean(values)] if np.isfinite(values).any() else []
         lines.append(line)
     write_log("a.jsonl", *lines[:120])
     write_log("b.jsonl", *lines[120:])
-    steps = opened().steps.set_index("step")
-    for step in range(5):
-        of_step = [line for line in lines if line["step"] == step]
-        rewards = [line["reward"] for line in of_step if "reward" in line]
-        assert steps.loc[step, "reward_mean"] == pytest.approx(np.mean(rewards))
-        assert steps.loc[step, "reward_std"] == pytest.approx(np.std(rewards, ddof=1))
-        k3 = []
-        for line in of_step:
-            pairs = zip(line.get("logprobs", ()), line.get("ref_logprobs", ()), strict=False)
-            values = [math.exp(q - p) - 1 + p - q for p, q in pairs if p is not None]
-            if values:
-                k3.append(sum(values) / len(values))
-        assert steps.loc[step, "k3_mean"] == pytest.approx(np.mean(k3))
-        assert steps.loc[step, "k3_n"] == len(k3)
+    steps = opened().steps
+    assert steps["k3_mean"].tolist() == pytest.approx([np.mean(of_step) for of_step in k3.values()])
+    assert steps["k3_n"].tolist() == [*map(len, k3.values())]
+    rewards = pd.DataFrame(lines).groupby("step")["reward"]
+    assert steps["reward_mean"].tolist() == pytest.approx(rewards.mean().tolist())
+    assert steps["reward_std"].tolist() == pytest.approx(rewards.std().tolist())
 
 
 def test_what_is_known_of_a_run_does_not_wait_for_a_question_of_others(write_log, opened):
@@ -487,14 +478,6 @@ def test_a_million_bad_lines_would_be_a_handful_of_problems(write_log, opened):
     bad += [json.dumps(rollout(f"step_{n}", reward=f"r{n}")).encode() + b"\n" for n in range(30)]
     write_log("x.jsonl", rollout(1), *bad)
     assert len(opened().problems) <= 5
-
-
-def test_a_line_with_a_broken_array_is_lost_and_not_a_crash(write_log, opened):
-    good = {"step": 1, "prompt_ids": [1, 2], "response_ids": [3]}
-    write_log("x.jsonl", good, b'{"step": 2, "prompt_ids": [1, x], "response_ids": [3]}\n', good)
-    run = opened()
-    assert run.steps["step"].tolist() == [1]
-    assert sum(problem.count for problem in run.problems) >= 1
 
 
 def test_rollouts_that_the_exporter_dropped_are_counted_as_lost(write_log, opened):
