@@ -44,16 +44,6 @@ def test_a_run_resumed_with_other_ranks_shows_each_step_once_and_whole(
     assert all(run.steps["complete"])
 
 
-def test_a_step_that_one_rank_has_not_ended_is_not_complete(tmp_path):
-    for rank in range(2):
-        with RolloutExporter(tmp_path, rank=rank, world_size=2, attempt="a") as exporter:
-            exporter.log(1, **ROLLOUT)
-            if rank == 0:
-                exporter.end_step(1)
-    run = run_at(tmp_path)
-    assert list(run.steps["complete"]) == [False]
-
-
 def test_a_rotated_run_is_read_as_one(tmp_path):
     with RolloutExporter(tmp_path, rotate_bytes=1 << 16) as exporter:
         for step in range(20):

@@ -567,21 +567,6 @@ def test_progress_ends_at_all_bytes(tmp_path, write_log):
     assert seen == sorted(seen)
 
 
-def test_prime_rl_folders_of_steps_are_one_run_with_its_ranks(write_log, opened):
-    for step in (1, 2, 10):
-        for rank in (0, 1):
-            line = {"step": step, "rank": rank, "token_ids": [1, 2, 3], "env_name": "math"}
-            line |= {"loss_mask": [False, True, True], "entropy": [9, 1, 2]}
-            line |= {"trainer_logprobs": [-9, -1, -1], "inference_logprobs": [0, -1, -2]}
-            write_log(f"token_exports/step_{step}/rank_{rank}.jsonl", line)
-    run = opened()
-    assert run.steps["step"].tolist() == [1, 2, 10]
-    assert run.steps["ranks"].tolist() == [2, 2, 2]
-    assert run.steps["entropy_mean"].tolist() == [1.5] * 3
-    expected = (0 + math.e - 2) / 2
-    assert run.steps["mismatch_kl_mean"].tolist() == pytest.approx([expected] * 3)
-
-
 def test_a_file_is_at_rest_after_a_minute(write_log, opened):
     path = write_log("x.jsonl", rollout(1), b'{"step"')
     for age, problems in ((30, 0), (90, 1)):

@@ -153,7 +153,7 @@ def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(run_wit
 
 
 def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path):
-    prompts = ["You are a helpful assistant. " * 20 + f"{n} + {n}?" for n in range(4)]
+    prompts = ["You are a helpful assistant. " * 100 + f"{n} + {n}?" for n in range(4)]
     common = {"response": "x", "reward": 1.0}
     run = run_of(tmp_path, [{"step": s, "prompt": p, **common} for s in (1, 2) for p in prompts])
     found = run_prompts(run)

@@ -92,15 +92,6 @@ def test_batches_have_whole_texts_in_the_order(run):
         assert texts == [f"{'long ' * 99}{line - 1}" for line in expected]
 
 
-def test_filters_steps_and_environments_hold_together(run):
-    chosen = run.where("reward > 0", envs=("a", "b"), steps=(1, 2))
-    rows = run.rollouts
-    own = rows[rows["env"].isin(["a", "b"]) & (rows["reward"] > 0) & rows["step"].between(1, 2)]
-    assert 0 < count(chosen.where("whole < 5")) < count(chosen) == len(own)
-    found = frame(chosen, ["step", "index"], Sorting())
-    assert found.values.tolist() == own[["step", "index"]].values.tolist()
-
-
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """600 rollouts, more than a batch, with texts longer than the index keeps."""

@@ -98,12 +98,6 @@ def test_splits_and_environments_narrow_in_either_order_alike(runs, name):
     )
 
 
-def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs):
-    found = of_split(runs[1], "eval")
-    assert found.of_step(3)["index"].tolist() == [4, 5]
-    assert found.row(3, 5)["rollout_id"] == found.of_step(3)["rollout_id"].iloc[-1]
-
-
 def test_the_group_of_a_rollout_that_names_no_split_is_found_among_trainings(runs):
     train = chosen_split(runs[1])
     own = train.row(1, 0)

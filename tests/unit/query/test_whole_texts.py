@@ -129,15 +129,6 @@ def keys_of(run: Run) -> list[int]:
     return run.table(sql)["prompt_key"].to_pylist()
 
 
-def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path):
-    system = "You are a helpful assistant. " * 100
-    prompts = [system + problem for problem in ("1+1?", "2+2?", "3+3?", "1+1?")]
-    write(tmp_path, *({"step": 1, "prompt": p, "response": "x"} for p in prompts))
-    first, second, third, fourth = keys_of(run_at(tmp_path))
-    assert len({first, second, third}) == 3
-    assert first == fourth
-
-
 def test_prompts_that_are_ids_alone_are_told_apart_by_all_of_them(tmp_path):
     ids = [[7] * 100 + [1] * 90, [8] * 100 + [1] * 90, [7] * 100 + [1] * 90]
     rows = ({"step": 1, "prompt_ids": own, "response_ids": [1, 2], "reward": 1} for own in ids)

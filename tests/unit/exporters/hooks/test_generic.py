@@ -84,8 +84,3 @@ def test_a_response_goes_up_to_and_with_its_first_end():
     mask = up_to_end(responses, {1, 2})
     assert mask.sum(1).tolist() == [2, 2, 1, 4]
     assert without_end(responses, mask, {1, 2}).tolist() == [False, False, False, True]
-
-
-def test_an_empty_mask_is_a_response_without_an_end():
-    mask = torch.zeros(1, 3, dtype=torch.bool)
-    assert without_end(torch.tensor([[5, 1, 5]]), mask, {1}).tolist() == [True]

@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 from exporters.hooks.prime_rl import (  # noqa: E402 - not there without torch
     TokenExporter,
     setup_token_exporter,
-    without_padding,
 )
 
 LOSS = SimpleNamespace(type="default", dppo_mask_low=0.2, dppo_mask_high=0.3)
@@ -70,11 +69,6 @@ def test_masks_are_logged_as_the_loss_decided_and_never_derived(tmp_path):
     exporter.close()
     masks = [rollout.get("is_masked") for rollout in opened(tmp_path / "rollouts")]
     assert masks == [[1, 0], [0, 1], None, None]
-
-
-def test_padding_is_cut_from_the_last_sequence_only():
-    assert without_padding([4, 5], ["a"] * 7 + [""] * 2) == [4, 3]
-    assert without_padding([4, 5], ["a"] * 9) == [4, 5]
 
 
 @pytest.mark.parametrize(("rank", "writes"), [(0, True), (1, False), (2, True)])
