@@ -27,8 +27,8 @@ from board.formats.sources import Row
 from board.index import segments
 from board.index.discovery.packed import readable
 from board.index.discovery.run_info import LogFile
-from board.index.reading.line_scan import MENDED
 from board.index.reading.record_row import previews
+from board.index.reading.scan import MENDED
 from board.index.whole_texts import prompt_tokens, response_tokens
 from board.query.open_run import Run
 
@@ -230,7 +230,7 @@ def _read_log(run: Run, place: _Place) -> tuple[Mapping[str, Any], Record, bool]
         rows = reader.rows(content, context)
         if number >= len(rows):
             raise RecordError(f"its line has {len(rows)} rollouts now")
-        record = reader.read(rows[number], context)
+        record = reader.record(rows[number], context)
     except OSError as error:
         reason = f"{where} can't be read: {error.strerror}; was the log moved?"
         raise UnreadableError(reason) from error

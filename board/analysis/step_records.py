@@ -173,7 +173,7 @@ class _File:
     def _record(self, row: Sequence[Mapping[str, Any]]) -> Record | None:
         """The rollout of a row; None where there is none, or it can't be read any more."""
         with suppress(RecordError):
-            record = self.reader.read(row[0], self._place) if row else None
+            record = self.reader.record(row[0], self._place) if row else None
             return record if isinstance(record, Record) else None
         return None
 

@@ -16,13 +16,11 @@ from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeVar
 
 from board.core.records import ReadOptions, Record
-from board.errors import RecordError
-from board.formats.columns import Block, Columns
 from board.formats.field_values import split_of, step_of_text
+from board.formats.fields import Fields, record_of, too_deep
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.io.remote import RemoteLocation
 from board.formats.sources import JSON_LINES, Source
-from board.formats.token_columns import TokenColumns
 
 Result = TypeVar("Result")
 
@@ -150,6 +148,8 @@ class Reader(ABC):
     Place.split, others Place.named(). Other paths are read too, but for .json, .pt, .txt and .yaml files;
     their own folder is then the run's.
     """
+    keys: Mapping[str, str] = {}
+    """The record's names for keys of a line that are called otherwise; empty: the key is left out."""
     repeats: Repeats = "never"
     """How the framework writes the same rollout again."""
     family: str = ""
@@ -175,21 +175,6 @@ class Reader(ABC):
         """
         return (line,)
 
-    def columns(self, block: Block, at: Place) -> Columns | None:
-        """What `read` makes of every row of a block, as lists: optional, and faster for short lines.
-
-        Must equal what `read` gives, row for row. Rows of which it is not sure are left to `read`
-        (ColumnBuilder does that), or the whole block by None. Not for formats with `rows`.
-        """
-        return None
-
-    def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
-        """What `columns` is, for formats with values per token: arrays of a block are RawNumbers.
-
-        A reader has either this or `columns`.
-        """
-        return None
-
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """At most two keys of a rollout within its step, equal in the logs that are joined, the surest
         first; None where one is not known. part: its number in its line. Must be what orjson can write.
@@ -202,25 +187,38 @@ class Reader(ABC):
         """
         return ()
 
-    @abstractmethod
-    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields | Record | Event | None:
         """The rollout or event of one parsed line (or one of its rows); None: nothing to show.
 
-        Arrays of the line may be RawNumbers. Values that can't be used are left out of the Record and
-        named in its remarks. Raises RecordError when the line can't be used.
+        A rollout is what the line says by the record's names: many lines are then checked together, and
+        what can't be used is left out and named. Formats that have to look at values themselves make a
+        Record with a RecordBuilder, which takes some times as long. Arrays of the line may be RawNumbers.
+        Raises RecordError when the line can't be used.
         """
+        return self.fields(line)
+
+    def fields(self, line: Mapping[str, Any]) -> Fields:
+        """The values of a line, its keys renamed by `keys`."""
+        names = self.keys
+        return {
+            name: value
+            for key, value in line.items()
+            if value is not None and (name := names.get(key, key))
+        }
+
+    def record(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:
+        """What `read` says, a rollout as a Record. Raises RecordError when the line can't be used."""
+        result = self.read(line, at)
+        return record_of(result, at.options) if isinstance(result, dict) else result
 
 
 def _refuse(*_: object) -> None:
-    hint = "arrays and objects within each other a few levels deep"
-    raise RecordError("the line is nested too deep", hint=hint) from None
+    raise too_deep() from None
 
 
 _TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
     "read": _refuse,
     "rows": _refuse,
-    "columns": lambda *_: None,
-    "token_columns": lambda *_: None,
     "recognises": lambda *_: False,
 }
 """What a reader's methods do with lines of a thousand nested arrays, which parsers take and Python can

@@ -1,34 +1,36 @@
-"""Many lines of a log at once: a list for each key, and the fields of their Records as lists.
+"""The fields of many rollouts, gathered by key: what the table of an index is made of.
 
-A Record for each line costs five times as much as parsing it. `RecordBuilder`'s checks are made of a
-whole list here, since nearly always all its values are of one type. Any other row is left to `read`.
+A Record for each line costs five times as much as parsing it, and nearly always all values of a key are
+of the types that are expected there: such rollouts need no look at each value. Rollouts with anything
+else, padding or arrays of unequal length among it, are left to `fields.record_of`, which says of each
+value what is wrong with it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core.records import FloatArray, ReadOptions, Remark
+from board.core.metrics.aggregate import NEEDED
+from board.core.records import FloatArray, ReadOptions
 from board.errors import RecordError
 from board.formats.field_values import (
+    EXTRA,
+    LARGEST_WHOLE,
     NUMBER_IDS,
     TAKERS,
     is_truncated,
-    read_id,
-    read_score,
-    read_step,
-    read_text,
     without_system_prompt,
 )
-from board.formats.fields import SEVERAL_REWARDS, UNDATED
+from board.formats.fields import Fields, is_flat_numbers, is_texts
 from board.formats.messages import (
     conversation_text,
     is_messages,
@@ -36,72 +38,81 @@ from board.formats.messages import (
     response_text,
     role_texts,
 )
-from board.formats.parse import as_object
+from board.formats.number_arrays import RawNumbers, lengths_together, values_together
+from board.formats.parse import as_object, is_list
 
 Values = list[Any]
 """One value per row; None: the row has none."""
 IntArray = npt.NDArray[np.int64]
 
-_LARGEST_STEP: Final = 2**63 - 1
-_NUMBERS: Final = frozenset({float, int, bool})
-_TEXTS: Final = frozenset({str, type(None)})
-_SPOKEN: Final = _TEXTS | {list}
+_NOTHING: Final = type(None)
+_NUMBER: Final = frozenset({float, int, bool, _NOTHING})
+_USUAL_TYPES: Final[Mapping[str, frozenset[type]]] = {
+    "_take_score": _NUMBER,
+    "_take_reward": _NUMBER,
+    "_take_id": frozenset({str, int, _NOTHING}),
+    "_take_text": frozenset({str, _NOTHING}),
+    "_take_array": frozenset({RawNumbers, _NOTHING}),
+    "_take_token_ids": frozenset({RawNumbers, _NOTHING}),
+    "_take_pieces": frozenset({list, _NOTHING}),
+    "_take_parts": frozenset({dict, _NOTHING}),
+    "_take_objects": frozenset({_NOTHING}),
+}
+"""By RecordBuilder's methods, the types of values that it takes as they are."""
+_USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
+    **dict.fromkeys(NUMBER_IDS, frozenset({int, _NOTHING})),
+    **dict.fromkeys(("prompt", "response"), frozenset({str, list, _NOTHING})),
+    "timestamp": frozenset({int, float, _NOTHING}),
+    "ground_truth": frozenset({str, int, float, bool, _NOTHING}),
+    "step": frozenset({int, float}),
+}
+_WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})
+_LARGEST: Final = sys.float_info.max
+_AGGREGATED: Final = ("loss_mask", *NEEDED)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows of a log, one rollout each, by key, in the order of the first row's keys."""
+@dataclass(slots=True)
+class FieldColumns:
+    """What the Records of some rollouts hold, by the names that `Record` has for it; a value per row.
 
-    columns: Mapping[str, Values]
-    rows: int
-
-    @classmethod
-    def of(cls, records: Sequence[Mapping[str, Any]]) -> Block:
-        """The block of parsed lines."""
-        keys = list(records[0]) if records else []
-        # Lines of one writer have the same keys, nearly always.
-        if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
-            try:
-                columns = map(list, zip(*map(itemgetter(*keys), records), strict=True))
-                return cls(dict(zip(keys, columns, strict=True)), len(records))
-            except KeyError:
-                pass
-        keys = dict.fromkeys(chain.from_iterable(records))
-        return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
-
-    def values(self, key: str) -> Values:
-        """The values of a key; None in all rows without such a key."""
-        return self.columns.get(key) or [None] * self.rows
-
-    def row(self, row: int) -> dict[str, Any]:
-        """One row as a mapping, a None for a key it has no value for."""
-        return {key: values[row] for key, values in self.columns.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What the Records of a block's rows hold, as lists by the names that `Record` has for them.
-
-    Nothing is left out that a Record of these rows would have in the table; None: not recorded.
-    scores: NaN where there is none. remarks: of every row. fallback_rows: rows of the block that are
-    not here: `Reader.read` takes them. messages: role and text of each of Record.messages; None where no
-    row has any.
+    rows: which of the rollouts that were given these are. scores: NaN where there is none. remarks: a
+    tuple for each row. messages: role and text of each of Record.messages. lengths: tokens of the
+    response. arrays: what aggregates are made of, recorded in all rows or none; other_arrays: all others,
+    as logged. In each row all arrays are of one length.
     """
 
+    rows: Sequence[int]
     steps: IntArray
-    ids: Mapping[str, Values]
-    texts: Mapping[str, Values]
-    scores: Mapping[str, FloatArray]
-    extras: Mapping[str, Values]
-    remarks: Sequence[Remark]
-    fallback_rows: frozenset[int]
-    messages: Values | None = None
+    ids: dict[str, Values]
+    texts: dict[str, Values]
+    scores: dict[str, FloatArray]
+    extras: dict[str, Values]
+    remarks: Values | None
+    messages: Values | None
+    lengths: Values
+    token_ids: dict[str, Values]
+    pieces: Values
+    arrays: dict[str, list[FloatArray]]
+    other_arrays: dict[str, Values]
+
+
+def gather(rows: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
+    """The values of each key, None for rows without it, in the order of the first row's keys."""
+    keys = list(rows[0]) if rows else []
+    # Lines of one writer have the same keys, nearly always.
+    if len(keys) > 1 and set(map(len, rows)) == {len(keys)}:
+        try:
+            columns = map(list, zip(*map(itemgetter(*keys), rows), strict=True))
+            return dict(zip(keys, columns, strict=True))
+        except KeyError:
+            pass
+    return {key: [r.get(key) for r in rows] for key in dict.fromkeys(chain.from_iterable(rows))}
 
 
 def finite_numbers(values: Values) -> list[float] | None:
     """The values as floats, if all are finite numbers; None for others, or where their sum overflows."""
     kinds = set(map(type, values))
-    if not kinds <= _NUMBERS:
+    if not kinds <= {float, int, bool}:
         return None
     try:
         numbers = values if kinds == {float} else list(map(float, values))
@@ -110,206 +121,232 @@ def finite_numbers(values: Values) -> list[float] | None:
     return numbers if math.isfinite(sum(numbers)) else None
 
 
-def replace_nan(values: Values) -> Values:
-    """The values, a None for each that is NaN."""
-    if finite_numbers(values) is not None:
-        return values
-    return [None if value != value else value for value in values]
+def usual_columns(rows: Sequence[Fields], options: ReadOptions) -> FieldColumns:
+    """The columns of those rollouts that need no closer look."""
+    columns = gather(rows)
+    columns.setdefault("step", [None] * len(rows))
+    parts = columns.pop("rewards", [])
+    unusual = set(_unusual_rows("rewards", parts, options))
+    named = gather([as_object(part) for part in parts])
+    scores = {f"rewards.{name}": values for name, values in named.items()}
+    for key, values in columns.items():
+        unusual.update(_unusual_rows(key, values, options))
+    for values in scores.values():
+        unusual.update(_unusual_numbers("reward", values))
+        unusual.update(i for i, v in enumerate(values) if type(v) not in _NUMBER)
+    tokens = _Tokens(columns, unusual, len(rows))
+    if unusual:
+        used = [row for row in range(len(rows)) if row not in unusual]
+        tokens.select(used)
+        columns = _select(columns, used)
+        scores = _select(scores, used)
+        return _made(used, columns, scores, tokens, options)
+    return _made(range(len(rows)), columns, scores, tokens, options)
 
 
-def fill(values: Values, defaults: Iterable[Any]) -> Values:
-    """The values, in the place of each None the default of its row."""
-    if None not in values:
-        return values
-    return [b if a is None else a for a, b in zip(values, defaults, strict=False)]
+def _select(columns: Mapping[str, Values], used: Sequence[int]) -> dict[str, Values]:
+    return {key: [values[row] for row in used] for key, values in columns.items()}
 
 
-class ColumnBuilder:
-    """Takes the keys of a block, as RecordBuilder takes those of a line, and builds the Columns."""
+def _unusual_rows(key: str, values: Values, options: ReadOptions) -> Iterator[int]:
+    """Rows whose value of a key has to be looked at by itself."""
+    taker = TAKERS.get(key, "")
+    usual = _USUAL_TYPES_OF_KEY.get(key) or _USUAL_TYPES.get(taker)
+    kinds = set(map(type, values))
+    if usual is None:
+        if list in kinds:
+            yield from (i for i, value in enumerate(values) if _has_odd_numbers(value))
+        return
+    if not kinds <= usual:
+        yield from (i for i, value in enumerate(values) if type(value) not in usual)
+    if usual <= _NUMBER and kinds != {_NOTHING}:
+        yield from _unusual_numbers(key, values)
+    elif list in kinds:
+        is_usual = is_messages if taker == "_take_text" else _without_padding(options)
+        yield from (i for i, v in enumerate(values) if is_list(v) and not is_usual(v))
 
-    def __init__(self, rows: int, options: ReadOptions) -> None:
-        self.rows = rows
-        self.options = options
-        self.ids: dict[str, Values] = {}
-        self.texts: dict[str, Values] = {}
-        self.scores: dict[str, Values] = {}
-        self.extras: dict[str, Values] = {}
-        self.remarks: list[Remark] = []
-        self._conversations: dict[str, tuple[Values, Values]] = {}
-        self._fallback_rows: set[int] = set()
 
-    def take(self, key: str, values: Values) -> None:
-        """Takes one key of the block by the record's own name for it."""
-        getattr(self, TAKERS.get(key, "_take_unknown"))(key, values)
+def _has_odd_numbers(value: object) -> bool:
+    """Whether it is a list of numbers, one of which may be too large for an array."""
+    if not is_list(value) or not is_flat_numbers(value):
+        return False
+    return finite_numbers([number for number in value if number is not None]) is None
 
-    def take_extra(self, key: str, values: Values) -> None:
-        """Takes a key as it is, whatever the record's name for it means."""
-        self._put(self.extras, key, values)
 
-    def _take_score(self, key: str, values: Values) -> None:
-        numbers = finite_numbers(values)
-        self._put(self.scores, key, self._each(read_score, values) if numbers is None else numbers)
+def _unusual_numbers(key: str, values: Values) -> Iterator[int]:
+    """Rows whose number is none that the table can hold."""
+    whole = key in _WHOLE_NUMBERS
+    if not whole and finite_numbers(values) is not None:
+        return
+    most = LARGEST_WHOLE if whole else _LARGEST
+    for row, value in enumerate(values):
+        is_number = isinstance(value, int | float)
+        if is_number and not (-most <= value <= most and (not whole or value == int(value))):
+            yield row
 
-    _take_unknown = take_extra
-    _take_reward = _take_score
 
-    def take_exchange(self, prompts: Values, responses: Values) -> None:
-        """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
-        self._take_spoken("prompt", prompts, conversation_text)
-        self._take_spoken("response", responses, response_text)
+def _without_padding(options: ReadOptions) -> Callable[[Any], bool]:
+    """Tells lists of texts without padding at their ends."""
+    markers = options.pad_markers
+    return lambda pieces: (
+        bool(pieces) and is_texts(pieces) and pieces[0] not in markers and pieces[-1] not in markers
+    )
 
-    def _take_spoken(self, key: str, values: Values, text_of: Callable[..., str]) -> None:
-        kinds = set(map(type, values))
-        if list not in kinds:
-            self._take_text(key, values)
-            return
-        spoken = [is_messages(value) for value in values]
-        is_plain = kinds <= _SPOKEN and sum(spoken) == sum(type(v) is list for v in values)
-        parts = [message_texts(v) if one else None for one, v in zip(spoken, values, strict=True)]
-        texts = [v if p is None else text_of(v, p) for v, p in zip(values, parts, strict=True)]
-        self._take_text(key, texts)
-        if is_plain:
-            self._conversations[key] = (values, parts)
-        else:
-            self.use_row_reader(row for row, is_one in enumerate(spoken) if is_one)
 
-    def take_rewards(self, parts: Mapping[str, Values]) -> None:
-        """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
-        every row. NaN and None are parts that were not scored.
-        """
-        scored = {name: replace_nan(values) for name, values in parts.items()}
-        for name, values in scored.items():
-            self._take_score(f"rewards.{name}", values)
-        if len(scored) == 1:
-            self._take_score("reward", next(iter(scored.values())))
-        elif scored:
-            if all(None in values for values in scored.values()):
-                rows = enumerate(zip(*scored.values(), strict=True))
-                self.use_row_reader(row for row, values in rows if set(values) == {None})
-            self.remarks.append(SEVERAL_REWARDS)
+class _Tokens:
+    """What rows hold of each token. Rows in which lengths differ are added to the unusual ones."""
 
-    def take_defaults(self, objects: Values) -> Set[str]:
-        """Takes the entries of an object in each row where it has no such key itself; all their keys."""
-        if objects.count(None) == len(objects):
-            return frozenset()
-        block = Block.of([as_object(one) for one in objects])
-        for name, values in block.columns.items():
-            self.extras[name] = fill(self.extras.get(name, values), values)
-        return block.columns.keys()
+    def __init__(self, columns: Mapping[str, Values], unusual: set[int], rows: int) -> None:
+        self._rows = rows
+        self._unusual = unusual
+        self.token_ids: dict[str, Values] = {}
+        logged: dict[str, Values] = {}
+        for key, values in columns.items():
+            if (taker := TAKERS.get(key)) in ("_take_array", "_take_token_ids"):
+                recorded = logged if taker == "_take_array" else self.token_ids
+                recorded[key] = [
+                    v if isinstance(v, RawNumbers) and not v.only_nulls() else None for v in values
+                ]
+        pieces = columns.get("response_tokens", [None] * rows)
+        self.pieces: Values = [one if is_list(one) else None for one in pieces]
+        aggregated = self._aggregated(logged)
+        self.other_arrays = {k: v for k, v in logged.items() if k not in aggregated}
+        self.arrays = self._parsed(aggregated)
+        self.lengths = self._lengths()
 
-    def default_ids(self, key: str, values: Values) -> None:
-        """Gives an id to those rows that have none."""
-        self.ids[key] = fill(self.ids.get(key, values), values)
+    def select(self, used: Sequence[int]) -> None:
+        """Leaves out the other rows."""
+        self.lengths, self.pieces = ([own[i] for i in used] for own in (self.lengths, self.pieces))
+        self.token_ids = _select(self.token_ids, used)
+        self.other_arrays = _select(self.other_arrays, used)
+        self.arrays = _select(self.arrays, used)
 
-    def use_row_reader(self, rows: Iterable[int]) -> None:
-        """Leaves rows to `Reader.read`."""
-        self._fallback_rows.update(rows)
+    def _usual(self) -> list[int]:
+        return [row for row in range(self._rows) if row not in self._unusual]
 
-    def _each(self, read: Callable[[Any], Any], values: Values) -> Values:
-        """What `read` makes of each value; rows of which it can make nothing are fallback rows."""
-        results: Values = []
-        for row, value in enumerate(values):
+    def _aggregated(self, logged: Mapping[str, Values]) -> dict[str, Values]:
+        """The arrays for aggregates that the first row has; rows that have others are unusual."""
+        rows = self._usual()
+        names = [k for k in _AGGREGATED if k in logged and rows and logged[k][rows[0]] is not None]
+        for name in _AGGREGATED:
+            for row, array in enumerate(logged.get(name, ())):
+                if (array is not None) != (name in names):
+                    self._unusual.add(row)
+        return {} if names == ["loss_mask"] else {name: logged[name] for name in names}
+
+    def _parsed(self, arrays: Mapping[str, Values]) -> dict[str, list[FloatArray]]:
+        """The values of arrays; rows with anything but numbers are unusual."""
+        rows = self._usual()
+        parsed: dict[str, list[FloatArray]] = {n: [np.empty(0)] * self._rows for n in arrays}
+        raw = [values[row] for values in arrays.values() for row in rows]
+        together = values_together(raw) if raw else None
+        places = ((name, row) for name in arrays for row in rows)
+        if together is not None:
+            flat, lengths = together
+            for (name, row), end, n in zip(places, accumulate(lengths), lengths, strict=True):
+                parsed[name][row] = flat[end - n : end]
+            return parsed
+        for (name, row), array in zip(places, raw, strict=True):
             try:
-                results.append(None if value is None else read(value))
-            except (RecordError, RecursionError):
-                self._fallback_rows.add(row)
-                results.append(None)
-        return results
+                parsed[name][row] = array.values()
+            except RecordError:
+                self._unusual.add(row)
+        return parsed
 
-    def _put(self, fields: dict[str, Values], key: str, values: Values) -> None:
-        """Stores values; rows in which two keys of the log mean the same are fallback rows."""
-        if (known := fields.get(key)) is not None:
-            both = [a is not None and b is not None for a, b in zip(known, values, strict=True)]
-            self.use_row_reader(compress(range(self.rows), both))
-            values = fill(known, values)
-        fields[key] = values
-
-    def _leave(self, key: str, values: Values) -> None:
-        """What `build` is given, or what says nothing of a rollout."""
-
-    def _take_id(self, key: str, values: Values) -> None:
-        kinds = set(map(type, values))
-        if key in NUMBER_IDS or not (kinds <= _TEXTS or kinds == {int}):
-            values = self._each(lambda value: read_id(key, value), values)
-        elif kinds == {int}:
-            values = list(map(str, values))
-        self._put(self.ids, key, values)
-
-    def _take_text(self, key: str, values: Values) -> None:
-        if not set(map(type, values)) <= _TEXTS:
-            values = self._each(lambda value: read_text(key, value), values)
-        self._put(self.texts, key, values)
-
-    def _take_parts(self, key: str, values: Values) -> None:
-        self.use_row_reader(i for i, v in enumerate(values) if not isinstance(v, dict | None))
-        parts = [as_object(value) for value in values]
-        for name in dict.fromkeys(chain.from_iterable(parts)):
-            self._take_score(f"rewards.{name}", [part.get(name) for part in parts])
-
-    def _take_per_token(self, key: str, values: Values) -> None:
-        """Leaves rows with values per token to `Reader.read`: their columns are made of arrays."""
-        self.use_row_reader(row for row, value in enumerate(values) if value is not None)
-
-    _take_array = _take_token_ids = _take_pieces = _take_topk = _take_objects = _take_per_token
-
-    def build_undated(self) -> Columns:
-        """The Columns of rollouts whose log has no step, at step 0; a note says so."""
-        self.remarks.append(UNDATED)
-        return self.build([0] * self.rows)
-
-    def build(self, steps: Values) -> Columns:
-        """The Columns of the rows that are not fallback rows."""
-        numbers = self._read_steps(steps)
-        self._derive_truncation()
-        if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
-            self.texts["prompt"] = [
-                None if prompt is None else without_system_prompt(prompt, self.options)
-                for prompt in prompts
-            ]
-        messages = self._messages()
-        used = [row not in self._fallback_rows for row in range(self.rows)]
-
-        def select(fields: Mapping[str, Values]) -> dict[str, Values]:
-            if not self._fallback_rows:
-                return dict(fields)
-            return {key: list(compress(values, used)) for key, values in fields.items()}
-
-        scores = select(self.scores)
-        return Columns(
-            numbers[used],
-            select(self.ids),
-            select(self.texts),
-            {key: np.array(values, np.float64) for key, values in scores.items()},
-            select(self.extras),
-            self.remarks,
-            frozenset(self._fallback_rows),
-            None if messages is None else select({"": messages})[""],
+    def _lengths(self) -> Values:
+        """The length of each response, None without tokens; where two differ the row is unusual."""
+        arrays = [*self.arrays.values(), self.pieces, *self.other_arrays.values()]
+        counts = np.array(
+            [_counted(own) for own in (*arrays, self.token_ids.get("response_ids", self.pieces))]
         )
+        longest = counts.max(axis=0)
+        shortest = np.where(counts < 0, longest, counts).min(axis=0)
+        self._unusual.update(np.flatnonzero((longest != shortest) | (longest == 0)).tolist())
+        return [None if length < 0 else length for length in longest.tolist()]
 
-    def _messages(self) -> Values | None:
-        """Role and text of each message, of all rows."""
-        if len(self._conversations) < 2:
-            return None
-        (given, given_texts), (generated, generated_texts) = self._conversations.values()
-        return [
-            None if before is None or after is None else role_texts([*a, *b], [*before, *after])
-            for a, b, before, after in zip(
-                given, generated, given_texts, generated_texts, strict=True
-            )
+
+def _counted(arrays: Sequence[Any]) -> list[int]:
+    """The length of each array, -1 where there is none."""
+    if arrays and isinstance(arrays[0], RawNumbers) and None not in arrays:
+        return lengths_together(arrays)
+    return [-1 if array is None else len(array) for array in arrays]
+
+
+def _made(
+    rows: Sequence[int],
+    columns: Mapping[str, Values],
+    parts: Mapping[str, Values],
+    tokens: _Tokens,
+    options: ReadOptions,
+) -> FieldColumns:
+    ids: dict[str, Values] = {}
+    texts: dict[str, Values] = {}
+    extras: dict[str, Values] = {}
+    scores = dict(parts)
+    for key, values in columns.items():
+        taker = TAKERS.get(key, "")
+        if taker == "_take_id":
+            is_text = key not in NUMBER_IDS and int in set(map(type, values))
+            ids[key] = _as_texts(values) if is_text else values
+        elif taker == "_take_text":
+            texts[key] = _as_texts(values) if key == "ground_truth" else values
+        elif taker in ("_take_score", "_take_reward"):
+            scores[key] = values
+        elif taker in ("", "_take_topk") and key != "remarks":
+            key = key.removeprefix(EXTRA)
+            extras[key] = _filled(values, extras[key]) if key in extras else values
+    messages = _take_conversations(texts)
+    if options.system_prompt_end and (prompts := texts.get("prompt")) is not None:
+        texts["prompt"] = [
+            None if prompt is None else without_system_prompt(prompt, options) for prompt in prompts
         ]
-
-    def _read_steps(self, steps: Values) -> IntArray:
-        if set(map(type, steps)) == {int} and abs(max(steps, key=abs)) <= _LARGEST_STEP:
-            return np.array(steps, np.int64)
-        # Texts around a number are remarked upon.
-        self.use_row_reader(i for i, step in enumerate(steps) if not isinstance(step, int | float))
-        return np.array(fill(self._each(read_step, steps), [0] * self.rows), np.int64)
-
-    def _derive_truncation(self) -> None:
-        if (reasons := self.texts.get("finish_reason")) is None:
-            return
-        known = self.scores.get("is_truncated", [None] * self.rows)
-        self.scores["is_truncated"] = [
+    if (reasons := texts.get("finish_reason")) is not None:
+        known = scores.get("is_truncated", [None] * len(rows))
+        scores["is_truncated"] = [
             is_truncated(reason) if one is None and reason is not None else one
             for one, reason in zip(known, reasons, strict=True)
         ]
+    return FieldColumns(
+        rows,
+        np.array(columns["step"], np.int64),
+        ids,
+        texts,
+        {key: np.array(values, np.float64) for key, values in scores.items()},
+        extras,
+        columns.get("remarks"),
+        messages,
+        tokens.lengths,
+        tokens.token_ids,
+        tokens.pieces,
+        tokens.arrays,
+        tokens.other_arrays,
+    )
+
+
+def _filled(values: Values, defaults: Values) -> Values:
+    """The values, in the place of each None the default of its row."""
+    return [b if a is None else a for a, b in zip(values, defaults, strict=True)]
+
+
+def _as_texts(values: Iterable[Any]) -> Values:
+    return [value if value is None or type(value) is str else str(value) for value in values]
+
+
+def _take_conversations(texts: dict[str, Values]) -> Values | None:
+    """Makes texts of prompts and responses that are messages. Role and text of each message of rows where
+    both are; None where no row has any.
+    """
+    parts: list[Values] = []
+    for key, text_of in (("prompt", conversation_text), ("response", response_text)):
+        values = texts.get(key, [])
+        if list not in set(map(type, values)):
+            continue
+        own = [message_texts(value) if is_list(value) else None for value in values]
+        texts[key] = [v if p is None else text_of(v, p) for v, p in zip(values, own, strict=True)]
+        parts += values, own
+    if len(parts) < 4:
+        return None
+    return [
+        None if before is None or after is None else role_texts([*a, *b], [*before, *after])
+        for a, before, b, after in zip(*parts, strict=True)
+    ]

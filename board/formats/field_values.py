@@ -27,17 +27,19 @@ TAKERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(schema.TOPK_FIELDS, "_take_topk"),
     **dict.fromkeys(("messages", "segments"), "_take_objects"),
     **dict.fromkeys(("prompt_ids", "response_ids"), "_take_token_ids"),
-    **dict.fromkeys(("step", "index", "type"), "_leave"),
+    **dict.fromkeys(("step", "index", "type", "remarks"), "_leave"),
     "response_tokens": "_take_pieces",
     "reward": "_take_reward",
     "rewards": "_take_parts",
 }
-"""By keys of the record the builders' method for such values; for others it is `_take_unknown`."""
+"""By keys of the record RecordBuilder's method for such values; for others it is `_take_unknown`."""
+EXTRA: Final = "extra:"
+"""Begins the name of a field that is kept under the rest of its name, whatever the record calls so."""
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})
 _TRUNCATED_REASONS: Final = frozenset(
     {"length", "max_tokens", "max_length", "max_output_tokens", "truncated"}
 )
-_LARGEST_WHOLE: Final = 2**63 - 1
+LARGEST_WHOLE: Final = 2**63 - 1
 _STEP_TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
 _TRAINING: Final = re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)")
 _EVALUATION: Final = re.compile(r"(^|[^a-z])(eval|val|valid|validation|test)([^a-z]|$)")
@@ -128,7 +130,7 @@ def without_system_prompt(prompt: str, options: ReadOptions) -> str:
 
 
 def _whole(number: float) -> int:
-    if not number.is_integer() or abs(number) > _LARGEST_WHOLE:
+    if not number.is_integer() or abs(number) > LARGEST_WHOLE:
         raise RecordError("is not a whole number", hint="a whole number")
     return int(number)
 
@@ -141,7 +143,7 @@ def read_step(value: object) -> int:
     if isinstance(value, RawNumbers):
         value = _parsed(value)
     step = _whole_step(value)
-    if step is not None and abs(step) <= _LARGEST_WHOLE:
+    if step is not None and abs(step) <= LARGEST_WHOLE:
         return step
     if isinstance(value, bool) or value is None:
         kind = "missing" if value is None else "true or false"

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeGuard
 from board.core.records import Constant, NumberArray, Parsed, ReadOptions, Record, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
+    EXTRA,
     TAKERS,
     is_truncated,
     read_id,
@@ -39,14 +40,75 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
+_EXCHANGE: Final = frozenset({"prompt", "response"})
 _TOTALS: Final = ("score", "reward")
 """Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
 
+_SURPLUS: Final = "response_tokens has one entry {} than the token arrays"
+SURPLUS: Final = {
+    -1: Remark("response_tokens", _SURPLUS.format("more"), "the last piece has no values", "note"),
+    1: Remark("response_tokens", _SURPLUS.format("less"), "the last value has no piece", "note"),
+}
+"""By how many entries token arrays are longer than the pieces; one of these explains their length."""
+
+Fields = dict[str, Any]
+"""What a line says of a rollout, by the record's names; values as they are logged, not checked yet.
+
+`prompt` and `response` may be texts or lists of chat messages. Other names than the record's become
+extras. `remarks` is a tuple of Remarks.
+"""
+
+
+def record_of(fields: Fields, options: ReadOptions) -> Record:
+    """The Record of a rollout's fields. Raises RecordError when the line can't be used."""
+    builder = RecordBuilder(options)
+    builder.remarks += fields.get("remarks", ())
+    builder.lengths_explained = any(one in SURPLUS.values() for one in builder.remarks)
+    try:
+        builder.take_exchange(fields.get("prompt"), fields.get("response"))
+        builder.take_keys(fields, {}, _EXCHANGE)
+        return builder.build(fields.get("step"))
+    except RecursionError:
+        raise too_deep() from None
+
+
+def too_deep() -> RecordError:
+    """What is wrong with lines of a thousand nested arrays, which can be neither compared nor printed."""
+    return RecordError(
+        "the line is nested too deep", hint="arrays and objects within each other a few levels deep"
+    )
+
+
+def undated(fields: Fields) -> Fields:
+    """The fields of a rollout whose log has no step, at step 0; a note says so."""
+    return {**fields, "step": 0, "remarks": (*fields.get("remarks", ()), UNDATED)}
+
+
+def as_extras(values: Mapping[str, Any]) -> Fields:
+    """Values that are kept as they are, also under names that mean something in the record."""
+    return {EXTRA + key if key in TAKERS else key: value for key, value in values.items()}
+
+
+def named_rewards(parts: Mapping[str, Any], total: object = None) -> Fields:
+    """The fields of named rewards; null and NaN are parts that were not scored.
+
+    total: the reward, where the log has it. Else it is the one part there is; of several it is not
+    recorded, since their weights are not in the log.
+    """
+    scored = {name: value for name, value in parts.items() if not _is_unscored(value)}
+    if not _is_unscored(total):
+        return {"rewards": scored, "reward": total}
+    if len(parts) > 1 and scored:
+        return {"rewards": scored, "remarks": (SEVERAL_REWARDS,)}
+    values = [value for value in scored.values() if _is_number(value)]
+    return {"rewards": scored, "reward": values[0] if values else None}
+
+
 def is_flat_numbers(value: object) -> bool:
     """Whether it is a list of numbers and nulls, parsed or not."""
-    if isinstance(value, RawNumbers):
+    if isinstance(value, RawNumbers | Parsed):
         return True
     if not is_list(value) or not value:
         return False
@@ -131,6 +193,7 @@ class RecordBuilder:
     _take_topk = take_extra
 
     def _take_unknown(self, key: str, value: Any) -> None:
+        key = key.removeprefix(EXTRA)
         if is_flat_numbers(value) and (array := as_numbers(value)) is not None:
             self.unknown_arrays[key] = array
         self.extras[key] = value
@@ -175,19 +238,11 @@ class RecordBuilder:
             self.take("response", response)
 
     def take_rewards(self, parts: Mapping[str, Any], total: object = None) -> None:
-        """Takes named rewards; null and NaN are parts that were not scored.
-
-        total: the reward, where the log has it. Else it is the one part there is; of several it is not
-        recorded, since their weights are not in the log.
-        """
-        scored = {name: value for name, value in parts.items() if not _is_unscored(value)}
-        self.take("rewards", scored)
-        if not _is_unscored(total):
-            self.take("reward", total)
-        elif len(parts) > 1 and scored:
-            self.remarks.append(SEVERAL_REWARDS)
-        elif scored and (column := f"rewards.{next(iter(scored))}") in self.scores:
-            self.scores["reward"] = self.scores[column]
+        """Takes what `named_rewards` makes of named rewards."""
+        fields = named_rewards(parts, total)
+        self.remarks += fields.pop("remarks", ())
+        for key, value in fields.items():
+            self.take(key, value)
 
     def _take_array(self, key: str, value: Any) -> None:
         if isinstance(value, (int, float)):  # bool is an int

@@ -26,6 +26,7 @@ from board.formats.parse import (
     is_object,
     kind_of,
     loads_tolerantly,
+    parse_plain_lines,
     parse_whole,
     refuse_crowd,
 )
@@ -203,6 +204,8 @@ def as_numbers(value: object) -> NumberArray | None:
     """
     if isinstance(value, RawNumbers):
         return None if value.only_nulls() else value
+    if isinstance(value, Parsed):
+        return value
     if value is None:
         return None
     if not is_list(value):
@@ -218,7 +221,6 @@ class LineParser:
     def __init__(self) -> None:
         self._plans: tuple[_Plan, ...] = ()
         self._other_layouts: set[tuple[_Plan | str, ...]] = set()
-        self._looked = False
 
     def parse(self, line: bytes) -> tuple[dict[str, Any], bool]:
         """The record of a line, long flat arrays as RawNumbers; else as `parse_whole`."""
@@ -261,16 +263,16 @@ class LineParser:
 
     def parse_plain(
         self, lines: Sequence[bytes | memoryview | None]
-    ) -> list[dict[str, Any] | None] | None:
+    ) -> list[dict[str, Any] | None]:
         """The records of lines, long flat arrays as RawNumbers; None for a line that takes a closer look.
 
-        None altogether where no line was found that has such arrays.
+        Arrays are parsed as long as none are found in the first or last of the lines.
         """
-        if not self._plans and not self._looked and lines and lines[0] is not None:
-            self._looked = True
-            self._one_plain(bytes(lines[0]))
+        for line in (*lines[:1], *lines[-1:]):
+            if not self._plans and line is not None:
+                self._one_plain(bytes(line))
         if not self._plans:
-            return None
+            return parse_plain_lines(lines)
         return [None if line is None else self._one_plain(bytes(line)) for line in lines]
 
     def _one_plain(self, line: bytes) -> dict[str, Any] | None:

@@ -15,8 +15,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from board.errors import RecordError
-from board.formats.columns import Block
-from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_bytes, read_lines
+from board.formats.io.lines import MAX_LINE_BYTES, Line, read_bytes, read_lines
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
 from board.formats.parse import is_list
@@ -37,19 +36,6 @@ class Row(Line):
     """A line that is no text: a row of a table, or a document that was parsed already."""
 
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
-class RowBlock(LineBlock):
-    """Rows that follow each other in a table. block: what they hold."""
-
-    block: Block = field(default_factory=lambda: Block({}, 0))
-
-    def line(self, place: int) -> Row:
-        return Row(self.offset + place, 1, None, record=self.block.row(place))
-
-    def lines(self) -> Iterator[Line]:
-        return map(self.line, range(self.block.rows))
 
 
 class Source(ABC):

@@ -12,7 +12,7 @@ from xxhash import xxh3_64_digest
 
 from board.core.records import Record
 from board.formats.base import Repeats
-from board.formats.columns import Columns
+from board.formats.columns import FieldColumns
 from board.index.reading.file_steps import IntArray
 from board.index.segments import JOIN_KEYS
 
@@ -32,7 +32,7 @@ def repeat_key(record: Record, repeats: Repeats) -> int:
     return _key_of_content(record.texts.items(), record.scores.items())
 
 
-def repeat_keys(rollouts: Columns, repeats: Repeats) -> list[int]:
+def repeat_keys(rollouts: FieldColumns, repeats: Repeats) -> list[int]:
     """The repeat_key of the Record of every row."""
     steps: list[int] = rollouts.steps.tolist()
     if repeats in BY_ID:
@@ -64,7 +64,7 @@ def _key_of_content(
         sorted((name, text) for name, text in texts if text is not None),
         sorted((name, float(score)) for name, score in scores if score == score),
     )
-    return key_of(repr(content).encode())
+    return key_of(orjson.dumps(content))
 
 
 def key_of(content: bytes | memoryview, seed: int = 0) -> int:

@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core import schema
-from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Event, Head, Place, Reader
-from board.formats.columns import Block
-from board.formats.fields import RecordBuilder
-from board.formats.token_columns import TokenColumnBuilder, TokenColumns
+from board.formats.fields import Fields
 
 _ONLY_NATIVE_LISTS: Final = (
     *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
@@ -43,25 +40,13 @@ class NativeReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
-        """A `sample` line (or one without a type) as a Record, any other typed line as an Event."""
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields | Event:
+        """A `sample` line (or one without a type) as a rollout, any other typed line as an Event."""
         kind = line.get("type", "sample")
         if kind not in schema.LINE_TYPES:
             hint = f"one of {', '.join(schema.LINE_TYPES)}; found {str(kind)[:40]!r}"
             raise RecordError("the line's type is not known", field="type", hint=hint)
-        if kind != "sample":
-            return Event(kind, line)
-        builder = RecordBuilder(at.options)
-        builder.take_keys(line, {})
-        return builder.build(line.get("step"))
-
-    def token_columns(self, block: Block, at: Place) -> TokenColumns:
-        builder = TokenColumnBuilder(block.rows, at.options)
-        for key, values in block.columns.items():
-            builder.take(key, values)
-        kinds = block.values("type") if "type" in block.columns else ()
-        builder.use_row_reader(row for row, kind in enumerate(kinds) if kind != "sample")
-        return builder.build_tokens(block.values("step"))
+        return dict(line) if kind == "sample" else Event(kind, line)
 
 
 def _is_rollout(record: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ OpenRLHF forks write rl_logging_board_data.jsonl, with values null where there i
 verl (DeepEyes, dapo forks) write rollout_data_rank{n}.jsonl, with "" for what does not serialise; n may
 count starts of the process; rollout_data_rank_val{n}.jsonl (its rows have validation true) is evaluation.
 ROLL (alibaba/ROLL@8eb27cc roll/pipeline/rlvr/rlvr_pipeline.py, `save_metrics`) pads its arrays to the
-longest sequence of the batch, each in its own way; see `_take_from_roll`. It writes token_rewards as
+longest sequence of the batch, each in its own way; see `_cut_as_roll`. It writes token_rewards as
 values too, which are no critic's then.
 
 Its own `kl` is exp(d) - 1 - d with d = logprobs - ref_logprobs, which is k3 with the sign of d reversed.
@@ -17,16 +17,20 @@ The board computes k3 as Schulman defines it, so its figures differ from RLLoggi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import Parsed, Record, Remark
-from board.formats.base import Event, Head, Place, Reader
-from board.formats.columns import Block
-from board.formats.fields import RecordBuilder
-from board.formats.token_columns import TokenColumnBuilder, TokenColumns
+from board.core.records import NumberArray, Parsed, Remark
+from board.core.schema import TOKEN_ARRAY_FIELDS
+from board.errors import RecordError
+from board.formats.base import Head, Place, Reader
+from board.formats.field_values import EXTRA
+from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts
+from board.formats.number_arrays import as_numbers
+from board.formats.parse import is_list
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})
 _VALIDATION: Final = re.compile(r"rank_val[0-9]*\.")
@@ -36,14 +40,19 @@ _ROLLS: Final[Mapping[str, str]] = {
     "log_probs2": "logprobs_again",
 }
 """ROLL computes the log-probabilities twice, to compare them."""
-_OTHERWISE: Final = frozenset({"new_response_mask", "response_ids", "validation"})
-"""Keys of lines that are read one by one."""
-_REASON: Final = "response_tokens has one entry {} than the token arrays"
-_SURPLUS: Final = {
-    -1: Remark("response_tokens", _REASON.format("more"), "the last piece has no values", "note"),
-    1: Remark("response_tokens", _REASON.format("less"), "the last value has no piece", "note"),
-}
-"""By how many entries the token arrays are longer than the pieces."""
+_NO_ARRAYS: Final = frozenset({"prompt_ids", "response_ids"})
+_NO_VALUES: Final = Remark(
+    "values",
+    "values are not a critic's: ROLL writes token rewards there too",
+    "they are shown as token_rewards alone",
+    "note",
+)
+_PADDED: Final = Remark(
+    "response_tokens",
+    "ROLL's arrays are padded",
+    "text before and after the response is not shown",
+    "note",
+)
 
 
 class RLLoggingBoardReader(Reader):
@@ -62,67 +71,67 @@ class RLLoggingBoardReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
-        builder = RecordBuilder(at.options)
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
         by_roll = "new_response_mask" in line
-        for key, value in line.items():
-            if value != "" or key in _ROLLOUT_KEYS:
-                builder.take(_ROLLS.get(key, key) if by_roll else key, value)
-        if line.get("type") is not None:
-            builder.extras["type"] = line["type"]
-        if line.get("validation") is True or _VALIDATION.search(at.path.name):
-            builder.ids.setdefault("split", "eval")
+        names = _ROLLS if by_roll else {}
+        fields: Fields = {
+            names.get(key, key): value
+            for key, value in line.items()
+            if value != "" or key in _ROLLOUT_KEYS
+        }
+        if (kind := line.get("type")) is not None:
+            fields[EXTRA + "type"] = kind
+        is_eval = line.get("validation") is True or _VALIDATION.search(at.path.name)
+        if is_eval and fields.get("split") is None:
+            fields["split"] = "eval"
         if by_roll:
-            _take_from_roll(builder)
-        elif builder.response_tokens is not None:
-            _note_surplus_piece(builder)
-        return builder.build(line.get("step"))
-
-    def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
-        """None for ROLL's lines, and for lines with token ids as well."""
-        if not _OTHERWISE.isdisjoint(block.columns):
-            return None
-        builder = TokenColumnBuilder(block.rows, at.options, _SURPLUS)
-        for key, values in block.columns.items():
-            if key not in _ROLLOUT_KEYS and "" in values:
-                values = [None if value == "" else value for value in values]
-            builder.take(key, values)
-        if "type" in block.columns:
-            builder.take_extra("type", block.values("type"))
-        if _VALIDATION.search(at.path.name):
-            builder.default_ids("split", ["eval"] * block.rows)
-        return builder.build_tokens(block.values("step"))
+            fields["remarks"] = (_NO_VALUES, *_cut_as_roll(fields))
+        elif surplus := _surplus(fields):
+            fields["remarks"] = (surplus,)
+        return fields
 
 
-def _note_surplus_piece(builder: RecordBuilder) -> None:
+def _arrays(fields: Fields) -> Iterator[tuple[str, NumberArray]]:
+    """The arrays of numbers that are not token ids."""
+    for key, value in fields.items():
+        if key in _NO_ARRAYS or not (key in TOKEN_ARRAY_FIELDS or is_flat_numbers(value)):
+            continue
+        with suppress(RecordError):  # said where the Record is built
+            if (array := as_numbers(value)) is not None:
+                yield key, array
+
+
+def _surplus(fields: Fields) -> Remark | None:
     """Writers differ by one: with or without the end-of-text piece. Values stay where they are."""
-    pieces = len(builder.response_tokens or ())
-    differences = {len(array) - pieces for array in builder.tokens.values()}
-    if differences in ({-1}, {1}):
-        builder.remarks.append(_SURPLUS[differences.pop()])
-        builder.lengths_explained = True
+    pieces = fields.get("response_tokens")
+    if not is_list(pieces):
+        return None
+    logged = (array for key, array in _arrays(fields) if key in TOKEN_ARRAY_FIELDS)
+    difference = 0
+    for array in logged:
+        before, difference = difference, len(array) - len(pieces)
+        if difference not in SURPLUS or before not in (0, difference):
+            return None
+    return SURPLUS[difference] if difference and is_texts(pieces) else None
 
 
-def _take_from_roll(builder: RecordBuilder) -> None:
+def _cut_as_roll(fields: Fields) -> tuple[Remark, ...]:
     """Cuts ROLL's arrays to the response, where it is certain which entries are its.
 
     log-probabilities and mask begin at the response's first token, token_rewards at the prompt's second;
     all end with the padded sequence. response_tokens are those of the response and its own padding.
     """
-    builder.tokens.pop("values", None)
-    reason = "values are not a critic's: ROLL writes token rewards there too"
-    builder.note("values", reason, "they are shown as token_rewards alone")
-    mask, pieces = builder.tokens.get("loss_mask"), builder.response_tokens
+    fields.pop("values", None)
+    arrays = dict(_arrays(fields))
+    mask, pieces = arrays.get("loss_mask"), fields.get("response_tokens")
     in_loss = np.flatnonzero(mask.values() > 0) if mask is not None else np.array([])
-    if mask is None or pieces is None or len(in_loss) == 0 or in_loss[0] != 0:
-        return
+    if mask is None or not is_texts(pieces) or len(in_loss) == 0 or in_loss[0] != 0:
+        return ()
     padded, end = len(mask), int(in_loss[-1]) + 1
     if end > len(pieces) or len(set(pieces[end:])) > 1:
-        return
-    for arrays in (builder.tokens, builder.unknown_arrays):
-        for key, array in arrays.items():
-            if len(array) == padded or (key == "token_rewards" and len(array) > padded):
-                arrays[key] = Parsed(array.values()[len(array) - padded :][:end])
-    builder.response_tokens = pieces[:end]
-    hint = "text before and after the response is not shown"
-    builder.note("response_tokens", "ROLL's arrays are padded", hint)
+        return ()
+    for key, array in arrays.items():
+        if len(array) == padded or (key == "token_rewards" and len(array) > padded):
+            fields[key] = Parsed(array.values()[len(array) - padded :][:end])
+    fields["response_tokens"] = pieces[:end]
+    return (_PADDED,)

@@ -12,14 +12,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.columns import Block, ColumnBuilder, Columns, Values, replace_nan
-from board.formats.fields import RecordBuilder
+from board.formats.fields import Fields, named_rewards
 from board.formats.io.parquet_files import PARQUET
 
-_SCORED: Final = frozenset({float, type(None)})
-_READ_APART: Final = frozenset({"step", "prompt", "completion", "advantage"})
+_OURS: Final[Mapping[str, str]] = {
+    "step": "step",
+    "prompt": "prompt",
+    "completion": "response",
+    "advantage": "advantage",
+}
 
 
 class TRLReader(Reader):
@@ -35,37 +37,16 @@ class TRLReader(Reader):
         """Columns step, prompt, completion and advantage, which every such table has."""
         return head.has("step", "prompt", "completion", "advantage")
 
-    def columns(self, block: Block, at: Place) -> Columns:
-        builder = ColumnBuilder(block.rows, at.options)
-        builder.take_exchange(block.values("prompt"), block.values("completion"))
-        builder.take("advantage", replace_nan(block.values("advantage")))
-        rewards: dict[str, Values] = {}
-        for key, values in block.columns.items():
-            if key in _READ_APART:
-                continue
-            if set(map(type, values)) <= _SCORED:
-                rewards[key] = values
-            else:
-                # A null among values that are no floats is one more part of the reward.
-                builder.use_row_reader(
-                    i for i, v in enumerate(values) if v is None or isinstance(v, float)
-                )
-                builder.take(key, values)
-        builder.take_rewards(rewards)
-        return builder.build(block.values("step"))
-
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.take_exchange(line.get("prompt"), line.get("completion"))
-        if line.get("advantage") == line.get("advantage"):  # NaN: it has none
-            builder.take("advantage", line.get("advantage"))
-        rewards: dict[str, Any] = {}
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        fields: Fields = {}
+        rewards: dict[str, float | None] = {}
         for key, value in line.items():
-            if key in _READ_APART:
-                continue
-            if value is None or isinstance(value, float):  # null: not scored
+            if key in _OURS:
+                fields[_OURS[key]] = value
+            elif value is None or isinstance(value, float):  # null, NaN: not scored
                 rewards[key] = value
             else:
-                builder.take(key, value)
-        builder.take_rewards(rewards)
-        return builder.build(line.get("step"))
+                fields[key] = value
+        if (advantage := fields.get("advantage")) != advantage:  # NaN: it has none
+            fields["advantage"] = None
+        return fields | named_rewards(rewards)

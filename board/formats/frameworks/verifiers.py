@@ -17,10 +17,8 @@ from typing import Any, Final
 
 import orjson
 
-from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.columns import Block, ColumnBuilder, Columns
-from board.formats.fields import RecordBuilder
+from board.formats.fields import Fields, as_extras, undated
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
 from board.formats.parse import as_object, is_object
@@ -30,14 +28,15 @@ _SIGNS: Final = frozenset(
     {"timing", "generation_ms", "metrics", "stop_condition", "task", "is_completed"}
 )
 _OURS: Final[Mapping[str, str]] = {
+    "completion": "response",
     "answer": "ground_truth",
     "example_id": "group_id",
     "id": "group_id",
     "stop_condition": "finish_reason",
     "env_name": "env",
     "trajectory_id": "rollout_id",
+    **dict.fromkeys(("metrics", "token_usage", "task"), ""),
 }
-_READ_APART: Final = frozenset({"prompt", "completion", "error", "metrics", "token_usage", "task"})
 _METADATA: Final = "metadata.json"
 _MOST_BYTES: Final = 1 << 20
 
@@ -47,6 +46,7 @@ class VerifiersReader(Reader):
 
     name = "verifiers"
     title = "verifiers results"
+    keys = _OURS
     layout = re.compile(
         r"results\.jsonl"
         r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
@@ -65,43 +65,19 @@ class VerifiersReader(Reader):
         metadata = existing_file(log.parent / _METADATA, objects)
         return () if metadata is None else (metadata,)
 
-    def columns(self, block: Block, at: Place) -> Columns | None:
-        builder = ColumnBuilder(block.rows, at.options)
-        responses = list(map(_response, block.values("completion")))
-        builder.take_exchange(block.values("prompt"), responses)
-        for key, values in block.columns.items():
-            if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), values)
-        metrics = builder.take_defaults(block.values("metrics"))
-        if not metrics.isdisjoint(builder.take_defaults(block.values("token_usage"))):
-            return None
-        builder.take("error", list(map(_error, block.values("error"))))
-        builder.ids["split"] = [at.split or "eval"] * block.rows
-        known = _known_environment(at)
-        builder.default_ids("env", [_environment(task, known) for task in block.values("task")])
-        return builder.build_undated() if at.step is None else builder.build([at.step] * block.rows)
-
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.take_exchange(line.get("prompt"), _response(line.get("completion")))
-        builder.take_keys(line, _OURS, _READ_APART)
-        _take_numbers(builder, line.get("metrics"))
-        _take_numbers(builder, line.get("token_usage"))
-        builder.take("error", _error(line.get("error")))
-        builder.take("split", at.split or "eval")
-        if "env" not in builder.ids:
-            builder.take("env", _environment(line.get("task"), _known_environment(at)))
-        return builder.build_undated() if at.step is None else builder.build(at.step)
-
-
-def _response(completion: Any) -> Any:
-    """An empty list of messages is a response without a word, not one that was not recorded."""
-    return "" if completion == [] else completion
-
-
-def _take_numbers(builder: RecordBuilder, values: object) -> None:
-    for key, value in as_object(values).items():
-        builder.extras.setdefault(key, value)
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        """The fields of one line; numbers of metrics and token_usage where it has no such key itself."""
+        numbers = {**as_object(line.get("token_usage")), **as_object(line.get("metrics"))}
+        fields = {**as_extras(numbers), **self.fields(line)}
+        if fields.get("response") == []:  # a response without a word, not one that was not recorded
+            fields["response"] = ""
+        fields["error"] = _error(line.get("error"))
+        fields["split"] = at.split or "eval"
+        task = line.get("task")
+        if "env" not in fields:
+            is_name = isinstance(task, str) and task != "default"
+            fields["env"] = task if is_name else _known_environment(at)
+        return undated(fields) if at.step is None else {**fields, "step": at.step}
 
 
 def _error(error: object) -> str | None:
@@ -109,10 +85,6 @@ def _error(error: object) -> str | None:
     if is_object(error):
         return str(error.get("error_chain_repr") or error.get("error") or error)
     return None if error is None else str(error)
-
-
-def _environment(task: object, known: str | None) -> str | None:
-    return task if isinstance(task, str) and task != "default" else known
 
 
 def _known_environment(at: Place) -> str | None:

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from board.formats.columns import Block, Values
 from board.formats.io.lines import Line, read_bytes
 from board.formats.io.locations import Location, binary, is_confined
 from board.formats.io.remote import RemoteLocation
-from board.formats.sources import LFS_REASON, DamagedError, Row, RowBlock, Source, lfs_pointer
+from board.formats.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
 
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
@@ -45,20 +44,15 @@ class ParquetFiles(Source):
             yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
 
     def lines(self, path: Location) -> Iterator[Line]:
-        for block in self.line_blocks(path):
-            yield from block.lines()
-
-    def line_blocks(self, path: Location) -> Iterator[RowBlock]:
-        """The rows, a batch at a time."""
+        """The rows, read a batch at a time."""
         with _opened(path) as file:
             number = 0
             rows_wanted = _most_rows(file, _rows_at_once(file))
             for batch in file.iter_batches(batch_size=rows_wanted, use_threads=False):
-                rows: int = batch.num_rows
-                columns = {name: _values(batch.column(name)) for name in batch.schema.names}
-                block = Block(columns, rows)
-                yield RowBlock(number, np.ones(rows, np.int64), None, block=block)
-                number += rows
+                names = batch.schema.names
+                for row in zip(*map(_values, batch.columns), strict=True):
+                    yield Row(number, 1, None, record=dict(zip(names, row, strict=True)))
+                    number += 1
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         return next(self.fetch_many(path, [(offset, size)]))
@@ -86,7 +80,7 @@ class ParquetFiles(Source):
                         break
 
 
-def _values(column: Any) -> Values:
+def _values(column: Any) -> list[Any]:
     """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
     kind = column.type
     is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)

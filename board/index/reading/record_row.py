@@ -17,10 +17,9 @@ from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.formats.columns import Columns, Values, finite_numbers
+from board.formats.columns import FieldColumns, Values, finite_numbers
 from board.formats.messages import message_text
 from board.formats.number_arrays import first_values, last_values
-from board.formats.token_columns import TokenColumns
 from board.index import segments
 from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
 from board.index.whole_texts import (
@@ -156,12 +155,12 @@ def arrays_for_aggregates(record: Record) -> tuple[dict[str, FloatArray], list[R
     return arrays, remarks
 
 
-def table_columns(rollouts: Columns) -> tuple[dict[str, Any], list[str]] | None:
-    """The table's columns without location, and which of them are unknown to the board.
+def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict[str, Any] | None:
+    """The table's columns without location and aggregates, as `row_of` makes them of each Record.
 
     A column is a list of values, a numpy array, NaN where there is none, or a pyarrow Array of the type
     that it has in a table. None where two keys of the log make one column: which of them a row shows is
-    for the row to say.
+    for the row to say. Raises RecordError where token ids can't be read.
     """
     columns: dict[str, Any] = {"step": rollouts.steps, **rollouts.ids, **rollouts.scores}
     if (responses := rollouts.texts.get("response")) is not None:
@@ -188,8 +187,9 @@ def table_columns(rollouts: Columns) -> tuple[dict[str, Any], list[str]] | None:
         if name in columns:
             return None
         columns[name] = cells
-    unknown = [name for name in columns if name not in segments.FIXED]
-    return columns, [name for name in unknown if _holds_any(columns[name])]
+    if rollouts.lengths.count(None) < len(rollouts.lengths) or rollouts.token_ids:
+        _add_tokens(columns, rollouts, vocabulary)
+    return columns
 
 
 def text_array(texts: Sequence[str | bytes | None]) -> pa.Array[Any]:
@@ -213,13 +213,6 @@ def _add_text(columns: dict[str, Any], key: str, texts: Values) -> None:
     columns[key] = text_array(texts)
 
 
-def _holds_any(values: Values | FloatArray) -> bool:
-    """Whether any row has a value."""
-    if isinstance(values, np.ndarray):
-        return not np.isnan(values).all()
-    return values.count(None) < len(values)
-
-
 def _cells(values: Values) -> Values | FloatArray | None:
     """The cells of an extra key; None where no row has any."""
     kinds = set(map(type, values))
@@ -233,13 +226,10 @@ def _cells(values: Values) -> Values | FloatArray | None:
     return None if cells.count(None) == len(cells) else cells
 
 
-def add_token_columns(
-    columns: dict[str, Any], rollouts: TokenColumns, vocabulary: Vocabulary | None
-) -> bool:
-    """Adds lengths, and texts that are logged as tokens alone.
-
-    False where ids can't be read: which row's, and what is wrong with them, is for the rows to say.
-    """
+def _add_tokens(
+    columns: dict[str, Any], rollouts: FieldColumns, vocabulary: Vocabulary | None
+) -> None:
+    """Adds lengths, and texts that are logged as tokens alone."""
     nothing: Values = [None] * len(rollouts.lengths)
     prompts = rollouts.token_ids.get("prompt_ids") or nothing
     responses = rollouts.token_ids.get("response_ids") or nothing
@@ -251,7 +241,7 @@ def add_token_columns(
 
     def add(name: str, tokens: Values, preview_of: Callable[[Any], str], whole_of: Any) -> None:
         """Adds previews, and whole texts where they can be read, to rows that have none yet."""
-        texts = rollouts.columns.texts.get(name) or nothing
+        texts = rollouts.texts.get(name) or nothing
         missing = [r for r in range(len(nothing)) if texts[r] is None and tokens[r] is not None]
         if not missing:
             return
@@ -264,25 +254,21 @@ def add_token_columns(
         columns[name], columns[WHOLE + name] = previews, whole
 
     whole_of_ids = None if vocabulary is None else text_of_ids
-    try:
-        if vocabulary is None:
-            texts = rollouts.columns.texts.get("prompt") or nothing
-            columns[PROMPT_KEY] = [
-                key_of_ids(ids) if text is None and ids is not None else None
-                for text, ids in zip(texts, prompts, strict=True)
-            ]
-        add("prompt", prompts, lambda ids: prompt_of_ids(ids, vocabulary), whole_of_ids)
-        add("response", rollouts.pieces, lambda one: "".join(one[:PREVIEW_TOKENS]), joined)
-        add("response", responses, lambda ids: response_of_ids(ids, vocabulary), whole_of_ids)
-        roles = [
-            may_hold_turns("".join(own)) if own is not None else ids_may_hold_turns(ids, vocabulary)
-            for own, ids in zip(rollouts.pieces, responses, strict=True)
+    if vocabulary is None:
+        texts = rollouts.texts.get("prompt") or nothing
+        columns[PROMPT_KEY] = [
+            key_of_ids(ids) if text is None and ids is not None else None
+            for text, ids in zip(texts, prompts, strict=True)
         ]
-    except RecordError:
-        return False
+    add("prompt", prompts, lambda ids: prompt_of_ids(ids, vocabulary), whole_of_ids)
+    add("response", rollouts.pieces, lambda one: "".join(one[:PREVIEW_TOKENS]), joined)
+    add("response", responses, lambda ids: response_of_ids(ids, vocabulary), whole_of_ids)
+    roles = [
+        may_hold_turns("".join(own)) if own is not None else ids_may_hold_turns(ids, vocabulary)
+        for own, ids in zip(rollouts.pieces, responses, strict=True)
+    ]
     if any(roles):
         columns[TOKEN_ROLES] = [one or None for one in roles]
-    return True
 
 
 def _as_list(columns: Mapping[str, Any], name: str, nothing: Values) -> Values:

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from board.core.metrics.aggregate import Aggregator
 from board.core.problems import MOST_LINES, Problem, ProblemLog
-from board.core.records import FloatArray, Record, Remark
+from board.core.records import Record, Remark
+from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.formats.base import Event
+from board.formats.base import Event, Place, Reader
+from board.formats.columns import usual_columns
+from board.formats.fields import Fields, record_of
 from board.index import segments
-from board.index.reading.record_row import arrays_for_aggregates, cell, column_name
+from board.index.reading.record_row import (
+    arrays_for_aggregates,
+    cell,
+    column_name,
+    row_of,
+    table_columns,
+)
+from board.index.repeat_keys import BY_FILE, join_keys, repeat_key, repeat_keys
 
 MOST_LOGGED_KEYS: Final = 256
 """Keys unknown to the board that become columns in one part; further ones are counted and left out."""
@@ -24,14 +35,41 @@ _CROWDED: Final = Remark(
     "one key per quantity, not per rollout; the opened rollout shows all of them",
 )
 _CHUNK_ROWS: Final = 4096
+_FLUSH_BYTES: Final = 2 << 20
+"""Lines of so many bytes are checked together."""
+_LONG_LINE_BYTES: Final = 128 << 10
+"""Bytes; lines with more values than these are parsed faster one by one, in the processor's cache."""
 
 
-class PartBuilder:
-    """Takes the rollouts, events and problems of lines. path: the file's path as problems name it."""
+Address = tuple[int, int, int, int, int]
+"""Of a rollout: line, offset, size, part (columns of its row), and a hash of its line, where it is asked
+for. No class, for one is made per rollout.
+"""
 
-    def __init__(self, path: str) -> None:
+
+class RowBatch:
+    """Takes the rollouts, events and problems of lines. path: the file's path as problems name it.
+
+    is_joined: whether rows get the keys by which they are joined with those of other logs.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        reader: Reader,
+        place: Place,
+        vocabulary: Vocabulary | None,
+        is_joined: bool,
+    ) -> None:
         self._path = path
+        self._reader = reader
+        self._options = place.options
+        self._vocabulary = vocabulary
+        self._is_joined = is_joined
         self._aggregator = Aggregator()
+        self._fields: list[Fields] = []
+        self._addresses: list[Address] = []
+        self._bytes = 0
         self._rows: list[dict[str, Any]] = []
         self._chunks: list[pa.Table] = []
         self._lines: list[int] = []
@@ -44,24 +82,93 @@ class PartBuilder:
     @property
     def rows(self) -> int:
         """How many rollouts there are."""
-        return len(self._lines)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no line was a rollout or an event."""
-        return not self._lines and not self.events
+        return len(self._lines) + len(self._fields)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The problems; all of them are there after `table`."""
         return self._problems.as_tuple()
 
-    def add_row(
-        self, row: dict[str, Any], address: Mapping[str, Any], record: Record, line: int
-    ) -> None:
-        """Adds the rollout of a line: its row, which gets what else was logged, and its address."""
+    def add(self, rollout: Fields | Record, at: Address) -> None:
+        """Adds a rollout. Fields are checked many at a time."""
+        size = at[2]
+        if isinstance(rollout, Record) or size > _LONG_LINE_BYTES:
+            self._flush()
+            self._add_alone(rollout, at)
+            return
+        self._fields.append(rollout)
+        self._addresses.append(at)
+        self._bytes += size
+        if self._bytes >= _FLUSH_BYTES or len(self._fields) >= _CHUNK_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Makes rows of the fields, those that need a closer look one by one."""
+        if not self._fields:
+            return
+        fields, addresses = self._fields, self._addresses
+        self._fields, self._addresses, self._bytes = [], [], 0
+        done = () if self._is_joined else self._add_together(fields, addresses)
+        if len(done) == len(fields):
+            return
+        for row in sorted({*range(len(fields))}.difference(done)):
+            self._add_alone(fields[row], addresses[row])
+
+    def _add_together(
+        self, fields: Sequence[Fields], addresses: Sequence[Address]
+    ) -> Sequence[int]:
+        """Adds the rollouts that need no closer look; which ones these are."""
+        try:
+            rollouts = usual_columns(fields, self._options)
+            columns = table_columns(rollouts, self._vocabulary) if rollouts.rows else None
+        except (
+            RecordError,
+            RecursionError,
+        ):  # which row it is of is found when each is read by itself
+            return ()
+        if columns is None or not self._has_place_for(columns):
+            return ()
+        if len(rollouts.rows) < len(addresses):
+            addresses = [addresses[row] for row in rollouts.rows]
+        lines, offsets, sizes, parts, keys = (list(own) for own in zip(*addresses, strict=True))
+        columns |= {"line": lines, "offset": offsets, "size": sizes}
+        if any(parts):
+            columns[segments.PART] = [part or None for part in parts]
+        if (repeats := self._reader.repeats) != "never":
+            columns[segments.REPEAT_KEY] = (
+                keys if repeats in BY_FILE else repeat_keys(rollouts, repeats)
+            )
+        self._remark_all(lines, rollouts.remarks or ())
+        self._close_chunk()
+        table = segments.table_of_columns(columns)
+        self._chunks.append(table)
+        whole = set(table.column_names).intersection(segments.WHOLE_TEXTS)
+        self.text_chars += sum(int(table.column(name).nbytes) for name in whole)
+        if rollouts.arrays:
+            self._aggregator.add_together(rollouts.arrays)
+        else:
+            self._aggregator.pass_over(len(lines))
+        self._lines += lines
+        return rollouts.rows
+
+    def _add_alone(self, rollout: Fields | Record, at: Address) -> None:
+        line, offset, size, part, key = at
+        try:
+            whole = isinstance(rollout, Record)
+            record = rollout if whole else record_of(rollout, self._options)
+            # Arrays of ids are parsed here.
+            row = row_of(record, self._vocabulary, is_joined=self._is_joined)
+        except RecordError as error:
+            self.lose(error, line)
+            return
         self._add_logged(row, record, line)
-        row |= address
+        row |= {"line": line, "offset": offset, "size": size}
+        if part:
+            row[segments.PART] = part
+        if (repeats := self._reader.repeats) != "never":
+            row[segments.REPEAT_KEY] = key if repeats in BY_FILE else repeat_key(record, repeats)
+        if self._is_joined:
+            row |= join_keys(record, self._reader.join_keys(record, part))
         arrays, remarks = arrays_for_aggregates(record)
         for remark in (*record.remarks, *remarks):
             self.remark(remark, line)
@@ -72,44 +179,13 @@ class PartBuilder:
         if len(self._rows) >= _CHUNK_ROWS:
             self._close_chunk()
 
-    def has_place_for(self, unknown: Sequence[str]) -> bool:
-        """Whether these columns unknown to the board may be in this part; takes note of them."""
-        logged = self._logged.union(unknown)
+    def _has_place_for(self, columns: Mapping[str, Any]) -> bool:
+        """Whether all columns unknown to the board may be in this part; takes note of them."""
+        logged = self._logged | (columns.keys() - segments.FIXED)
         if len(logged) > MOST_LOGGED_KEYS:
             return False
         self._logged = logged
         return True
-
-    def add_columns(
-        self,
-        columns: Mapping[str, Any],
-        start: int,
-        end: int,
-        remarks: Sequence[Remark],
-        arrays: Mapping[str, Sequence[FloatArray]] | None = None,
-    ) -> None:
-        """Adds rows [start, end) of the columns, each of which has the remarks.
-
-        columns: as of segments.table_of_columns.
-        arrays: what aggregates are made of, by row; None or empty: they have none.
-        """
-        if start == end:
-            return
-        if start or end < len(columns["line"]):
-            columns = {name: values[start:end] for name, values in columns.items()}
-        lines: list[int] = columns["line"].tolist()
-        for remark in remarks:
-            self.remark(remark, *lines)
-        self._close_chunk()
-        self._chunks.append(segments.table_of_columns(columns))
-        self.text_chars += sum(
-            _characters(columns[name]) for name in segments.WHOLE_TEXTS if name in columns
-        )
-        if arrays:
-            self._aggregator.add_together({name: v[start:end] for name, v in arrays.items()})
-        else:
-            self._aggregator.pass_over(end - start)
-        self._lines += lines
 
     def add_event(self, event: Event, line: int) -> None:
         """Adds what a writer said about its file."""
@@ -132,8 +208,18 @@ class PartBuilder:
         numbers = tuple(dict.fromkeys(lines))  # a line may hold several rollouts
         self._problems.add(Problem(self._path, lines[0], *details, numbers[:MOST_LINES]))
 
+    def _remark_all(self, lines: Sequence[int], remarks: Sequence[Sequence[Remark] | None]) -> None:
+        """Notes the remarks of each line, nearly always the same objects."""
+        known: dict[int, tuple[Remark, list[int]]] = {}
+        for line, own in zip(lines, remarks, strict=False):
+            for remark in own or ():
+                known.setdefault(id(remark), (remark, []))[1].append(line)
+        for remark, own in known.values():
+            self.remark(remark, *own)
+
     def table(self) -> Any:
         """All rows as a pyarrow Table, with the aggregates of their tokens; it is called once, last."""
+        self._flush()
         self._close_chunk()
         table = segments.joined(self._chunks)
         for name, values in self._aggregator.finish().items():
@@ -141,7 +227,13 @@ class PartBuilder:
             if column.null_count < len(column):
                 table = table.append_column(name, column)
         self._note_gaps()
-        return table
+        lines = np.array(self._lines)
+        # Rows that were looked at by themselves come after those that were read with them.
+        return (
+            table
+            if (lines[1:] >= lines[:-1]).all()
+            else table.take(np.argsort(lines, kind="stable"))
+        )
 
     def _add_logged(self, row: dict[str, Any], record: Record, line: int) -> None:
         """Puts what else the line holds into its row, up to a bound on the number of columns."""
@@ -171,16 +263,9 @@ class PartBuilder:
             reason = f"{name} has null, NaN or infinite entries"
             hint = "they are left out of means, and counted"
             remark = Remark(name, reason, hint, "note")
-            self.remark(remark, *(self._lines[place] for place in sorted(places)))
+            self.remark(remark, *sorted(self._lines[place] for place in places))
 
     def _close_chunk(self) -> None:
         if self._rows:
             self._chunks.append(segments.table_of(self._rows))
             self._rows = []
-
-
-def _characters(texts: Any) -> int:
-    """About how many characters texts have; texts: a list of texts and None, or an Arrow array."""
-    if isinstance(texts, pa.Array):
-        return int(texts.nbytes)
-    return sum(len(text) for text in texts if text is not None)

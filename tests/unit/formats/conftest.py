@@ -29,6 +29,6 @@ def read_line(request) -> ReadLine:
         if request.param == "arrays cut out":
             parsed, _ = parser.parse(line)
         known = reader_named(reader)
-        return known.read(parsed, Place(Path(path), options, known.layout))
+        return known.record(parsed, Place(Path(path), options, known.layout))
 
     return read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,18 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from board.core.records import ReadOptions, Record
-from board.formats import READERS, reader_named
+from board.core.records import ReadOptions
+from board.formats import reader_named
 from board.formats.base import Reader
 from board.formats.recognition import recognise
 from board.formats.sources import DamagedError
 from board.index import segments
 from board.index.reading import scan
+from board.index.reading.row_batch import RowBatch
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard, ShardIndex
 
 DATA = Path(__file__).parents[2] / "formats" / "data"
-BY_COLUMNS = [reader for reader in READERS if type(reader).columns is not Reader.columns]
+BY_COLUMNS = [reader_named(name) for name in ("verl", "verifiers", "trl")]
 FILES = {
     reader.name: [
         path for path in sorted(DATA.rglob("*")) if path.is_file() and recognise(path)[0] is reader
@@ -62,41 +63,36 @@ def one_by_one(monkeypatch):
 
     def read(path: Path, reader: Reader, options: ReadOptions | None = None) -> list[Any]:
         with monkeypatch.context() as patched:
-            patched.setattr(type(reader), "columns", Reader.columns)
+            patched.setattr(RowBatch, "_add_together", lambda *_: ())
             return said(indexed(path, reader, options))
 
     return read
 
 
 @pytest.fixture
-def reads(monkeypatch) -> Callable[[Reader], list[int]]:
-    """Counts the lines that a reader is given one by one."""
+def alone(monkeypatch) -> list[int]:
+    """The lines of rollouts that are looked at one by one."""
+    lines: list[int] = []
+    add = RowBatch._add_alone
 
-    def watch(reader: Reader) -> list[int]:
-        found: list[int] = []
-        read = type(reader).read
+    def noted(self: RowBatch, rollout: Any, at: Any) -> None:
+        lines.append(at[0])
+        add(self, rollout, at)
 
-        def counted(self: Reader, line: Any, at: Any) -> Record:
-            found.append(at.line)
-            return read(self, line, at)
-
-        monkeypatch.setattr(type(reader), "read", counted)
-        return found
-
-    return watch
+    monkeypatch.setattr(RowBatch, "_add_alone", noted)
+    return lines
 
 
 @pytest.mark.parametrize("reader", BY_COLUMNS, ids=IDS)
-def test_files_make_the_index_of_their_lines(reader, one_by_one, reads):
-    alone, rows = [], 0
+def test_files_make_the_index_of_their_lines(reader, one_by_one, alone):
+    rows = by_themselves = 0
     for path in FILES[reader.name]:
-        expected = one_by_one(path, reader)
-        counted = reads(reader)
+        alone.clear()
         parts = indexed(path, reader)
-        assert said(parts) == expected
-        alone += counted
+        by_themselves += len(alone)
+        assert said(parts) == one_by_one(path, reader)
         rows += sum(part.table.num_rows for part in parts)
-    assert len(alone) < rows / 2, "most lines have nothing that must be looked at for itself"
+    assert by_themselves < rows / 2, "most lines have nothing that must be looked at for itself"
 
 
 ODD = (
@@ -178,7 +174,6 @@ def small_parts(monkeypatch) -> None:
     """Parts and tables of a few rows; lines are taken together however few of them are plain."""
     monkeypatch.setattr("board.index.reading.row_batch._CHUNK_ROWS", 12)
     monkeypatch.setattr(scan, "PART_ROWS", 25)
-    monkeypatch.setattr(scan, "_MIN_LINES_PER_FALLBACK", 1)
 
 
 @pytest.mark.parametrize("name", OF_LINES)
@@ -232,13 +227,10 @@ def test_whatever_a_table_holds_it_makes_the_index_of_its_rows(small_parts, one_
         assert said(indexed(path, reader)) == one_by_one(path, reader)
 
 
-def test_a_table_whose_texts_are_no_utf_8_is_damaged_both_ways(monkeypatch, tmp_path):
+def test_a_table_whose_texts_are_no_utf_8_is_damaged(tmp_path):
     reader, path = reader_named("trl"), tmp_path / "completions_00001.parquet"
     broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"ab\xff" + b"c" * 300]).buffers())
     held = {"step": [1], "prompt": broken, "completion": ["a"], "right": [0.5], "advantage": [0.1]}
     pq.write_table(pa.table(held), path)
-    with pytest.raises(DamagedError, match="damaged"):
-        indexed(path, reader)
-    monkeypatch.setattr(type(reader), "columns", Reader.columns)
     with pytest.raises(DamagedError, match="damaged"):
         indexed(path, reader)

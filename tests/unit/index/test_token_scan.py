@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from board.formats import reader_named
-from board.formats.base import Reader
-from board.index.reading import scan
+from board.index.reading.row_batch import RowBatch
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard
 
@@ -46,29 +44,24 @@ def one_by_one(monkeypatch) -> Callable[[Path, str], list[Any]]:
 
     def read(path: Path, reader: str) -> list[Any]:
         with monkeypatch.context() as patched:
-            patched.setattr(type(reader_named(reader)), "token_columns", Reader.token_columns)
+            patched.setattr(RowBatch, "_add_together", lambda *_: ())
             return indexed(path, reader)
 
     return read
 
 
 @pytest.fixture
-def read_alone(monkeypatch) -> Callable[[str], list[int]]:
-    """The numbers of the lines that a reader is given one by one."""
+def alone(monkeypatch) -> list[int]:
+    """The lines of rollouts that are looked at one by one."""
+    lines: list[int] = []
+    add = RowBatch._add_alone
 
-    def watch(name: str) -> list[int]:
-        found: list[int] = []
-        kind = type(reader_named(name))
-        read = kind.read
+    def noted(self: RowBatch, rollout: Any, at: Any) -> None:
+        lines.append(at[0])
+        add(self, rollout, at)
 
-        def noted(self: Reader, line: Any, at: Any) -> Any:
-            found.append(at.line)
-            return read(self, line, at)
-
-        monkeypatch.setattr(kind, "read", noted)
-        return found
-
-    return watch
+    monkeypatch.setattr(RowBatch, "_add_alone", noted)
+    return lines
 
 
 def numbers(draw: Random, count: int) -> list[float]:
@@ -149,8 +142,7 @@ def written(draw: Random, line: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["native", "rllb"])
-def test_whatever_lines_hold_they_make_the_index_of_each(kind, one_by_one, monkeypatch, tmp_path):
-    monkeypatch.setattr(scan, "_MIN_LINES_PER_FALLBACK", 2)
+def test_whatever_lines_hold_they_make_the_index_of_each(kind, one_by_one, tmp_path):
     path = tmp_path / "log.jsonl"
     for seed in range(len(ODD)):
         draw = Random(seed)
@@ -186,23 +178,18 @@ def test_a_piece_more_or_less_is_said_of_every_line(surplus, one_by_one, tmp_pat
     assert indexed(path, "rllb") == one_by_one(path, "rllb")
 
 
-def more_pieces(line: dict[str, Any]) -> dict[str, Any]:
-    return line | {"response_tokens": [*line["response_tokens"], "."]}
-
-
 def no_pieces(line: dict[str, Any]) -> dict[str, Any]:
     return line | {"response_tokens": None}
 
 
 @pytest.mark.parametrize(
     ("kind", "change"),
-    [("native", dict), ("rllb", dict), ("rllb", more_pieces), ("rllb", no_pieces)],
+    [("native", dict), ("rllb", dict), ("rllb", no_pieces)],
 )
-def test_usual_lines_are_not_read_one_by_one(kind, change, read_alone, tmp_path):
+def test_usual_lines_are_not_read_one_by_one(kind, change, alone, tmp_path):
     draw, path = Random(1), tmp_path / "log.jsonl"
     lines = [json.dumps(change(rollout(draw, kind, 0))) for _ in range(LINES)]
     path.write_text("\n".join(lines) + "\n")
-    alone = read_alone(kind)
     (part,) = index_shard(Shard(path, path.name, kind))
     assert part.table.num_rows == LINES
     assert alone == []
