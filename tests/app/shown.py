@@ -49,12 +49,15 @@ def texts(app: AppTest) -> str:
     return "\n".join(own)
 
 
+def components(app: AppTest, name: str = "") -> list[Any]:
+    """What was sent to the page's components whose name ends so."""
+    own = [one.proto for one in app.get("bidi_component")]
+    return [one for one in own if one.component_name.endswith(name)]
+
+
 def readers(app: AppTest) -> list[dict[str, Any]]:
     """What each reader of the page was sent beside its tables of tokens."""
-    own = [one.proto for one in app.get("bidi_component")]
-    mixed = [one.mixed for one in own if one.component_name.endswith("_reader")]
-    views = [json.loads(one.json).get("view") for one in mixed]
-    return [view for view in views if view and "turns" in view]
+    return [json.loads(one.mixed.json)["view"] for one in components(app, "_reader")]
 
 
 def read_texts(app: AppTest) -> list[str]:
@@ -91,15 +94,13 @@ def buttons(app: AppTest, label: str) -> Any:
 
 def rollout_list(app: AppTest) -> dict[str, Any] | None:
     """What the list of rollouts was sent; None on a page without one."""
-    lists = [one.proto for one in app.get("bidi_component")]
-    named = [one for one in lists if one.component_name.endswith("rollout_list")]
+    named = components(app, "rollout_list")
     return json.loads(named[0].json) if named else None
 
 
 def filter_field(app: AppTest) -> dict[str, Any]:
     """What the filter field was sent."""
-    fields = [one.proto for one in app.get("bidi_component")]
-    (named,) = (one for one in fields if one.component_name.endswith("filter_field"))
+    (named,) = components(app, "filter_field")
     return json.loads(named.json)
 
 
@@ -117,20 +118,18 @@ def choice(app: AppTest, name: str) -> Any:
 
 def cards(app: AppTest) -> list[dict[str, Any]]:
     """The charts of curves: key, title, chart, notes."""
-    grids = [one.proto.bytes for one in app.get("bidi_component") if one.proto.bytes]
-    return [card for grid in grids for card in unpacked(grid)[1]]
+    return [card for one in components(app, "curve_grid") for card in unpacked(one.bytes)[1]]
 
 
 def grids(app: AppTest) -> list[dict[str, Any]]:
     """What the charts of each grid of curves have in common: the step, marks, whether one legend."""
-    told = [one.proto.bytes for one in app.get("bidi_component") if one.proto.bytes]
-    return [unpacked(grid)[0] for grid in told]
+    return [unpacked(one.bytes)[0] for one in components(app, "curve_grid")]
 
 
 def tiles(app: AppTest) -> dict[str, dict[str, Any]]:
     """The tiles of the Overview by their label: value, change, note, tone."""
-    told = [json.loads(one.proto.json) for one in app.get("bidi_component") if one.proto.json]
-    return {tile["label"]: tile for one in told for tile in one.get("tiles", ())}
+    rows = [json.loads(one.json)["tiles"] for one in components(app, "tiles")]
+    return {tile["label"]: tile for row in rows for tile in row}
 
 
 def elements(app: AppTest) -> Iterator[Any]:

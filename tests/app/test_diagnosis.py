@@ -168,11 +168,6 @@ def test_thresholds_in_the_runs_folder_are_used_and_a_wrong_one_is_told(
     assert "The run was resumed" in words(app)
 
 
-def test_the_overview_says_how_many_findings_there_are(open_app: OpenApp) -> None:
-    app = open_app(SAMPLES, run="resumed")
-    assert any("1 lead" in label for label in links(app))
-
-
 def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_path: Path) -> None:
     log = clean()
     shift_logprobs(log)

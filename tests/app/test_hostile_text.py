@@ -155,10 +155,9 @@ def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path
     ]
 
 
-@pytest.mark.parametrize("sign", [*"=+-@\t\r\n", *"＝＋－＠"])
-def test_no_cell_of_a_download_is_a_formula(sign: str) -> None:
-    command = f"{sign}cmd|' /C calc'!A0"
-    assert harmless_cell(command) == f"'{command}"
+def test_no_cell_of_a_download_is_a_formula() -> None:
+    for sign in "=+-@\t\r\n＝＋－＠":
+        assert harmless_cell(f"{sign}cmd|' /C calc'!A0") == f"'{sign}cmd|' /C calc'!A0"
     assert [harmless_cell(cell) for cell in (-1.5, None, "a=b", "")] == [-1.5, None, "a=b", ""]
 
 

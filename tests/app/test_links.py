@@ -224,14 +224,6 @@ def test_what_the_run_does_not_hold_falls_back_and_is_said_once(
     assert notices(app) == []
 
 
-def test_of_a_filter_what_the_run_does_not_hold_is_left_out(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollouts", run="native", env="math,mars")
-    assert choice(app, "env") == ["math"]
-    app = open_app(logs, "rollouts", run="rllb", env="math")
-    assert any("env" in told for told in notices(app))
-    assert "env" not in query(app)
-
-
 def test_names_with_commas_and_percent_signs_survive_the_url(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
@@ -254,11 +246,6 @@ def test_no_padding_markers_is_a_choice_a_link_keeps(open_app: OpenApp, logs: Pa
     assert query(app)["pads"] == ""
     again = open_app(logs, **query(app))
     assert again.text_input(key="pads").value == ""
-
-
-def test_a_choice_at_its_default_stays_out_of_the_url(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs)
-    assert query(app) == {"run": "native", "step": "35"}
 
 
 def test_the_back_button_brings_back_the_choices(open_app: OpenApp, logs: Path) -> None:

@@ -25,7 +25,7 @@ from written_logs import write_lines
 from board.views.shared.state import page_file
 
 
-@pytest.mark.parametrize("run", ["native", "rllb", "texts"])
+@pytest.mark.parametrize("run", ["rllb", "texts"])  # for the other one see test_links
 def test_each_page_shows_each_run(open_app: OpenApp, logs: Path, run: str) -> None:
     app = open_app(logs, run=run)
     for page in (*PAGES[1:], PAGES[0]):
@@ -91,14 +91,6 @@ def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app: OpenApp, logs: 
     for common in told:
         resumed = [mark for mark in common["marks"] if mark["kind"] == "resumed"]
         assert [mark["step"] for mark in resumed] == [20]
-
-
-def test_a_rollout_page_shows_each_text_literally(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollout", run="native", step="10", index="1", reader_as="text")
-    assert read_texts(app) == ["You are terse. END What is 2+1?", "x<y and y>z", " (10/0/1)"]
-    (view,) = readers(app)
-    sides = [detail["text"] for detail in view["details"] if "text" in detail]
-    assert sides[:2] == ["4", "I do not know."]
 
 
 def test_an_empty_response_is_shown_in_the_reader(open_rows: OpenApp) -> None:
@@ -171,7 +163,7 @@ def test_steps_with_gaps_are_gone_through_in_order(open_app: OpenApp, logs: Path
     assert app.button(key="step_chevron_left").disabled
 
 
-def test_rollouts_written_again_after_a_resume_count_once_and_are_told(
+def test_rollouts_written_again_after_a_resume_count_once_and_are_shown_when_asked_for(
     open_app: OpenApp, logs: Path
 ) -> None:
     app = open_app(logs, "rollouts", run="native", step="20")
@@ -181,6 +173,12 @@ def test_rollouts_written_again_after_a_resume_count_once_and_are_told(
     assert "8 rollouts were written again after a resume" in texts(app)
     found = next(frame for frame in app.dataframe if "effect" in frame.value)
     assert found.proto.row_height > 64  # Streamlit wraps no text in lower rows
+    assert "not ended" not in texts(app)
+    app.toggle(key="findings_superseded").set_value(True).run()
+    assert_sound(app)
+    old = app.dataframe[0].value
+    assert old["step"].tolist() == [20] * 8
+    assert set(old["file"].str.slice(0, 2)) == {"a1"}
 
 
 def test_a_column_named_like_a_mean_is_drawn_as_itself(open_rows: OpenApp) -> None:
@@ -188,20 +186,6 @@ def test_a_column_named_like_a_mean_is_drawn_as_itself(open_rows: OpenApp) -> No
     app = open_rows("overview", *rows)
     drawn = next(card for card in cards(app) if card["key"] == "reward_mean")
     assert drawn["chart"]["lines"][0]["text"][0].startswith("reward_mean <b>7</b>")
-
-
-def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(
-    open_app: OpenApp, logs: Path
-) -> None:
-    app = open_app(logs, "findings", findings_health="1", run="native")
-    assert "not ended" not in texts(app)
-    before = len(app.dataframe)
-    app.toggle(key="findings_superseded").set_value(True).run()
-    assert_sound(app)
-    old = app.dataframe[0].value
-    assert len(app.dataframe) == before + 1
-    assert old["step"].tolist() == [20] * 8
-    assert set(old["file"].str.slice(0, 2)) == {"a1"}
 
 
 def test_prompts_are_listed_without_the_lines_that_all_begin_with(open_rows: OpenApp) -> None:

@@ -11,7 +11,6 @@ from shown import (
     assert_sound,
     choice,
     notices,
-    query,
     read_texts,
     table,
     texts,
@@ -25,18 +24,6 @@ from board.views.frame import live
 
 def sample(step: int, reward: float, response: str) -> dict[str, object]:
     return {"step": step, "prompt": "p", "response": response, "reward": reward}
-
-
-def test_another_run_shows_its_own_data_at_a_step_it_has(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollouts", run="native", step="10")
-    app.selectbox(key="run").set_value("rllb").run()
-    assert_sound(app)
-    assert app.subheader[0].value == "rllb"
-    assert choice(app, "step") == 3
-    assert table(app)["reward"].tolist() == [0.0, 1.0, 2.0]
-    assert query(app)["run"] == "rllb"
-    app = open_app(logs, "rollout", run="rllb", step="3", reader_as="text")
-    assert read_texts(app) == ["What is 2+2?", "It is 4"]
 
 
 @pytest.mark.parametrize(

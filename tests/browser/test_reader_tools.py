@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from board_steps import drag_over
@@ -37,8 +36,13 @@ SET_THRESHOLD = """(field, value) => {
 def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(
     page: Page, serve: Serve
 ) -> None:
-    view = open_case(page, serve, "masks")
+    view = open_case(page, serve, "masks", metric="mismatch_ratio")
+    token = view.locator(".flow .token").nth(50)
+    coloured = re.compile(r"\b(high|low)\d")
+    expect(token).to_have_class(coloured)
+    before = token.get_attribute("class") or ""
     view.get_by_role("button", name="Masks").click()
+    expect(token).not_to_have_class(coloured)
     slot = view.locator(".slot").first
     for name in ("dppo", "icepop", "tis"):
         slot.locator("select").select_option(name)
@@ -49,6 +53,8 @@ def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(
             expected = count_of(name, {threshold.name: number})
             assert field.evaluate(SET_THRESHOLD, str(number)) == expected
             expect(slot.locator(".mask-count")).to_contain_text(re.compile(rf"^{expected} |^0 "))
+    view.get_by_role("button", name="Masks").click()
+    expect(token).to_have_class(before)
 
 
 def test_masks_strip_and_zoom_are_told_and_can_be_asked_for(page: Page, serve: Serve) -> None:
@@ -91,6 +97,14 @@ def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page: Page, ser
     expect(view.locator(".agreement-title")).to_have_text(
         [re.compile("A and B"), re.compile("A and the trainer"), re.compile("B and the trainer")]
     )
+    only_a, only_b = (view.locator(f".slot-head .mask-{side}") for side in ("a", "b"))
+    expect(only_a).to_have_css("border-bottom-width", "0px")
+    expect(only_b).to_have_css("border-bottom-width", "4px")
+    colour = "e => getComputedStyle(e).backgroundColor"
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme)
+        expect(view).to_have_attribute("data-theme", theme)
+        assert only_a.evaluate(colour) != only_b.evaluate(colour)
 
 
 def test_a_rule_whose_values_are_missing_says_what_it_needs(page: Page, serve: Serve) -> None:
@@ -101,20 +115,7 @@ def test_a_rule_whose_values_are_missing_says_what_it_needs(page: Page, serve: S
     expect(option).to_contain_text("needs exp(logprobs - old_logprobs)")
 
 
-def test_closing_the_masks_gives_the_metric_s_colours_back(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "masks", metric="mismatch_ratio")
-    token = view.locator(".flow .token").nth(50)
-    coloured = re.compile(r"\b(high|low)\d")
-    expect(token).to_have_class(coloured)
-    before = token.get_attribute("class")
-    assert before is not None
-    view.get_by_role("button", name="Masks").click()
-    expect(token).not_to_have_class(coloured)
-    view.get_by_role("button", name="Masks").click()
-    expect(token).to_have_class(before)
-
-
-def test_strip_and_text_point_at_each_other_and_a_second_metric_joins(
+def test_strip_and_text_point_at_each_other_a_second_metric_joins_and_a_drag_zooms(
     page: Page, serve: Serve
 ) -> None:
     view = open_case(page, serve, "2000")
@@ -129,13 +130,6 @@ def test_strip_and_text_point_at_each_other_and_a_second_metric_joins(
     expect(view.locator(".readout")).to_contain_text(re.compile(r"#(\d|1\d) "))
     view.locator("select.second").select_option(label="Entropy, policy")
     expect(view.locator(".readout")).to_contain_text("Entropy, policy")
-
-
-def test_dragging_over_the_strip_zooms_and_a_double_click_shows_all(
-    page: Page, serve: Serve
-) -> None:
-    view = open_case(page, serve, "2000")
-    strip = view.locator("canvas.strip")
     drag_over(page, strip, 0.5, 0.6)
     whole = view.get_by_role("button", name="whole response")
     expect(whole).to_be_visible()
@@ -145,7 +139,9 @@ def test_dragging_over_the_strip_zooms_and_a_double_click_shows_all(
     expect(whole).to_be_hidden()
 
 
-def test_the_heat_map_has_a_row_per_metric_and_its_name_picks_it(page: Page, serve: Serve) -> None:
+def test_the_heat_map_has_a_row_per_metric_whose_name_picks_it_and_the_scale_can_span_the_step(
+    page: Page, serve: Serve
+) -> None:
     view = open_case(page, serve, "2000", heat=1)
     names = view.locator(".heat-name")
     expect(names).to_have_count(10)
@@ -155,6 +151,11 @@ def test_the_heat_map_has_a_row_per_metric_and_its_name_picks_it(page: Page, ser
     shades = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
     painted = view.locator("canvas.heat")
     until(page, "the heat map is painted", lambda: painted.evaluate(shades) > 20)
+    names.nth(0).click()
+    view.get_by_label("Colour scale over").select_option("step")
+    expect_report(page, "over=step")
+    expect(view.locator(".range")).to_have_text("p1–p99 of the step, log")
+    expect(view.locator(".legend .end")).to_have_text(["-50", "50 nats"])
 
 
 def test_find_takes_a_regular_expression_and_says_when_it_is_none(page: Page, serve: Serve) -> None:
@@ -219,7 +220,8 @@ def test_a_folded_turn_opens_for_the_token_one_jumps_to(page: Page, serve: Serve
 
 
 def test_a_very_long_response_has_elements_only_near_what_is_seen(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "128000", pinned=127_990)
+    view = open_case(page, serve, "128000", metric="entropy", pinned=127_990)
+    expect_chosen(view, "metric", "Entropy, policy")
     expect(view.locator(".pinned-index")).to_have_text("Token 127,990")
     expect(view.locator(".token.pinned")).to_be_in_viewport()
     assert view.locator(".flow .token").count() < 20_000
@@ -227,14 +229,6 @@ def test_a_very_long_response_has_elements_only_near_what_is_seen(page: Page, se
     view.locator(".flow").focus()
     page.keyboard.press("n")
     expect(view.locator(".token.pinned")).to_be_in_viewport()
-
-
-def test_the_scale_can_span_the_step(page: Page, serve: Serve) -> None:
-    view = open_case(page, serve, "2000", metric="k1")
-    view.get_by_label("Colour scale over").select_option("step")
-    expect_report(page, "over=step")
-    expect(view.locator(".range")).to_have_text("p1–p99 of the step, log")
-    expect(view.locator(".legend .end")).to_have_text(["-50", "50 nats"])
 
 
 def test_no_field_of_a_log_can_run_or_fetch_anything(page: Page, serve: Serve) -> None:
@@ -258,15 +252,3 @@ def test_no_field_of_a_log_can_run_or_fetch_anything(page: Page, serve: Serve) -
     assert view.locator("script, img, iframe, a").count() == 0
     assert page.evaluate("window.hacked") is None
     assert [url for url in fetched if ":9/" in url] == []
-
-
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_masks_are_told_apart_by_more_than_colour(page: Page, serve: Serve, theme: Any) -> None:
-    page.emulate_media(color_scheme=theme)
-    view = open_case(page, serve, "masks")
-    view.get_by_role("button", name="Masks").click()
-    only_a, only_b = (view.locator(f".slot-head .mask-{side}") for side in ("a", "b"))
-    expect(only_a).to_have_css("border-bottom-width", "0px")
-    expect(only_b).to_have_css("border-bottom-width", "4px")
-    colour = "e => getComputedStyle(e).backgroundColor"
-    assert only_a.evaluate(colour) != only_b.evaluate(colour)
