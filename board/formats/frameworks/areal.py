@@ -35,18 +35,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import RecordBuilder
+from board.formats.fields import Fields
 from board.formats.messages import is_messages
 from board.formats.sources import TEXT
 
 _OURS: Final[Mapping[str, str]] = {
     "completion": "response",
     "head_version": "policy_version",
-    "original_reward": "reward",
     "task_id": "group_id",
+    "original_reward": "",
+    "segments": "",
 }
 _OF_PROMPT: Final = -1
 _ROLES: Final[Mapping[str, str]] = {"gen": "assistant", "context": "environment"}
@@ -57,37 +57,34 @@ class ArealReader(Reader):
 
     name = "areal"
     title = "AReaL"
+    keys = _OURS
     layout = re.compile(r"(?P<split>rollout|eval-rollout)/(?P<step>[0-9]+)/[0-9]+\.jsonl")
 
     def recognises(self, head: Head) -> bool:
         """A prompt and a completion of a task, between two versions of the weights."""
         return head.has("task_id", "head_version", "tail_version", "prompt", "completion")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line; the step is its folder's version, elsewhere its tail_version."""
-        builder = RecordBuilder(at.options, at.split or "train")
-        skip = {"segments", "reward"}
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        """The fields of one line; the step is its folder's version, elsewhere its tail_version."""
+        fields = {"split": at.split or "train", **self.fields(line)}
         if line.get("head_version") == _OF_PROMPT:
-            skip.add("head_version")
-        builder.take_keys(line, _OURS, skip)
+            del fields["policy_version"]
         # Beside the task's own reward the one that is trained on may be normalised.
-        is_own = "original_reward" not in line
-        builder.take("reward" if is_own else "trained_reward", line.get("reward"))
-        _take_segments(builder, line.get("segments"))
+        if "original_reward" in line:
+            fields |= {"reward": line["original_reward"], "trained_reward": line.get("reward")}
+        if is_messages(segments := line.get("segments")):
+            fields["messages"] = list(map(_message, segments))
+        else:
+            fields["turns"] = segments
         if line.get("task_id") is not None and line.get("sample_idx") is not None:
-            builder.take("rollout_id", f"{line['task_id']}-{line['sample_idx']}")
-        return builder.build(line.get("tail_version") if at.step is None else at.step)
+            fields["rollout_id"] = f"{line['task_id']}-{line['sample_idx']}"
+        fields["step"] = line.get("tail_version") if at.step is None else at.step
+        return fields
 
 
-def _take_segments(builder: RecordBuilder, segments: object) -> None:
-    """Takes the segments of a conversation, in reading order, as its messages."""
-    if not is_messages(segments):
-        builder.take("turns", segments)
-        return
-    roles = [_ROLES.get(str(segment["role"]), segment["role"]) for segment in segments]
-    texts = [segment.get("text") for segment in segments]
-    pairs = zip(roles, texts, strict=True)
-    builder.take("messages", [{"role": role, "content": text} for role, text in pairs])
+def _message(segment: Mapping[str, Any]) -> dict[str, Any]:
+    role = _ROLES.get(str(segment["role"]), segment["role"])
+    return {"role": role, "content": segment.get("text")}
 
 
 _COLOUR: Final = re.escape("\x1b[33m\x1b[2m")
@@ -130,21 +127,23 @@ class ArealTextsReader(Reader):
         ends = [*starts[1:], len(text)][: len(starts)]
         return [*rows, *({"text": text[a:b]} for a, b in zip(starts, ends, strict=True))]
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one sample; the step is the folder's."""
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        """The fields of one sample; the step is the folder's."""
         text = line.get("text")
         above = _ABOVE.match(text) if isinstance(text, str) else None
         parts = _BETWEEN.split(text[above.end() :], maxsplit=1) if above and text else []
         if above is None or len(parts) < 2 or _AFTER.search(parts[1]) is None:
             raise RecordError("it is not a sample", field="text", hint=_EXPECTED)
-        builder = RecordBuilder(at.options, at.split or "train")
-        builder.take("prompt", parts[0])
-        builder.take("response", _AFTER.sub("", parts[1]))
-        builder.take("reward", above["reward"])
-        builder.take("seqlen", int(above["seqlen"]))
-        builder.take("policy_version", above["head"] or at.step)
-        builder.take("tail_version", None if above["tail"] is None else int(above["tail"]))
-        task = at.named("task")
-        builder.take("group_id", task)
-        builder.take("rollout_id", None if task is None else f"{task}-{above['idx']}")
-        return builder.build(at.step)
+        task, idx = at.named("task"), above["idx"]
+        return {
+            "prompt": parts[0],
+            "response": _AFTER.sub("", parts[1]),
+            "split": at.split or "train",
+            "reward": above["reward"],
+            "seqlen": int(above["seqlen"]),
+            "policy_version": above["head"] or at.step,
+            "tail_version": None if above["tail"] is None else int(above["tail"]),
+            "group_id": task,
+            "rollout_id": None if task is None else f"{task}-{idx}",
+            "step": at.step,
+        }

@@ -16,17 +16,22 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import RecordBuilder
+from board.formats.fields import Fields, named_rewards, undated
 from board.formats.messages import is_messages
 from board.formats.sources import rows_of_table
 
 _STEPS: Final = ("step", "gen_step")
-_OURS: Final[Mapping[str, str]] = {"solution": "ground_truth"}
-_READ_APART: Final = frozenset(
-    {*_STEPS, "prompt", "completion", "messages", "reward", "advantages", "entropy"}
-)
+_OURS: Final[Mapping[str, str]] = {
+    "gen_step": "step",
+    "step": "step",
+    "messages": "prompt",
+    "prompt": "prompt",
+    "completion": "response",
+    "advantages": "advantage",
+    "entropy": "entropy",
+}
+"""Where two mean the same, the later one counts."""
 
 
 class MsSwiftReader(Reader):
@@ -44,24 +49,22 @@ class MsSwiftReader(Reader):
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         return rows_of_table(line) if _is_table(line) else (line,)
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        builder = RecordBuilder(at.options)
-        builder.take_exchange(line.get("prompt", line.get("messages")), line.get("completion"))
-        builder.take("advantage", _recorded(line.get("advantages")))
-        builder.take("entropy", _recorded(line.get("entropy")))
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        fields = {name: line[key] for key, name in _OURS.items() if key in line}
+        for name in ("advantage", "entropy"):
+            if (value := fields.get(name)) != value:  # NaN: it has none
+                del fields[name]
         rewards: dict[str, Any] = {}
         is_reward = True
         for key, value in line.items():
-            if key in _READ_APART:
+            if key in _OURS or key == "reward":
                 is_reward = is_reward and key != "advantages"  # what stands after them is beside
-                continue
-            if is_reward and isinstance(value, int | float) and not isinstance(value, bool):
+            elif is_reward and isinstance(value, int | float) and not isinstance(value, bool):
                 rewards[key] = value
             else:
-                builder.take(_OURS.get(key, key), value)
-        builder.take_rewards(rewards, line.get("reward"))
-        step = next((line[key] for key in _STEPS if key in line), None)
-        return builder.build_undated() if step is None else builder.build(step)
+                fields["ground_truth" if key == "solution" else key] = value
+        fields |= named_rewards(rewards, line.get("reward"))
+        return fields if "step" in fields else undated(fields)
 
 
 def _is_swift(record: Mapping[str, Any]) -> bool:
@@ -74,7 +77,3 @@ def _is_swift(record: Mapping[str, Any]) -> bool:
 
 def _is_table(line: Mapping[str, Any]) -> bool:
     return any(isinstance(line.get(key), list) for key in _STEPS)
-
-
-def _recorded(value: Any) -> Any:
-    return None if value != value else value

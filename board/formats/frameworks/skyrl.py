@@ -18,16 +18,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import RecordBuilder
-from board.formats.number_arrays import RawNumbers
-from board.formats.parse import is_object, object_at
+from board.formats.fields import Fields, undated
+from board.formats.number_arrays import RawNumbers, as_numbers
+from board.formats.parse import is_list, is_object, object_at
 
 _OURS: Final[Mapping[str, str]] = {
     "input_prompt": "prompt",
     "output_response": "response",
+    "score": "reward",
     "stop_reason": "finish_reason",
     "data_source": "env",
 }
@@ -38,6 +38,7 @@ class SkyRLReader(Reader):
 
     name = "skyrl"
     title = "SkyRL evaluations"
+    keys = _OURS
     layout = re.compile(
         r"(?:dumped_evals/)?(?:eval_only|global_step_(?P<step>[0-9]+)_evals)/[^/]+\.jsonl"
     )
@@ -46,31 +47,18 @@ class SkyRLReader(Reader):
         """A prompt and a response by SkyRL's names, with a score."""
         return head.has("input_prompt", "output_response", "score")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line; the step is the folder's, 0 where it names none."""
-        builder = RecordBuilder(at.options, "eval")
-        builder.take_keys(line, _OURS, {"score", "env_extras"})
-        _take_score(builder, line.get("score"))
-        _take_extras(builder, line.get("env_extras"))
-        return builder.build_undated() if at.step is None else builder.build(at.step)
-
-
-def _take_score(builder: RecordBuilder, score: Any) -> None:
-    """Takes the reward, and where it is given per token these rewards as well."""
-    if not isinstance(score, list | RawNumbers):
-        builder.take("reward", score)
-        return
-    builder.take("token_rewards", score)
-    with suppress(RecordError):  # what is wrong with them is told where they are shown
-        if (given := builder.tokens.get("token_rewards")) is not None:
-            builder.take("reward", float(np.sum(given.values())))
-
-
-def _take_extras(builder: RecordBuilder, extras: Any) -> None:
-    """Takes what the environment was given; its reward's specification may hold the right answer."""
-    if not is_object(extras):
-        builder.take("env_extras", extras)
-        return
-    fields = {k: v for k, v in extras.items() if k != "data_source"}
-    builder.take("ground_truth", object_at(fields, "reward_spec").get("ground_truth"))
-    builder.take("env_extras", fields or None)
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        """The fields of one line; the step is the folder's, 0 where it names none."""
+        fields = {"split": "eval", **self.fields(line)}
+        score = fields.get("reward")
+        if isinstance(score, RawNumbers) or is_list(score):
+            fields |= {"token_rewards": score, "reward": None}
+            with suppress(RecordError):  # what is wrong with them is told where they are shown
+                if (given := as_numbers(score)) is not None:
+                    fields["reward"] = float(np.sum(given.values()))
+        if is_object(extras := fields.get("env_extras")):
+            # Its reward's specification may hold the right answer.
+            fields["ground_truth"] = object_at(extras, "reward_spec").get("ground_truth")
+            others = {key: value for key, value in extras.items() if key != "data_source"}
+            fields["env_extras"] = others or None
+        return undated(fields) if at.step is None else {**fields, "step": at.step}

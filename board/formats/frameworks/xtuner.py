@@ -23,19 +23,19 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import RecordBuilder
+from board.formats.fields import Fields, named_rewards
 from board.formats.messages import is_messages
-from board.formats.parse import as_object, is_object
+from board.formats.parse import is_object
 
 _OURS: Final[Mapping[str, str]] = {
     "label": "ground_truth",
     "task_name": "env",
     "error_msg": "error",
     "action_id": "group_id",
+    "reward_payload": "",
+    "agent": "",
 }
-_READ_APART: Final = frozenset({"prompt", "response", "reward", "reward_payload", "agent"})
 
 
 class XtunerReader(Reader):
@@ -43,6 +43,7 @@ class XtunerReader(Reader):
 
     name = "xtuner"
     title = "xtuner"
+    keys = _OURS
     layout = re.compile(
         r"(?:(?:train|eval)_rollout/)?(?P<split>(?:train|eval)_rollout"
         r"|(?:rollout_idx|eval)(?=_[0-9]+_trajectory))_(?P<step>[0-9]+)(?:_trajectory)?\.jsonl"
@@ -58,36 +59,23 @@ class XtunerReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record | None:
-        """The Record of one line; None for the summary. The step is the file name's."""
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields | None:
+        """The fields of one line; None for the summary. The step is the file name's."""
         if "response" not in line and "reward_mean" in line:
             return None
-        builder = RecordBuilder(at.options, at.split or "train")
-        builder.take_exchange(line.get("prompt"), line.get("response"))
-        _take_payload(builder, line)
-        builder.take_keys(line, _OURS, _READ_APART)
-        _take_agent(builder, line.get("agent"))
-        return builder.build(at.step)
-
-
-def _take_payload(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
-    """Takes the reward, the numbers that came with it as its parts, and what else came with it."""
-    payload = line.get("reward_payload")
-    if not is_object(payload):
-        builder.take("reward", line.get("reward"))
-        return
-    fields = {k: v for k, v in payload.items() if k != "score"}
-    parts = {k: v for k, v in fields.items() if isinstance(v, int | float)}
-    builder.take_rewards(parts, line.get("reward"))
-    others = {k: v for k, v in fields.items() if k not in parts and v is not None}
-    builder.take("reward_payload", others or None)
-
-
-def _take_agent(builder: RecordBuilder, agent: object) -> None:
-    """Takes what an agent loop recorded; the conversation's messages are shown as such."""
-    fields = {k: v for k, v in as_object(agent).items() if v is not None}
-    if is_messages(fields.get("messages")):
-        builder.take("messages", fields.pop("messages"))
-    elif not fields.get("messages"):
-        fields.pop("messages", None)
-    builder.take("agent", fields or None)
+        fields = {"split": at.split or "train", **self.fields(line), "step": at.step}
+        if is_object(payload := line.get("reward_payload")):
+            # The numbers that came with the reward are its parts.
+            others = {k: v for k, v in payload.items() if k != "score" and v is not None}
+            parts = {k: v for k, v in others.items() if isinstance(v, int | float)}
+            fields |= named_rewards(parts, line.get("reward"))
+            others = {k: v for k, v in others.items() if k not in parts}
+            fields["reward_payload"] = others or None
+        if is_object(agent := line.get("agent")):
+            own = {key: value for key, value in agent.items() if value is not None}
+            if is_messages(messages := own.get("messages")):
+                fields["messages"] = messages
+            if is_messages(messages) or not messages:
+                own.pop("messages", None)
+            fields["agent"] = own or None
+        return fields
