@@ -81,8 +81,10 @@ def too_deep() -> RecordError:
     )
 
 
-def undated(fields: Fields) -> Fields:
-    """The fields of a rollout whose log has no step, at step 0; a note says so."""
+def at_step(fields: Fields, step: object) -> Fields:
+    """The fields of a rollout at a step; None: its log has none, so that it is at 0, and a note says so."""
+    if step is not None:
+        return {**fields, "step": step}
     return {**fields, "step": 0, "remarks": (*fields.get("remarks", ()), UNDATED)}
 
 

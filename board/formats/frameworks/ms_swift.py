@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import Fields, named_rewards, undated
+from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.messages import is_messages
 from board.formats.sources import rows_of_table
 
@@ -64,7 +64,7 @@ class MsSwiftReader(Reader):
             else:
                 fields["ground_truth" if key == "solution" else key] = value
         fields |= named_rewards(rewards, line.get("reward"))
-        return fields if "step" in fields else undated(fields)
+        return fields if "step" in fields else at_step(fields, None)
 
 
 def _is_swift(record: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import Fields, undated
+from board.formats.fields import Fields, at_step
 from board.formats.number_arrays import RawNumbers, as_numbers
 from board.formats.parse import is_list, is_object, object_at
 
@@ -61,4 +61,4 @@ class SkyRLReader(Reader):
             fields["ground_truth"] = object_at(extras, "reward_spec").get("ground_truth")
             others = {key: value for key, value in extras.items() if key != "data_source"}
             fields["env_extras"] = others or None
-        return undated(fields) if at.step is None else {**fields, "step": at.step}
+        return at_step(fields, at.step)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 from board.formats.base import Head, Place, Reader
-from board.formats.fields import Fields, as_extras, undated
+from board.formats.fields import Fields, as_extras, at_step
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
 from board.formats.parse import as_object, is_object
@@ -77,7 +77,7 @@ class VerifiersReader(Reader):
         if "env" not in fields:
             is_name = isinstance(task, str) and task != "default"
             fields["env"] = task if is_name else _known_environment(at)
-        return undated(fields) if at.step is None else {**fields, "step": at.step}
+        return at_step(fields, at.step)
 
 
 def _error(error: object) -> str | None:
