@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from board.formats.io.locations import Location, cache_folder
 
-MEMORY_LIMIT: Final = "300MB"
+MEMORY_LIMIT: Final = "200MB"
 _SPILL_LIMIT: Final = "20GB"
 _THREADS: Final = 2
 

@@ -5,7 +5,7 @@ That of a whole run is stored beside its index, and computed again for steps tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,12 +35,11 @@ QUANTILES: Final[dict[str, float]] = {
 """Suffix -> quantile over the rollouts of a step; q00 is the smallest value and q100 the largest."""
 OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""
-_CHUNK_ROLLOUTS: Final = 400_000
-"""Quantiles do not spill: the values of so many rollouts are in memory at once."""
+_CHUNK_VALUES: Final = 4_000_000
+"""Quantiles do not spill to disk: about so many values are in memory at once."""
 NO_STEPS: Final[StepRange] = (1, 0)
 _COUNTS: Final = ("rollouts", "ranks", "groups")
-_ENDS: Final = {"q00": "min", "q100": "max"}
-_INNER: Final = {name: q for name, q in QUANTILES.items() if name not in _ENDS}
+_INNER: Final = {name: q for name, q in QUANTILES.items() if 0 < q < 1}
 
 
 def recorded_counts(run: Run) -> pd.DataFrame:
@@ -80,7 +79,7 @@ def refreshed(run: Run) -> Manifest:
         return manifest
     stored = stored_steps(storage, manifest)
     stored = stored[stored["step"].isin(counts) & ~stored["step"].isin(stale)]
-    fresh = _computed(run, {step: n for step, n in counts.items() if step in stale})
+    fresh = _computed(run, {step: n for step, n in counts.items() if step in stale}, quantiles=True)
     tables = [table for table in (fresh, stored) if len(table)]
     both = pd.concat(tables, ignore_index=True) if tables else stored
     table = pa.Table.from_pandas(_tidied(both, rows.metrics), preserve_index=False)
@@ -104,40 +103,28 @@ def own_steps(run: Run, text: str) -> pd.DataFrame:
     """
     value = run.number(text)
     values = {OWN: f"CASE WHEN isfinite({value.sql}) THEN {value.sql} END"}
-    parts = [*_parts(run, run.counts)] or [(run.where(steps=NO_STEPS), "true")]
-    tables = [_statistics(part, among, values, value.parameters) for part, among in parts]
-    return pd.concat(tables, ignore_index=True)
+    table = _statistics(run, "true", values, value.parameters)
+    quantiles = _quantiles(run, "true", run.counts, values, value.parameters)
+    return table.merge(quantiles, "left", "step")
 
 
-def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool = True) -> pd.DataFrame:
+def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool) -> pd.DataFrame:
     """The table of these steps, with columns of metrics that nothing is recorded of.
 
-    counts: rollouts by step; without quantiles all of the run's.
+    counts: rollouts by step.
     """
     if not counts:
         return pd.DataFrame()
     names = {column.name for column in run.rows.columns}
     values = {base_name(name): run.column(name) for name in run.rows.metrics}
-    tables: list[pd.DataFrame] = []
-    # All steps at once where memory does not depend on the number of values.
-    parts = _parts(run, counts) if quantiles else [(run, "true")]
-    for part, among in parts:
-        table = _statistics(part, among, values, quantiles=quantiles)
-        if {"group_id", "reward"} <= names:
-            table = table.merge(_groups(part, among, values["reward"]), "left", "step")
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
-
-
-def _parts(run: Run, counts: Mapping[int, int]) -> Iterator[tuple[Run, str]]:
-    """The run in ranges of these steps, which are ascending, of about _CHUNK_ROLLOUTS each, and SQL for
-    which steps of the range are asked for.
-    """
-    for first, last in step_ranges(counts, _CHUNK_ROLLOUTS):
-        steps = [step for step in counts if first <= step <= last]
-        is_whole = len(steps) == last - first + 1
-        among = "true" if is_whole else f"step IN ({', '.join(map(str, steps))})"
-        yield run.where(steps=(first, last)), among
+    is_whole = len(counts) == len(run.counts)
+    among = "true" if is_whole else f"step IN ({', '.join(map(str, counts))})"
+    table = _statistics(run, among, values)
+    if {"group_id", "reward"} <= names:
+        table = table.merge(_groups(run, among, values["reward"]), "left", "step")
+    if quantiles:
+        table = table.merge(_quantiles(run, among, counts, values), "left", "step")
+    return table
 
 
 def _statistics(
@@ -145,36 +132,57 @@ def _statistics(
     among: str,
     values: Mapping[str, str],
     parameters: Mapping[str, Any] | None = None,
-    *,
-    quantiles: bool = True,
 ) -> pd.DataFrame:
-    """Rollouts and ranks of each step, and mean, std, n and quantiles of values. values: SQL by stem."""
-    inner = _INNER if quantiles else {}
-    parts = {"mean": "avg", "std": "stddev_samp", "n": "count", **_ENDS}
-    selected = "".join(f", CAST({sql} AS DOUBLE) AS v{i}" for i, sql in enumerate(values.values()))
-    aggregates = "".join(
-        f", {function}(v{i}) AS {part}{i}_"
-        for i in range(len(values))
-        for part, function in parts.items()
-    )
-    if inner:
-        wanted = ", ".join(map(str, inner.values()))
-        aggregates += "".join(
-            f", quantile_cont(v{i}, [{wanted}]) AS quantiles{i}" for i in range(len(values))
-        )
-    sql = f"""
-        SELECT step, count(*) AS rollouts, count(DISTINCT rank) AS ranks {aggregates}
-        FROM (SELECT step, rank {selected} FROM {run.view} WHERE {run.condition} AND {among})
-        GROUP BY step ORDER BY step
+    """Rollouts and ranks of each step, and mean, std, n and both ends of values.
+
+    among: SQL for which steps. values: SQL by stem.
     """
-    table = run.table(sql, parameters)
-    columns = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
-    for i, stem in enumerate(values):
-        for part in parts:
-            columns[f"{stem}_{part}"] = table[f"{part}{i}_"].to_numpy()
-        for place, suffix in enumerate(inner):
-            columns[f"{stem}_{suffix}"] = pc.list_element(table[f"quantiles{i}"], place).to_numpy()
-    return pd.DataFrame(columns)
+    parts = {"mean": "avg", "std": "stddev_samp", "n": "count", "q00": "min", "q100": "max"}
+    selected, aggregates = [], []
+    for number, (stem, value) in enumerate(values.items()):
+        selected.append(f", CAST({value} AS DOUBLE) AS v{number}")
+        aggregates += [f", {f}(v{number}) AS {quoted(f'{stem}_{p}')}" for p, f in parts.items()]
+    return run.table(
+        f"""
+        SELECT step, count(*) AS rollouts, count(DISTINCT rank) AS ranks {"".join(aggregates)}
+        FROM (SELECT step, rank {"".join(selected)} FROM {run.view} WHERE {run.condition} AND {among})
+        GROUP BY step ORDER BY step
+        """,
+        parameters,
+    ).to_pandas()
+
+
+def _quantiles(
+    run: Run,
+    among: str,
+    counts: Mapping[int, int],
+    values: Mapping[str, str],
+    parameters: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """The quantiles between both ends. counts: rollouts by step; others: as of _statistics."""
+    wanted = ", ".join(map(str, _INNER.values()))
+    tables = [pd.DataFrame({"step": np.array([], np.int64)})]
+    for first, last in step_ranges(counts, max(_CHUNK_VALUES // len(values), 1)):
+        own = {step: n for step, n in counts.items() if first <= step <= last}
+        part, columns = run.where(steps=(first, last)), {"step": np.array([*own])}
+        at_once = max(_CHUNK_VALUES // sum(own.values()), 1)
+        for start in range(0, len(values), at_once):
+            some = dict([*values.items()][start : start + at_once])
+            selected = (
+                f"quantile_cont(CAST({sql} AS DOUBLE), [{wanted}])" for sql in some.values()
+            )
+            table = part.table(
+                f"""
+                SELECT {", ".join(selected)} FROM {part.view}
+                WHERE {part.condition} AND {among} GROUP BY step ORDER BY step
+                """,
+                parameters,
+            )
+            for stem, lists in zip(some, table.columns, strict=True):
+                for place, suffix in enumerate(_INNER):
+                    columns[f"{stem}_{suffix}"] = pc.list_element(lists, place).to_numpy()
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _groups(run: Run, among: str, reward: str) -> pd.DataFrame:

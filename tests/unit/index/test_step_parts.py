@@ -40,7 +40,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (scan, "PART_ROWS", 7),
         (batch, "PART_ROWS", 7),
         (build, "PART_ROWS", 7),
-        (steps, "_CHUNK_ROLLOUTS", 30),
+        (steps, "_CHUNK_VALUES", 30),
     ):
         monkeypatch.setattr(module, name, value)
 

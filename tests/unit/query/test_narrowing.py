@@ -59,7 +59,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     again = [row | {"reward": row.get("reward", 0.0) + 3.0} for row in rows if row["step"] > 4]
     options = OpenOptions(max_per_step=15 if kind == "capped" else None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "_CHUNK_ROLLOUTS", 50)
+        patch.setattr(steps, "_CHUNK_VALUES", 50)
         patch.setattr(run_rows, "_CHUNK_ROWS", 30)
         folder, written = tmp_path_factory.mktemp("envs"), rows + again * (kind == "resumed")
         found = run_of(folder, written, options, persist=kind == "on disk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from read_formats import run_of
 
 from board.core.metrics.definitions import base_name
 from board.index.segments import Column
-from board.query import steps
+from board.query import database, steps
 from board.query.columns import metrics_of
 
 NAN = float("nan")
@@ -29,7 +30,7 @@ def steps_of(folder: Path, **columns: Any) -> pd.DataFrame:
 @pytest.mark.parametrize("chunk", [60, 10_000])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_statistic_of_a_step_is_numpys(tmp_path, seed, chunk, monkeypatch):
-    monkeypatch.setattr(steps, "_CHUNK_ROLLOUTS", chunk)
+    monkeypatch.setattr(steps, "_CHUNK_VALUES", chunk)
     random = np.random.default_rng(seed)
     n = 200
     step = np.sort(random.choice([0, 10, 20, 35], n))
@@ -73,3 +74,15 @@ def test_numbers_that_tell_rollouts_apart_make_no_curve():
     curves = ("reward", "rewards.idx", "valid", "fluid", "idx_share", "tool_calls")
     held = [Column(name, numbers=True) for name in (*ids, *curves)]
     assert {*metrics_of(held)} == {*curves}
+
+
+def test_quantiles_of_many_metrics_in_one_step_fit_into_the_memory(tmp_path, monkeypatch):
+    values = np.random.default_rng(1).random((20_000, 40)).round(3)
+    columns = {f"m{number}": column for number, column in enumerate(values.T)}
+    frame = pd.DataFrame({"step": 1, "response": "r", **columns})
+    run = run_of(tmp_path, frame.to_dict("records"))
+    monkeypatch.setattr(database, "MEMORY_LIMIT", "24MB")
+    monkeypatch.setattr(steps, "_CHUNK_VALUES", 80_000)
+    with database.Database() as small:
+        found = steps.steps_table(replace(run, rows=run.rows.in_database(small)))
+    assert found["m39_q50"].tolist() == [pytest.approx(np.median(values[:, 39]))]
