@@ -31,6 +31,7 @@ Progress = Callable[[int, int], None]
 PLACES: Final = ("step", "index", "file", "line", "offset", "size", PART)
 """Columns of the rollouts table that `StepRecords` takes, as far as the run has them."""
 
+_ADDRESS: Final = ("step", "file", "line", "offset", "size", PART)
 _BATCH_ROLLOUTS: Final = 512
 _BATCH_TABLE_ROWS: Final = 64
 _BATCH_BYTES: Final = 1 << 20
@@ -58,8 +59,9 @@ class StepRecords:
         self, rows: pd.DataFrame, progress: Progress | None = None
     ) -> Iterator[tuple[int, Record]]:
         """Every rollout with its place in rows."""
-        table = rows[["step", "file", "line", "offset", "size"]].astype(np.int64)
-        table[PART] = rows[PART].fillna(0).astype(np.int64) if PART in rows else 0
+        part = rows[PART].to_numpy(np.int64, na_value=0) if PART in rows else np.zeros(len(rows))
+        numbers = (rows[name].to_numpy() for name in _ADDRESS[:-1])
+        table = np.column_stack((*numbers, part)).astype(np.int64)
         is_joined = self._run.info.is_joined
         done = 0
         for places, records in self._joined(table) if is_joined else self._of_files(table):
@@ -70,9 +72,8 @@ class StepRecords:
             if progress is not None:
                 progress(done, len(rows))
 
-    def _of_files(self, table: pd.DataFrame) -> Iterator[_Batch]:
-        at = table[["line", "offset", "size", PART]].to_numpy()
-        files = table["file"].to_numpy()
+    def _of_files(self, table: _IntArray) -> Iterator[_Batch]:
+        files, at = table[:, 1], table[:, 2:]
         order = np.lexsort((at[:, 3], at[:, 1], files))
         for places in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
             if not len(places):
@@ -86,12 +87,14 @@ class StepRecords:
             except OSError:
                 yield unread.tolist(), [None] * len(unread)
 
-    def _joined(self, table: pd.DataFrame) -> Iterator[_Batch]:
+    def _joined(self, table: _IntArray) -> Iterator[_Batch]:
         """Of a run that is joined of several logs, in the order of the last one's files: its arrays are
         the longest, so that they are read once.
         """
         open_file = lru_cache(_MOST_OPEN)(self._file)
-        rows: list[Any] = table.to_dict("records")
+        rows: list[dict[str, Any]] = [
+            dict(zip(_ADDRESS, row, strict=True)) for row in table.tolist()
+        ]
         places = [[row, *self._run.joined_places(row)] for row in rows]
         names = ("file", "line", PART)
         keys = [[tuple(p[name] for name in names) for p in reversed(own)] for own in places]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -194,8 +192,6 @@ class TokenCodes:
 _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
 _FAULTY: Final = 3
-_TOGETHER_BYTES: Final = 4 << 20
-"""Lines of so many bytes are read before the first of their steps is given; a step is never cut."""
 
 
 COLUMNS: Final = (*PLACES, *_NUMBERS)
@@ -232,32 +228,10 @@ class StepReader:
         """The tokens of these rollouts of a step. rows: of the rollouts table, with COLUMNS as far as
         the run has them. Rollouts that can't be read are left out and counted.
         """
-        return self._joined(step, rows, self._rollouts(rows, progress))
-
-    def steps(self, rows: pd.DataFrame) -> Iterator[StepTokens]:
-        """Like read, for the rollouts of several steps, which are in ascending order."""
-        read_until = rows.groupby("step")["size"].sum().cumsum()
-        for _, several in rows.groupby(rows["step"].map(read_until // _TOGETHER_BYTES)):
-            of = several["step"].to_numpy(np.int64)
-            reads = self._rollouts(several)
-            places = [read.place for read in reads]
-            starts: list[int] = np.flatnonzero(np.diff(of, prepend=of[0] - 1)).tolist()
-            for start, stop in pairwise([*starts, len(of)]):
-                own = reads[bisect_left(places, start) : bisect_left(places, stop)]
-                for read in own:
-                    read.place -= start
-                yield self._joined(int(of[start]), several.iloc[start:stop], own)
-
-    def _rollouts(
-        self, rows: pd.DataFrame, progress: Progress | None = None
-    ) -> list[RolloutTokens]:
-        """In the order of rows."""
-        records = self._records.of(rows, progress)
-        reads = (tokens_of(place, record, self._what) for place, record in records)
-        return sorted(reads, key=lambda read: read.place)
-
-    def _joined(self, step: int, rows: pd.DataFrame, reads: list[RolloutTokens]) -> StepTokens:
         what, texts = self._what, self._texts
+        records = self._records.of(rows, progress)
+        reads = [tokens_of(place, record, what) for place, record in records]
+        reads.sort(key=lambda read: read.place)
         lengths = np.array([read.length for read in reads], np.int64)
         starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         places = np.array([read.place for read in reads], np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -68,26 +67,23 @@ class TokenSample:
             yield from self._digests(self._run.frame(_COLUMNS, (step, step)))
 
     def _digests(self, rows: pd.DataFrame) -> Iterator[tuple[int, Digest]]:
-        """Of all rollouts of some steps, [rows] in ascending order."""
-        if rows.empty:
-            return
-        codes, sizes = run_groups.group_codes(rows), rows["size"].to_numpy(np.int64)
-        indices, groups = rows["index"].to_numpy(np.int64), np.full(len(rows), -1, np.int64)
-        samples: list[IntArray] = []
-        _, firsts = np.unique(rows["step"].to_numpy(np.int64), return_index=True)
-        for first, end in pairwise([*firsts.tolist(), len(rows)]):
+        """Of all rollouts of some steps, in ascending order."""
+        codes = run_groups.group_codes(rows)
+        steps = rows["step"].to_numpy(np.int64)
+        for own in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(steps)) + 1):
+            if not len(own):
+                continue
             # Groups are counted from 0 in the order of their first rollouts.
-            own = codes[first:end]
-            groups[first:end] = pd.factorize(np.where(own < 0, np.nan, own))[0]
-            samples.append(first + _sample(groups[first:end], self._budget.rollouts))
-        steps = self._reader.steps(rows.iloc[np.concatenate(samples)])
-        for sample, tokens in zip(samples, steps, strict=True):
-            own = groups[sample][np.searchsorted(indices[sample], tokens.indices)]
-            broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
-            self._done += int(sizes[sample].sum())
+            groups, _ = pd.factorize(np.where(codes[own] < 0, np.nan, codes[own]))
+            sample = _sample(groups, self._budget.rollouts)
+            chosen = rows.iloc[own[sample]]
+            tokens = self._reader.read(int(steps[own[0]]), chosen)
+            read = np.searchsorted(chosen["index"].to_numpy(), tokens.indices)
+            broken = tokens.numbers.get("broken", np.zeros(len(read)))
+            self._done += int(chosen["size"].sum())
             if self._progress is not None:
                 self._progress(min(self._done, self._total), self._total)
-            yield tokens.step, digest(tokens, own, broken)
+            yield tokens.step, digest(tokens, groups[sample][read], broken)
 
 
 def _sample(groups: IntArray, most: int) -> IntArray:

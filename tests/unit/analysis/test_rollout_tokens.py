@@ -118,26 +118,11 @@ def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path: Path) ->
     path.write_bytes(b"".join(lines[:50]) + lines[50][:20])
     places = [place for place, _ in StepRecords(run).of(run.rollouts)]
     assert places == [n for n in range(50) if n != 7]
-    steps = [*StepReader(run).steps(run.rollouts)]
+    steps = [StepReader(run).read(step, run.of_step(step)) for step in run.counts]
     assert [(tokens.step, len(tokens.indices), tokens.left_out) for tokens in steps] == [
         (0, 39, 1),
         (1, 10, 10),
     ]
-
-
-def test_steps_read_together_are_those_read_alone(tmp_path: Path, monkeypatch) -> None:
-    run = log(tmp_path / "run", [line((n * 7) % 200) for n in range(200)])
-    monkeypatch.setattr("board.analysis.step_tokens._TOGETHER_BYTES", 20_000)
-    found = [*StepReader(run).steps(run.rollouts)]
-    assert [tokens.step for tokens in found] == [0, 1, 2, 3, 4]
-    for tokens in found:
-        alone = StepReader(run).read(tokens.step, run.of_step(tokens.step))
-        assert tokens.indices.tolist() == alone.indices.tolist()
-        assert {n: known(a) for n, a in tokens.arrays.items()} == {
-            n: known(a) for n, a in alone.arrays.items()
-        }
-        pieces = [tokens.piece(t) for t in range(tokens.count)]
-        assert pieces == [alone.piece(t) for t in range(alone.count)]
 
 
 def test_lines_are_read_in_the_order_of_the_file_and_few_at_a_time(tmp_path, monkeypatch) -> None:
