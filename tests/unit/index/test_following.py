@@ -158,6 +158,19 @@ def test_a_replaced_file_leaves_nothing_of_what_it_was(write_log, follow):
     assert follow().counts == {7: 1}
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_file_that_another_took_the_place_of_is_read_again_where_it_differs(
+    write_log, follow, step
+):
+    path = write_log("x.jsonl", rollout(1))
+    assert follow().counts == {1: 1}
+    other, at = path.with_suffix(".new"), path.stat()
+    append(other, rollout(step))  # as long and as old as before
+    os.utime(other, ns=(at.st_atime_ns, at.st_mtime_ns))
+    other.replace(path)
+    assert follow().counts == {step: 1}
+
+
 def test_the_ranks_that_have_not_ended_a_step_are_named(write_log, follow):
     about = {"type": "header", "schema": 1, "attempt": "a", "started": 1, "world_size": 3}
     for rank in (0, 2):

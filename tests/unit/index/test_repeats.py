@@ -76,7 +76,7 @@ def test_a_repeat_is_the_end_of_one_buffer_at_the_beginning_of_the_next(
     assert shown(tmp_path) == [*before, *after[shared:]]
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(5, 8))
 def test_of_a_buffer_of_distinct_rollouts_each_is_shown_once(tmp_path_factory, news, size):
     buffer: deque[int] = deque(maxlen=size)
@@ -227,7 +227,7 @@ def is_copied(dumps: Dumps, file: int, step: int) -> bool:
     return any(all(same(o, at) for at in both[o] if at <= step) for o in others)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(DUMPS)
 @example({(0, 1): [1, 2], (1, 1): [1, 2], (0, 2): [3, 1], (1, 2): [3, 1], (1, 3): [2]})
 def test_copies_are_dumps_of_an_earlier_file_from_the_first_step_that_both_hold(
@@ -260,7 +260,7 @@ def is_merged(files: list[list[int]], file: int) -> bool:
     return len(parts) > 1 and sum(parts, Counter[int]()) == whole and len(whole) > 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(SHARDS)
 @example([[1, 2], [3, 1], [1, 1, 2, 3]])
 @example([[1, 2], [3], [1, 1, 2, 3]])
