@@ -2,41 +2,99 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from programs import Left, read, run, start
 from read_formats import run_at
 
-ENDLESS = """
-exporter = RolloutExporter(sys.argv[1], mode=sys.argv[2], max_inflight_steps=2)
-print("ready")
-for step in range(100_000):
-    log(exporter, step)
-    print(step)
+# Every value of a rollout is its number: a line that is not what was logged shows.
+LOGGING = """
+import os, signal, sys, time
+import numpy as np
+from exporters import RolloutExporter
+
+def log(exporter, step, rollouts=4, tokens=2000):
+    number = np.arange(rollouts)[:, None] + step * rollouts
+    ids = np.broadcast_to(number, (rollouts, tokens))
+    values = ids * 0.5 + np.linspace(0, 0.25, tokens)
+    exporter.log(step, prompt_ids=ids[:, :2], response_ids=ids, logprobs=values)
+    exporter.end_step(step)
 """
 ROLLOUTS = 4
 QUEUED_STEPS = 2
 
 
-def kill_after(folder: Path, mode: str, seconds: float) -> tuple[Left, int]:
-    """What is left of a process killed that long after its first step; the last step it logged."""
-    process = start(ENDLESS, folder, mode)
+def start(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """Runs `LOGGING` and then `program`, whose sys.argv[1:] are the arguments."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", LOGGING + program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+
+
+def run(program: str, *arguments: object, code: int | None = 0) -> str:
+    """As `start`, to its end. What was printed. code: that it must end with; None: any but 0."""
+    process = start(program, *arguments)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode if code is None else process.returncode == code, err
+    return out
+
+
+def until(process: subprocess.Popen[str], step: int) -> None:
+    """Waits until the process has printed that it logged a step."""
     assert process.stdout is not None
-    while process.stdout.readline().strip() != "0":
+    while process.stdout.readline().strip() != str(step):
         assert process.poll() is None, process.communicate()[1]
-    time.sleep(seconds)
-    process.kill()
-    out, _ = process.communicate(timeout=60)
+
+
+def last_step(out: str) -> int:
+    return max((int(line) for line in out.splitlines() if line.strip().isdigit()), default=0)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a file holds: whole lines by type, and the bytes behind the last newline."""
+
+    lines: list[dict[str, Any]]
+    tail: bytes
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps of the rollouts, in order."""
+        return [line["step"] for line in self.lines if line["type"] == "sample"]
+
+
+def left_in(folder: Path) -> Left:
+    """What is left in the one file of a folder, of which each whole line is as it was logged."""
     (path,) = folder.glob("*.jsonl")
-    logged = [int(line) for line in out.splitlines() if line.strip().isdigit()]
-    return read(path), max(logged, default=0)
+    *whole, tail = path.read_bytes().split(b"\n")
+    lines = [json.loads(line) for line in whole if line]
+    for line in (line for line in lines if line["type"] == "sample"):
+        number = line["step"] * ROLLOUTS + line["index"]
+        assert set(line["response_ids"]) == {number}
+        assert len(line["logprobs"]) == len(line["response_ids"]) == 2000
+        assert abs(line["logprobs"][0] - number * 0.5) <= number * 1e-5
+    return Left(lines, tail)
+
+
+ENDLESS = """
+exporter = RolloutExporter(sys.argv[1], mode=sys.argv[2], max_inflight_steps=2)
+for step in range(100_000):
+    log(exporter, step)
+    print(step)
+"""
 
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
@@ -46,42 +104,45 @@ def test_after_kill_9_the_board_shows_all_that_was_written_and_at_most_the_queue
     moments = random.Random(mode)
     for attempt in range(3):
         folder = tmp_path / str(attempt)
-        left, logged = kill_after(folder, mode, moments.uniform(0, 0.25))
+        process = start(ENDLESS, folder, mode)
+        until(process, 0)
+        time.sleep(moments.uniform(0, 0.25))
+        process.kill()
+        logged = last_step(process.communicate(timeout=60)[0])
+        left = left_in(folder)
         assert left.steps == sorted(left.steps)
         whole = [s for s in set(left.steps) if left.steps.count(s) == ROLLOUTS]
         queued = QUEUED_STEPS if mode == "thread" else 0
         assert max(whole, default=-1) >= logged - queued - 1
         assert sorted(whole) == list(range(len(whole))), "nothing is missing in the middle"
-        run_ = run_at(folder)
-        assert len(run_.rollouts) == len(left.steps)
-        assert run_.steps["complete"].iloc[0]
+        shown = run_at(folder)
+        assert len(shown.rollouts) == len(left.steps)
+        assert shown.steps["complete"].iloc[0]
 
 
-@pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "exporter.close()", "del exporter"])
-def test_at_an_ordinary_end_nothing_is_lost(tmp_path, ending):
-    program = (
-        "exporter = RolloutExporter(sys.argv[1])\nfor step in range(20): log(exporter, step)\n"
-    )
-    run(program + ending, tmp_path)
-    (path,) = tmp_path.glob("*.jsonl")
-    left = read(path)
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        ("", 0),
+        ("raise SystemExit(3)", 3),
+        ("exporter.close()", 0),
+        ("del exporter", 0),
+        ("1 / 0", 1),
+        # Whoever runs the tests in the background has them, and what they start, ignore ctrl-C.
+        (
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "signal.raise_signal(signal.SIGINT)",
+            None,
+        ),
+    ],
+    ids=["end", "exit", "close", "del", "error", "ctrl-C"],
+)
+def test_at_an_ordinary_end_an_exception_or_ctrl_c_nothing_is_lost(tmp_path, ending, code):
+    program = "exporter = RolloutExporter(sys.argv[1])\nfor step in range(20): log(exporter, step)"
+    run(f"{program}\n{ending}", tmp_path, code=code)
+    left = left_in(tmp_path)
     assert left.steps == [step for step in range(20) for _ in range(ROLLOUTS)]
-    assert left.lines[-1]["type"] == "close"
-    assert left.lines[-1]["records"] == 20 * ROLLOUTS
-
-
-def test_at_an_exception_and_at_ctrl_c_nothing_is_lost(tmp_path):
-    # Whoever runs the tests in the background has them, and what they start, ignore ctrl-C.
-    ctrl_c = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    ctrl_c += "signal.raise_signal(signal.SIGINT)"
-    for name, ending in (("error", "1 / 0"), ("ctrl-c", ctrl_c)):
-        folder = tmp_path / name
-        program = "exporter = RolloutExporter(sys.argv[1])\nlog(exporter, 0)\n" + ending
-        process = start(program, folder)
-        process.communicate(timeout=60)
-        assert process.returncode != 0
-        (path,) = folder.glob("*.jsonl")
-        assert [line["type"] for line in read(path).lines][-2:] == ["step_end", "close"]
+    assert (left.lines[-1]["type"], left.lines[-1]["records"]) == ("close", 20 * ROLLOUTS)
 
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
@@ -90,7 +151,6 @@ def test_with_flush_on_sigterm_what_is_queued_is_written_and_the_signal_still_en
 ):
     program = """
 exporter = RolloutExporter(sys.argv[1], mode=sys.argv[2], flush_on_sigterm=True)
-print("ready")
 step = 0
 while exporter.wants(step):
     log(exporter, step)
@@ -99,53 +159,33 @@ while exporter.wants(step):
 while True: time.sleep(0.01)
 """
     process = start(program, tmp_path, mode)
-    assert process.stdout is not None
-    while process.stdout.readline().strip() != "3":
-        assert process.poll() is None, process.communicate()[1]
+    until(process, 3)
     process.terminate()
     out, err = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM, err
-    (path,) = tmp_path.glob("*.jsonl")
-    left = read(path)
+    left = left_in(tmp_path)
     assert left.tail == b""
     assert left.lines[-1]["type"] == "close"
-    logged = max((int(line) for line in out.splitlines() if line.strip().isdigit()), default=3)
     # A call that the signal found under way may have come too late: then it is counted.
-    assert len(left.steps) + left.lines[-1]["lost"] >= (logged - 1) * ROLLOUTS
+    steps = max(last_step(out), 3) - 1
+    assert len(left.steps) + left.lines[-1]["lost"] >= steps * ROLLOUTS
 
 
-def test_the_handler_that_was_there_before_still_runs_after_the_flush(tmp_path):
+def test_the_handler_that_was_there_before_still_runs_after_all_exporters_flushed(tmp_path):
     program = """
 def save(number, frame):
     print("checkpoint saved")
     sys.exit(7)
 signal.signal(signal.SIGTERM, save)
-exporter = RolloutExporter(sys.argv[1], flush_on_sigterm=True)
-log(exporter, 0)
+for name in "ab":
+    exporter = RolloutExporter(sys.argv[1] + "/" + name, flush_on_sigterm=True)
+    log(exporter, 0)
 os.kill(os.getpid(), signal.SIGTERM)
 time.sleep(30)
 """
-    process = start(program, tmp_path)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 7, err
-    assert "checkpoint saved" in out
-    (path,) = tmp_path.glob("*.jsonl")
-    assert read(path).lines[-1]["type"] == "close"
-
-
-def test_two_exporters_flush_on_the_same_signal(tmp_path):
-    program = """
-first = RolloutExporter(sys.argv[1], flush_on_sigterm=True)
-second = RolloutExporter(sys.argv[1], flush_on_sigterm=True)
-log(first, 0); log(second, 0)
-os.kill(os.getpid(), signal.SIGTERM)
-time.sleep(30)
-"""
-    process = start(program, tmp_path)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGTERM
-    kinds = [read(path).lines[-1]["type"] for path in tmp_path.glob("*.jsonl")]
-    assert kinds == ["close", "close"]
+    assert "checkpoint saved" in run(program, tmp_path, code=7)
+    for name in "ab":
+        assert left_in(tmp_path / name).lines[-1]["type"] == "close"
 
 
 def test_close_gives_the_signal_back_to_who_had_it(tmp_path):
@@ -174,49 +214,31 @@ else:
         log(own, 5)
 """
     run(program, tmp_path, mode)
-    (path,) = tmp_path.glob("*.jsonl")
-    assert read(path).steps == [0] * 4 + [1] * 4
-    (path,) = (tmp_path / "own").glob("*.jsonl")
-    assert read(path).steps == [5] * 4
+    assert left_in(tmp_path).steps == [0] * 4 + [1] * 4
+    assert left_in(tmp_path / "own").steps == [5] * 4
 
 
 def test_forked_workers_of_a_data_loader_write_nothing_and_do_not_hang(tmp_path):
-    program = tmp_path / "loader.py"
-    program.write_text("""
-import sys, warnings
+    program = """
+import warnings
 warnings.simplefilter("ignore")
 import torch
-from exporters import RolloutExporter
 
 class Items(torch.utils.data.Dataset):
-    exporter = None
+    exporter = RolloutExporter(sys.argv[1])
     def __len__(self): return 8
     def __getitem__(self, i):
-        if Items.exporter is not None:
-            Items.exporter.log(99, prompt_ids=[[1]], response_ids=[[i]])
+        log(Items.exporter, 99)
         return i
 
-if __name__ == "__main__":
-    Items.exporter = RolloutExporter(sys.argv[1])
-    for epoch in range(2):
-        loader = torch.utils.data.DataLoader(
-            Items(), num_workers=2, multiprocessing_context="fork"
-        )
-        for item in loader:
-            Items.exporter.log(epoch, prompt_ids=[[1]], response_ids=item[None])
-        Items.exporter.end_step(epoch)
-    Items.exporter.close()
-    assert Items.exporter.counts["lost"] == 0
-""")
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )
-    assert done.returncode == 0, done.stderr
-    (path,) = (tmp_path / "run").glob("*.jsonl")
-    sampled_groups = [line for line in path.read_text().splitlines() if '"sample"' in line]
-    assert len(sampled_groups) == 16
-    assert '"step":99' not in "".join(sampled_groups)
+for epoch in range(2):
+    for _ in torch.utils.data.DataLoader(Items(), num_workers=2, multiprocessing_context="fork"):
+        log(Items.exporter, epoch)
+Items.exporter.close()
+assert Items.exporter.counts["lost"] == 0
+"""
+    run(program, tmp_path)
+    (path,) = tmp_path.glob("*.jsonl")
+    lines = map(json.loads, path.read_text().splitlines())
+    steps = [line["step"] for line in lines if line["type"] == "sample"]
+    assert steps == [0] * 32 + [1] * 32

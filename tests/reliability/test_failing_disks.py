@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened_logs import lines
 from read_formats import run_at
 
 from exporters import RolloutExporter
@@ -44,17 +44,6 @@ def log(exporter: RolloutExporter, step: int) -> None:
     exporter.end_step(step, loss=0.5)
 
 
-def lines_of(exporter: RolloutExporter) -> list[dict[str, Any]]:
-    assert exporter.path is not None
-    text = exporter.path.read_bytes()
-    assert text.endswith(b"\n")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def steps_of(lines: list[dict[str, Any]], kind: str) -> list[int]:
-    return [line["step"] for line in lines if line["type"] == kind]
-
-
 @pytest.mark.parametrize("mode", ["thread", "sync"])
 def test_on_a_full_disk_training_goes_on_losses_are_counted_and_writing_recovers(small_disk, mode):
     exporter = RolloutExporter(small_disk / "run", mode=mode)
@@ -68,12 +57,11 @@ def test_on_a_full_disk_training_goes_on_losses_are_counted_and_writing_recovers
     for step in range(12, 15):
         log(exporter, step)
     exporter.close()
-    lines = lines_of(exporter)
-    assert len(steps_of(lines, "sample")) == exporter.counts["records"] == 60 - lost
-    assert steps_of(lines, "sample")[-12:] == [s for s in (12, 13, 14) for _ in range(4)]
-    assert steps_of(lines, "step_end") == list(range(15)), "what was owed came when there was room"
-    assert sum(line["dropped"] for line in lines if line["type"] == "step_end") == lost
-    assert lines[-1]["lost"] == lost
+    samples, ends = lines(exporter, "sample"), lines(exporter, "step_end")
+    assert len(samples) == exporter.counts["records"] == 60 - lost
+    assert [s["step"] for s in samples[-12:]] == [s for s in (12, 13, 14) for _ in range(4)]
+    assert [end["step"] for end in ends] == [*range(15)], "what was owed came when there was room"
+    assert sum(end["dropped"] for end in ends) == lines(exporter)[-1]["lost"] == lost
     run = run_at(small_disk)
     assert len(run.rollouts) == 60 - lost
 
@@ -100,11 +88,10 @@ def test_a_write_that_stops_in_the_middle_of_a_line_leaves_no_part_of_it(tmp_pat
         assert room[0] == 0
     log(exporter, 2)
     exporter.close()
-    lines = lines_of(exporter)
-    sampled_groups = steps_of(lines, "sample")
-    assert 0 < sampled_groups.count(1) < 4
-    assert sampled_groups.count(2) == 4
-    assert exporter.counts["lost"] == 4 - sampled_groups.count(1)
+    steps = [sample["step"] for sample in lines(exporter, "sample")]
+    assert 0 < steps.count(1) < 4
+    assert steps.count(2) == 4
+    assert exporter.counts["lost"] == 4 - steps.count(1)
 
 
 def test_where_even_the_closing_line_does_not_fit_close_does_not_raise(tmp_path, monkeypatch):

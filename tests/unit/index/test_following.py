@@ -64,7 +64,7 @@ def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
     writer = LiveWriter(folder, seed)
     follower = Follower(persist=seed % 2 == 0)
     done: list[str] = []
-    for _ in range(40):
+    for _ in range(30):
         done.append(writer.act())
         for info in discover(folder).runs:
             followed = follower.run(info)
