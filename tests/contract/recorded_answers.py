@@ -102,7 +102,9 @@ def _of_environments(run: Run) -> dict[str, Any]:
     return {
         f"steps of {', '.join(envs)}": _some(
             json.loads(
-                run.where(envs=envs).steps_with_quantiles.to_json(orient="records", double_precision=15),
+                run.where(envs=envs).steps_with_quantiles.to_json(
+                    orient="records", double_precision=15
+                ),
                 parse_float=_short,
             )
         )

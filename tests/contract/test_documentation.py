@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -43,12 +44,7 @@ def words(line: str) -> list[str]:
     """The arguments of a command line, without its comment and what follows a pipe."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|>;&")
     lexer.whitespace_split = True
-    arguments: list[str] = []
-    for word in lexer:
-        if set(word) <= set("|>;&"):
-            break
-        arguments.append(word)
-    return arguments[1:]
+    return [*takewhile(lambda word: not set(word) <= set("|>;&"), lexer)][1:]
 
 
 def headings(document: Path) -> set[str]:
