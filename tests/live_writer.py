@@ -43,6 +43,13 @@ class LiveWriter:
         self.made = 0
         folder.mkdir(parents=True, exist_ok=True)
 
+    def fill(self, ranks: int, steps: int, each: int, end: bytes = b"") -> Path:
+        """Writes a file for each rank, with as many rollouts of every step, and `end`."""
+        for rank in range(ranks):
+            lines = [self.line(step) for step in range(steps) for _ in range(each)]
+            (self.folder / f"rank_{rank}.jsonl").write_bytes(b"".join(lines) + end)
+        return self.folder
+
     def act(self) -> str:
         """One change; its name."""
         (action,) = self.random.choices([*WEIGHTS], [*WEIGHTS.values()])

@@ -39,12 +39,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(build, "_COMMIT_SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "run"
-    writer = LiveWriter(path, seed=5)
-    for rank in range(2):
-        lines = (writer.line(step) for step in range(6) for _ in range(8))
-        (path / f"rank_{rank}.jsonl").write_bytes(b"".join(lines) + b"bad\n")
-    return path
+    return LiveWriter(tmp_path / "run", seed=5).fill(2, 6, 8, end=b"bad\n")
 
 
 def notes(of: open_run.Run) -> list[str]:
@@ -262,10 +257,7 @@ def test_a_part_that_could_not_be_read_is_read_at_the_next_look(
     tmp_path, monkeypatch, number, width
 ):
     monkeypatch.setattr(build, "SHARD_BYTES", 4_000)
-    writer = LiveWriter(tmp_path / "run", seed=4)
-    content = b"".join(writer.line(step) for step in range(8) for _ in range(10))
-    (tmp_path / "run" / "rank_0.jsonl").write_bytes(content)
-    info = info_at(tmp_path / "run")
+    info = info_at(LiveWriter(tmp_path / "run", seed=4).fill(1, 8, 10))
     failing = Follower(
         persist=True, engine=lambda job, size: nullcontext(Failing(job, number, width))
     )
@@ -293,9 +285,7 @@ class FullDisk(MemoryStorage):
 
 def test_rows_that_can_t_be_kept_end_the_batch_and_are_no_fault_of_the_log(tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "PART_ROWS", 5)
-    writer = LiveWriter(tmp_path / "run", seed=4)
-    path = tmp_path / "run" / "rank_0.jsonl"
-    path.write_bytes(b"".join(writer.line(step) for step in range(8)))
+    path = LiveWriter(tmp_path / "run", seed=4).fill(1, 8, 1) / "rank_0.jsonl"
     shard = Shard(path, "rank_0.jsonl", "native")
     with pytest.raises(OSError, match="No space left"):
         batch.index_batch(batch.Job(FullDisk(), ReadOptions(), None), [shard])

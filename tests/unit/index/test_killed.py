@@ -42,15 +42,6 @@ if __name__ == "__main__":
 """
 
 
-def write_run(folder: Path) -> None:
-    writer = LiveWriter(folder, seed=1)
-    for rank in range(3):
-        with (folder / f"rank_{rank}.jsonl").open("wb") as file:
-            for step in range(40):
-                writer.step = step
-                file.write(b"".join(writer.line(step) for _ in range(40)) + b"bad\n")
-
-
 def committed(folder: Path) -> Manifest | None:
     kept = index_folder(folder, "", ReadOptions(), make=False)
     return None if kept is None else FolderStorage(kept).load()
@@ -59,8 +50,7 @@ def committed(folder: Path) -> Manifest | None:
 @pytest.mark.timeout(60 + 10 * KILLS)
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, processes):
-    folder = tmp_path / "run"
-    write_run(folder)
+    folder = LiveWriter(tmp_path / "run", seed=1).fill(3, 40, 40, end=b"bad\n" * 9)
     info = info_at(folder)
     whole = open_run(info)
     place = ["file", "line"]

@@ -52,13 +52,9 @@ def ray() -> Iterator[ModuleType]:
 def info(tmp_path, monkeypatch) -> RunInfo:
     """A run of three ranks, in shards of a few kilobytes: with faults, and a last line left open."""
     monkeypatch.setattr(build, "SHARD_BYTES", 20_000)
-    folder = tmp_path / "run"
-    writer = LiveWriter(folder, seed=2)
-    for rank in range(3):
-        lines = [writer.line(step) for step in range(30) for _ in range(10)]
-        lines[17] = b"{]\n"
-        content = b"".join(lines)
-        (folder / f"rank_{rank}.jsonl").write_bytes(content[: -1 if rank == 1 else None])
+    folder = LiveWriter(tmp_path / "run", seed=2).fill(3, 30, 10, end=b"{]\n")
+    path = folder / "rank_1.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"step": 29, "response": "r"}')
     return info_at(folder)
 
 
@@ -66,7 +62,7 @@ def info(tmp_path, monkeypatch) -> RunInfo:
 def test_workers_make_the_index_that_this_machine_makes(info):
     with ray_engine.connected() as engine:
         run = Follower(persist=True, engine=engine).run(info)
-    assert len(run.rollouts) == 897
+    assert len(run.rollouts) == 901
     same(run, open_run(info))
 
 
@@ -79,7 +75,7 @@ def test_the_command_reads_what_is_new_on_the_cluster(info, capsys):
     path.write_bytes((info.path / "rank_0.jsonl").read_bytes())
     assert main(command) == 0
     then = json.loads(capsys.readouterr().out)
-    assert (first["rollouts"], then["rollouts"]) == (897, 1196)
+    assert (first["rollouts"], then["rollouts"]) == (901, 1201)
     assert then["bytes_read"] == then["bytes"] == first["bytes"] + path.stat().st_size
 
 
