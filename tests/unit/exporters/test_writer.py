@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,21 @@ from exporters.files import RankFile, default_attempt
 
 def rows(size: int = 2) -> dict[str, Any]:
     return {"prompt_ids": [[1, 2]] * size, "response_ids": [[3, 4, 5]] * size}
+
+
+def before_each_line(patch: pytest.MonkeyPatch, do: Callable[[], Any]) -> None:
+    """Has the disk do something first, or fail, when a line is written."""
+    real = RankFile.append
+
+    def append(self: RankFile, line: bytes) -> None:
+        do()
+        real(self, line)
+
+    patch.setattr(RankFile, "append", append)
+
+
+def full() -> None:
+    raise OSError(28, "No space left on device")
 
 
 @pytest.fixture(params=["thread", "sync"])
@@ -85,11 +101,8 @@ def test_text_that_is_no_unicode_loses_that_rollout_only(exporter):
 
 
 def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(exporter, monkeypatch, caplog):
-    def full(self: RankFile, line: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
     with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
-        patch.setattr(RankFile, "append", full)
+        before_each_line(patch, full)
         for step in (1, 2, 3):
             exporter.log(step, **rows())
             exporter.end_step(step)
@@ -272,14 +285,8 @@ def test_a_close_that_finds_the_disk_hanging_gives_up_and_counts_what_was_queued
     tmp_path, monkeypatch
 ):
     gate = threading.Event()
-    real = RankFile.append
-
-    def hanging(self: RankFile, line: bytes) -> None:
-        gate.wait(20)
-        real(self, line)
-
     exporter = RolloutExporter(tmp_path)
-    monkeypatch.setattr(RankFile, "append", hanging)
+    before_each_line(monkeypatch, lambda: gate.wait(20))
     exporter.log(1, **rows(1))
     exporter.log(1, **rows(3))
     exporter.close(timeout=0.2)
@@ -314,14 +321,8 @@ def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch):
 
 
 def test_a_full_queue_drops_and_counts_when_told_not_to_wait(tmp_path, monkeypatch):
-    real = RankFile.append
-
-    def slow(self: RankFile, line: bytes) -> None:
-        time.sleep(0.02)
-        real(self, line)
-
     exporter = RolloutExporter(tmp_path, queue_bytes=1, on_full="drop")
-    monkeypatch.setattr(RankFile, "append", slow)
+    before_each_line(monkeypatch, lambda: time.sleep(0.02))
     for _ in range(20):
         exporter.log(1, **rows(2))
     exporter.end_step(1)
