@@ -12,7 +12,6 @@ from unittest.mock import Mock
 import object_store
 import pandas as pd
 import pytest
-import torch
 import written_logs
 from object_store import Store
 from read_formats import DATA
@@ -23,8 +22,6 @@ from board.analysis.rollout import open_rollout
 from board.errors import BoardError, ChoiceError, NotFoundError, OutsideRootError, UnreadableError
 from board.formats.io import locations, remote
 from board.formats.io.locations import location_of
-from board.formats.io.torch_files import TORCH
-from board.formats.sources import JSON_DOCUMENT, DamagedError
 from board.index import build
 from board.index.discovery import format_detection, mappings
 from board.index.discovery.discovered_runs import (
@@ -117,9 +114,15 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
     assert "verl/v0 (verl)" in {run.name for run in there.runs}
 
 
-@pytest.mark.parametrize("name", ["tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"])
-def test_what_lies_beside_a_log_is_read_with_it_in_a_store_as_on_disk(store, name):
-    assert assert_same(store, DATA / name, "beside").runs
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"),  # files beside others
+        *("rllm/run", "slime/details/rollout_data"),  # documents, and files of torch
+    ],
+)
+def test_every_kind_of_file_is_read_in_a_store_as_on_disk(store, name):
+    assert assert_same(store, DATA / name, name).runs
 
 
 def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
@@ -148,21 +151,6 @@ def test_an_annotation_that_comes_later_is_read_in_a_store_too(store):
     own = after.rollouts["rollout_id"] == "st0"
     assert after.rollouts[own]["entropy_mean"].tolist() == [2.0]
     assert before.rollouts[own]["entropy_mean"].tolist() != [2.0]
-
-
-def test_documents_and_torch_files_in_a_store_are_what_they_are_on_disk(store, tmp_path):
-    (tmp_path / "1.json").write_text('{"a":\n[1, 2]}')
-    torch.save({"a": torch.arange(3), "b": ["x"]}, tmp_path / "1.pt")
-    url = store.put_folder(tmp_path, "kinds")
-    for name, source in (("1.json", JSON_DOCUMENT), ("1.pt", TORCH)):
-        here, away = tmp_path / name, location_of(url) / name
-        assert list(source.head(away)) == list(source.head(here))
-        (line,) = source.lines(away)
-        assert [line] == list(source.lines(here))
-        assert source.fetch(away, line.offset, line.size) == line
-    (tmp_path / "2.pt").write_bytes((tmp_path / "1.pt").read_bytes()[:200])
-    with pytest.raises(DamagedError, match="half-written"):
-        list(TORCH.head(location_of(store.put_folder(tmp_path, "kinds")) / "2.pt"))
 
 
 def test_an_index_is_built_of_ranges_and_an_object_is_fetched_once(store, monkeypatch):
@@ -339,21 +327,17 @@ def test_the_path_box_can_not_leave_a_store_s_folder(wanted):
         resolve_inside(location_of("s3://bucket/runs"), wanted)
 
 
-def test_the_path_box_goes_down_in_a_store():
+def test_the_path_box_goes_down_and_elsewhere_only_where_any_path_is_allowed(tmp_path):
     root = location_of("s3://bucket/runs")
     assert str(resolve_inside(root, "deep/run")) == "s3://bucket/runs/deep/run"
-    assert resolve_inside(root, "s3://bucket/runs/deep") == location_of("s3://bucket/runs/deep")
-
-
-def test_the_path_box_switches_between_disk_and_store_only_where_any_path_is_allowed(tmp_path):
-    with pytest.raises(OutsideRootError):
-        resolve_inside(tmp_path, "s3://bucket/runs")
-    with pytest.raises(OutsideRootError):
-        resolve_inside(tmp_path, "file:///etc")
+    assert resolve_inside(root, "s3://bucket/runs/deep") == root / "deep"
+    for outside in ("s3://bucket/runs", "file:///etc"):
+        with pytest.raises(OutsideRootError):
+            resolve_inside(tmp_path, outside)
     assert resolve_inside(tmp_path, f"file://{tmp_path}") == tmp_path.resolve()
-    assert str(location_below(tmp_path, "s3://bucket/runs")) == "s3://bucket/runs"
-    assert location_below(location_of("s3://bucket/runs"), str(tmp_path)) == tmp_path
-    assert location_below(location_of("s3://bucket/runs"), "file:///etc") == Path("/etc")
+    assert location_below(tmp_path, "s3://bucket/runs") == root
+    assert location_below(root, str(tmp_path)) == tmp_path
+    assert location_below(root, "file:///etc") == Path("/etc")
 
 
 def test_a_location_survives_the_way_to_another_process():
