@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_runs_are_found_with_their_files_in_order(tmp_path, write_log, layout):
 def test_the_working_folder_is_called_by_its_name(tmp_path, write_log, monkeypatch):
     write_log("my-run/x.jsonl", ROLLOUT)
     monkeypatch.chdir(tmp_path / "my-run")
-    assert names(discover(type(tmp_path)())) == ["my-run"]
+    assert names(discover(Path())) == ["my-run"]
 
 
 def test_a_link_that_the_user_names_may_lead_anywhere(tmp_path, write_log):
@@ -149,17 +150,22 @@ def test_a_root_that_does_not_exist_says_so(tmp_path, wanted):
     assert type(caught.value).__module__ == "board.errors"
 
 
+def deny(patch: pytest.MonkeyPatch, name: str, path: Path) -> None:
+    """Has a function of `os` refuse one path, as it does not for root."""
+    real = getattr(os, name)
+
+    def guarded(at, *arguments, **options):
+        if os.fspath(at) == str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(at, *arguments, **options)
+
+    patch.setattr(os, name, guarded)
+
+
 def test_a_folder_that_can_not_be_listed_is_told(tmp_path, write_log, monkeypatch):
     write_log("fine/x.jsonl", ROLLOUT)
     (tmp_path / "locked").mkdir()
-    real = os.scandir
-
-    def scandir(path):
-        if os.fspath(path).endswith("locked"):
-            raise PermissionError(13, "Permission denied", os.fspath(path))
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
+    deny(monkeypatch, "scandir", tmp_path / "locked")
     found = discover(tmp_path)
     assert names(found) == ["fine"]
     assert reasons(found) == {"locked": "the folder can't be read: Permission denied"}
@@ -168,15 +174,7 @@ def test_a_folder_that_can_not_be_listed_is_told(tmp_path, write_log, monkeypatc
 
 def test_a_file_that_can_not_be_read_is_told(tmp_path, write_log, monkeypatch):
     write_log("x.jsonl", ROLLOUT)
-    locked = write_log("y.jsonl", ROLLOUT)
-    real = os.open
-
-    def guarded(path, *arguments, **options):
-        if os.fspath(path) == str(locked):
-            raise PermissionError(13, "Permission denied")
-        return real(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", guarded)
+    deny(monkeypatch, "open", write_log("y.jsonl", ROLLOUT))
     (run,) = discover(tmp_path).runs
     assert [(p.path, p.reason) for p in run.left_out] == [
         ("y.jsonl", "can't be read: Permission denied")
