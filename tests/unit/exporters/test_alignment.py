@@ -49,40 +49,49 @@ def rollout(shift: int = 0, *, seed: int = 0, temperature: float = 1.0) -> dict[
     }
 
 
-def test_a_right_log_is_aligned():
-    found = check_alignment(MODEL, rollout())
-    assert found.aligned
-    assert found.errors[0] < 1e-5
-    assert min(found.errors[-1], found.errors[1]) > 0.5
-    assert found.tokens == 22
-    assert "as it should be" in found.message
+def as_kind(kind: Any) -> dict[str, Any]:
+    """A rollout of arrays or tensors, whose missing values are NaN."""
+    return {name: kind(np.array(values, float)) for name, values in rollout().items()}
 
 
-@pytest.mark.parametrize("shift", [-1, 1])
-def test_a_deliberate_off_by_one_is_caught_and_named(shift):
-    found = check_alignment(MODEL, rollout(shift))
-    assert not found.aligned
-    assert found.shift == shift
-    assert f"token i{shift:+d}: off by one" in found.message
+RIGHT = rollout()
+UNKNOWN = RIGHT | {"logprobs": [*RIGHT["logprobs"][:3], *[None] * 7, *RIGHT["logprobs"][10:]]}
+WITHOUT_PROMPT = {
+    "prompt_ids": [],
+    "response_ids": RIGHT["prompt_ids"] + RIGHT["response_ids"],
+    "logprobs": [None] * 8 + RIGHT["logprobs"],
+}
+OTHER_FIELD = RIGHT | {"ref_logprobs": RIGHT["logprobs"], "logprobs": np.zeros(22)}
+NOWHERE = RIGHT | {"logprobs": [-9.0 + 0.1 * i for i in range(22)]}
+HOT = rollout(temperature=0.5)
 
 
-def test_several_rollouts_are_pooled():
-    found = check_alignment(MODEL, (rollout(seed=seed) for seed in range(3)))
-    assert found.tokens == 66
-    assert found.aligned
-
-
-def test_values_that_fit_nowhere_are_no_off_by_one():
-    record = rollout() | {"logprobs": [-9.0 + 0.1 * i for i in range(22)]}
-    found = check_alignment(MODEL, record)
-    assert found.shift is None
-    assert "at no shift" in found.message
-
-
-def test_the_wrong_temperature_fits_nowhere_and_the_right_one_does():
-    record = rollout(temperature=0.5)
-    assert not check_alignment(MODEL, record).aligned
-    assert check_alignment(MODEL, record, temperature=0.5).aligned
+@pytest.mark.parametrize(
+    ("records", "options", "shift", "tokens", "message"),
+    [
+        pytest.param(RIGHT, {}, 0, 22, "as it should be", id="a right log"),
+        pytest.param(rollout(-1), {}, -1, 22, "token i-1: off by one", id="one too early"),
+        pytest.param(rollout(1), {}, 1, 21, "token i+1: off by one", id="one too late"),
+        pytest.param([rollout(seed=s) for s in range(3)], {}, 0, 66, "", id="several are pooled"),
+        pytest.param(NOWHERE, {}, None, 22, "at no shift", id="values that fit nowhere"),
+        pytest.param(HOT, {}, None, 22, "at no shift", id="the wrong temperature"),
+        pytest.param(HOT, {"temperature": 0.5}, 0, 22, "", id="the right temperature"),
+        pytest.param(UNKNOWN, {}, 0, 15, "", id="what is not recorded is not compared"),
+        pytest.param(WITHOUT_PROMPT, {}, 0, 22, "", id="an empty prompt"),
+        pytest.param(as_kind(np.array), {}, 0, 22, "", id="arrays"),
+        pytest.param(as_kind(torch.tensor), {}, 0, 22, "", id="tensors"),
+        pytest.param(OTHER_FIELD, {"field": "ref_logprobs"}, 0, 22, "", id="another field"),
+    ],
+)
+def test_a_log_is_aligned_at_the_shift_that_fits_its_model(
+    records, options, shift, tokens, message
+):
+    found = check_alignment(MODEL, records, **options)
+    assert (found.aligned, found.shift, found.tokens) == (shift == 0, shift, tokens)
+    assert message in found.message
+    if shift == 0:
+        assert found.errors[0] < 1e-5
+        assert min(found.errors[-1], found.errors[1]) > 0.5
 
 
 def test_a_response_of_one_token_over_and_over_decides_nothing():
@@ -95,42 +104,18 @@ def test_a_response_of_one_token_over_and_over_decides_nothing():
     assert "several shifts" in found.message
 
 
-def test_what_is_not_recorded_is_not_compared():
-    record = rollout()
-    record["logprobs"][3:10] = [None] * 7
-    found = check_alignment(MODEL, record)
-    assert found.aligned
-    assert found.tokens == 15
-
-
-def test_an_empty_prompt_leaves_the_first_token_out():
-    record = rollout()
-    record["response_ids"] = record.pop("prompt_ids") + record["response_ids"]
-    record["logprobs"] = [None] * 8 + record["logprobs"]
-    found = check_alignment(MODEL, record | {"prompt_ids": []})
-    assert found.aligned
-
-
-def test_arrays_and_tensors_are_records_too_and_another_field_can_be_checked():
-    record = {name: np.array(values) for name, values in rollout().items()}
-    assert check_alignment(MODEL, record).aligned
-    assert check_alignment(MODEL, {k: torch.tensor(v) for k, v in record.items()}).aligned
-    record |= {"ref_logprobs": record["logprobs"], "logprobs": np.zeros(22)}
-    assert check_alignment(MODEL, record, field="ref_logprobs").aligned
-
-
 def test_a_model_in_training_is_checked_without_dropout_and_left_in_training():
     model = Causal().train()
-    assert check_alignment(model, rollout()).aligned
+    assert check_alignment(model, RIGHT).aligned
     assert model.training
 
 
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        (rollout() | {"logprobs": None}, "record 0: logprobs is missing"),
-        (rollout() | {"logprobs": [-1.0]}, "expected one value per response token"),
-        (rollout() | {"logprobs": [None] * 22}, "nothing can be compared"),
+        (RIGHT | {"logprobs": None}, "record 0: logprobs is missing"),
+        (RIGHT | {"logprobs": [-1.0]}, "expected one value per response token"),
+        (RIGHT | {"logprobs": [None] * 22}, "nothing can be compared"),
         ([], "nothing can be compared"),
     ],
 )

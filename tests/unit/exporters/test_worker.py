@@ -3,6 +3,8 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
 from exporters.worker import Worker
 
 
@@ -32,32 +34,22 @@ def test_items_are_handled_in_order():
     assert gate.handled == [str(i) for i in range(20)]
 
 
-def test_the_queue_is_bounded_by_bytes():
+@pytest.mark.parametrize(
+    ("puts", "taken"),
+    [
+        ([("a", 6, 1), ("b", 6, 1), ("c", 4, 1)], "ac"),
+        ([("a", 1, 1), ("b", 1, 2), ("c", 1, 3), ("d", 1, 2)], "abd"),
+        ([("a", 1000, 1), ("b", 1, 1), ("c", 0, 1)], "ac"),
+    ],
+    ids=["bytes", "steps", "what is bigger than the queue passes when that is empty"],
+)
+def test_the_queue_is_bounded(puts, taken):
+    """By bytes and by steps, of which the end of one takes no room."""
     queue = worker(gate := Gate())
-    assert queue.put("a", 6, 1)
-    assert not queue.put("b", 6, 1)
-    assert queue.put("c", 4, 1)
+    assert [queue.put(*put) for put in puts] == [put[0] in taken for put in puts]
     gate.open.set()
     assert queue.stop(20)
-    assert gate.handled == ["a", "c"]
-
-
-def test_the_queue_is_bounded_by_steps():
-    queue = worker(gate := Gate())
-    assert [queue.put(str(step), 1, step) for step in (1, 2, 3)] == [True, True, False]
-    assert queue.put("of a step in the queue", 1, 2)
-    gate.open.set()
-    assert queue.stop(20)
-
-
-def test_an_item_bigger_than_the_queue_passes_when_it_is_empty():
-    queue = worker(gate := Gate())
-    assert queue.put("big", 1000, 1)
-    assert not queue.put("small", 1, 1)
-    assert queue.put("the end of a step", 0, 1)
-    gate.open.set()
-    assert queue.stop(20)
-    assert gate.handled == ["big", "the end of a step"]
+    assert gate.handled == [*taken]
 
 
 def test_block_waits_for_room_rather_than_dropping():
