@@ -450,6 +450,14 @@ def test_a_million_bad_lines_would_be_a_handful_of_problems(write_log, opened):
     assert len(opened().problems) <= 5
 
 
+def test_a_line_with_a_broken_array_is_lost_and_not_a_crash(write_log, opened):
+    good = {"step": 1, "prompt_ids": [1, 2], "response_ids": [3]}
+    write_log("x.jsonl", good, b'{"step": 2, "prompt_ids": [1, x], "response_ids": [3]}\n', good)
+    run = opened()
+    assert run.counts == {1: 2}
+    assert sum(problem.count for problem in run.problems) >= 1
+
+
 def test_rollouts_that_the_exporter_dropped_are_counted_as_lost(write_log, opened):
     ends = [{"type": "step_end", "step": s, "dropped": n} for s, n in ((1, 3), (2, 0), (3, 4))]
     write_log("x.jsonl", {"type": "sample", "step": 1, "reward": 1}, *ends)
