@@ -82,7 +82,7 @@ def too_deep() -> RecordError:
 
 
 def at_step(fields: Fields, step: object) -> Fields:
-    """The fields of a rollout at a step; None: its log has none, so that it is at 0, and a note says so."""
+    """The fields of a rollout at a step; None: the log has none. It is at 0 then, and a note says so."""
     if step is not None:
         return {**fields, "step": step}
     return {**fields, "step": 0, "remarks": (*fields.get("remarks", ()), UNDATED)}
