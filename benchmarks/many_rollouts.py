@@ -51,7 +51,7 @@ from board.query.prompts import (  # noqa: E402
     run_prompts,
     shared_prompts,
 )
-from board.query.rollouts import Sorting, count, frame  # noqa: E402
+from board.query.rollouts import Sorting, count, frame, total  # noqa: E402
 from board.query.splits import of_split  # noqa: E402
 from board.query.steps import own_steps  # noqa: E402
 
@@ -164,7 +164,7 @@ def _own_curve(run: Run) -> None:
 
 
 def _total(run: Run) -> None:
-    run.total("timestamp")
+    total(run, "timestamp")
 
 
 def _with_quantiles(run: Run) -> None:

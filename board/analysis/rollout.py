@@ -31,6 +31,7 @@ from board.index.reading.record_row import previews
 from board.index.reading.scan import MENDED
 from board.index.whole_texts import prompt_tokens, response_tokens
 from board.query.open_run import Run
+from board.query.rollouts import joined_places
 
 _COLUMNS: Final = (
     *("step", "file", *segments.LOCATION, segments.PART),
@@ -187,7 +188,7 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
     line, own, is_mended = _read_log(run, row)
     reader = _file(run, row).reader
     joined, lines = logged(reader_named(reader), own), {reader: line}
-    others = run.joined_places(row)
+    others = joined_places(run, row)
     for place in others:
         line, record, also_mended = _read_log(run, place)
         reader = _file(run, place).reader

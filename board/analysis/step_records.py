@@ -24,6 +24,7 @@ from board.index.discovery.packed import readable
 from board.index.discovery.run_info import LogFile
 from board.index.segments import PART
 from board.query.open_run import Run
+from board.query.rollouts import joined_places
 
 Progress = Callable[[int, int], None]
 """Called with rollouts done and rollouts in all; raising from it stops the reading."""
@@ -95,7 +96,7 @@ class StepRecords:
         rows: list[dict[str, Any]] = [
             dict(zip(_ADDRESS, row, strict=True)) for row in table.tolist()
         ]
-        places = [[row, *self._run.joined_places(row)] for row in rows]
+        places = [[row, *joined_places(self._run, row)] for row in rows]
         names = ("file", "line", PART)
         keys = [[tuple(p[name] for name in names) for p in reversed(own)] for own in places]
         for place in sorted(range(len(keys)), key=keys.__getitem__):

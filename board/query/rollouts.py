@@ -1,8 +1,8 @@
-"""The rollouts of a run in an order: their number, some of them, the place of one."""
+"""The rollouts of a run: their number, sums over them, some of them in an order, the place of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from board.index.segments import PART
 from board.query.columns import aliased, frame_of
 from board.query.run import Run
 from board.query.run_rows import step_ranges
@@ -34,6 +35,40 @@ class Sorting:
     def value(self, run: Run) -> str:
         """SQL for what is sorted by, where that is a column."""
         return "path" if self.column == "file" else run.column(self.column)
+
+
+def total(run: Run, column: str) -> float:
+    """Sum of a column over all rollouts; 0 where the log holds nothing of it. Raises UnreadableError."""
+    if column not in run.columns:
+        return 0.0
+
+    def add() -> float:
+        sql = f"SELECT sum({run.column(column)}) AS total FROM {run.view} WHERE {run.condition}"
+        return float(run.table(sql)["total"][0].as_py() or 0)
+
+    return run.remembered(f"total {column}", add)
+
+
+def joined_places(run: Run, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
+    """The places of the rows that are joined with a row, none in a run that is not joined.
+
+    Returns:
+        Of each row file (number in info.files), line, offset, size and part.
+    """
+    if not run.info.is_joined:
+        return []
+    step, part = int(row["step"]), row.get(PART)
+    part = 0 if part is None or pd.isna(part) else int(part)
+
+    def read() -> dict[tuple[int, int, int], list[dict[str, int]]]:
+        by_lead: dict[tuple[int, int, int], list[dict[str, int]]] = {}
+        for place in run.rows.joined_addresses(step):
+            key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
+            by_lead.setdefault(key, []).append(place)
+        return by_lead
+
+    places = run.remembered_of_step("joined places", step, read)
+    return places.get((int(row["file"]), int(row["line"]), part), [])
 
 
 def count(run: Run) -> int:

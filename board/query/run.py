@@ -200,7 +200,8 @@ class Run:
                     answers[name] = make()
         return answers[name]
 
-    def _remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
+    def remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
+        """The same about one step; kept of the last few steps."""
         with self._cache.lock:
             of_step = self._cache.of_step
             if (what, step) not in of_step:
@@ -290,16 +291,6 @@ class Run:
 
         return self.remembered("columns", recorded)
 
-    def total(self, column: str) -> float:
-        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
-
-        def add() -> float:
-            value = self.column(column)
-            sql = f"SELECT sum({value}) AS total FROM {self.view} WHERE {self.condition}"
-            return float(self.table(sql)["total"][0].as_py() or 0)
-
-        return self.remembered(f"total {column}", add) if column in self.columns else 0.0
-
     # Rollouts
 
     @property
@@ -327,7 +318,7 @@ class Run:
             frame.index += sum(count for s, count in self.counts.items() if s < step)
             return frame
 
-        return self._remembered_of_step("rollouts", step, read)
+        return self.remembered_of_step("rollouts", step, read)
 
     def frame(
         self, columns: Sequence[str] | None = None, steps: StepRange | None = None
@@ -371,25 +362,6 @@ class Run:
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
         return (self.whole or self)._frame(None, self.rows.hidden)
-
-    def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
-        """The places of the rows that are joined with a row: file (number in info.files), line,
-        offset, size and part of each; none in a run that is not joined.
-        """
-        if not self.info.is_joined:
-            return []
-        step, part = int(row["step"]), row.get(PART)
-        part = 0 if part is None or pd.isna(part) else int(part)
-
-        def read() -> dict[tuple[int, int, int], list[dict[str, int]]]:
-            by_lead: dict[tuple[int, int, int], list[dict[str, int]]] = {}
-            for place in self.rows.joined_addresses(step):
-                key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
-                by_lead.setdefault(key, []).append(place)
-            return by_lead
-
-        places = self._remembered_of_step("joined places", step, read)
-        return places.get((int(row["file"]), int(row["line"]), part), [])
 
     # About the whole run
 

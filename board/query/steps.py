@@ -160,8 +160,10 @@ def _quantiles(
     parameters: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """The quantiles between both ends. counts: rollouts by step; others: as of _statistics."""
-    wanted = ", ".join(map(str, _INNER.values()))
     tables = [pd.DataFrame({"step": np.array([], np.int64)})]
+    if not values:
+        return tables[0]
+    wanted = ", ".join(map(str, _INNER.values()))
     for first, last in step_ranges(counts, max(_CHUNK_VALUES // len(values), 1)):
         own = {step: n for step, n in counts.items() if first <= step <= last}
         part, columns = run.where(steps=(first, last)), {"step": np.array([*own])}

@@ -24,6 +24,7 @@ from board.core.findings.log_checks import (
 )
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
+from board.query.rollouts import total
 from board.views.shared import cache, known_findings, state
 from board.views.shared.background import show_progress
 from board.views.shared.tables import problem_table
@@ -172,8 +173,8 @@ def _line(check: Check) -> None:
 
 def _left_out(run: Run) -> None:
     """What of the log is not in the numbers, a line for each reason."""
-    padding = int(run.total("pad_tokens")) if "pad_tokens" in run.columns else 0
-    missing = int(run.total("missing_values"))
+    padding = int(total(run, "pad_tokens")) if "pad_tokens" in run.columns else 0
+    missing = int(total(run, "missing_values"))
     copies = "rollouts that the log holds already; each is shown once."
     again = "written again after a resume; what was written last is shown."
     cap = f"beyond the cap of {run.options.max_per_step} a step."

@@ -23,7 +23,7 @@ from board.index.discovery.discovered_runs import (
     resolve_inside,
 )
 from board.index.discovery.run_info import JOINED
-from board.query import splits
+from board.query import rollouts, splits
 from board.query.open_run import Run
 from board.views.frame import live
 from board.views.shared import cache, opened_runs, run_options, state, step_choice
@@ -212,7 +212,7 @@ def _summary(run: Run) -> None:
         (run.repeated, "repeat", "of rollouts, shown once", "content_copy"),
         (unmatched, "row", "without a match in another log", "link_off"),
         (run.over_cap, "rollout", "beyond the cap", "filter_alt"),
-        (int(run.total("pad_tokens")), "padding token", "left out", "space_bar"),
+        (int(rollouts.total(run, "pad_tokens")), "padding token", "left out", "space_bar"),
     ]
     lines = [
         f":material/{icon}: {counted(count, noun)} {text}"

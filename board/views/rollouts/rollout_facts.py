@@ -14,6 +14,7 @@ from board.core.groups.statistics import right_part
 from board.core.metrics.definitions import REWARD_PART, reward_parts, rollout_metric
 from board.core.texts.conversation import ConversationTurn
 from board.query.open_run import Run
+from board.query.rollouts import joined_places
 from board.views.shared.text import number, one_line
 
 TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
@@ -134,7 +135,7 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
             run.info.path_of(run.info.files[int(place["file"])]),
             f"line {int(place['line'])}, {int(place['size']):,} bytes",
         )
-        for place in (row, *run.joined_places(row))
+        for place in (row, *joined_places(run, row))
     ]
     raw_record = Detail("Raw record", ask="raw")
     if raw:

@@ -76,6 +76,14 @@ def test_numbers_that_tell_rollouts_apart_make_no_curve():
     assert {*metrics_of(held)} == {*curves}
 
 
+def test_steps_without_any_metric_are_counted(tmp_path):
+    run = run_of(tmp_path, [{"step": step, "messages": []} for step in (1, 1, 2)])
+    narrowed = run.where("step >= 1")
+    assert (run.metrics, dict(run.counts), dict(narrowed.counts)) == ((), {1: 2, 2: 1}, {1: 2, 2: 1})
+    for steps in (run.steps, narrowed.steps, narrowed.steps_with_quantiles):
+        assert steps["rollouts"].tolist() == [2, 1]
+
+
 def test_quantiles_of_many_metrics_in_one_step_fit_into_the_memory(tmp_path, monkeypatch):
     values = np.random.default_rng(1).random((20_000, 40)).round(3)
     columns = {f"m{number}": column for number, column in enumerate(values.T)}
