@@ -7,7 +7,7 @@ import re
 import pytest
 from board_steps import SAMPLES, ServeCommand, board_on, settled
 from playwright.sync_api import ConsoleMessage, Page, expect
-from waits import until
+from waits import until, until_none
 
 PAGES = ("", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -45,7 +45,7 @@ def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_no
     buttons = page.locator("button:visible:not([kind=elementToolbar])")
     assert "Run settings" in "".join(buttons.all_inner_texts())
     # What is still being drawn may lie above others for a moment.
-    until(page, "no button is covered", lambda: not buttons.evaluate_all(COVERED))
+    until_none(page, "no button is covered", lambda: buttons.evaluate_all(COVERED))
     assert page.get_by_test_id("stException").count() == 0
     assert errors == []
     page.go_back()

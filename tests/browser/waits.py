@@ -17,3 +17,11 @@ def until(page: Page, law: str, holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"never in {_SECONDS:g} s: {law}"
         page.wait_for_timeout(_PAUSE_MILLISECONDS)
+
+
+def until_none(page: Page, law: str, exceptions: Callable[[], list[str]]) -> None:
+    """Asks the page anew until there are no exceptions to a law; fails with those that stay."""
+    deadline = time.monotonic() + _SECONDS
+    while left := exceptions():
+        assert time.monotonic() < deadline, f"{law}, but in {_SECONDS:g} s: {left}"
+        page.wait_for_timeout(_PAUSE_MILLISECONDS)
