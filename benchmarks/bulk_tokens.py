@@ -2,7 +2,7 @@
 
     python benchmarks/bulk_tokens.py [--rollouts 200000] [--megabytes 200] [--repeats 3]
 
-Promise: 100 MB/s or 25,000 rollouts/s on one core, whichever is less, in bounded memory whatever the
+Promise: 100 MB/s or 50,000 rollouts/s on one core, whichever is less, in bounded memory whatever the
 log. Lines are short (a few ids and two arrays), of 200 pieces and five arrays, and of 8,000 ids and
 twelve arrays; each measurement is a process of its own. all: every rollout, every array. findings: the
 rollouts that findings look at, and their digests. The logs are generated: only their shape means

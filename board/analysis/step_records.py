@@ -37,12 +37,14 @@ _BATCH_ROLLOUTS: Final = 512
 _BATCH_TABLE_ROWS: Final = 64
 _BATCH_BYTES: Final = 1 << 20
 """At most so much is read at a time, and never less than one line."""
+_SHORT_LINE_BYTES: Final = 1 << 10
+"""Shorter lines are parsed whole sooner than their arrays are found."""
 _MOST_OPEN: Final = 4
 """Files of a joined run at hand at once: one of each log, as a rule."""
 
 _IntArray = npt.NDArray[np.int64]
-_Batch = tuple[Sequence[int], Sequence[Record | None]]
-"""Places in the table of addresses and their rollouts, None for those that can't be read any more."""
+_Placed = Iterator[tuple[int, Record | None]]
+"""Rollouts with their places in the table of addresses; None for those that can't be read any more."""
 
 
 class StepRecords:
@@ -64,31 +66,29 @@ class StepRecords:
         numbers = (rows[name].to_numpy() for name in _ADDRESS[:-1])
         table = np.column_stack((*numbers, part)).astype(np.int64)
         is_joined = self._run.info.is_joined
-        done = 0
-        for places, records in self._joined(table) if is_joined else self._of_files(table):
-            for place, record in zip(places, records, strict=True):
-                if record is not None:
-                    yield place, record
-            done += len(places)
-            if progress is not None:
+        records = self._joined(table) if is_joined else self._of_files(table)
+        for done, (place, record) in enumerate(records, start=1):
+            if record is not None:
+                yield place, record
+            if progress is not None and (done % _BATCH_ROLLOUTS == 0 or done == len(rows)):
                 progress(done, len(rows))
 
-    def _of_files(self, table: _IntArray) -> Iterator[_Batch]:
+    def _of_files(self, table: _IntArray) -> _Placed:
         files, at = table[:, 1], table[:, 2:]
         order = np.lexsort((at[:, 3], at[:, 1], files))
         for places in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
             if not len(places):
                 continue
-            unread = places
-            try:
+            unread = iter(places.tolist())
+            with suppress(OSError):
                 file = self._file(int(files[places[0]]))
                 for own in _cut(places, at[places, 2], file.most_together):
-                    yield own.tolist(), [*file.records(at[own].tolist())]
-                    unread = unread[len(own) :]
-            except OSError:
-                yield unread.tolist(), [None] * len(unread)
+                    for record in file.records(at[own].tolist()):
+                        yield next(unread), record
+            for place in unread:
+                yield place, None
 
-    def _joined(self, table: _IntArray) -> Iterator[_Batch]:
+    def _joined(self, table: _IntArray) -> _Placed:
         """Of a run that is joined of several logs, in the order of the last one's files: its arrays are
         the longest, so that they are read once.
         """
@@ -100,7 +100,7 @@ class StepRecords:
         names = ("file", "line", PART)
         keys = [[tuple(p[name] for name in names) for p in reversed(own)] for own in places]
         for place in sorted(range(len(keys)), key=keys.__getitem__):
-            yield [place], [self._joined_record(open_file, places[place])]
+            yield place, self._joined_record(open_file, places[place])
 
     def _joined_record(
         self, open_file: Callable[[int], _File], places: Sequence[Mapping[str, int]]
@@ -185,9 +185,10 @@ class _File:
         if isinstance(line, Row):
             return self.reader.rows(line.record, self._place)
         text = line.text or b""
-        if not self._by_rows:
-            return (self._parser.parse(text)[0],)
-        return self.reader.rows(parse_whole(text)[0], self._place)
+        if self._by_rows:
+            return self.reader.rows(parse_whole(text)[0], self._place)
+        parse = self._parser.parse if len(text) > _SHORT_LINE_BYTES else parse_whole
+        return (parse(text)[0],)
 
 
 def logged(reader: Reader, record: Record) -> LoggedRecord:

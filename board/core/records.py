@@ -36,7 +36,7 @@ class NumberArray(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parsed:
     """A NumberArray whose values are at hand."""
 
@@ -97,7 +97,7 @@ class Remark:
     severity: Severity = "partial"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """One rollout. What the log does not hold is absent from the mappings or None, never zero.
 

@@ -202,17 +202,15 @@ def as_numbers(value: object) -> NumberArray | None:
 
     Raises RecordError for anything that is neither a list of numbers nor null.
     """
+    if is_list(value):
+        if value and value[0] is None and all(entry is None for entry in value):
+            return None
+        return Parsed(numbers_from_list(value))
     if isinstance(value, RawNumbers):
         return None if value.only_nulls() else value
-    if isinstance(value, Parsed):
+    if isinstance(value, Parsed | None):
         return value
-    if value is None:
-        return None
-    if not is_list(value):
-        raise RecordError(f"is {kind_of(value)}", hint="a list of numbers")
-    if value and all(entry is None for entry in value):
-        return None
-    return Parsed(numbers_from_list(value))
+    raise RecordError(f"is {kind_of(value)}", hint="a list of numbers")
 
 
 class LineParser:

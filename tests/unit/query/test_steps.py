@@ -79,7 +79,11 @@ def test_numbers_that_tell_rollouts_apart_make_no_curve():
 def test_steps_without_any_metric_are_counted(tmp_path):
     run = run_of(tmp_path, [{"step": step, "messages": []} for step in (1, 1, 2)])
     narrowed = run.where("step >= 1")
-    assert (run.metrics, dict(run.counts), dict(narrowed.counts)) == ((), {1: 2, 2: 1}, {1: 2, 2: 1})
+    assert (run.metrics, dict(run.counts), dict(narrowed.counts)) == (
+        (),
+        {1: 2, 2: 1},
+        {1: 2, 2: 1},
+    )
     for steps in (run.steps, narrowed.steps, narrowed.steps_with_quantiles):
         assert steps["rollouts"].tolist() == [2, 1]
 
