@@ -67,11 +67,16 @@ class StepRecords:
         table = np.column_stack((*numbers, part)).astype(np.int64)
         is_joined = self._run.info.is_joined
         records = self._joined(table) if is_joined else self._of_files(table)
+        sizes: list[int] = table[:, 4].tolist()
+        unreported = 0
         for done, (place, record) in enumerate(records, start=1):
             if record is not None:
                 yield place, record
-            if progress is not None and (done % _BATCH_ROLLOUTS == 0 or done == len(rows)):
-                progress(done, len(rows))
+            unreported += sizes[place]
+            if unreported >= _BATCH_BYTES or done % _BATCH_ROLLOUTS == 0 or done == len(rows):
+                if progress is not None:
+                    progress(done, len(rows))
+                unreported = 0
 
     def _of_files(self, table: _IntArray) -> _Placed:
         files, at = table[:, 1], table[:, 2:]

@@ -141,5 +141,7 @@ def test_lines_are_read_in_the_order_of_the_file_and_few_at_a_time(tmp_path, mon
     assert [place for place, _ in records] == [*range(200)][::-1]
     assert asked == sorted(asked)
     assert all(size <= 2_000 for _, size in asked)
-    assert len(asked) == len(done) > 10
+    assert len(asked) > 10
+    assert done == sorted(done)
+    assert len(done) > 10
     assert done[-1] == 200

@@ -84,8 +84,8 @@ def test_steps_without_any_metric_are_counted(tmp_path):
         {1: 2, 2: 1},
         {1: 2, 2: 1},
     )
-    for steps in (run.steps, narrowed.steps, narrowed.steps_with_quantiles):
-        assert steps["rollouts"].tolist() == [2, 1]
+    for table in (run.steps, narrowed.steps, narrowed.steps_with_quantiles):
+        assert table["rollouts"].tolist() == [2, 1]
 
 
 def test_quantiles_of_many_metrics_in_one_step_fit_into_the_memory(tmp_path, monkeypatch):
