@@ -17,7 +17,7 @@ class Item:
     step: int
 
 
-def test_work_is_done_once_and_its_result_stays() -> None:
+def test_work_is_done_once_and_its_result_stays():
     calls: list[int] = []
     task: BackgroundTask[int] = BackgroundTask(lambda report: calls.append(1) or 7)
     assert task.result is None
@@ -25,7 +25,7 @@ def test_work_is_done_once_and_its_result_stays() -> None:
     assert (task.result, len(calls), task.is_running, task.has_ended) == (7, 1, False, True)
 
 
-def test_work_that_is_stopped_ends_at_its_next_report_and_can_be_started_again() -> None:
+def test_work_that_is_stopped_ends_at_its_next_report_and_can_be_started_again():
     go = threading.Event()
 
     def work(report: Report) -> str:
@@ -43,7 +43,7 @@ def test_work_that_is_stopped_ends_at_its_next_report_and_can_be_started_again()
     assert (task.done, task.total, task.was_stopped) == (1, 2, False)
 
 
-def test_what_the_work_raises_is_raised_where_it_is_asked_for_and_tried_again() -> None:
+def test_what_the_work_raises_is_raised_where_it_is_asked_for_and_tried_again():
     failures = [UnreadableError("gone")]
 
     def work(report: Report) -> int:
@@ -57,13 +57,13 @@ def test_what_the_work_raises_is_raised_where_it_is_asked_for_and_tried_again() 
     assert task.finish() == 7
 
 
-def test_items_are_collected_in_the_order_of_steps() -> None:
+def test_items_are_collected_in_the_order_of_steps():
     task = collect_by_step(iter([Item(9), Item(1), Item(1)]), 2)
     assert [item.step for item in task.finish()] == [1, 1, 9]
     assert (task.done, task.total) == (2, 2)
 
 
-def test_a_collection_that_was_stopped_keeps_its_items_and_continues() -> None:
+def test_a_collection_that_was_stopped_keeps_its_items_and_continues():
     go = threading.Event()
 
     def items() -> Iterator[Item]:
@@ -82,7 +82,7 @@ def test_a_collection_that_was_stopped_keeps_its_items_and_continues() -> None:
     assert [item.step for item in task.finish()] == [1, 2, 3]
 
 
-def test_an_error_ends_a_collection_and_what_came_before_stays() -> None:
+def test_an_error_ends_a_collection_and_what_came_before_stays():
     def items() -> Iterator[Item]:
         yield Item(1)
         raise UnreadableError("gone")
@@ -95,7 +95,7 @@ def test_an_error_ends_a_collection_and_what_came_before_stays() -> None:
     assert task.partial == [Item(1)]
 
 
-def test_all_steps_come_once_the_ends_first() -> None:
+def test_all_steps_come_once_the_ends_first():
     steps = [1, 5, 7, 8, 20, 30, 31]
     order = coarse_to_fine(steps)
     assert sorted(order) == steps

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from shown import OpenApp, assert_sound, cards, go_to, notices, query, table, texts, tiles
+from shown import assert_sound, cards, go_to, notices, query, table, texts, tiles
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -22,9 +22,7 @@ def metrics(app: AppTest) -> dict[str, str]:
     return {str(card.label).replace("\\", ""): str(card.value) for card in app.metric}
 
 
-def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(
-    open_app: OpenApp,
-) -> None:
+def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(open_app):
     chosen = {"step_part": "groups", "groups_values": "advantage"}
     app = open_app(BUNDLED, "step", run="grpo_arithmetic", step="97", **chosen)
     cards = metrics(app)
@@ -38,7 +36,7 @@ def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(
     assert "Rollout 13" in texts(app)
 
 
-def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(open_rows: OpenApp) -> None:
+def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(open_rows):
     rows = [
         {"step": 0, "group_id": g, "reward": r, "prompt": "p", "response": "r", "advantage": a}
         for g, r, a in (("a", 1.0, 5.0), ("a", 0.0, -0.7), ("b", None, None), ("c", 1.0, 0.0))
@@ -50,7 +48,7 @@ def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(open_rows: O
     assert "advantages do not match" in texts(app)
 
 
-def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(open_rows: OpenApp) -> None:
+def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(open_rows):
     rows = [
         {"step": step, "group_id": "g", "reward": 1.0, "prompt": "p\nq", "response": "r"}
         for step in (0, 0, 1, 1)
@@ -67,7 +65,7 @@ def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(open_rows: O
     assert "(100 % equal otherwise)" in texts(app).replace("\\", "")
 
 
-def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
+def test_prompts_are_listed_by_what_became_of_them(open_app):
     app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", prompts_list="lost")
     lost = int(metrics(app)["Regressed"])
     shown = table(app)
@@ -77,7 +75,7 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
     assert [card["title"] for card in cards(app)] == ["Rewards", "Lengths"]
 
 
-def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
+def test_every_answer_of_a_step_is_reachable_whole(open_app):
     app = open_app(BUNDLED, "prompts", run="grpo_arithmetic")
     three = len(app.code)
     seen = next(box for box in app.selectbox if box.key == "prompts_step")
@@ -90,16 +88,14 @@ def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
     assert "prompts_step" in query(app)
 
 
-def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
+def test_environments_have_a_row_each_beside_the_one_for_all(open_app):
     app = open_app(BUNDLED, run="grpo_arithmetic", step="150", env="add", overview_by="env")
     shown = table(app)
     assert shown["env"].iloc[0] == "all environments"
     assert shown["rollouts"].iloc[1:].sum() == shown["rollouts"].iloc[0]
 
 
-def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(
-    open_rows: OpenApp,
-) -> None:
+def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(open_rows):
     rows = [
         {"step": 0, "env": env, "advantage": a, "reward": r, "prompt": "p", "response": "r"}
         for env, a, r in (("all", 0.1, 0.0), ("all", 0.2, 0.0), ("all", -0.3, 0.0), ("b", 0, 1.0))
@@ -109,7 +105,7 @@ def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(
     assert shown.loc["all environments", "reward"] == 0.25
 
 
-def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp) -> None:
+def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app):
     app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20", mismatch_slice="kind")
     parts = table(app).set_index("measure")
     assert [*parts.columns] == ["whole", "engine", "staleness"]
@@ -121,7 +117,7 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
     assert "old_logprobs, which separate engine from staleness" in texts(app).replace("\\", "")
 
 
-def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(open_rows: OpenApp) -> None:
+def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(open_rows):
     row = {"prompt": "p", "response": "a", "response_tokens": ["a"], "advantage": 1.0}
     both = {"logprobs": [float("nan")], "sampling_logprobs": [-0.5]}
     app = open_rows("mismatch", {"step": 1, **row, **both})
@@ -133,7 +129,7 @@ def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(open_rows:
     assert "Not recorded" not in texts(app)
 
 
-def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
+def test_the_bounds_of_rules_are_those_of_the_url(open_app):
     def stopped(**bounds: str) -> tuple[str, float, str]:
         app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20", **bounds)
         row = app.dataframe[1].value.set_index("rule").loc["Ratio clip (PPO, GRPO)"]
@@ -148,7 +144,7 @@ def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
     assert query(app)["mismatch_bounds"] == "icepop:0.7:5"
 
 
-def test_what_tools_say_is_told_by_tool_over_the_steps(open_rows: OpenApp, tmp_path: Path) -> None:
+def test_what_tools_say_is_told_by_tool_over_the_steps(open_rows, tmp_path):
     call = {"id": "c1", "function": {"name": "search", "arguments": "{}"}}
     ends = ((0, 2, "assistant"), (2, 3, "tool"), (3, 4, "assistant"), (4, 5, "tool"))
     row = {
@@ -171,7 +167,7 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_rows: OpenApp, tmp_p
     assert "Largest NLL of sft_mask tokens" in {card["title"] for card in cards(app)}
 
 
-def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
+def test_all_steps_are_read_when_asked_for_and_drawn(open_app, logs):
     app = open_app(logs, "mismatch", run="native", step="20")
     assert read_all_steps(app, cached_run(logs, "native")) == [0, 10, 20, 35]
     assert "Engine and staleness, KL k3" in {card["title"] for card in cards(app)}
@@ -193,9 +189,7 @@ def cached_run(root: Path, name: str) -> Run:
     return opened_runs.opened(info, OpenOptions(ReadOptions()))
 
 
-def test_words_are_found_in_the_step_and_the_run_and_a_wrong_pattern_breaks_nothing(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_words_are_found_in_the_step_and_the_run_and_a_wrong_pattern_breaks_nothing(open_app, logs):
     app = open_app(logs, "words", run="native", step="20", words_phrases="Think,no such word")
     assert "in 4 of 8 rollouts" in texts(app)
     assert "in 0 of 8 rollouts" in texts(app)
@@ -213,16 +207,14 @@ def test_words_are_found_in_the_step_and_the_run_and_a_wrong_pattern_breaks_noth
     assert "regular expression" in app.error[0].value
 
 
-def test_before_words_are_chosen_what_is_often_watched_is_counted(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_before_words_are_chosen_what_is_often_watched_is_counted(open_app, logs):
     shown = table(open_app(logs, "words", run="native", step="20")).set_index("what")
     assert shown.loc["thinking tags", ["rollouts", "hits", "times"]].tolist() == [8, 4, 8]
     app = open_app(logs, "words", run="native", step="20", words_speaker="tool")
     assert "Not recorded at this step: segments" in texts(app)
 
 
-def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenApp) -> None:
+def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app):
     app = open_app(BUNDLED, "words", run="grpo_reward_hack", step="100")
     assert "288 rollouts sampled from 12 steps" in texts(app)
     phrases = app.dataframe[0].value.set_index("phrase")
@@ -234,7 +226,7 @@ def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenA
     assert r"\bcheck\b" in app.multiselect(key="words_phrases").options
 
 
-def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> None:
+def test_compared_runs_show_their_ends_and_what_differs(open_app):
     app = open_app(BUNDLED, "compare", run="grpo_arithmetic", compare_runs="grpo_reward_hack")
     ends, settings = (frame.value for frame in app.dataframe[:2])
     assert "Truncated, %" in ends["metric"].tolist()
@@ -256,9 +248,7 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     assert len(app.code) >= 2
 
 
-def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(open_app, tmp_path):
     for place, name in enumerate(("a/new", "a/old", "b/mine", "b/old")):
         rows = [{"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "group_id": "g"}]
         age(write_lines(tmp_path / name / "x.jsonl", rows).parent, 60 * place)
@@ -271,9 +261,7 @@ def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(
     assert "Response length in characters" in table(app)["metric"].tolist()
 
 
-def test_the_same_prompt_is_shown_in_two_of_the_runs_and_is_of_the_environments_chosen(
-    open_app: OpenApp,
-) -> None:
+def test_the_same_prompt_is_shown_in_two_of_the_runs_and_is_of_the_environments_chosen(open_app):
     pair = "grpo_arithmetic,grpo_reward_hack"
     chosen = {"run": "resumed", "compare_runs": pair, "compare_pair": pair}
     app = open_app(BUNDLED, "compare", **chosen, env="subtract")
@@ -286,9 +274,7 @@ def test_the_same_prompt_is_shown_in_two_of_the_runs_and_is_of_the_environments_
     assert any("not of the environments chosen" in text.value for text in app.markdown)
 
 
-def test_means_groups_and_rankings_are_of_the_chosen_environment(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_means_groups_and_rankings_are_of_the_chosen_environment(open_app, logs):
     app = open_app(logs, run="native", step="20", env="code")
     assert any("env code" in str(badge.value) for badge in app.get("markdown"))
     assert tiles(app)["Reward"]["value"] == "0.8"
@@ -300,14 +286,14 @@ def test_means_groups_and_rankings_are_of_the_chosen_environment(
     assert metrics(app)["Effective batch"] == "4"
 
 
-def test_a_step_without_the_environment_says_so(open_app: OpenApp) -> None:
+def test_a_step_without_the_environment_says_so(open_app):
     app = open_app(BUNDLED, "mismatch", run="grpo_arithmetic", step="97", env="add")
     assert "No rollout of these environments is at step 97" in app.info[0].value
     next(b for b in app.button if b.label.startswith("To step")).click().run()
     assert query(app)["step"] in ("96", "98")
 
 
-def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> None:
+def test_an_expression_is_a_curve_of_its_own(open_app, logs):
     app = open_app(logs, run="native", overview_expression="reward > 0.5")
     own = next(card for card in cards(app) if card["key"] == "own")
     assert own["title"] == "reward > 0.5"
@@ -316,7 +302,7 @@ def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> N
     assert "no column" in app.error[0].value
 
 
-def test_a_choice_of_these_pages_survives_the_way_to_another(open_app: OpenApp) -> None:
+def test_a_choice_of_these_pages_survives_the_way_to_another(open_app):
     app = open_app(
         BUNDLED, "step", step_part="groups", run="grpo_arithmetic", step="97", groups_id="s97g2"
     )

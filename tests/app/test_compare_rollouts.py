@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,21 +57,19 @@ def offered(app: AppTest, **wanted: Any) -> dict[str, Any]:
         ("a/b/97:5", Target("a/b", 97, 5)),
     ],
 )
-def test_a_comparison_names_a_rollout_of_the_step_another_step_or_another_run(
-    vs: str, target: Target
-) -> None:
+def test_a_comparison_names_a_rollout_of_the_step_another_step_or_another_run(vs, target):
     assert comparison.parse(vs, "run", 3) == target
     again = comparison.written(target, "run", 3)
     assert comparison.parse(again, "run", 3) == target
 
 
 @pytest.mark.parametrize("vs", ["x", "1:", ":1", "-1", "run/5", "1:2:3", ""])
-def test_a_comparison_that_names_no_rollout_is_refused(vs: str) -> None:
+def test_a_comparison_that_names_no_rollout_is_refused(vs):
     with pytest.raises(ChoiceError, match="expected ref, truth"):
         comparison.parse(vs, "run", 3)
 
 
-def test_both_sides_say_reward_length_advantage_and_group(compare: OpenApp) -> None:
+def test_both_sides_say_reward_length_advantage_and_group(compare):
     own = row(group_id="g", reward=0.5, advantage=-1.0)
     other = row(group_id="g", reward=1.0, advantage=1.5, response="a b c")
     seen = words(compare(own, other, vs="0.1"))
@@ -82,30 +79,26 @@ def test_both_sides_say_reward_length_advantage_and_group(compare: OpenApp) -> N
     assert seen["rightFacts"] == [*right, ["group", "g", ""]]
 
 
-def test_the_reference_response_and_the_ground_truth_are_compared_as_texts(
-    compare: OpenApp,
-) -> None:
+def test_the_reference_response_and_the_ground_truth_are_compared_as_texts(compare):
     for vs, title in (("ref", "Reference response"), ("truth", "Ground truth")):
         assert words(compare(row(ref_response="a c", ground_truth="41"), vs=vs))["right"] == title
 
 
 @pytest.mark.parametrize("vs", ["ref", "truth", "9", "7:0", "none/0:0", "run/5", "x"])
-def test_what_is_not_there_is_said_and_the_rollout_is_shown_alone(
-    compare: OpenApp, vs: str
-) -> None:
+def test_what_is_not_there_is_said_and_the_rollout_is_shown_alone(compare, vs):
     app = compare(row(), vs=vs)
     assert any(f"reader_vs={vs} names nothing to compare with" in told for told in notices(app))
     assert choice(app, "reader_vs") == ""
 
 
-def test_a_rollout_of_another_run_is_compared(compare: OpenApp, tmp_path: Path) -> None:
+def test_a_rollout_of_another_run_is_compared(compare, tmp_path):
     write_lines(tmp_path / "other" / "a.jsonl", [row(step=4), row(step=4, reward=0.25)])
     app = compare(row(), vs="other/4:1")
     assert words(app)["right"] == "other · step 4 · rollout 1"
     assert ["reward", "0.25", ""] in words(app)["rightFacts"]
 
 
-def test_a_conversation_is_compared_with_its_roles(compare: OpenApp) -> None:
+def test_a_conversation_is_compared_with_its_roles(compare):
     turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "one"}]
     more = [{"role": "tool", "content": "out"}, {"role": "assistant", "content": "two"}]
     rows = [{"step": 0, "messages": said} for said in (turns + more, turns, turns + more)]
@@ -115,9 +108,7 @@ def test_a_conversation_is_compared_with_its_roles(compare: OpenApp) -> None:
     assert [one["length"] for one in offered(app)["rows"]] == ["3 chars", f"{length} chars"]
 
 
-def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward(
-    compare: OpenApp,
-) -> None:
+def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward(compare):
     groups = (("b", 0.0), ("c", 0.0), ("a", 0.0), ("a", 1.0), ("b", 0.5))
     rows = [row(group_id=group, reward=reward, ground_truth="41") for group, reward in groups]
     rows[4]["response"] = "Hi <b>"
@@ -129,9 +120,7 @@ def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward
     assert [one["vs"] for one in seen["texts"]] == ["truth"]
 
 
-def test_the_menu_finds_rollouts_behind_the_first_ones(
-    compare: OpenApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_menu_finds_rollouts_behind_the_first_ones(compare, monkeypatch):
     monkeypatch.setattr(comparison, "_MOST_ROWS", 2)
     rows = [row(response=f"Answer {n}", reward=-float(n)) for n in range(6)]
     app = compare(*rows, vs="1")
@@ -142,7 +131,7 @@ def test_the_menu_finds_rollouts_behind_the_first_ones(
     assert offered(app, run="run", step=0, words="nothing")["rows"] == []
 
 
-def test_the_menu_lists_other_steps_and_other_runs(compare: OpenApp, tmp_path: Path) -> None:
+def test_the_menu_lists_other_steps_and_other_runs(compare, tmp_path):
     write_lines(tmp_path / "other" / "a.jsonl", [row(step=4), row(step=9, prompt="p")])
     age(tmp_path / "other", 60)
     app = compare(row(prompt="p"), row(), row(step=5), vs="1")
@@ -154,14 +143,12 @@ def test_the_menu_lists_other_steps_and_other_runs(compare: OpenApp, tmp_path: P
 
 
 @pytest.mark.parametrize("wanted", [{"run": "none"}, {"run": 5, "step": "x"}, {"step": [1]}])
-def test_a_question_of_the_menu_for_what_is_not_there_is_answered_with_what_is(
-    compare: OpenApp, wanted: dict[str, Any]
-) -> None:
+def test_a_question_of_the_menu_for_what_is_not_there_is_answered_with_what_is(compare, wanted):
     seen = offered(compare(row(), row(), vs="1"), **wanted)
     assert (seen["run"], seen["step"], len(seen["rows"])) == ("run", 0, 1)
 
 
-def test_the_whole_prompt_decides_what_is_of_one_prompt(compare: OpenApp) -> None:
+def test_the_whole_prompt_decides_what_is_of_one_prompt(compare):
     prompt = f"{'You are careful. ' * 30}Add 1 and 2."
     other = prompt.replace("1", "7")
     rows = [row(prompt=other if step == 2 else prompt, step=step) for step in (0, 3, 2, 1)]

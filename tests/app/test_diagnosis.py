@@ -12,7 +12,7 @@ import pytest
 import streamlit as st
 from faults.plant import shift_logprobs
 from faults.scene import clean
-from shown import OpenApp, assert_sound, query, texts
+from shown import assert_sound, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run
 
@@ -36,7 +36,7 @@ def links(app: AppTest) -> dict[str, str]:
     }
 
 
-def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_app: OpenApp) -> None:
+def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_app):
     app = open_app(SAMPLES, "step", run="grpo_arithmetic", step="97", step_metric="k3_mean")
     assert "## One token contributes 77 %" in words(app)
     tokens, types, rollouts = (element.value for element in app.dataframe)
@@ -76,8 +76,8 @@ def counting_later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("counting_later")
 def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
-    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    open_app, monkeypatch
+):
     may_count = threading.Event()
 
     def late(*arguments: Any, **named: Any) -> Diagnosis:
@@ -96,9 +96,7 @@ def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
 
 
 @pytest.mark.usefixtures("counting_later")
-def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(
-    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(open_app, monkeypatch):
     def broken(*_: Any, **__: Any) -> Diagnosis:
         raise UnreadableError("the index was changed meanwhile; reload")
 
@@ -107,7 +105,7 @@ def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(
     assert "open them to see why" in counted_badge_of(app)
 
 
-def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
+def test_one_type_of_token_is_listed_alone(open_app):
     link = {"run": "grpo_arithmetic", "step": "97", "step_metric": "k3_mean"}
     app = open_app(SAMPLES, "step", **link, step_only="kind:word")
     assert set(app.dataframe[0].value["kind"]) == {"word"}
@@ -116,9 +114,7 @@ def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
     assert "digits" in set(app.dataframe[0].value["kind"])
 
 
-def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(open_app, logs):
     app = open_app(logs, "step", run="native", step="10", step_metric="reward")
     assert "recorded per rollout" in words(app)
     (rollouts,) = (element.value for element in app.dataframe)
@@ -127,7 +123,7 @@ def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(
     assert app.dataframe[0].value["index"].iloc[0] == 0
 
 
-def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) -> None:
+def test_findings_are_listed_worst_first_with_their_places(open_app):
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack")
     shown = words(app)
     assert shown.index("Responses are cut off") < shown.index("Responses get longer but not better")
@@ -144,7 +140,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     assert "Responses get longer but not better" not in "\n".join(m.value for m in app.markdown)
 
 
-def test_a_run_without_findings_says_how_much_was_looked_at(open_app: OpenApp, logs: Path) -> None:
+def test_a_run_without_findings_says_how_much_was_looked_at(open_app, logs):
     app = open_app(logs, "findings", run="rllb")
     shown = words(app)
     assert "Nothing stood out" in shown
@@ -154,9 +150,7 @@ def test_a_run_without_findings_says_how_much_was_looked_at(open_app: OpenApp, l
     assert rules["entropy_collapse"] == "not recorded: entropy"
 
 
-def test_thresholds_in_the_runs_folder_are_used_and_a_wrong_one_is_told(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_thresholds_in_the_runs_folder_are_used_and_a_wrong_one_is_told(open_app, tmp_path):
     folder = native_run(tmp_path / "run")
     (folder / "thresholds.toml").write_text("[resumed]\nenabled = false\n")
     app = open_app(tmp_path, "findings")
@@ -168,7 +162,7 @@ def test_thresholds_in_the_runs_folder_are_used_and_a_wrong_one_is_told(
     assert "The run was resumed" in words(app)
 
 
-def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_path: Path) -> None:
+def test_arrays_that_are_off_by_one_are_shouted_first(open_app, tmp_path):
     log = clean()
     shift_logprobs(log)
     log.write(tmp_path / "run")
@@ -179,7 +173,7 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_pat
     assert pairs["best shift"].tolist() == ["+1", "+1", "0"]
 
 
-def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app: OpenApp, logs: Path) -> None:
+def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app, logs):
     app = open_app(logs, "findings", findings_health="1", run="texts")
     told = [text.value for text in app.text]
     assert "not recorded: no token arrays" in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, choice, filter_field, notices, query, table, texts
+from shown import assert_sound, choice, filter_field, notices, query, table, texts
 from streamlit.testing.v1 import AppTest
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
@@ -43,9 +43,7 @@ def enter(app: AppTest, text: str) -> AppTest:
         ({"where": "reward < 0.25 and response contains '(10/0/'"}, None, [0, 1]),
     ],
 )
-def test_a_link_of_any_age_is_a_filter_in_the_field(
-    open_app: OpenApp, logs: Path, link: dict[str, str], text: str | None, indices: list[int]
-) -> None:
+def test_a_link_of_any_age_is_a_filter_in_the_field(open_app, logs, link, text, indices):
     app = open_app(logs, "rollouts", run="native", step="10", **link)
     assert notices(app) == []
     field, count = filter_field(app), len(indices)
@@ -61,9 +59,7 @@ def test_a_link_of_any_age_is_a_filter_in_the_field(
         assert set(query(app)) == {"run", "step"}
 
 
-def test_a_filter_that_is_entered_takes_the_place_of_those_of_an_old_link(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_a_filter_that_is_entered_takes_the_place_of_those_of_an_old_link(open_app, logs):
     app = open_app(logs, "rollouts", run="native", step="10", q="x<y", finish="stop")
     enter(app, "reward < 0.15")
     assert filter_field(app)["count"] == "1 of 8 rollouts"
@@ -73,9 +69,7 @@ def test_a_filter_that_is_entered_takes_the_place_of_those_of_an_old_link(
     assert set(query(app)) == {"run", "step"}
 
 
-def test_a_filter_that_can_t_be_read_is_explained_and_the_one_before_stays(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_a_filter_that_can_t_be_read_is_explained_and_the_one_before_stays(open_app, logs):
     app = open_app(logs, "rollouts", run="native", step="10", where="reward < 0.15")
     enter(app, "rewrad < 0.3")
     field = filter_field(app)
@@ -93,13 +87,13 @@ def test_a_filter_that_can_t_be_read_is_explained_and_the_one_before_stays(
 
 
 @pytest.mark.parametrize("scope", ["step", "run"])
-def test_texts_are_searched_whole(open_rows: OpenApp, scope: str) -> None:
+def test_texts_are_searched_whole(open_rows, scope):
     rows = [{"step": 0, "prompt": "p", "response": "a" * 5000 + end} for end in ("left", "right")]
     app = open_rows("rollouts", *rows, where="response contains RIGHT", scope=scope)
     assert filter_field(app)["count"] == "1 of 2 rollouts"
 
 
-def test_columns_and_values_are_completed(open_rows: OpenApp) -> None:
+def test_columns_and_values_are_completed(open_rows):
     rows = [{"step": 0, "response": "r", "env": env, "odd name": 1.0} for env in ("swe", "math")]
     offered = {one["name"]: one for one in filter_field(open_rows("rollouts", *rows))["columns"]}
     assert offered["env"]["values"] == ["math", "swe"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query, readers
+from shown import PAGES, assert_sound, choice, go_to, notices, query, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
@@ -24,7 +23,7 @@ def links(app: AppTest) -> dict[str, Any]:
     return found
 
 
-def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app: OpenApp, logs: Path) -> None:
+def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app, logs):
     shown = links(open_app(logs, "prompts", run="texts"))
     assert shown["Mismatch"].label == ":gray[Mismatch :small[not recorded]]"
     assert "sampling\\_logprobs" in shown["Mismatch"].help
@@ -33,14 +32,12 @@ def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app: OpenApp, 
     assert links(open_app(logs, "prompts", run="native"))["Mismatch"].label == "Mismatch"
 
 
-def test_compare_is_dimmed_where_there_is_one_run(open_app: OpenApp, logs: Path) -> None:
+def test_compare_is_dimmed_where_there_is_one_run(open_app, logs):
     assert links(open_app(logs / "native", "prompts"))["Compare"].label == ":gray[Compare]"
     assert links(open_app(logs, "prompts"))["Compare"].label == "Compare"
 
 
-def test_findings_are_counted_in_the_navigation_once_they_are_known(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_findings_are_counted_in_the_navigation_once_they_are_known(open_app, logs):
     app = open_app(logs, "findings", run="native")
     label = links(app)["Findings"].label
     assert re.fullmatch(r"Findings :small\[:(red|orange|blue)\[\d+\]\]", label)
@@ -48,7 +45,7 @@ def test_findings_are_counted_in_the_navigation_once_they_are_known(
     assert links(app)["Findings"].label == label
 
 
-def test_choices_follow_silently_when_the_user_switches_runs(open_app: OpenApp, logs: Path) -> None:
+def test_choices_follow_silently_when_the_user_switches_runs(open_app, logs):
     app = open_app(logs, "step", run="native", step="20", step_metric="entropy_mean")
     assert notices(app) == []
     app.selectbox(key="run").set_value("texts").run()
@@ -57,7 +54,7 @@ def test_choices_follow_silently_when_the_user_switches_runs(open_app: OpenApp, 
     assert choice(app, "step_metric") != "entropy_mean"
 
 
-def test_a_link_with_a_wrong_value_says_so_once(open_app: OpenApp, logs: Path) -> None:
+def test_a_link_with_a_wrong_value_says_so_once(open_app, logs):
     app = open_app(logs, "step", run="native", step="20", step_metric="nothing")
     assert notices(app) == ["step_metric = 'nothing' is not available; showing 'k3_mean'."]
     app.run()
@@ -67,7 +64,7 @@ def test_a_link_with_a_wrong_value_says_so_once(open_app: OpenApp, logs: Path) -
 @pytest.mark.parametrize(
     "title", ["Overview", "Findings", "Step", "Rollouts", "Prompts", "Compare"]
 )
-def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title: str) -> None:
+def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title):
     rows = [row for rows in shortcuts.of_page(title).values() for row in rows]
     words = {keys: words for keys, words in rows if keys in ("j k", "o Enter")}
     assert all(text.startswith("next or previous") for keys, text in words.items() if keys == "j k")
@@ -75,9 +72,7 @@ def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title: str) -> 
     assert ("?", "this help") in rows
 
 
-def test_the_tags_of_reasoning_are_chosen_in_the_settings_of_the_run(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_the_tags_of_reasoning_are_chosen_in_the_settings_of_the_run(open_app, tmp_path):
     row = {"step": 0, "prompt": "Add.", "response": "<plan>Count.</plan>Five."}
     write_lines(tmp_path / "run" / "x.jsonl", [row])
     app = open_app(tmp_path, "rollouts", index="0")
@@ -92,7 +87,7 @@ def test_the_tags_of_reasoning_are_chosen_in_the_settings_of_the_run(
     assert query(app)["think"] == "<plan>"
 
 
-def test_settings_of_the_run_stay_on_every_page(open_app: OpenApp, logs: Path) -> None:
+def test_settings_of_the_run_stay_on_every_page(open_app, logs):
     app = open_app(logs, "findings", run="native")
     assert "pads" not in query(app)
     go_to(app, "prompts")

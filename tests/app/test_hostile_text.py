@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import PAGES, OpenApp, assert_sound, elements, readers
+from shown import PAGES, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
@@ -86,12 +86,12 @@ def unescaped(app: AppTest) -> list[str]:
     return found
 
 
-def test_the_search_for_traps_finds_each_of_them() -> None:
+def test_the_search_for_traps_finds_each_of_them():
     assert all(_TRAPS.search(trap) for trap in HOSTILE)
 
 
 @pytest.mark.parametrize("page", [*PAGES, "words"])
-def test_no_page_renders_text_of_a_log(open_app: OpenApp, traps: Path, page: str) -> None:
+def test_no_page_renders_text_of_a_log(open_app, traps, page):
     app = open_app(
         traps,
         page,
@@ -103,7 +103,7 @@ def test_no_page_renders_text_of_a_log(open_app: OpenApp, traps: Path, page: str
     assert unescaped(app) == []
 
 
-def test_no_notice_renders_what_stands_in_the_url(open_app: OpenApp, traps: Path) -> None:
+def test_no_notice_renders_what_stands_in_the_url(open_app, traps):
     for trap in PAIRS:
         link = dict.fromkeys(
             ("step", "sort", "range", "env", "rollouts_columns", "reader_metric", "run", "q"), trap
@@ -114,15 +114,13 @@ def test_no_notice_renders_what_stands_in_the_url(open_app: OpenApp, traps: Path
 
 
 @pytest.mark.parametrize("name", ["root", "q"])
-def test_no_message_renders_what_was_typed(open_app: OpenApp, traps: Path, name: str) -> None:
+def test_no_message_renders_what_was_typed(open_app, traps, name):
     for trap in PAIRS:
         app = open_app(traps, "rollouts", **{name: trap})
         assert unescaped(app) == []
 
 
-def test_names_of_files_that_are_no_logs_are_not_rendered(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_names_of_files_that_are_no_logs_are_not_rendered(open_app, tmp_path):
     for trap in HOSTILE:
         (tmp_path / f"{trap.replace('/', '_')[:60]}.jsonl").write_text('{"a": 1}\n')
     app = open_app(tmp_path)
@@ -130,7 +128,7 @@ def test_names_of_files_that_are_no_logs_are_not_rendered(
     assert unescaped(app) == []
 
 
-def test_every_text_stands_on_the_page_as_it_was_written(open_app: OpenApp, traps: Path) -> None:
+def test_every_text_stands_on_the_page_as_it_was_written(open_app, traps):
     app = open_app(traps, "rollout", reader_as="text")
     (view,) = readers(app)
     sides = {detail["title"]: detail.get("text") for detail in view["details"]}
@@ -143,7 +141,7 @@ def test_every_text_stands_on_the_page_as_it_was_written(open_app: OpenApp, trap
     assert said == hostile_texts("response").replace("<think>", "").replace("</think>", "")
 
 
-def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path: Path) -> None:
+def test_what_is_nested_too_deep_to_be_shown_is_said(open_app, tmp_path):
     deep = "[" * 1000 + "]" * 1000
     line = f'{{"step": 1, "response": "r", "reward": 1, "odd": {deep}}}\n'
     (tmp_path / "x.jsonl").write_text(line)
@@ -155,11 +153,11 @@ def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path
     ]
 
 
-def test_no_cell_of_a_download_is_a_formula() -> None:
+def test_no_cell_of_a_download_is_a_formula():
     for sign in "=+-@\t\r\n＝＋－＠":
         assert harmless_cell(f"{sign}cmd|' /C calc'!A0") == f"'{sign}cmd|' /C calc'!A0"
     assert [harmless_cell(cell) for cell in (-1.5, None, "a=b", "")] == [-1.5, None, "a=b", ""]
 
 
-def test_no_number_takes_more_than_a_line() -> None:
+def test_no_number_takes_more_than_a_line():
     assert [number(x) for x in (1e308, -1e15, 1234567.0)] == ["1e+308", "−1e+15", "1,234,567"]

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from shown import (
     PAGES,
-    OpenApp,
     assert_sound,
     buttons,
     cards,
@@ -37,9 +36,7 @@ _NOTHING = re.compile(r"\b(?:nan|NaT|None)\b(?! of the recorded)")
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_no_page_of_a_format_breaks_or_shows_what_says_nothing(
-    open_app: OpenApp, tmp_path: Path, name: str
-) -> None:
+def test_no_page_of_a_format_breaks_or_shows_what_says_nothing(open_app, tmp_path, name):
     shutil.copytree(DATA / name, tmp_path / "run")
     app = open_app(tmp_path / "run")
     for page in PAGES:
@@ -74,9 +71,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
-    folder: Path, open_app: OpenApp
-) -> None:
+def test_the_sidebar_offers_the_joined_run_and_each_log_alone(folder, open_app):
     app = open_app(folder, "rollouts", run="run", step="2")
     assert buttons(app, "Source").options == ["joined", "traces", "trainer"]
     assert table(app)["reward"].notna().sum() == 4
@@ -88,7 +83,7 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
     assert len(table(app)) == 4
 
 
-def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app: OpenApp) -> None:
+def test_log_health_says_what_was_joined_and_what_was_not(folder, open_app):
     app = open_app(folder, "findings", findings_health="1", run="run", step="2")
     said = texts(app)
     assert "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids" in said
@@ -97,16 +92,14 @@ def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app
     assert files.loc["token_exports/step_10/rank_0.jsonl", "joined to others"] == 1
 
 
-def test_log_health_counts_repeats(tmp_path: Path, open_app: OpenApp) -> None:
+def test_log_health_counts_repeats(tmp_path, open_app):
     shutil.copytree(DATA / "verl/v0", tmp_path / "run")
     shutil.copy(tmp_path / "run/10.jsonl", tmp_path / "run/copy_10.jsonl")
     app = open_app(tmp_path, "findings", findings_health="1", run="run")
     assert "4 rows repeat rollouts that the log holds already; each is shown once." in texts(app)
 
 
-def test_a_joined_rollout_shows_the_tokens_of_one_log_with_the_texts_of_the_other(
-    folder: Path, open_app: OpenApp
-) -> None:
+def test_a_joined_rollout_shows_the_tokens_of_one_log_with_the_texts_of_the_other(folder, open_app):
     app = open_app(folder, "rollout", run="run", step="2", index="1", reader_record="1")
     (view,) = readers(app)
     shown = {detail["title"]: detail for detail in view["details"]}
@@ -128,9 +121,7 @@ def log(folder: Path, vocabulary: object) -> Path:
     return folder
 
 
-def test_the_page_and_log_health_say_why_it_cannot_be_used(
-    tmp_path: Path, open_app: OpenApp
-) -> None:
+def test_the_page_and_log_health_say_why_it_cannot_be_used(tmp_path, open_app):
     log(tmp_path / "run", {"x": "a"})
     for page, chosen in (("rollout", {}), ("findings", {"findings_health": "1"})):
         words = texts(open_app(tmp_path, page, **chosen))
@@ -140,7 +131,7 @@ def test_the_page_and_log_health_say_why_it_cannot_be_used(
     assert "value left out" not in words
 
 
-def test_it_is_read_again_when_it_changes(tmp_path: Path) -> None:
+def test_it_is_read_again_when_it_changes(tmp_path):
     log(tmp_path, {"x": "a"})
     (info,) = discover(tmp_path).runs
     broken = opened_runs.opened(info, OpenOptions())
@@ -165,8 +156,8 @@ class Builder:
 
 
 def test_a_page_reads_nothing_of_a_run_while_a_process_does_and_all_that_it_left(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+    tmp_path, monkeypatch
+):
     line = {"input": "ask", "output": "say", "score": 1.0, "step": 1}
     (tmp_path / "1.jsonl").write_text(f"{json.dumps(line)}\n" * 3)
     builder, read = Builder(), list[str]()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query
+from shown import PAGES, assert_sound, choice, go_to, notices, query
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run, native_sample, write_lines
 
@@ -100,14 +99,12 @@ def fields_of(app: AppTest) -> dict[str, Any]:
 ALL = {name: text for _, link in LINKS for name, text in chosen_by(link).items()}
 
 
-def test_every_choice_has_a_link_here() -> None:
+def test_every_choice_has_a_link_here():
     assert set(ALL) == set(state.CHOICES)
 
 
 @pytest.mark.parametrize(("page", "link"), LINKS)
-def test_a_link_restores_its_choices_and_the_url_keeps_them(
-    open_app: OpenApp, logs: Path, page: str, link: str
-) -> None:
+def test_a_link_restores_its_choices_and_the_url_keeps_them(open_app, logs, page, link):
     texts = chosen_by(link)
     app = open_app(logs, page, **{"run": "native", **texts})
     assert notices(app) == []
@@ -119,7 +116,7 @@ def test_a_link_restores_its_choices_and_the_url_keeps_them(
         assert query(app)[name] == text
 
 
-def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Path) -> None:
+def test_all_choices_survive_the_way_over_every_page(open_app, logs):
     link = {**ALL, "run": "native", "root": ".", "cap": "7", "prompt": QUESTION}
     del link["follow"]  # the step is the newest then
     del link["rollouts_view"]  # the list would not be shown
@@ -134,9 +131,7 @@ def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Pa
     assert smoothing == dict.fromkeys(("overview", "step", "compare"), 0.9)
 
 
-def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(open_app, tmp_path):
     link = {"run": "one", "step": "20"}
     for name in ("one", "two"):
         native_run(tmp_path / name)
@@ -164,13 +159,13 @@ MISWRITTEN = """
 
 
 @pytest.mark.parametrize("wrong", MISWRITTEN.split())
-def test_a_value_that_nothing_can_mean_is_refused(wrong: str) -> None:
+def test_a_value_that_nothing_can_mean_is_refused(wrong):
     name, text = wrong.split("=")
     with pytest.raises(ValueError, match=r"^not |^C goes from"):
         state.CHOICES[name].parse(text)
 
 
-def test_every_refused_value_falls_back_and_is_said_once(open_app: OpenApp, logs: Path) -> None:
+def test_every_refused_value_falls_back_and_is_said_once(open_app, logs):
     link = dict(wrong.split("=") for wrong in MISWRITTEN.split())
     app = open_app(logs, "findings", run="native", **link)
     for name, text in link.items():
@@ -210,9 +205,7 @@ UNAVAILABLE = [
 
 
 @pytest.mark.parametrize(("page", "link", "named"), UNAVAILABLE)
-def test_what_the_run_does_not_hold_falls_back_and_is_said_once(
-    open_app: OpenApp, logs: Path, page: str, link: str, named: str
-) -> None:
+def test_what_the_run_does_not_hold_falls_back_and_is_said_once(open_app, logs, page, link, named):
     app = open_app(logs, page, **{"run": "native", **chosen_by(link)})
     name, text = next(iter(chosen_by(link).items()))
     assert any(
@@ -224,9 +217,7 @@ def test_what_the_run_does_not_hold_falls_back_and_is_said_once(
     assert notices(app) == []
 
 
-def test_names_with_commas_and_percent_signs_survive_the_url(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_names_with_commas_and_percent_signs_survive_the_url(open_app, tmp_path):
     names = ["a,b", "a%2Cb", "100%", "x:1..2"]
     rows = [
         {"step": 0, "group_id": name, "reward": 1.0, "prompt": "p", name: 1.0} for name in names
@@ -240,7 +231,7 @@ def test_names_with_commas_and_percent_signs_survive_the_url(
     assert choice(again, "rollouts_columns") == names
 
 
-def test_no_padding_markers_is_a_choice_a_link_keeps(open_app: OpenApp, logs: Path) -> None:
+def test_no_padding_markers_is_a_choice_a_link_keeps(open_app, logs):
     app = open_app(logs, run="rllb")
     app.text_input(key="pads").set_value("").run()
     assert query(app)["pads"] == ""
@@ -248,7 +239,7 @@ def test_no_padding_markers_is_a_choice_a_link_keeps(open_app: OpenApp, logs: Pa
     assert again.text_input(key="pads").value == ""
 
 
-def test_the_back_button_brings_back_the_choices(open_app: OpenApp, logs: Path) -> None:
+def test_the_back_button_brings_back_the_choices(open_app, logs):
     app = open_app(logs, "rollouts", run="native", range="reward:0.3..")
     before = query(app)
     for name, value in {**before, "range": "reward:0.7..", "step": "10"}.items():
@@ -264,14 +255,12 @@ def test_the_back_button_brings_back_the_choices(open_app: OpenApp, logs: Path) 
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_all_wrong_values_at_once_break_no_page(open_app: OpenApp, logs: Path, page: str) -> None:
+def test_all_wrong_values_at_once_break_no_page(open_app, logs, page):
     app = open_app(logs, page, **{name: "\x00<b>*" for name in ALL if name != "root"})
     assert app.subheader[0].value == "native"
 
 
-def test_links_from_before_choices_were_named_by_their_pages_still_work(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_links_from_before_choices_were_named_by_their_pages_still_work(open_app, logs):
     old = {"scope": "run", "order": "lowest", "kl": "k2", "by": "env", "vs": "ref", "raw": "1"}
     app = open_app(logs, "findings", run="native", step="20", **old)
     assert notices(app) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, choice, notices, query, texts
+from shown import assert_sound, choice, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
@@ -78,13 +78,8 @@ NOT_FOLLOWING = (False, "Follow the newest step")
     ],
 )
 def test_the_newest_step_is_shown_as_the_log_grows_where_the_page_follows(
-    open_app: OpenApp,
-    growing: Path,
-    link: dict[str, str],
-    before: int,
-    after: int,
-    switch: tuple[bool, str],
-) -> None:
+    open_app, growing, link, before, after, switch
+):
     app = open_app(growing, **link)
     assert state(app) == (before, *switch)
     grown(app, growing, 9)
@@ -94,9 +89,7 @@ def test_the_newest_step_is_shown_as_the_log_grows_where_the_page_follows(
 
 
 @pytest.mark.parametrize("chosen", [{"step": 3}, {"index": 1}, {"token": 0}])
-def test_choosing_a_step_a_rollout_or_a_token_ends_following(
-    open_app: OpenApp, growing: Path, chosen: dict[str, int]
-) -> None:
+def test_choosing_a_step_a_rollout_or_a_token_ends_following(open_app, growing, chosen):
     app = open_app(growing, live="1")
     for name, value in chosen.items():
         app.session_state[name] = value
@@ -107,9 +100,7 @@ def test_choosing_a_step_a_rollout_or_a_token_ends_following(
     assert "follow" not in query(app)
 
 
-def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(
-    open_app: OpenApp, growing: Path
-) -> None:
+def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(open_app, growing):
     app = open_app(growing, live="1")
     app.button(key="step_chevron_left").click().run()
     grown(app, growing, 9)
@@ -119,7 +110,7 @@ def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(
     assert query(app)["follow"] == "1"
 
 
-def test_following_switches_live_on_and_live_follows(open_app: OpenApp, growing: Path) -> None:
+def test_following_switches_live_on_and_live_follows(open_app, growing):
     app = open_app(growing, step="3")
     app.toggle(key=SWITCH).set_value(True).run()
     assert (choice(app, "live"), choice(app, "step")) == (True, 7)
@@ -128,7 +119,7 @@ def test_following_switches_live_on_and_live_follows(open_app: OpenApp, growing:
     assert state(app) == (7, *FOLLOWING)
 
 
-def test_an_empty_folder_is_waited_for_and_then_followed(open_app: OpenApp, tmp_path: Path) -> None:
+def test_an_empty_folder_is_waited_for_and_then_followed(open_app, tmp_path):
     app = open_app(tmp_path)
     assert "Waiting for the first rollout" in app.subheader[0].value
     assert str(tmp_path / "my_run") in app.code[0].value
@@ -137,7 +128,7 @@ def test_an_empty_folder_is_waited_for_and_then_followed(open_app: OpenApp, tmp_
     assert_sound(app)
 
 
-def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app, tmp_path):
     app = open_app(tmp_path / "later")
     assert "Waiting for the first rollout" in app.subheader[0].value
     assert "does not exist yet" in texts(app)
@@ -145,13 +136,13 @@ def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app: OpenApp, tmp_
     assert app.run().subheader[0].value == "run"
 
 
-def test_a_run_without_a_rollout_is_waited_for(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_run_without_a_rollout_is_waited_for(open_app, tmp_path):
     write_lines(tmp_path / "run" / "a.jsonl", [{"type": "header", "schema": 1, "rank": 0}])
     app = open_app(tmp_path)
     assert "Waiting for the first rollout" in app.subheader[0].value
 
 
-def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_path: Path) -> None:
+def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app, tmp_path):
     code = live.LOOP.format(folder=repr(str(tmp_path / "my_run")))
     tokens = {"response_ids": [[1, 2]], "response_mask": [[1, 1]], "logprobs": [[-1.0, -2.0]]}
     of_step = {"rewards": [1.0], "prompts": ["p"], "loss": 0.5}
@@ -162,8 +153,8 @@ def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_p
 
 @pytest.mark.parametrize("page", ["overview", "step", "rollouts"])
 def test_a_severe_finding_is_announced_when_it_is_new_and_once_on_every_page(
-    open_app: OpenApp, tmp_path: Path, page: str
-) -> None:
+    open_app, tmp_path, page
+):
     first, second = (rank_writer(tmp_path, rank) for rank in range(2))
     log_steps(first, range(1, 11))
     log_steps(second, range(1, 11))
@@ -186,15 +177,11 @@ def test_a_severe_finding_is_announced_when_it_is_new_and_once_on_every_page(
         ({3: (1,), 8: (1,), 9: (0,)}, range(10), {}),  # it went on
     ],
 )
-def test_a_rank_is_silent_since_the_last_step_it_ended(
-    missing: dict[int, tuple[int, ...]], steps: range, silent: dict[int, int]
-) -> None:
+def test_a_rank_is_silent_since_the_last_step_it_ended(missing, steps, silent):
     assert silent_ranks(missing, steps) == silent
 
 
-def test_a_silent_rank_is_named_once_however_many_steps_follow(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_a_silent_rank_is_named_once_however_many_steps_follow(open_app, tmp_path):
     for rank, last in ((0, 9), (1, 4)):
         log_steps(rank_writer(tmp_path, rank), range(1, last + 1))
     said = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
@@ -203,16 +190,12 @@ def test_a_silent_rank_is_named_once_however_many_steps_follow(
     assert [t.value for t in health.text if "Rank 1:" in t.value] == ["Rank 1: steps 5–9"]
 
 
-def test_a_run_whose_files_are_gone_is_named_and_not_only_waited_for(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_a_run_whose_files_are_gone_is_named_and_not_only_waited_for(open_app, tmp_path):
     app = open_app(tmp_path, "rollouts", run="moved")
     assert app.warning[0].value.startswith("moved is not in this folder")
 
 
-def test_files_that_are_no_logs_are_listed_with_why_and_not_as_shown(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_files_that_are_no_logs_are_listed_with_why_and_not_as_shown(open_app, tmp_path):
     (tmp_path / "rollouts.jsonl").touch()
     app = open_app(tmp_path)
     assert "effect" not in app.dataframe[0].value

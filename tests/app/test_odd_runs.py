@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import OpenApp, buttons, cards, readers, texts
+from shown import buttons, cards, readers, texts
 from written_logs import write_lines
 
 from board.analysis import mismatch
@@ -29,28 +28,26 @@ LONE = {
 """A run of one rollout, of the first step: policy and reference are still equal."""
 
 
-def test_an_advantage_that_nothing_can_be_compared_with_is_not_called_right(
-    open_rows: OpenApp,
-) -> None:
+def test_an_advantage_that_nothing_can_be_compared_with_is_not_called_right(open_rows):
     app = open_rows("step", LONE, part="groups")
     assert not app.success
     assert not app.warning
     assert "No group has two scored rollouts" in texts(app)
 
 
-def test_what_no_group_of_one_rollout_can_have_is_no_empty_chart(open_rows: OpenApp) -> None:
+def test_what_no_group_of_one_rollout_can_have_is_no_empty_chart(open_rows):
     app = open_rows("overview", LONE)
     assert "Zero-std groups" not in [card["title"] for card in cards(app)]
     assert "needs group_id and reward of two rollouts a group" in texts(app).replace("\\", "")
 
 
-def test_tokens_whose_values_are_all_zero_are_not_said_to_have_none(open_rows: OpenApp) -> None:
+def test_tokens_whose_values_are_all_zero_are_not_said_to_have_none(open_rows):
     (info,) = open_rows("step", LONE, of="k3_mean").info
     words = str(info.value).replace("\\", "")
     assert words.startswith("KL(policy‖ref), k3 is 0 at every token of step 1")
 
 
-def test_advantages_that_cancel_but_for_rounding_have_a_mean_of_zero(open_rows: OpenApp) -> None:
+def test_advantages_that_cancel_but_for_rounding_have_a_mean_of_zero(open_rows):
     rows = [
         {"step": 1, "reward": 1.0, "advantage": value, "response": "a"}
         for value in (0.9352, -0.9352 + 2e-8)
@@ -59,7 +56,7 @@ def test_advantages_that_cancel_but_for_rounding_have_a_mean_of_zero(open_rows: 
     assert "at step 1: **0**" in texts(app)
 
 
-def test_one_problem_of_many_files_is_one_row(open_app: OpenApp, tmp_path: Path) -> None:
+def test_one_problem_of_many_files_is_one_row(open_app, tmp_path):
     for step in range(1, 4):
         row = {"step": step, "reward": "high", "response": "a"}
         write_lines(tmp_path / "many" / f"{step}.jsonl", [row, row])
@@ -70,7 +67,7 @@ def test_one_problem_of_many_files_is_one_row(open_app: OpenApp, tmp_path: Path)
     assert of_reward["lines"].tolist() == [6]
 
 
-def test_prompts_that_share_a_long_beginning_are_told_apart(open_rows: OpenApp) -> None:
+def test_prompts_that_share_a_long_beginning_are_told_apart(open_rows):
     rows = [
         {"step": step, "reward": step, "prompt": "x" * 300 + str(step), "response": "a"}
         for step in range(2)
@@ -80,7 +77,7 @@ def test_prompts_that_share_a_long_beginning_are_told_apart(open_rows: OpenApp) 
     assert count == "2"
 
 
-def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows: OpenApp) -> None:
+def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows):
     said = [("user", "q"), ("assistant", "four"), ("user", "more?"), ("assistant", "seven..")]
     messages = [{"role": role, "content": text} for role, text in said]
     app = open_rows("rollouts", {"step": 0, "messages": messages}, index="0")
@@ -103,8 +100,8 @@ def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows:
     ],
 )
 def test_an_empty_page_says_what_the_run_lacks_and_how_to_record_it(
-    open_rows: OpenApp, page: str, query: dict[str, str], lacking: str, how: str
-) -> None:
+    open_rows, page, query, lacking, how
+):
     app = open_rows(page, {"step": 1, "response": "a"}, **query)
     (words,) = (str(info.value) for info in app.info)
     assert how in words
@@ -112,15 +109,13 @@ def test_an_empty_page_says_what_the_run_lacks_and_how_to_record_it(
     assert page == "overview" or not app.get("plotly_chart")
 
 
-def test_groups_without_advantages_are_not_offered_by_advantage(open_rows: OpenApp) -> None:
+def test_groups_without_advantages_are_not_offered_by_advantage(open_rows):
     rows = [{"step": 1, "response": "a", "reward": n, "group_id": "g"} for n in range(2)]
     app = open_rows("step", *rows, part="groups", fill="advantage")
     assert buttons(app, "Coloured by").options == ["reward"]
 
 
-def test_a_reading_of_all_steps_that_fails_at_once_says_why(
-    open_rows: OpenApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reading_of_all_steps_that_fails_at_once_says_why(open_rows, monkeypatch):
     def broken(*_: Any) -> Iterator[StepMismatch]:
         raise UnreadableError("the file is gone")
         yield

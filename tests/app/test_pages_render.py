@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 from shown import (
     PAGES,
-    OpenApp,
     assert_sound,
     cards,
     choice,
@@ -26,7 +24,7 @@ from board.views.shared.state import page_file
 
 
 @pytest.mark.parametrize("run", ["rllb", "texts"])  # for the other one see test_links
-def test_each_page_shows_each_run(open_app: OpenApp, logs: Path, run: str) -> None:
+def test_each_page_shows_each_run(open_app, logs, run):
     app = open_app(logs, run=run)
     for page in (*PAGES[1:], PAGES[0]):
         assert_sound(app)
@@ -43,18 +41,14 @@ def test_each_page_shows_each_run(open_app: OpenApp, logs: Path, run: str) -> No
         ("texts", ["Reward", "KL(policy‖ref), k3", "Response length", "Zero-std groups"]),
     ],
 )
-def test_metrics_a_run_does_not_hold_are_said_to_be_not_recorded(
-    open_app: OpenApp, logs: Path, run: str, missing: list[str]
-) -> None:
+def test_metrics_a_run_does_not_hold_are_said_to_be_not_recorded(open_app, logs, run, missing):
     app = open_app(logs, run=run)
     told = [c.value.replace("\\", "") for c in app.caption if "Not recorded" in c.value]
     assert len(told) == bool(missing)
     assert all(f"{name} (needs" in told[0] for name in missing)
 
 
-def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(
-    open_rows: OpenApp,
-) -> None:
+def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(open_rows):
     rows = [{"step": s, "response": "r", "reward": r} for s, r in ((0, 1.0), (1, None))]
     app = open_rows("overview", *rows, step="1")
     reward = tiles(app)["Reward"]
@@ -64,17 +58,13 @@ def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(
     assert "No reward is recorded of these rollouts" in texts(app)
 
 
-def test_a_tile_tells_the_mean_of_the_steps_up_to_the_chosen_one(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_a_tile_tells_the_mean_of_the_steps_up_to_the_chosen_one(open_app, logs):
     app = open_app(logs, run="native", step="10")
     # Rewards of step 10: 0.1, 0.2, 0.3, 0.4 on rank 0 and one more each on rank 1; of step 0 less.
     assert float(tiles(app)["Reward"]["value"]) == pytest.approx((0.65 + 0.75) / 2)
 
 
-def test_the_parts_of_the_reward_are_in_its_chart_and_in_tiles(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_the_parts_of_the_reward_are_in_its_chart_and_in_tiles(open_app, logs):
     app = open_app(logs, run="native")
     first = cards(app)[0]
     assert (first["title"], first["unit"]) == ("Reward", "and its parts")
@@ -84,7 +74,7 @@ def test_the_parts_of_the_reward_are_in_its_chart_and_in_tiles(
     assert {"Reward", "correct", "format"} <= {*tiles(app)}
 
 
-def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app: OpenApp, logs: Path) -> None:
+def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app, logs):
     app = open_app(logs, run="native", overview_more="1")
     told = grids(app)
     assert len(told) == 2
@@ -93,7 +83,7 @@ def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app: OpenApp, logs: 
         assert [mark["step"] for mark in resumed] == [20]
 
 
-def test_an_empty_response_is_shown_in_the_reader(open_rows: OpenApp) -> None:
+def test_an_empty_response_is_shown_in_the_reader(open_rows):
     empty = {"response": "", "response_tokens": [], "logprobs": []}
     app = open_rows("rollout", {"step": 0, "prompt": "p", "reward": 0.0, **empty})
     assert len(readers(app)) == 1
@@ -103,9 +93,7 @@ SAID = ({"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "<
 
 
 @pytest.mark.parametrize("row", [{"prompt": SAID[:1], "response": SAID[1:]}, {"messages": SAID}])
-def test_chat_messages_are_shown_as_the_conversation_they_are(
-    open_rows: OpenApp, row: dict[str, object]
-) -> None:
+def test_chat_messages_are_shown_as_the_conversation_they_are(open_rows, row):
     app = open_rows("rollout", {"step": 0, "reward": 1.0, **row})
     assert read_texts(app) == ["2+2?", "4"]
 
@@ -128,7 +116,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_odd_records_break_no_page(open_rows: OpenApp, case: str) -> None:
+def test_odd_records_break_no_page(open_rows, case):
     usual = {
         "step": 0,
         "prompt": "p",
@@ -146,13 +134,13 @@ def test_odd_records_break_no_page(open_rows: OpenApp, case: str) -> None:
             go_to(app, page)
 
 
-def test_a_list_of_another_length_is_said_and_nothing_is_shifted(open_rows: OpenApp) -> None:
+def test_a_list_of_another_length_is_said_and_nothing_is_shifted(open_rows):
     tokens = {"response_tokens": ["a", "b", "c"], "logprobs": [-1, -1, -1]}
     app = open_rows("rollout", {"step": 0, **tokens, "token_rewards": [7]})
     assert "token_rewards has 1 entries for 3 tokens" in texts(app).replace("\\", "")
 
 
-def test_steps_with_gaps_are_gone_through_in_order(open_app: OpenApp, logs: Path) -> None:
+def test_steps_with_gaps_are_gone_through_in_order(open_app, logs):
     app = open_app(logs, run="native")
     assert "0–35" in [caption.value for caption in app.caption]
     assert choice(app, "step") == 35
@@ -164,8 +152,8 @@ def test_steps_with_gaps_are_gone_through_in_order(open_app: OpenApp, logs: Path
 
 
 def test_rollouts_written_again_after_a_resume_count_once_and_are_shown_when_asked_for(
-    open_app: OpenApp, logs: Path
-) -> None:
+    open_app, logs
+):
     app = open_app(logs, "rollouts", run="native", step="20")
     assert len(table(app)) == 8
     assert "8 rollouts superseded by a resume" in texts(app)
@@ -181,14 +169,14 @@ def test_rollouts_written_again_after_a_resume_count_once_and_are_shown_when_ask
     assert set(old["file"].str.slice(0, 2)) == {"a1"}
 
 
-def test_a_column_named_like_a_mean_is_drawn_as_itself(open_rows: OpenApp) -> None:
+def test_a_column_named_like_a_mean_is_drawn_as_itself(open_rows):
     rows = [{"step": s, "response": "r", "reward": 0.0, "reward_mean": 7.0} for s in (0, 1)]
     app = open_rows("overview", *rows)
     drawn = next(card for card in cards(app) if card["key"] == "reward_mean")
     assert drawn["chart"]["lines"][0]["text"][0].startswith("reward_mean <b>7</b>")
 
 
-def test_prompts_are_listed_without_the_lines_that_all_begin_with(open_rows: OpenApp) -> None:
+def test_prompts_are_listed_without_the_lines_that_all_begin_with(open_rows):
     rows = [
         {"step": step, "prompt": f"system\nBe brief.\nAdd {place} and 2.", "reward": 1.0}
         for step in range(2)
@@ -198,9 +186,7 @@ def test_prompts_are_listed_without_the_lines_that_all_begin_with(open_rows: Ope
     assert app.dataframe[0].value["prompt"].tolist() == [f"… Add {n} and 2." for n in range(3)]
 
 
-def test_steps_that_are_still_written_are_named_with_their_ranks(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_steps_that_are_still_written_are_named_with_their_ranks(open_app, tmp_path):
     about = {"schema": 1, "attempt": "a", "started": 1, "start_step": 0, "world_size": 3}
     for rank in (0, 2):
         rows = [
@@ -218,7 +204,7 @@ def test_steps_that_are_still_written_are_named_with_their_ranks(
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"rollout"}))
-def test_a_page_has_no_text_standing_alone_that_streamlit_would_print(page: str) -> None:
+def test_a_page_has_no_text_standing_alone_that_streamlit_would_print(page):
     body = ast.parse(page_file(page).read_text()).body[1:]  # the first is the docstring
     values = [line.value for line in body if isinstance(line, ast.Expr)]
     assert all(isinstance(value, ast.Call) for value in values)

@@ -9,7 +9,7 @@ from typing import Any
 import fsspec
 import pytest
 import written_logs
-from shown import OpenApp, assert_sound, go_to, table, texts
+from shown import assert_sound, go_to, table, texts
 
 ROOT = "memory://app-remote"
 
@@ -25,7 +25,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     store.rm("/app-remote", recursive=True)
 
 
-def test_every_page_shows_a_run_in_a_store(open_app: OpenApp, memory: Any) -> None:
+def test_every_page_shows_a_run_in_a_store(open_app, memory):
     app = open_app(ROOT, "rollouts", step="20")
     assert len(table(app)) == 8
     for page in ("overview", "rollout", "findings"):
@@ -34,9 +34,7 @@ def test_every_page_shows_a_run_in_a_store(open_app: OpenApp, memory: Any) -> No
         assert not app.error
 
 
-def test_thresholds_beside_a_run_in_a_store_are_those_of_its_findings(
-    open_app: OpenApp, memory: Any
-) -> None:
+def test_thresholds_beside_a_run_in_a_store_are_those_of_its_findings(open_app, memory):
     memory.pipe_file("/app-remote/deep/run/thresholds.toml", b"[truncation]\nwarning = 0.015625\n")
     app = open_app(f"{ROOT}/deep", "findings")
     assert_sound(app)
@@ -45,7 +43,7 @@ def test_thresholds_beside_a_run_in_a_store_are_those_of_its_findings(
 
 
 @pytest.mark.parametrize("wanted", ["file:///etc", "/etc", "..", "s3://bucket/x", "memory://other"])
-def test_the_path_box_stays_in_the_store(open_app: OpenApp, memory: Any, wanted: str) -> None:
+def test_the_path_box_stays_in_the_store(open_app, memory, wanted):
     app = open_app(ROOT)
     assert not app.error
     app.text_input(key="root").set_value(wanted).run()
@@ -53,14 +51,14 @@ def test_the_path_box_stays_in_the_store(open_app: OpenApp, memory: Any, wanted:
     assert len(app.error) == 1
 
 
-def test_credentials_that_are_typed_are_not_repeated(open_app: OpenApp, memory: Any) -> None:
+def test_credentials_that_are_typed_are_not_repeated(open_app, memory):
     app = open_app(ROOT)
     app.text_input(key="root").set_value("memory://u:secret@app-remote").run()
     assert "credentials" in app.error[0].value
     assert "secret" not in app.error[0].value
 
 
-def test_a_store_that_is_gone_is_said_on_the_page(open_app: OpenApp, memory: Any) -> None:
+def test_a_store_that_is_gone_is_said_on_the_page(open_app, memory):
     app = open_app(f"{ROOT}/nothing")
     assert_sound(app)
     assert "holds no object" in app.error[0].value

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from shown import (
-    OpenApp,
     assert_sound,
     buttons,
     cards,
@@ -43,7 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_training_is_shown_and_what_is_set_aside_is_said(open_app: OpenApp, root: Path) -> None:
+def test_training_is_shown_and_what_is_set_aside_is_said(open_app, root):
     app = open_app(root, run="mixed")
     assert tiles(app)["Reward"]["value"] == "0.175"  # of steps 1 to 4
     assert "not shown: 6 eval rollouts; choose them above" in texts(app)
@@ -53,16 +52,14 @@ def test_training_is_shown_and_what_is_set_aside_is_said(open_app: OpenApp, root
     assert "not shown: 16 train rollouts" in texts(app)
 
 
-def test_a_step_of_evaluations_alone_is_none_of_training(open_app: OpenApp, root: Path) -> None:
+def test_a_step_of_evaluations_alone_is_none_of_training(open_app, root):
     app = open_app(root, run="mixed", step="0")
     assert any("0 is not available" in text for text in notices(app))
     assert choice(app, "step") == 4
     assert choice(open_app(root, run="mixed", step="0", split="eval"), "step") == 0
 
 
-def test_evaluations_are_points_beside_the_curves_of_training(
-    open_app: OpenApp, root: Path
-) -> None:
+def test_evaluations_are_points_beside_the_curves_of_training(open_app, root):
     app = open_app(root, run="mixed")
     lines = {line["name"]: line for line in cards(app)[0]["chart"]["lines"]}
     assert lines["Reward"]["x"] == [1, 2, 3, 4]
@@ -79,7 +76,7 @@ def test_evaluations_are_points_beside_the_curves_of_training(
     }
 
 
-def test_the_split_goes_with_the_reader_over_the_pages(open_app: OpenApp, root: Path) -> None:
+def test_the_split_goes_with_the_reader_over_the_pages(open_app, root):
     app = open_app(root, "findings", findings_health="1", run="mixed", split="eval", step="2")
     assert "the rollouts of all splits, train, eval" in texts(app)
     app = open_app(root, run="mixed", split="eval", step="2")
@@ -92,7 +89,7 @@ def test_the_split_goes_with_the_reader_over_the_pages(open_app: OpenApp, root: 
             assert table(app)["reward"].min() >= 50
 
 
-def test_names_of_splits_are_text_wherever_they_stand(open_app: OpenApp, tmp_path: Path) -> None:
+def test_names_of_splits_are_text_wherever_they_stand(open_app, tmp_path):
     name = "![x](http://127.0.0.1:9/x.png) *b*"
     rows = [native_sample(1, 0, i) | {"split": "train" if i else name} for i in range(3)]
     write_lines(tmp_path / "run" / "log.jsonl", rows)
@@ -104,7 +101,7 @@ def test_names_of_splits_are_text_wherever_they_stand(open_app: OpenApp, tmp_pat
     assert "![x]" not in texts(app)
 
 
-def test_a_run_of_evaluations_alone_just_shows_them(open_app: OpenApp, root: Path) -> None:
+def test_a_run_of_evaluations_alone_just_shows_them(open_app, root):
     app = open_app(root, run="evaluated")
     assert "split eval" in texts(app)
     assert_sound(app)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, choice, notices, query
+from shown import assert_sound, choice, notices, query
 from written_logs import write_lines
 
 from board.views.shared.step_choice import nearest
@@ -26,7 +26,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_a_step_is_typed_and_the_nearest_recorded_is_shown(open_app: OpenApp, many: Path) -> None:
+def test_a_step_is_typed_and_the_nearest_recorded_is_shown(open_app, many):
     app = open_app(many, "rollout", run="run", step="120", token="3")
     assert app.number_input(key=FIELD).value == 120
     app.number_input(key=FIELD).set_value(218).run()
@@ -36,9 +36,7 @@ def test_a_step_is_typed_and_the_nearest_recorded_is_shown(open_app: OpenApp, ma
     assert notices(app) == ["Step 218 is not recorded; showing 220, the nearest that is."]
 
 
-def test_the_buttons_of_the_field_and_those_below_go_to_recorded_steps(
-    open_app: OpenApp, many: Path
-) -> None:
+def test_the_buttons_of_the_field_and_those_below_go_to_recorded_steps(open_app, many):
     app = open_app(many, "rollout", run="run", step="120")
     app.number_input(key=FIELD).set_value(121).run()
     assert (choice(app, "step"), notices(app)) == (130, [])
@@ -49,9 +47,7 @@ def test_the_buttons_of_the_field_and_those_below_go_to_recorded_steps(
     assert app.button(key="step_chevron_right").disabled
 
 
-def test_of_many_steps_of_a_prompt_the_nearest_to_the_typed_one_is_answered(
-    open_app: OpenApp, many: Path
-) -> None:
+def test_of_many_steps_of_a_prompt_the_nearest_to_the_typed_one_is_answered(open_app, many):
     app = open_app(many, "prompts", run="run")
     typed = "_pstep_typed"
     assert [box.key for box in app.selectbox if box.key == "prompts_step"] == []
@@ -79,7 +75,5 @@ def test_of_many_steps_of_a_prompt_the_nearest_to_the_typed_one_is_answered(
         (-1, 0, 0),
     ],
 )
-def test_a_typed_step_means_the_nearest_and_one_more_the_next(
-    wanted: int, before: int, meant: int
-) -> None:
+def test_a_typed_step_means_the_nearest_and_one_more_the_next(wanted, before, meant):
     assert nearest([0, 10, 20, 40], wanted, before) == meant

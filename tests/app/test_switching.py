@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from shown import (
-    OpenApp,
     assert_sound,
     choice,
     notices,
@@ -35,8 +33,8 @@ def sample(step: int, reward: float, response: str) -> dict[str, object]:
     ],
 )
 def test_another_run_is_entered_silently_at_the_step_that_is_meant(
-    open_app: OpenApp, tmp_path: Path, run: str, step: str, other: str, entered: int
-) -> None:
+    open_app, tmp_path, run, step, other, entered
+):
     for name, last in (("long", 7), ("short", 3)):
         rows = [sample(s, 0.0, name) for s in range(1, last + 1)]
         write_lines(tmp_path / name / "x.jsonl", rows)
@@ -46,7 +44,7 @@ def test_another_run_is_entered_silently_at_the_step_that_is_meant(
     assert read_texts(app) == ["p", other]
 
 
-def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -> None:
+def test_switching_back_and_forth_mixes_nothing(open_app, logs):
     app = open_app(logs, "rollouts", run="native", rollouts_scope="run")
     sizes = {"native": 8 * 4, "rllb": 9, "texts": 3}
     for name in ("rllb", "native", "texts", "rllb", "native"):
@@ -60,8 +58,8 @@ def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -
     ("field", "value"), [(("number_input", "_step_typed"), 20), (("selectbox", "run"), "rllb")]
 )
 def test_another_step_or_run_begins_at_its_first_rollout_without_a_pin(
-    open_app: OpenApp, logs: Path, field: tuple[str, str], value: object
-) -> None:
+    open_app, logs, field, value
+):
     app = open_app(logs, "rollout", run="native", step="10", index="5", token="3")
     kind, key = field
     next(one for one in app.get(kind) if one.key == key).set_value(value).run()
@@ -69,9 +67,7 @@ def test_another_step_or_run_begins_at_its_first_rollout_without_a_pin(
     assert notices(app) == []
 
 
-def test_a_run_of_the_same_name_in_another_folder_is_another_run(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_a_run_of_the_same_name_in_another_folder_is_another_run(open_app, tmp_path):
     for place in ("left", "right"):
         write_lines(tmp_path / place / "run" / "x.jsonl", [sample(0, 0.0, place)])
     app = open_app(tmp_path, "rollout", root="left")
@@ -81,9 +77,7 @@ def test_a_run_of_the_same_name_in_another_folder_is_another_run(
     assert read_texts(app)[1] == "right"
 
 
-def test_a_run_seen_from_another_folder_carries_the_name_of_the_menu(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_a_run_seen_from_another_folder_carries_the_name_of_the_menu(open_app, tmp_path):
     write_lines(tmp_path / "deep" / "run" / "x.jsonl", [sample(0, 0.0, "r")])
     app = open_app(tmp_path)
     assert app.subheader[0].value == "deep/run"
@@ -91,7 +85,7 @@ def test_a_run_seen_from_another_folder_carries_the_name_of_the_menu(
     assert app.subheader[0].value == "run"
 
 
-def test_a_log_that_grew_is_read_again(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_log_that_grew_is_read_again(open_app, tmp_path):
     log = write_lines(tmp_path / "run" / "x.jsonl", [sample(0, 0.0, "r")])
     app = open_app(tmp_path, "rollouts", live="1")
     assert len(table(app)) == 1
@@ -101,8 +95,8 @@ def test_a_log_that_grew_is_read_again(open_app: OpenApp, tmp_path: Path) -> Non
 
 
 def test_a_log_that_grows_all_the_time_is_drawn_anew_no_more_often_than_is_said(
-    open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    open_app, tmp_path, monkeypatch
+):
     looks: list[LogFile] = []
     monkeypatch.setattr(live, "_has_changed", lambda file: not looks.append(file))
     monkeypatch.setattr(live, "_DRAW_SECONDS", 1e6)
@@ -113,7 +107,7 @@ def test_a_log_that_grows_all_the_time_is_drawn_anew_no_more_often_than_is_said(
     assert len(looks) == 1
 
 
-def test_runs_are_offered_newest_first(open_app: OpenApp, tmp_path: Path) -> None:
+def test_runs_are_offered_newest_first(open_app, tmp_path):
     age(native_run(tmp_path / "old"), 1000)
     rllb_run(tmp_path / "new")
     app = open_app(tmp_path)
@@ -122,9 +116,7 @@ def test_runs_are_offered_newest_first(open_app: OpenApp, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("case", ["missing", "empty", "others", "file", "broken", "zero bytes"])
-def test_a_folder_without_a_readable_run_gets_a_message(
-    open_app: OpenApp, tmp_path: Path, case: str
-) -> None:
+def test_a_folder_without_a_readable_run_gets_a_message(open_app, tmp_path, case):
     root = tmp_path / "root"
     if case != "missing":
         root.mkdir()
@@ -148,7 +140,7 @@ def test_a_folder_without_a_readable_run_gets_a_message(
         assert all(table(app)["what was found"].str.len() > 0)
 
 
-def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_run_without_a_usable_rollout_says_why(open_app, tmp_path):
     rows = [{"prompt": "p", "response": "r", "reward": 1.0, "step": "soon"}] * 3
     write_lines(tmp_path / "run" / "x.jsonl", rows)
     app = open_app(tmp_path)
@@ -157,9 +149,7 @@ def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Pa
     assert "step" in table(app)["what was found"].iloc[0]
 
 
-def test_good_rows_show_beside_broken_ones_which_are_counted(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_good_rows_show_beside_broken_ones_which_are_counted(open_app, tmp_path):
     broken = ("{broken", {"prompt": "no step"}, '{"step": 0, "pro')
     rows = [sample(0, 1.0, "r"), *broken[:2], sample(0, 0.0, "s"), broken[2]]
     write_lines(tmp_path / "run" / "x.jsonl", rows)
@@ -175,7 +165,7 @@ def test_good_rows_show_beside_broken_ones_which_are_counted(
     "wanted",
     ["/", "../..", "/etc", "link", "~", "~nobody-at-all", "native/../..", "a\x00b", "x" * 5000],
 )
-def test_a_path_outside_the_root_is_refused(open_app: OpenApp, tmp_path: Path, wanted: str) -> None:
+def test_a_path_outside_the_root_is_refused(open_app, tmp_path, wanted):
     native_run(tmp_path / "secret" / "run")
     root = tmp_path / "root"
     rllb_run(root / "native")
@@ -188,15 +178,13 @@ def test_a_path_outside_the_root_is_refused(open_app: OpenApp, tmp_path: Path, w
 
 
 @pytest.mark.parametrize("wanted", ["~nobody-at-all", "a\x00b", "x" * 5000, "/no/such/folder"])
-def test_any_path_may_be_wrong_where_any_is_allowed(
-    open_app: OpenApp, logs: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
-) -> None:
+def test_any_path_may_be_wrong_where_any_is_allowed(open_app, logs, monkeypatch, wanted):
     monkeypatch.setenv("ROLLOUT_BOARD_ALLOW_ANY_PATH", "1")
     app = open_app(logs, root=wanted)
     assert len(app.error) == 1
 
 
-def test_a_failed_folder_does_not_break_the_session(open_app: OpenApp, logs: Path) -> None:
+def test_a_failed_folder_does_not_break_the_session(open_app, logs):
     app = open_app(logs, run="native", step="10")
     app.text_input(key="root").set_value("nowhere").run()
     assert len(app.error) == 1
@@ -207,6 +195,6 @@ def test_a_failed_folder_does_not_break_the_session(open_app: OpenApp, logs: Pat
     assert choice(app, "step") == 10
 
 
-def test_one_log_file_is_a_run(open_app: OpenApp, logs: Path) -> None:
+def test_one_log_file_is_a_run(open_app, logs):
     app = open_app(logs / "rllb" / "data.jsonl", "rollouts", rollouts_scope="run")
     assert len(table(app)) == 9

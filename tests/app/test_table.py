@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from shown import (
-    OpenApp,
     assert_sound,
     choice,
     count,
@@ -30,9 +29,7 @@ def sent(app: AppTest) -> dict[str, Any]:
     return found["page"]
 
 
-def test_sorting_orders_all_rows_in_scope_and_begins_with_the_newest_step(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_sorting_orders_all_rows_in_scope_and_begins_with_the_newest_step(open_app, logs):
     whole = {"run": "native", "rollouts_scope": "run"}
     for descending in (False, True):
         app = open_app(logs, "rollouts", **whole, sort="reward", desc=f"{descending:d}")
@@ -52,16 +49,12 @@ def test_sorting_orders_all_rows_in_scope_and_begins_with_the_newest_step(
         ({"range": "reward:-5..5"}, [1, 2]),
     ],
 )
-def test_rows_without_a_value_sort_last_either_way_and_are_in_no_range(
-    open_rows: OpenApp, chosen: dict[str, str], indices: list[int]
-) -> None:
+def test_rows_without_a_value_sort_last_either_way_and_are_in_no_range(open_rows, chosen, indices):
     rows = [{"step": 0, "prompt": "p", "reward": r} for r in (None, 2.0, 1.0)]
     assert table(open_rows("rollouts", *rows, **chosen))["index"].tolist() == indices
 
 
-def test_the_column_picker_decides_what_is_shown_beside_parts_of_the_reward(
-    open_app: OpenApp, logs: Path
-) -> None:
+def test_the_column_picker_decides_what_is_shown_beside_parts_of_the_reward(open_app, logs):
     app = open_app(logs, "rollouts", run="native")
     columns = list(table(app).columns)
     place = columns.index("reward")
@@ -71,9 +64,7 @@ def test_the_column_picker_decides_what_is_shown_beside_parts_of_the_reward(
     assert list(table(app).columns) == ["index", "grad_norm", "reward"]
 
 
-def test_texts_without_tokens_have_their_first_words_on_a_line_of_their_own(
-    open_rows: OpenApp, open_app: OpenApp
-) -> None:
+def test_texts_without_tokens_have_their_first_words_on_a_line_of_their_own(open_rows, open_app):
     rows = [{"step": 0, "prompt": "p", "response": "Let me\nsee.", "reward": 1.0}]
     page = sent(open_rows("rollouts", *rows))
     assert page["words"] == ["Let me see."]
@@ -81,9 +72,7 @@ def test_texts_without_tokens_have_their_first_words_on_a_line_of_their_own(
     assert sent(open_app(SAMPLES, "rollouts", run="ppo_critic"))["words"] is None
 
 
-def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(
-    open_rows: OpenApp,
-) -> None:
+def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(open_rows):
     call = '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>'
     answer = "<think>So it is 5.</think>The sum is 5."
     row = {
@@ -98,14 +87,14 @@ def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(
     assert [values[prompt] for values in page["values"]] == ["Add 2 and 3."] * 2
 
 
-def test_environments_that_differ_in_their_ends_are_told_apart(open_rows: OpenApp) -> None:
+def test_environments_that_differ_in_their_ends_are_told_apart(open_rows):
     envs = [f"company/environments/arithmetic-{n}" for n in (1, 2)]
     page = sent(open_rows("rollouts", *({"step": 0, "response": "r", "env": e} for e in envs)))
     width = next(c["width"] for c in page["columns"] if c["name"] == "env")
     assert width >= 6 * len(envs[0])
 
 
-def test_the_cap_is_kept_in_table_and_curves_and_told(open_app: OpenApp, logs: Path) -> None:
+def test_the_cap_is_kept_in_table_and_curves_and_told(open_app, logs):
     app = open_app(logs, run="native", step="10", cap="2")
     assert float(tiles(app)["Reward"]["value"]) == pytest.approx((0.05 + 0.15) / 2)
     assert "24 rollouts beyond the cap" in texts(app)
@@ -115,7 +104,7 @@ def test_the_cap_is_kept_in_table_and_curves_and_told(open_app: OpenApp, logs: P
     assert len(table(app)) == 8
 
 
-def test_padding_adds_neither_length_nor_kl_and_is_counted(open_app: OpenApp, logs: Path) -> None:
+def test_padding_adds_neither_length_nor_kl_and_is_counted(open_app, logs):
     app = open_app(logs, "rollouts", run="rllb", step="1")
     assert set(table(app)["response_tokens"]) == {3}
     assert "27 padding tokens left out" in texts(app)
@@ -124,7 +113,7 @@ def test_padding_adds_neither_length_nor_kl_and_is_counted(open_app: OpenApp, lo
     assert "padding tokens" not in texts(app)
 
 
-def test_the_system_prompt_ends_at_the_marker(open_app: OpenApp, logs: Path) -> None:
+def test_the_system_prompt_ends_at_the_marker(open_app, logs):
     app = open_app(logs, "rollout", run="native", step="10", reader_as="text")
     assert "You are terse. END What is 2+0?" in str(readers(app))
     app.text_input(key="sysend").set_value("END ").run()
@@ -132,9 +121,7 @@ def test_the_system_prompt_ends_at_the_marker(open_app: OpenApp, logs: Path) -> 
     assert "What is 2+0?" in str(readers(app))
 
 
-def test_the_last_ten_steps_are_the_newest(
-    open_rows: OpenApp, open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_the_last_ten_steps_are_the_newest(open_rows, open_app, tmp_path):
     rows = [{"step": step, "prompt": "p", "reward": 1.0} for step in range(12)]
     app = open_rows("rollouts", *rows, scope="last")
     assert [step for step, _ in sent(app)["addresses"]] == [*range(11, 1, -1)]
@@ -144,8 +131,8 @@ def test_the_last_ten_steps_are_the_newest(
 
 
 def test_a_page_of_the_list_names_what_it_lies_between_and_a_link_shows_the_page_it_is_on(
-    open_rows: OpenApp,
-) -> None:
+    open_rows,
+):
     rows = [{"step": 0, "prompt": "p", "response": "r", "reward": float(n)} for n in range(450)]
     page = sent(open_rows("rollouts", *rows, sort="reward", page="1"))
     assert (page["first"], page["total"], len(page["addresses"])) == (200, 450, 200)
@@ -157,7 +144,7 @@ def test_a_page_of_the_list_names_what_it_lies_between_and_a_link_shows_the_page
     assert sent(open_rows("rollouts", *rows, sort="reward"))["first"] == 0
 
 
-def test_another_step_opens_the_first_rollout_of_its_list(open_app: OpenApp, logs: Path) -> None:
+def test_another_step_opens_the_first_rollout_of_its_list(open_app, logs):
     app = open_app(logs, "rollouts", run="native", step="10", index="3", sort="reward", desc="1")
     next(b for b in app.button if b.key == "step_chevron_right").click().run()
     assert_sound(app)
@@ -165,7 +152,7 @@ def test_another_step_opens_the_first_rollout_of_its_list(open_app: OpenApp, log
     assert (choice(app, "step"), choice(app, "index")) == (step, index) == (20, 7)
 
 
-def test_the_kl_estimator_chosen_is_the_one_on_the_card(open_app: OpenApp, logs: Path) -> None:
+def test_the_kl_estimator_chosen_is_the_one_on_the_card(open_app, logs):
     app = open_app(logs, run="rllb")
     assert "KL(policy‖ref), k3" in tiles(app)
     app = open_app(logs, run="rllb", overview_kl="k1")
@@ -173,7 +160,7 @@ def test_the_kl_estimator_chosen_is_the_one_on_the_card(open_app: OpenApp, logs:
     assert "KL(policy‖ref), k3" not in tiles(app)
 
 
-def test_a_metric_is_never_called_kl_or_ratio_alone(open_app: OpenApp, logs: Path) -> None:
+def test_a_metric_is_never_called_kl_or_ratio_alone(open_app, logs):
     app = open_app(logs, run="native")
     labels = [label.lower() for label in tiles(app)] + [m.value.lower() for m in app.markdown]
     assert not {"kl", "ratio", "**kl**", "**ratio**"} & set(labels)

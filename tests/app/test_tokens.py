@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from shown import OpenApp, assert_sound, texts
+from shown import assert_sound, texts
 from written_logs import write_lines
 
 from board.analysis.rollout import OpenRollout
@@ -22,16 +21,14 @@ MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": 
 IDS = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
 
 
-def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(open_rows: OpenApp) -> None:
+def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(open_rows):
     row = {"step": 0, "response_tokens": ["a", " b"], "logprobs": [-1.0, -2.0]}
     said = texts(open_rows("rollout", row | {"values": [1.0, 2.0, 3.0, 4.0]})).replace("\\", "")
     assert "values has 4 entries for 2 tokens" in said
     assert "the last 2 are shown below as values without a token" in said
 
 
-def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
-    open_rows: OpenApp, tmp_path: Path
-) -> None:
+def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(open_rows, tmp_path):
     said = texts(open_rows("rollout", IDS, tokenizer=str(tmp_path / "none"))).replace("\\", "")
     assert "No usable tokenizer" in said
     assert "Tokens are shown as ids" in said
@@ -58,16 +55,14 @@ def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
         ({}, None, []),
     ],
 )
-def test_a_prompt_is_shown_by_role(
-    fields: dict[str, Any], prompt_tokens: tuple[str, ...] | None, expected: list[tuple[str, str]]
-) -> None:
+def test_a_prompt_is_shown_by_role(fields, prompt_tokens, expected):
     record = Record(step=0, **fields)
     opened = OpenRollout(0, 0, record, {}, ("yes",), prompt_tokens, {}, False, ())
     parts = [(part.role, part.text) for part in token_content.prompt_parts(opened)]
     assert parts == expected
 
 
-def test_segments_cover_all_tokens_and_a_tool_s_error_is_said() -> None:
+def test_segments_cover_all_tokens_and_a_tool_s_error_is_said():
     messages = [{"role": "tool", "content": "no item", "is_error": True}]
     turns = [{"start": 0, "end": 2, "role": "tool"}, {"start": 2, "end": 3, "role": "assistant"}]
     record = Record(step=0, messages=messages, segments=turns)
@@ -106,8 +101,8 @@ class HubTokenizer:
 
 
 def test_a_tokenizer_is_downloaded_by_the_button_alone_and_without_its_code(
-    open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    open_app, tmp_path, monkeypatch
+):
     hub = HubTokenizer()
     monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoTokenizer=hub))
     (tmp_path / "run").mkdir()

@@ -180,9 +180,7 @@ def find_in_comparison(page: Page, view: Locator) -> None:
 
 
 @pytest.mark.parametrize("run", FORMATS)
-def test_a_log_is_read_folded_searched_and_compared_by_keyboard(
-    page: Page, board: str, run: str
-) -> None:
+def test_a_log_is_read_folded_searched_and_compared_by_keyboard(page, board, run):
     reader = opened_by_keyboard(page, board, run)
     fold_and_unfold(page, reader)
     go_through_turns(page, reader)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from board_steps import SAMPLES, ServeCommand, board_on, drag_over, settled
-from playwright.sync_api import Page, expect
+from board_steps import SAMPLES, board_on, drag_over, settled
+from playwright.sync_api import expect
 
 import board.components.curve_grid
 from board.charts.layout import step_ends, step_ticks
@@ -18,9 +18,7 @@ AXIS = Path(board.components.curve_grid.__file__).parent / "js" / "axis.js"
 
 
 @pytest.mark.parametrize("place", ["", "prompts"])
-def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(
-    page: Page, serve: ServeCommand, place: str
-) -> None:
+def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(page, serve, place):
     page.goto(f"{board_on(serve, SAMPLES)}/{place}?run=grpo_arithmetic")
     cards = page.locator(".curves .card")
     plot = cards.nth(1).locator(".u-over")
@@ -44,9 +42,7 @@ def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(
     expect(cards.first).to_have_attribute("data-zoom", "")
 
 
-def test_the_step_under_the_pointer_is_shown_in_every_curve(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_the_step_under_the_pointer_is_shown_in_every_curve(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
     cards = page.locator(".curves .card")
     plot = cards.first.locator(".u-over")
@@ -65,16 +61,14 @@ def test_the_step_under_the_pointer_is_shown_in_every_curve(
 
 
 @pytest.mark.parametrize("ends", [(0, 0), (1, 5), (10, 35), (1, 100), (-5, 3), (7, 123_456)])
-def test_light_charts_and_those_of_plotly_name_the_same_steps(
-    page: Page, ends: tuple[int, int]
-) -> None:
+def test_light_charts_and_those_of_plotly_name_the_same_steps(page, ends):
     page.set_content("<p>")
     page.add_script_tag(content=AXIS.read_text(encoding="utf-8"))
     assert page.evaluate("ends => stepTicks(...ends)", ends) == step_ticks(*ends)
     assert page.evaluate("ends => stepEnds(...ends)", ends) == pytest.approx(step_ends(*ends))
 
 
-def test_a_point_of_a_prompt_opens_its_rollout(page: Page, serve: ServeCommand) -> None:
+def test_a_point_of_a_prompt_opens_its_rollout(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/prompts?run=grpo_arithmetic")
     plot = page.locator(".curves .card").nth(1).locator(".u-over")
     expect(plot).to_be_visible()
@@ -93,9 +87,7 @@ def test_a_point_of_a_prompt_opens_its_rollout(page: Page, serve: ServeCommand) 
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=1&index=\d+"))
 
 
-def test_a_click_on_the_mark_of_a_finding_opens_the_finding(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_a_click_on_the_mark_of_a_finding_opens_the_finding(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_reward_hack")
     mark = page.locator(".curves .mark.finding:not([hidden])").first
     expect(mark).to_have_attribute("title", re.compile(r"^Step \d+, \w+: "))

@@ -21,9 +21,7 @@ def opened(page: Page, serve: ServeCommand) -> None:
     settled(page)
 
 
-def test_a_filter_is_written_by_keyboard_with_columns_and_values_completed(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_a_filter_is_written_by_keyboard_with_columns_and_values_completed(page, serve):
     opened(page, serve)
     page.keyboard.press("/")
     expect(field(page)).to_be_focused()
@@ -45,9 +43,7 @@ def test_a_filter_is_written_by_keyboard_with_columns_and_values_completed(
     expect(field(page)).not_to_be_focused()
 
 
-def test_what_can_t_be_read_is_marked_in_its_place_and_mended_by_a_click(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_what_can_t_be_read_is_marked_in_its_place_and_mended_by_a_click(page, serve):
     opened(page, serve)
     field(page).fill('reward < 0.5 and repsonse contains "Check"')
     page.keyboard.press("Enter")
@@ -59,7 +55,7 @@ def test_what_can_t_be_read_is_marked_in_its_place_and_mended_by_a_click(
     expect(page.locator(".filter .count")).to_contain_text("of 32 rollouts")
 
 
-def test_filters_are_kept_by_the_browser_and_chosen_again(page: Page, serve: ServeCommand) -> None:
+def test_filters_are_kept_by_the_browser_and_chosen_again(page, serve):
     opened(page, serve)
     field(page).fill("reward > 1")
     page.keyboard.press("Enter")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from board_steps import SAMPLES, ServeCommand, board_on, settled
-from playwright.sync_api import ConsoleMessage, Page, expect
+from board_steps import SAMPLES, board_on, settled
+from playwright.sync_api import ConsoleMessage, expect
 from waits import until, until_none
 
 PAGES = ("", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
@@ -23,8 +23,8 @@ COVERED = """found => found.filter((button) => {
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_nothing(
-    page: Page, serve: ServeCommand, name: str
-) -> None:
+    page, serve, name
+):
     errors: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -52,9 +52,7 @@ def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_no
     expect(page).to_have_url("about:blank")
 
 
-def test_a_question_mark_shows_the_keys_and_the_menu_of_runs_the_whole_name(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_a_question_mark_shows_the_keys_and_the_menu_of_runs_the_whole_name(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
     button = page.get_by_role("button", name="Keyboard shortcuts")
     expect(button).to_be_visible()
@@ -71,9 +69,7 @@ def test_a_question_mark_shows_the_keys_and_the_menu_of_runs_the_whole_name(
     expect(menu).to_have_attribute("title", "grpo_arithmetic")  # the whole name as its tooltip
 
 
-def test_neither_a_key_nor_a_notice_changes_how_the_page_looks(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_neither_a_key_nor_a_notice_changes_how_the_page_looks(page, serve):
     tops: list[float] = []
     for query in ("", "&findings_severity=fatal"):
         page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97{query}")
@@ -93,7 +89,7 @@ def test_neither_a_key_nor_a_notice_changes_how_the_page_looks(
     assert main.evaluate(look) == [["none"] * 3] * 3
 
 
-def test_enter_opens_what_j_has_chosen(page: Page, serve: ServeCommand) -> None:
+def test_enter_opens_what_j_has_chosen(page, serve):
     address = board_on(serve, SAMPLES)
     page.goto(f"{address}/findings?run=grpo_arithmetic&step=97")
     expect(page.get_by_text("1 of 3")).to_be_visible()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from board_steps import ServeCommand, board_on, settled
-from playwright.sync_api import Page, expect
+from board_steps import board_on, settled
+from playwright.sync_api import expect
 from waits import until
 
 from exporters import RolloutExporter
@@ -20,8 +19,8 @@ def log_step(writer: RolloutExporter, step: int) -> None:
 
 
 def test_a_training_is_followed_from_before_its_folder_is_made_until_a_step_is_chosen(
-    page: Page, serve: ServeCommand, tmp_path: Path
-) -> None:
+    page, serve, tmp_path
+):
     root = tmp_path / "not_made_yet"
     page.goto(board_on(serve, root))
     expect(page.get_by_text("Waiting for the first rollout")).to_be_visible()

@@ -31,7 +31,7 @@ def look(page: Page, serve: ServeCommand, where: str) -> None:
     settled(page)
 
 
-def test_a_square_of_the_groups_opens_its_rollout(page: Page, serve: ServeCommand) -> None:
+def test_a_square_of_the_groups_opens_its_rollout(page, serve):
     look(page, serve, "groups?run=grpo_arithmetic&step=97")
     # Looked for anew each time: a page that runs again may mount the figure again.
     drawn = "document.querySelector('.js-plotly-plot')?._fullData?.[0]?.customdata"
@@ -42,9 +42,7 @@ def test_a_square_of_the_groups_opens_its_rollout(page: Page, serve: ServeComman
     expect(page.get_by_text(f"Rollout {index}", exact=True)).to_be_visible()
 
 
-def test_keys_go_from_group_to_group_and_open_its_best_rollout(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_keys_go_from_group_to_group_and_open_its_best_rollout(page, serve):
     look(page, serve, "groups?run=grpo_arithmetic&step=150")
     expect(page.get_by_text("Take 54 from 77.").first).to_be_visible()
     page.keyboard.press("j")
@@ -59,9 +57,7 @@ def test_keys_go_from_group_to_group_and_open_its_best_rollout(
     expect(page).to_have_url(re.compile(r"/step\?.*part=groups.*groups_id=s150g1\b"))
 
 
-def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(page, serve):
     look(page, serve, "prompts?run=grpo_arithmetic")
     click_row(page, 0, 1)
     expect(page).to_have_url(re.compile(r"prompt=[0-9a-f]{16}\b"))
@@ -71,18 +67,14 @@ def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
     expect(page.get_by_text("Add 83 and 79.").first).to_be_visible()
 
 
-def test_the_small_chart_of_an_environment_opens_its_rollouts(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_the_small_chart_of_an_environment_opens_its_rollouts(page, serve):
     look(page, serve, "?run=grpo_arithmetic&overview_by=env&overview_metrics=reward")
     click_step(page, 2, 31)
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=31\b.*env=subtract"))
     expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts$"))).to_be_visible()
 
 
-def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(page, serve):
     look(page, serve, "mismatch?run=ppo_critic&step=20")
     page.get_by_role("button", name="Bounds").click()
     field = page.get_by_label("ε high").first
@@ -102,7 +94,7 @@ def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(
     expect(page).to_have_url(re.compile(r"/mismatch\?.*step=30\b.*bounds="))
 
 
-def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> None:
+def test_a_hit_of_a_word_opens_at_its_token(page, serve):
     look(page, serve, "words?run=grpo_arithmetic&step=97")
     expect(page.get_by_text("Common patterns")).to_be_visible()
     click_row(page, 1, 1)  # below the rising and falling phrases
@@ -113,9 +105,7 @@ def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> 
     expect(page.locator(".reader .panel")).to_contain_text("Token 16")
 
 
-def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(page, serve):
     chosen = "run=grpo_arithmetic&compare_runs=grpo_reward_hack&compare_shifts=grpo_reward_hack:10"
     look(page, serve, f"compare?{chosen}&compare_metrics=reward")
     page.locator(".curves .card").first.hover()

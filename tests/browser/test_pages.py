@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 import written_logs
-from board_steps import SAMPLES, ServeCommand, board_on, click_step, drag_over, settled
-from playwright.sync_api import Locator, Page, expect
+from board_steps import SAMPLES, board_on, click_step, drag_over, settled
+from playwright.sync_api import Locator, expect
 from waits import until
 
 pytestmark = pytest.mark.browser
@@ -34,9 +34,7 @@ def left_of(line: Locator) -> float:
     return box["x"]
 
 
-def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
-    page: Page, serve: ServeCommand
-) -> None:
+def test_three_clicks_lead_from_a_spike_to_the_guilty_token(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
     expect(page.locator(".curves .u-over").first).to_be_visible()
     settled(page)
@@ -54,9 +52,7 @@ def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
     expect(page.get_by_text("One token contributes 77 %")).to_be_visible()
 
 
-def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(page, serve, runs):
     page.set_viewport_size({"width": 420, "height": 800})  # where they are scrolled sideways
     page.goto(f"{board_on(serve, runs)}/rollouts?run=run&step=20")
     expect(page.get_by_text("8 rollouts", exact=True)).to_be_visible()
@@ -74,9 +70,7 @@ def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(
         settled(page)
 
 
-def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(page, serve, runs):
     page.goto(f"{board_on(serve, runs)}/?run=run&step=20")
     line = page.locator(".curves .step-line")
     expect(line.first).to_be_visible()
@@ -91,9 +85,7 @@ def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
     assert plot.get_attribute("data-seen") == "yes"
 
 
-def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_nothing_that_stands_in_a_log_runs_or_is_fetched(page, serve, runs):
     hostile = quote(next(path.name for path in runs.iterdir() if path.name.startswith("!")))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -111,9 +103,7 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
     expect(page.locator(".reader").first).to_contain_text("<script>window.hacked=")
 
 
-def test_a_live_page_shows_what_is_logged_meanwhile_and_keeps_what_is_looked_at(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_a_live_page_shows_what_is_logged_meanwhile_and_keeps_what_is_looked_at(page, serve, runs):
     file = next((runs / "growing").glob("a2-rank00000-*.jsonl"))
     address = board_on(serve, runs)
     added = 0

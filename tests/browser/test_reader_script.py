@@ -47,7 +47,7 @@ def scaled(script: Page, values: list[float], **given: Any) -> dict[str, Any]:
     return script.evaluate(METRIC, {"values": values, "absent": None, "spec": spec, **given})
 
 
-def test_numbers_keep_four_digits_and_small_ones_never_become_zero(script: Page) -> None:
+def test_numbers_keep_four_digits_and_small_ones_never_become_zero(script):
     cases = {
         -0.0: "0", -1e-5: "-1e-5", 0.933: "0.933", 0.12345678: "0.1235",
         -2.0: "-2", 12345.6: "12346", 1.5e7: "1.5e7", -0.00042: "-4.2e-4", 3e-11: "3e-11",
@@ -56,29 +56,29 @@ def test_numbers_keep_four_digits_and_small_ones_never_become_zero(script: Page)
     assert {x: script.evaluate("readable", x) for x in cases} == cases
 
 
-def test_shares_are_percent_by_the_rule_of_the_pages(script: Page) -> None:
+def test_shares_are_percent_by_the_rule_of_the_pages(script):
     shares = [0, 1e-5, 0.0312, 0.05, 0.0996, 0.772, 0.9994, 1, -0.034, 0.994]
     assert [script.evaluate("percent", x) for x in shares] == [percent(x) for x in shares]
 
 
-def test_exact_is_the_shortest_decimal_of_the_logged_float(script: Page) -> None:
+def test_exact_is_the_shortest_decimal_of_the_logged_float(script):
     for logged in ("0.1", "-1.2346e-7", "3.4028235e+38", "16777216", "0.33333334"):
         shown = script.evaluate("x => exact(Math.fround(x))", float(logged))
         assert float(shown) == float(logged)
 
 
-def test_a_tie_counts_half_in_percentiles(script: Page) -> None:
+def test_a_tie_counts_half_in_percentiles(script):
     evaluate = "x => percentile(Float32Array.of(0, 0, 0, 1), x)"
     assert [script.evaluate(evaluate, x) for x in (-1, 0, 0.5, 1, 2)] == [0, 37.5, 75, 87.5, 100]
 
 
-def test_a_diverging_scale_is_centred_and_symmetric(script: Page) -> None:
+def test_a_diverging_scale_is_centred_and_symmetric(script):
     result = scaled(script, [-1.0, 0.0, 0.5, 2.0])
     assert result["levels"] in ([-8, 0, 4, 15], [-7, 0, 4, 15])
     assert (result["ends"], result["caption"]) == (["-2", "2"], "min–max")
 
 
-def test_a_ratio_is_centred_on_one(script: Page) -> None:
+def test_a_ratio_is_centred_on_one(script):
     result = scaled(script, [0.5, 1.0, 1.5], spec={"centre": 1})
     assert result["levels"] == [-15, 0, 15]
     assert (result["ends"], result["caption"]) == (["0.5", "1.5"], "min–max")
@@ -86,7 +86,7 @@ def test_a_ratio_is_centred_on_one(script: Page) -> None:
     assert above["ends"] == ["0.6", "1.4"]
 
 
-def test_a_metric_of_one_sign_has_one_colour(script: Page) -> None:
+def test_a_metric_of_one_sign_has_one_colour(script):
     values = [0.84, 0.86, 0.9, 0.94]
     positive = scaled(script, values)
     assert positive["levels"][0] == 0
@@ -95,14 +95,14 @@ def test_a_metric_of_one_sign_has_one_colour(script: Page) -> None:
     assert negative["levels"] == [-level for level in positive["levels"]]
 
 
-def test_the_low_end_of_a_log_probability_is_the_strong_one(script: Page) -> None:
+def test_the_low_end_of_a_log_probability_is_the_strong_one(script):
     result = scaled(script, [-4.0, -2.0, 0.0], spec={"kind": "sequential", "notable": "low"})
     assert result["levels"][0] == -15
     assert result["levels"][2] == 0
     assert result["peaks"][0] == 0
 
 
-def test_one_outlier_does_not_flatten_the_rest(script: Page) -> None:
+def test_one_outlier_does_not_flatten_the_rest(script):
     values = [0.01 * i for i in range(200)] + [1e6]
     result = scaled(script, values, spec={"kind": "sequential"})
     assert result["levels"][199] == result["levels"][200] == BEYOND
@@ -110,7 +110,7 @@ def test_one_outlier_does_not_flatten_the_rest(script: Page) -> None:
     assert result["caption"] == "p1–p99 · 2 above"
 
 
-def test_one_outlier_among_few_tokens_leaves_the_others_their_colours(script: Page) -> None:
+def test_one_outlier_among_few_tokens_leaves_the_others_their_colours(script):
     values = [0.0, 2e-7, 1e-6, 3e-6, 2e-5, 9e-5, 326.7, 4e-4, 2e-3, 0.021]
     result = scaled(script, values, spec={"kind": "sequential", "unit": "nats"})
     levels = result["levels"]
@@ -121,7 +121,7 @@ def test_one_outlier_among_few_tokens_leaves_the_others_their_colours(script: Pa
     assert result["ends"][1] == "0.021 nats"
 
 
-def test_a_log_scale_keeps_the_tokens_in_the_middle_pale(script: Page) -> None:
+def test_a_log_scale_keeps_the_tokens_in_the_middle_pale(script):
     values = [10.0**-e for e in range(9)] * 20
     result = scaled(script, values, spec={"kind": "sequential"})
     assert result["isLog"]
@@ -130,7 +130,7 @@ def test_a_log_scale_keeps_the_tokens_in_the_middle_pale(script: Page) -> None:
     assert not scaled(script, within_three_powers_of_ten, spec={"kind": "sequential"})["isLog"]
 
 
-def test_a_heavy_tail_on_both_sides_has_a_log_scale(script: Page) -> None:
+def test_a_heavy_tail_on_both_sides_has_a_log_scale(script):
     values = [(-1) ** i * 0.001 * i for i in range(1, 60)] + [-5.0, 4.0, -3.0, 7.0]
     result = scaled(script, values)
     assert result["isLog"]
@@ -139,7 +139,7 @@ def test_a_heavy_tail_on_both_sides_has_a_log_scale(script: Page) -> None:
     assert max(result["levels"][:20]) < STRONGEST / 3
 
 
-def test_one_reward_among_zeros_is_still_seen(script: Page) -> None:
+def test_one_reward_among_zeros_is_still_seen(script):
     result = scaled(script, [0.0] * 999 + [1.0])
     assert result["levels"][999] == STRONGEST
     assert result["levels"][0] == 0
@@ -147,19 +147,19 @@ def test_one_reward_among_zeros_is_still_seen(script: Page) -> None:
     assert result["caption"] == "min–max"
 
 
-def test_equal_values_have_no_peaks_and_say_so(script: Page) -> None:
+def test_equal_values_have_no_peaks_and_say_so(script):
     result = scaled(script, [0.3, 0.3, 0.3], spec={"kind": "sequential"})
     assert result["peaks"] == []
     assert result["caption"] == "0.3 on every token"
 
 
-def test_tokens_outside_the_loss_set_neither_scale_nor_peaks(script: Page) -> None:
+def test_tokens_outside_the_loss_set_neither_scale_nor_peaks(script):
     result = scaled(script, [50.0, 1.0, -0.5], mask=[0, 1, 1])
     assert result["ends"] == ["-1", "1"]
     assert 0 not in result["peaks"]
 
 
-def test_absent_and_nan_have_levels_of_their_own(script: Page) -> None:
+def test_absent_and_nan_have_levels_of_their_own(script):
     levels = script.evaluate(
         f"given => ({METRIC})({{...given, values: [1, NaN, 0]}}).levels",
         {"absent": [0, 0, 1], "spec": {"kind": "sequential", "unit": "", "notable": "high"}},
@@ -167,7 +167,7 @@ def test_absent_and_nan_have_levels_of_their_own(script: Page) -> None:
     assert levels == [0, script.evaluate("NOT_A_NUMBER"), script.evaluate("ABSENT")]
 
 
-def test_peaks_are_walked_by_value_and_hits_in_reading_order(script: Page) -> None:
+def test_peaks_are_walked_by_value_and_hits_in_reading_order(script):
     def walk(found: list[int], pin: int | None, last: int | None, way: int, order: bool) -> int:
         return found[script.evaluate("given => nextStop(...given)", [found, pin, last, way, order])]
 
@@ -185,7 +185,7 @@ def test_peaks_are_walked_by_value_and_hits_in_reading_order(script: Page) -> No
     assert script.evaluate("stopWords([], null, false)") == "no peaks"
 
 
-def test_value_and_return_share_an_axis_and_other_units_do_not(script: Page) -> None:
+def test_value_and_return_share_an_axis_and_other_units_do_not(script):
     specs = {
         n: {"spec": {"axis": menu_entry(n).axis}} for n in ("values", "returns", "entropy", "k1")
     }
@@ -195,7 +195,7 @@ def test_value_and_return_share_an_axis_and_other_units_do_not(script: Page) -> 
     assert not script.evaluate(shares, [specs["entropy"], specs["k1"]])
 
 
-def test_the_card_shows_five_values_the_chosen_one_first(script: Page) -> None:
+def test_the_card_shows_five_values_the_chosen_one_first(script):
     names = ["k1", "k3", "prob", "ref_prob", "entropy", "advantages", "mine", "loss_mask"]
     shown = script.evaluate(
         """(names) => {
@@ -208,7 +208,7 @@ def test_the_card_shows_five_values_the_chosen_one_first(script: Page) -> None:
     assert shown == ["mine", "k3", "prob", "ref_prob", "entropy"]
 
 
-def test_search_is_plain_text_and_ignores_case_and_token_borders(script: Page) -> None:
+def test_search_is_plain_text_and_ignores_case_and_token_borders(script):
     evaluate = """([texts, query]) => {
       const starts = startsOfTexts(texts);
       const { hits } = searchTexts([texts.join("")], query, false, 100);
@@ -224,14 +224,14 @@ def test_search_is_plain_text_and_ignores_case_and_token_borders(script: Page) -
     assert hits(["a"], "") == []
 
 
-def test_a_search_that_never_ends_is_stopped_and_said(script: Page) -> None:
+def test_a_search_that_never_ends_is_stopped_and_said(script):
     evaluate = """() => new Promise(resolve =>
       searchApart({}, ["a".repeat(40) + "b"], "(a+)+$", found => resolve(found.error)))"""
     assert script.evaluate(evaluate) == "takes too long"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_on_the_strongest_colours_keeps_a_contrast_of_4_5(script: Page, theme: str) -> None:
+def test_text_on_the_strongest_colours_keeps_a_contrast_of_4_5(script, theme):
     config = Path(__file__).parents[2] / ".streamlit" / "config.toml"
     colours = tomllib.loads(config.read_text(encoding="utf-8"))["theme"][theme]
     page_colour, text = (channels(colours[name]) for name in ("backgroundColor", "textColor"))

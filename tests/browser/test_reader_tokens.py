@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from reader_cases import GIVEN, HOSTILE, PEAK
-from reader_steps import Serve, expect_chosen, expect_report, open_case
+from reader_steps import expect_chosen, expect_report, open_case
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ SWITCH_METRIC = """(select, rank) => {
 }"""
 
 
-def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> None:
+def test_hostile_tokens_are_text_and_nothing_else(page, serve):
     view = open_case(page, serve, "hostile")
     for fold in view.locator(".given-turn .chevron-button").all():
         fold.click()
@@ -40,7 +40,7 @@ def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> N
         expect(view.locator(".flow .token").nth(place).locator(f".mark.{mark}")).to_have_count(1)
 
 
-def test_whoever_spoke_last_decides_on_pin_and_metric(page: Page, serve: Serve) -> None:
+def test_whoever_spoke_last_decides_on_pin_and_metric(page, serve):
     view = open_case(page, serve, "hostile")
     pinned, tokens = view.locator(".pinned-index"), view.locator(".flow .token")
     tokens.nth(PEAK).click()
@@ -63,8 +63,8 @@ def test_whoever_spoke_last_decides_on_pin_and_metric(page: Page, serve: Serve) 
 
 
 def test_a_metric_switch_recolours_before_any_rerun_and_what_is_missing_looks_different(
-    page: Page, serve: Serve
-) -> None:
+    page, serve
+):
     view = open_case(page, serve, "hostile")
     before, after = view.locator("select.metric").evaluate(SWITCH_METRIC, 1)
     assert "high16" in before
@@ -82,7 +82,7 @@ def test_a_metric_switch_recolours_before_any_rerun_and_what_is_missing_looks_di
     expect(view.locator(".histogram")).to_be_hidden()
 
 
-def test_colours_follow_the_theme(page: Page, serve: Serve) -> None:
+def test_colours_follow_the_theme(page, serve):
     view = open_case(page, serve, "hostile")
     colours = {"dark": "rgba(255, 145, 60, 0.56)", "light": "rgba(230, 97, 0, 0.78)"}
     for theme, colour in colours.items():
@@ -91,9 +91,7 @@ def test_colours_follow_the_theme(page: Page, serve: Serve) -> None:
         expect(view.locator(".flow .token").nth(PEAK)).to_have_css("background-color", colour)
 
 
-def test_hover_tells_every_metric_with_its_percentile_and_none_of_the_prompt(
-    page: Page, serve: Serve
-) -> None:
+def test_hover_tells_every_metric_with_its_percentile_and_none_of_the_prompt(page, serve):
     view = open_case(page, serve, "hostile")
     view.locator(".flow .token").nth(PEAK).hover()
     tip = view.locator(".tip")
@@ -113,7 +111,7 @@ def test_hover_tells_every_metric_with_its_percentile_and_none_of_the_prompt(
     expect(view.locator(".pinned-index")).to_have_count(0)
 
 
-def test_keys_jump_to_peaks_move_find_and_clear(page: Page, serve: Serve) -> None:
+def test_keys_jump_to_peaks_move_find_and_clear(page, serve):
     view = open_case(page, serve, "2000")
     pinned = view.locator(".pinned-index")
     page.keyboard.press("n")  # from the page: nothing was clicked
@@ -134,7 +132,7 @@ def test_keys_jump_to_peaks_move_find_and_clear(page: Page, serve: Serve) -> Non
     assert page.evaluate("window.leaked") is None, "keys typed into the view are its own"
 
 
-def test_an_open_card_follows_n_and_p(page: Page, serve: Serve) -> None:
+def test_an_open_card_follows_n_and_p(page, serve):
     view = open_case(page, serve, "2000")
     view.locator(".flow .token").nth(3).hover()
     tip = view.locator(".tip .index")
@@ -146,9 +144,7 @@ def test_an_open_card_follows_n_and_p(page: Page, serve: Serve) -> None:
     expect(view.locator(".tip")).to_be_hidden()
 
 
-def test_find_sees_across_token_borders_and_opens_the_prompt_that_holds_the_match(
-    page: Page, serve: Serve
-) -> None:
+def test_find_sees_across_token_borders_and_opens_the_prompt_that_holds_the_match(page, serve):
     view = open_case(page, serve, "hostile")
     prompts, hits = view.locator(".prompt"), view.locator(".flow .hit")
     view.locator("input.find").fill("<SCRIPT>window")
@@ -168,12 +164,12 @@ def test_find_sees_across_token_borders_and_opens_the_prompt_that_holds_the_matc
     expect(hits).to_have_count(0)
 
 
-def test_no_tokens_is_an_empty_state(page: Page, serve: Serve) -> None:
+def test_no_tokens_is_an_empty_state(page, serve):
     view = open_case(page, serve, "empty")
     expect(view.locator(".empty")).to_have_text("This response has no tokens.")
 
 
-def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page: Page, serve: Serve) -> None:
+def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page, serve):
     view = open_case(page, serve, "long")
     flow = view.locator(".flow")
     assert flow.evaluate("e => e.scrollWidth <= e.clientWidth")

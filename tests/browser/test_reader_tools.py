@@ -6,9 +6,9 @@ import re
 
 import pytest
 from board_steps import drag_over
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from reader_cases import TRAP, masked
-from reader_steps import Serve, expect_chosen, expect_report, open_case
+from reader_steps import expect_chosen, expect_report, open_case
 from waits import until
 
 from board.core.tokens.masks import RULES, hit
@@ -33,9 +33,7 @@ SET_THRESHOLD = """(field, value) => {
 }"""
 
 
-def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(
-    page: Page, serve: Serve
-) -> None:
+def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(page, serve):
     view = open_case(page, serve, "masks", metric="mismatch_ratio")
     token = view.locator(".flow .token").nth(50)
     coloured = re.compile(r"\b(high|low)\d")
@@ -57,7 +55,7 @@ def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(
     expect(token).to_have_class(before)
 
 
-def test_masks_strip_and_zoom_are_told_and_can_be_asked_for(page: Page, serve: Serve) -> None:
+def test_masks_strip_and_zoom_are_told_and_can_be_asked_for(page, serve):
     view = open_case(page, serve, "masks")
     view.get_by_role("button", name="Masks").click()
     # The ratio clip starts at the run's own range.
@@ -80,7 +78,7 @@ def test_masks_strip_and_zoom_are_told_and_can_be_asked_for(page: Page, serve: S
     expect_report(page, "zoom=None")
 
 
-def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page: Page, serve: Serve) -> None:
+def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page, serve):
     view = open_case(page, serve, "masks")
     view.get_by_role("button", name="Masks").click()
     selects = view.locator(".mask-source")
@@ -107,7 +105,7 @@ def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page: Page, ser
         assert only_a.evaluate(colour) != only_b.evaluate(colour)
 
 
-def test_a_rule_whose_values_are_missing_says_what_it_needs(page: Page, serve: Serve) -> None:
+def test_a_rule_whose_values_are_missing_says_what_it_needs(page, serve):
     view = open_case(page, serve, "2000")
     view.get_by_role("button", name="Masks").click()
     option = view.locator(".mask-source").first.locator("option[value=ratio_clip]")
@@ -115,9 +113,7 @@ def test_a_rule_whose_values_are_missing_says_what_it_needs(page: Page, serve: S
     expect(option).to_contain_text("needs exp(logprobs - old_logprobs)")
 
 
-def test_strip_and_text_point_at_each_other_a_second_metric_joins_and_a_drag_zooms(
-    page: Page, serve: Serve
-) -> None:
+def test_strip_and_text_point_at_each_other_a_second_metric_joins_and_a_drag_zooms(page, serve):
     view = open_case(page, serve, "2000")
     strip = view.locator("canvas.strip")
     width = strip.evaluate("e => e.clientWidth")
@@ -140,8 +136,8 @@ def test_strip_and_text_point_at_each_other_a_second_metric_joins_and_a_drag_zoo
 
 
 def test_the_heat_map_has_a_row_per_metric_whose_name_picks_it_and_the_scale_can_span_the_step(
-    page: Page, serve: Serve
-) -> None:
+    page, serve
+):
     view = open_case(page, serve, "2000", heat=1)
     names = view.locator(".heat-name")
     expect(names).to_have_count(10)
@@ -158,7 +154,7 @@ def test_the_heat_map_has_a_row_per_metric_whose_name_picks_it_and_the_scale_can
     expect(view.locator(".legend .end")).to_have_text(["-50", "50 nats"])
 
 
-def test_find_takes_a_regular_expression_and_says_when_it_is_none(page: Page, serve: Serve) -> None:
+def test_find_takes_a_regular_expression_and_says_when_it_is_none(page, serve):
     view = open_case(page, serve, "hostile")
     view.locator("input.find").focus()
     view.get_by_role("button", name="Regular expression").click()
@@ -169,7 +165,7 @@ def test_find_takes_a_regular_expression_and_says_when_it_is_none(page: Page, se
     expect(view.locator(".flow .hit")).to_have_count(0)
 
 
-def test_recorded_alternatives_stand_under_the_pointer(page: Page, serve: Serve) -> None:
+def test_recorded_alternatives_stand_under_the_pointer(page, serve):
     view = open_case(page, serve, "topk")
     view.locator(".flow .token").nth(2).hover()
     rows = view.locator(".tip .alternatives tr:not(.group)")
@@ -181,7 +177,7 @@ def test_recorded_alternatives_stand_under_the_pointer(page: Page, serve: Serve)
     expect(view.locator(".panel .note").first).to_have_text("id 5")
 
 
-def test_values_without_a_token_stand_apart_and_marked(page: Page, serve: Serve) -> None:
+def test_values_without_a_token_stand_apart_and_marked(page, serve):
     view = open_case(page, serve, "surplus")
     head = view.locator(".segment[data-role=surplus] .head")
     expect(head).to_contain_text("values without a token")
@@ -194,7 +190,7 @@ def test_values_without_a_token_stand_apart_and_marked(page: Page, serve: Serve)
     expect(view.locator(".range")).to_have_text("no finite value in this rollout")
 
 
-def test_parts_of_a_character_are_marks_and_no_text(page: Page, serve: Serve) -> None:
+def test_parts_of_a_character_are_marks_and_no_text(page, serve):
     view = open_case(page, serve, "split")
     tokens = view.locator(".flow .token")
     expect(tokens).to_have_count(9)
@@ -206,7 +202,7 @@ def test_parts_of_a_character_are_marks_and_no_text(page: Page, serve: Serve) ->
     expect(view.locator(".find-count")).to_have_text("1")
 
 
-def test_a_folded_turn_opens_for_the_token_one_jumps_to(page: Page, serve: Serve) -> None:
+def test_a_folded_turn_opens_for_the_token_one_jumps_to(page, serve):
     view = open_case(page, serve, "turns")
     expect(view.locator(".head .who")).to_have_text(["assistant", "tool", "assistant"])
     tool = view.locator(".segment[data-role=tool]")
@@ -219,7 +215,7 @@ def test_a_folded_turn_opens_for_the_token_one_jumps_to(page: Page, serve: Serve
     expect(view.locator(".token.pinned")).to_be_in_viewport()
 
 
-def test_a_very_long_response_has_elements_only_near_what_is_seen(page: Page, serve: Serve) -> None:
+def test_a_very_long_response_has_elements_only_near_what_is_seen(page, serve):
     view = open_case(page, serve, "128000", metric="entropy", pinned=127_990)
     expect_chosen(view, "metric", "Entropy, policy")
     expect(view.locator(".pinned-index")).to_have_text("Token 127,990")
@@ -231,7 +227,7 @@ def test_a_very_long_response_has_elements_only_near_what_is_seen(page: Page, se
     expect(view.locator(".token.pinned")).to_be_in_viewport()
 
 
-def test_no_field_of_a_log_can_run_or_fetch_anything(page: Page, serve: Serve) -> None:
+def test_no_field_of_a_log_can_run_or_fetch_anything(page, serve):
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
     view = open_case(page, serve, "traps", heat=1)

@@ -71,14 +71,14 @@ def opened(page: Page, board: str, run: str = "native") -> Locator:
     return reader
 
 
-def test_an_error_of_a_tool_is_marked_in_text_and_outline(page: Page, board: str) -> None:
+def test_an_error_of_a_tool_is_marked_in_text_and_outline(page, board):
     reader = opened(page, board)
     expect(reader.locator(".result.failed")).to_have_count(1)
     expect(reader.locator(".outline-row .dot.failed")).to_have_count(1)
     expect(reader.locator(".outline-head")).to_contain_text("1 error")
 
 
-def test_a_system_prompt_is_folded_after_the_first_look(page: Page, board: str) -> None:
+def test_a_system_prompt_is_folded_after_the_first_look(page, board):
     page.goto(f"{board}/_stcore/health")  # of the same origin, and quickly there
     page.evaluate("localStorage.clear()")
     reader = opened(page, board)
@@ -89,13 +89,13 @@ def test_a_system_prompt_is_folded_after_the_first_look(page: Page, board: str) 
 
 
 @pytest.mark.parametrize("run", ["native", "tokens"])
-def test_thirty_lines_are_seen_without_scrolling(page: Page, board: str, run: str) -> None:
+def test_thirty_lines_are_seen_without_scrolling(page, board, run):
     flow = opened(page, board, run).locator(".flow")
     expect(flow.locator(".token")).to_have_count(120 if run == "tokens" else 0)
     until(page, "30 lines are seen", lambda: flow.evaluate(VISIBLE_LINES) >= 30)
 
 
-def test_full_screen_covers_the_window_and_escape_leaves_it(page: Page, board: str) -> None:
+def test_full_screen_covers_the_window_and_escape_leaves_it(page, board):
     reader = opened(page, board)
     page.keyboard.press("f")
     box: Any = reader.bounding_box()

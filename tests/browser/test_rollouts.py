@@ -53,8 +53,8 @@ def open_list(page: Page, serve: ServeCommand, runs: Path, query: str) -> None:
 
 
 def test_keys_follow_the_order_and_the_filter_of_the_list_over_the_end_of_its_page(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+    page, serve, runs
+):
     open_list(page, serve, runs, "step=0&sort=reward&desc=1&where=reward+%3E+0")
     order = [n for n in range(ROLLOUTS) if n % 3]
     rows = page.locator(".list .row")
@@ -74,9 +74,7 @@ def test_keys_follow_the_order_and_the_filter_of_the_list_over_the_end_of_its_pa
     assert index_of(open_row(page)) == order[199]
 
 
-def test_back_leads_over_moves_to_the_list_with_its_scroll_sort_and_row(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_back_leads_over_moves_to_the_list_with_its_scroll_sort_and_row(page, serve, runs):
     open_list(page, serve, runs, "step=0")
     page.locator(".list .sort", has_text="reward").click()
     expect(page).to_have_url(re.compile(r"sort=reward&desc=1"))
@@ -101,9 +99,7 @@ def test_back_leads_over_moves_to_the_list_with_its_scroll_sort_and_row(
     assert scroller.evaluate("e => e.scrollTop") == pytest.approx(2000, abs=200)
 
 
-def test_keys_held_down_leave_one_entry_in_the_history(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_keys_held_down_leave_one_entry_in_the_history(page, serve, runs):
     open_list(page, serve, runs, "step=0&index=4")
     before = page.evaluate("history.length")
     for _ in range(12):
@@ -114,23 +110,21 @@ def test_keys_held_down_leave_one_entry_in_the_history(
     assert page.evaluate("history.length") == before
 
 
-def test_long_texts_make_the_list_no_wider_than_its_place(page: Page, serve: ServeCommand) -> None:
+def test_long_texts_make_the_list_no_wider_than_its_place(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/rollouts?run=grpo_reward_hack&step=20")
     expect(page.locator(".list .row .cell.words").first).to_be_visible()
     scroller = page.locator(".list .scroller")
     assert scroller.evaluate("e => e.scrollWidth - e.clientWidth") == 0
 
 
-def test_the_first_page_of_one_rollout_is_an_address_of_the_list(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_the_first_page_of_one_rollout_is_an_address_of_the_list(page, serve, runs):
     page.goto(f"{board_on(serve, runs)}/rollout?run=run&step=0&index=440")
     expect(page).to_have_url(re.compile(r"/rollouts\?.*index=440\b"))
     expect(open_row(page)).to_be_visible()
     assert index_of(open_row(page)) == 440
 
 
-def test_the_list_can_be_hidden_and_stays_so(page: Page, serve: ServeCommand, runs: Path) -> None:
+def test_the_list_can_be_hidden_and_stays_so(page, serve, runs):
     open_list(page, serve, runs, "step=0&index=4")
     page.locator(".list .hide").click()
     expect(page.locator(".list .grid")).to_be_hidden()
@@ -144,9 +138,7 @@ def test_the_list_can_be_hidden_and_stays_so(page: Page, serve: ServeCommand, ru
     until(page, "the list is there", lambda: page.locator(".list .grid").is_visible())
 
 
-def test_the_next_rollouts_are_in_the_browser_before_their_key_is_pressed(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
+def test_the_next_rollouts_are_in_the_browser_before_their_key_is_pressed(page, serve, runs):
     open_list(page, serve, runs, "step=0&index=4&sort=reward&desc=1")
     size = "window.__rolloutBoardAhead?.size ?? 0"
     until(page, "neighbours are there", lambda: page.evaluate(size) >= 3)

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from contract.recorded_answers import FILE, answers, name_of, runs
 
-from board.index.discovery.discovered_runs import RunInfo
-
 ADDED = ("env", "where")
 """Keys of findings that were not there when the answers were recorded."""
 REGROUPED = "beside"
@@ -44,12 +42,12 @@ def differences(found: Any, recorded: Any, place: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("info", runs(), ids=name_of)
-def test_a_run_is_answered_as_recorded(info: RunInfo) -> None:
+def test_a_run_is_answered_as_recorded(info):
     found = json.loads(json.dumps(answers(info, every=EVERY)))
     recorded = RECORDED[name_of(info)]
     assert found
     assert differences(found, {command: recorded[command] for command in found}) == []
 
 
-def test_every_recorded_run_is_there() -> None:
+def test_every_recorded_run_is_there():
     assert {name_of(info) for info in runs()} == {*RECORDED}

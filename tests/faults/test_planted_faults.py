@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from faults.judge import judged, opened, severe
-from faults.plant import FAULTS, Fault
+from faults.plant import FAULTS
 from faults.scene import LATER, SAMPLES, clean
 
 from board.analysis.findings import diagnose
@@ -17,9 +15,7 @@ from board.query.open_run import open_run
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(
-    fault: Fault, tmp_path: Path
-) -> None:
+def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(fault, tmp_path):
     verdict = judged(fault, tmp_path)
     assert verdict.own, [(found.rule, found.first_step) for found in verdict.findings]
     assert verdict.own.first_step == verdict.planted.step
@@ -30,7 +26,7 @@ def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(
     assert not verdict.others
 
 
-def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path: Path) -> None:
+def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path):
     fault = next(one for one in FAULTS if one.name == "off by one")
     first, *others = judged(fault, tmp_path).findings
     assert first.rule == "misaligned"
@@ -45,7 +41,7 @@ BY_CHANCE = {"one env fails": -1}
 @pytest.mark.parametrize(
     "fault", [fault for fault in FAULTS if not fault.tokens], ids=lambda fault: fault.name
 )
-def test_it_is_found_as_well_where_no_threshold_was_chosen(fault: Fault, tmp_path: Path) -> None:
+def test_it_is_found_as_well_where_no_threshold_was_chosen(fault, tmp_path):
     verdict = judged(fault, tmp_path, LATER)
     assert verdict.own, [(found.rule, found.first_step) for found in verdict.findings]
     assert verdict.own.first_step == verdict.planted.step + BY_CHANCE.get(fault.name, 0)
@@ -53,7 +49,7 @@ def test_it_is_found_as_well_where_no_threshold_was_chosen(fault: Fault, tmp_pat
     assert not verdict.others
 
 
-def test_every_rule_finds_a_planted_fault() -> None:
+def test_every_rule_finds_a_planted_fault():
     assert {rule.name for rule in RULES} == {fault.rule for fault in FAULTS}
 
 
@@ -63,19 +59,17 @@ def unharmed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.name != "kl_spike"])
-def test_a_rule_is_silent_on_the_run_without_a_fault(
-    rule: str, unharmed: tuple[Finding, ...]
-) -> None:
+def test_a_rule_is_silent_on_the_run_without_a_fault(rule, unharmed):
     assert rule not in {found.rule for found in unharmed}
 
 
 @pytest.mark.parametrize("name", ["grpo_arithmetic", "ppo_critic", "resumed"])
-def test_clean_runs_raise_nothing_severe(name: str) -> None:
+def test_clean_runs_raise_nothing_severe(name):
     found = diagnose(open_run(discover(SAMPLES).run(name)))
     assert not severe(found.findings)
 
 
-def test_the_bundled_reward_hack_is_found() -> None:
+def test_the_bundled_reward_hack_is_found():
     found = diagnose(open_run(discover(SAMPLES).run("grpo_reward_hack")), tokens=False).findings
     assert {"part_falls", "truncation", "length_without_gain", "reward_length"} <= {
         f.rule for f in found

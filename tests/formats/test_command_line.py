@@ -238,7 +238,7 @@ def natural(path: Path) -> list[tuple[int, str]]:
     return [(int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts)]
 
 
-def test_every_reader_has_a_case() -> None:
+def test_every_reader_has_a_case():
     own = {"native"}  # its numbers are held against pandas where it is written and read
     assert {case.partition(" ")[0] for case in CASES} == {r.name for r in READERS} - own
 
@@ -269,7 +269,7 @@ def assert_steps(case: Case, steps: list[dict[str, Any]], frame: pd.DataFrame) -
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path) -> None:
+def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path):
     case, root = CASES[name], tmp_path / "run"
     frame = copied(case, root)
     assert_steps(case, said(capsys, "steps", str(root), "--split", "all"), frame)
@@ -285,7 +285,7 @@ def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["nemo_rl", "xtuner", "relax"])
-def test_steps_are_of_training_unless_told_otherwise_and_say_so(name, capsys, tmp_path) -> None:
+def test_steps_are_of_training_unless_told_otherwise_and_say_so(name, capsys, tmp_path):
     case, root = CASES[name], tmp_path / "run"
     frame = copied(case, root)
     assert set(frame["split"]) == {"train", "eval"}
@@ -296,7 +296,7 @@ def test_steps_are_of_training_unless_told_otherwise_and_say_so(name, capsys, tm
     assert f"rollouts of split train; left out: {left} eval" in told.err
 
 
-def test_a_run_of_evaluations_alone_gives_them_without_a_word(capsys, tmp_path) -> None:
+def test_a_run_of_evaluations_alone_gives_them_without_a_word(capsys, tmp_path):
     case, root = CASES["skyrl"], tmp_path / "run"
     frame = copied(case, root)
     assert cli.main(["steps", str(root), "--json"]) == 0
@@ -379,7 +379,7 @@ def plainly(folder: Path) -> pd.DataFrame:
 
 
 @there
-def test_every_real_folder_has_a_case() -> None:
+def test_every_real_folder_has_a_case():
     homes = {p.parent.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")}
     assert {next((n for n in REAL if f"{home}/".startswith(f"{n}/")), "") for home in homes} == {
         *REAL
@@ -388,7 +388,7 @@ def test_every_real_folder_has_a_case() -> None:
 
 @there
 @pytest.mark.parametrize("name", REAL)
-def test_real_files_have_the_steps_that_pandas_finds(name, capsys) -> None:
+def test_real_files_have_the_steps_that_pandas_finds(name, capsys):
     frame = plainly(collection() / name)
     steps = said(capsys, "steps", str(collection() / name), "--split", "all")
     assert_steps(Case(name, "", of("", "")), steps, frame)
@@ -402,7 +402,7 @@ def test_real_files_have_the_steps_that_pandas_finds(name, capsys) -> None:
 
 @there
 @pytest.mark.parametrize("name", REAL)
-def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys) -> None:
+def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys):
     frame = plainly(collection() / name)
     for step in {frame["step"].min(), frame["step"].max()}:
         own = frame[frame["step"] == step].reset_index(drop=True)
@@ -417,7 +417,7 @@ def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys) -> None:
 
 
 @there
-def test_real_files_are_recognised_or_refused_for_the_right_reason(capsys) -> None:
+def test_real_files_are_recognised_or_refused_for_the_right_reason(capsys):
     files = said(capsys, "sniff", str(collection()))["files"]
     reasons = {Path(f["path"]).relative_to(collection()).as_posix(): f["reason"] for f in files}
     assert reasons.keys() == {

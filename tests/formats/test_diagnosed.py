@@ -13,7 +13,7 @@ RUNS = [info for info in REAL_RUNS if info.path.is_relative_to(DATA)]
 
 
 @pytest.mark.parametrize("info", RUNS, ids=lambda info: info.name)
-def test_every_rollout_of_every_format_is_read_again(info) -> None:
+def test_every_rollout_of_every_format_is_read_again(info):
     run = real_run(info)
     for row in run.steps.to_dict("records"):
         tokens = read_step(run, int(row["step"]))

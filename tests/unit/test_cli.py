@@ -85,14 +85,14 @@ def refuses(call: Call, *arguments: object) -> str:
     return called.err
 
 
-def test_runs_counts_what_each_run_holds(run_folder: Path, call: Call) -> None:
+def test_runs_counts_what_each_run_holds(run_folder, call):
     size = (run_folder / "rank_0.jsonl").stat().st_size
     called = call("runs", run_folder.parent, "--json")
     row = {"run": "run_a", "path": str(run_folder), "format": "rllb", "steps": 2, "rollouts": 5}
     assert (called.code, called.document) == (0, [{**row, "bytes": size, "problems": 0}])
 
 
-def test_sql_prints_rows_or_writes_them(run_folder: Path, call: Call) -> None:
+def test_sql_prints_rows_or_writes_them(run_folder, call):
     statement = (
         "select step, count(*) as n, avg(reward) as reward from rollouts group by 1 order by 1"
     )
@@ -106,7 +106,7 @@ def test_sql_prints_rows_or_writes_them(run_folder: Path, call: Call) -> None:
     assert pq.read_table(file).to_pylist() == rows
 
 
-def test_values_of_every_type_are_printed_as_json(run_folder: Path, call: Call) -> None:
+def test_values_of_every_type_are_printed_as_json(run_folder, call):
     statement = (
         "select sum(line) as s, 1.5 as d, [1, 2.5] as l, date '2020-01-01' as t from rollouts"
     )
@@ -114,7 +114,7 @@ def test_values_of_every_type_are_printed_as_json(run_folder: Path, call: Call) 
     assert called.document == [{"s": 15, "d": 1.5, "l": [1, 2.5], "t": "2020-01-01"}]
 
 
-def test_steps_and_findings_are_of_the_rollouts_that_are_chosen(tmp_path: Path, call: Call) -> None:
+def test_steps_and_findings_are_of_the_rollouts_that_are_chosen(tmp_path, call):
     lines = [rollout(step, reward=step + (env == "b"), env=env) for step in (1, 2) for env in "ab"]
     folder = write(tmp_path / "run" / "rank_0.jsonl", [*lines]).parent
     chosen = call("steps", folder, "--env", "b", "--where", "reward > 2", "--json")
@@ -128,9 +128,7 @@ def test_steps_and_findings_are_of_the_rollouts_that_are_chosen(tmp_path: Path, 
     assert "no environment 'c'" in refuses(call, "steps", folder, "--env", "c")
 
 
-def test_steps_have_the_fixed_keys_and_null_where_nothing_is_recorded(
-    run_folder: Path, call: Call
-) -> None:
+def test_steps_have_the_fixed_keys_and_null_where_nothing_is_recorded(run_folder, call):
     first, second = call("steps", run_folder, "--json").document
     assert (first["step"], first["rollouts"], first["reward_mean"]) == (0, 4, 0.5)
     assert first["k1_mean"] == 0.125
@@ -140,7 +138,7 @@ def test_steps_have_the_fixed_keys_and_null_where_nothing_is_recorded(
     assert (table[0], table[-1]) == ("step,reward_std", "1,")
 
 
-def test_rollouts_are_in_order_with_their_file_and_line(run_folder: Path, call: Call) -> None:
+def test_rollouts_are_in_order_with_their_file_and_line(run_folder, call):
     rows = call("rollouts", run_folder, "--json").document
     assert [(row["step"], row["index"]) for row in rows] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
     assert rows[4]["file"] == "rank_0.jsonl"
@@ -148,7 +146,7 @@ def test_rollouts_are_in_order_with_their_file_and_line(run_folder: Path, call: 
     assert "offset" not in rows[4]
 
 
-def test_missing_values_sort_last_either_way(run_folder: Path, call: Call) -> None:
+def test_missing_values_sort_last_either_way(run_folder, call):
     for options in ([], ["--desc"]):
         rows = call("rollouts", run_folder, "--sort", "reward", *options, "--json").document
         *rewards, last = [row["reward"] for row in rows]
@@ -168,9 +166,7 @@ def test_missing_values_sort_last_either_way(run_folder: Path, call: Call) -> No
         ["--sort", "rewrd"],
     ],
 )
-def test_the_first_rollouts_are_those_of_the_whole_table(
-    run_folder: Path, call: Call, asked: list[str]
-) -> None:
+def test_the_first_rollouts_are_those_of_the_whole_table(run_folder, call, asked):
     more = [rollout(step, reward=step / 3, logged=step, response=f"r{step % 2}") for step in (1, 2)]
     write(run_folder / "rank_1.jsonl", [*more, rollout(0, logged="words", split="eval")])
     arguments = ["rollouts", run_folder, "--json", *asked]
@@ -194,8 +190,8 @@ def test_the_first_rollouts_are_those_of_the_whole_table(
     ],
 )
 def test_what_can_t_be_done_as_given_is_refused_with_the_reason(
-    run_folder: Path, call: Call, arguments: list[str], reason: str
-) -> None:
+    run_folder, call, arguments, reason
+):
     assert reason in refuses(call, arguments[0], run_folder, *arguments[1:])
 
 
@@ -217,29 +213,25 @@ def test_what_can_t_be_done_as_given_is_refused_with_the_reason(
         (["--where", "missing(reward)"], [(0, 3)]),
     ],
 )
-def test_options_choose_the_rollouts_that_meet_every_condition(
-    run_folder: Path, call: Call, options: list[str], indices: list[tuple[int, int]]
-) -> None:
+def test_options_choose_the_rollouts_that_meet_every_condition(run_folder, call, options, indices):
     rows = call("rollouts", run_folder, *options, "--json").document
     assert [(row["step"], row["index"]) for row in rows] == indices
 
 
-def test_columns_are_those_named_in_their_order(run_folder: Path, call: Call) -> None:
+def test_columns_are_those_named_in_their_order(run_folder, call):
     for command, names in (("steps", ("reward_mean", "step")), ("rollouts", ("reward", "step"))):
         asked = (command, run_folder, "--columns", ",".join(names))
         assert {tuple(row) for row in call(*asked, "--json").document} == {names}
 
 
-def test_the_last_steps_alone_are_shown(run_folder: Path, call: Call) -> None:
+def test_the_last_steps_alone_are_shown(run_folder, call):
     for command in ("steps", "rollouts"):
         rows = call(command, run_folder, "--last", 1, "--json").document
         assert {row["step"] for row in rows} == {1}
         assert call(command, run_folder, "--last", 0, "--json").document == []
 
 
-def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(
-    tmp_path: Path, call: Call
-) -> None:
+def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(tmp_path, call):
     long = 'a, "b"\n' * 400
     rows = [rollout(n // 2, response=f"{n}{long}", ground_truth=f"gt {n}") for n in range(6)]
     folder = write(tmp_path / "run" / "rank_0.jsonl", rows).parent
@@ -252,7 +244,7 @@ def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(
     assert [[str(value) for value in json.loads(line).values()] for line in lines] == expected
 
 
-def test_show_holds_texts_tokens_and_derived_arrays(run_folder: Path, call: Call) -> None:
+def test_show_holds_texts_tokens_and_derived_arrays(run_folder, call):
     whole = call("show", run_folder, "--step", 0, "--index", 1, "--json").document
     assert whole["texts"]["response"] == "two"
     assert whole["scores"] == {"reward": 1.0}
@@ -263,7 +255,7 @@ def test_show_holds_texts_tokens_and_derived_arrays(run_folder: Path, call: Call
     assert (whole["file"], whole["line"]) == ("rank_0.jsonl", 2)
 
 
-def test_show_keeps_numbers_unrounded_and_beyond_64_bits(tmp_path: Path, call: Call) -> None:
+def test_show_keeps_numbers_unrounded_and_beyond_64_bits(tmp_path, call):
     rewards = {"reward": 0.1 + 0.2, "rewards": {"tiny": 1e-17}}
     line = rollout(0, **rewards, big=2**70, logprobs=[float("nan"), -1.0])
     whole = call(
@@ -274,7 +266,7 @@ def test_show_keeps_numbers_unrounded_and_beyond_64_bits(tmp_path: Path, call: C
     assert whole["metrics"]["logprobs"] == [None, -1.0]
 
 
-def test_nan_in_a_log_is_null_in_json(tmp_path: Path, call: Call) -> None:
+def test_nan_in_a_log_is_null_in_json(tmp_path, call):
     line = rollout(0, reward=float("nan"), logprobs=[float("nan"), float("-inf")])
     file = write(tmp_path / "a.jsonl", [line])
     assert call("steps", file, "--json").document[0]["reward_mean"] is None
@@ -283,7 +275,7 @@ def test_nan_in_a_log_is_null_in_json(tmp_path: Path, call: Call) -> None:
     assert whole["metrics"]["k3"] == [None, None]
 
 
-def test_an_array_of_unequal_length_is_named_and_not_cut(tmp_path: Path, call: Call) -> None:
+def test_an_array_of_unequal_length_is_named_and_not_cut(tmp_path, call):
     file = write(tmp_path / "a.jsonl", [rollout(0, logprobs=[-0.5, -1.0, -2.0, -3.0])])
     (row,) = call("rollouts", file, "--json").document
     assert row.get("k3_mean") is None
@@ -293,7 +285,7 @@ def test_an_array_of_unequal_length_is_named_and_not_cut(tmp_path: Path, call: C
     assert any(remark["field"] == "logprobs" for remark in whole["remarks"])
 
 
-def test_check_names_file_line_field_and_reason(tmp_path: Path, call: Call) -> None:
+def test_check_names_file_line_field_and_reason(tmp_path, call):
     bad = [rollout(0), "not JSON", {"prompt": "?", "response": "!"}, rollout(0, reward="lots")]
     write(tmp_path / "rank_0.jsonl", bad)
     called = call("check", tmp_path, "--json")
@@ -304,7 +296,7 @@ def test_check_names_file_line_field_and_reason(tmp_path: Path, call: Call) -> N
     assert all(p["path"] == "rank_0.jsonl" and p["reason"] for p in called.document["problems"])
 
 
-def test_a_clean_log_and_one_of_notes_alone_pass_the_check(run_folder: Path, call: Call) -> None:
+def test_a_clean_log_and_one_of_notes_alone_pass_the_check(run_folder, call):
     called = call("check", run_folder, "--json")
     assert (called.code, called.document["problems"]) == (0, [])
     assert (called.document["rollouts"], called.document["superseded"]) == (5, 0)
@@ -314,9 +306,7 @@ def test_a_clean_log_and_one_of_notes_alone_pass_the_check(run_folder: Path, cal
     assert {problem["severity"] for problem in called.document["problems"]} == {"note"}
 
 
-def test_check_gives_the_lines_of_each_kind_of_problem_and_their_count(
-    tmp_path: Path, call: Call
-) -> None:
+def test_check_gives_the_lines_of_each_kind_of_problem_and_their_count(tmp_path, call):
     lines = [rollout(0, reward="lots") if n % 2 else "no JSON" for n in range(2400)]
     write(tmp_path / "rank_0.jsonl", lines)
     problems = call("check", tmp_path, "--json").document["problems"]
@@ -324,7 +314,7 @@ def test_check_gives_the_lines_of_each_kind_of_problem_and_their_count(
     assert found == {"lost": (1200, [1, 3, 5], 1000), "partial": (1200, [2, 4, 6], 1000)}
 
 
-def test_check_tells_paths_from_the_folder_that_was_named(run_folder: Path, call: Call) -> None:
+def test_check_tells_paths_from_the_folder_that_was_named(run_folder, call):
     with (run_folder / "rank_0.jsonl").open("a") as file:
         file.write("broken\n")
     other = write(run_folder.parent / "other.jsonl", ["not JSON at all"])
@@ -336,9 +326,7 @@ def test_check_tells_paths_from_the_folder_that_was_named(run_folder: Path, call
 
 
 @pytest.mark.parametrize("command", [["steps"], ["rollouts"], ["show", "--step=0", "--index=0"]])
-def test_a_run_of_which_nothing_could_be_read_says_why(
-    command: list[str], tmp_path: Path, call: Call
-) -> None:
+def test_a_run_of_which_nothing_could_be_read_says_why(command, tmp_path, call):
     write(tmp_path / "a.jsonl", [{**rollout(0), "step": "the first"}])
     said = call(*command, tmp_path).err
     assert "no rollout could be read: a.jsonl: step is" in said
@@ -348,7 +336,7 @@ def test_a_run_of_which_nothing_could_be_read_says_why(
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind root"
 )
-def test_an_unreadable_file_is_a_problem(run_folder: Path, call: Call) -> None:
+def test_an_unreadable_file_is_a_problem(run_folder, call):
     locked = write(run_folder / "rank_1.jsonl", [rollout(0)])
     locked.chmod(0)
     called = call("check", run_folder, "--json")
@@ -357,24 +345,20 @@ def test_an_unreadable_file_is_a_problem(run_folder: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize("command", ["runs", "steps", "rollouts", "check", "serve"])
-def test_a_missing_path_and_an_empty_folder_are_named(
-    tmp_path: Path, call: Call, command: str
-) -> None:
+def test_a_missing_path_and_an_empty_folder_are_named(tmp_path, call, command):
     assert "does not exist" in refuses(call, command, tmp_path / "gone" / "run")
     if command in ("steps", "check"):
         assert "is empty; give a folder of rollout logs" in refuses(call, command, tmp_path)
 
 
-def test_runs_of_a_folder_without_logs_is_an_empty_list_with_the_reason(
-    tmp_path: Path, call: Call
-) -> None:
+def test_runs_of_a_folder_without_logs_is_an_empty_list_with_the_reason(tmp_path, call):
     write(tmp_path / "metrics.jsonl", [{"loss": 1.0}])
     called = call("runs", tmp_path, "--json")
     assert (called.code, called.document) == (0, [])
     assert "metrics.jsonl: left out: its records hold only numbers (loss)" in called.err
 
 
-def test_the_mistake_of_a_mapping_file_is_said_first(tmp_path: Path, call: Call) -> None:
+def test_the_mistake_of_a_mapping_file_is_said_first(tmp_path, call):
     write(tmp_path / "a.jsonl", [{"foo": 1}])
     (tmp_path / "rollout-board.toml").write_text("reader = 1\n")
     said = refuses(call, "steps", tmp_path)
@@ -390,15 +374,11 @@ def test_the_mistake_of_a_mapping_file_is_said_first(tmp_path: Path, call: Call)
         (["foo", "RUN"], "unknown command foo; nothing comes close; there are serve, runs"),
     ],
 )
-def test_a_word_that_is_no_command_is_not_taken_for_a_path(
-    arguments: list[str], said: str, call: Call
-) -> None:
+def test_a_word_that_is_no_command_is_not_taken_for_a_path(arguments, said, call):
     assert said in refuses(call, *arguments)
 
 
-def test_runs_are_counted_again_only_when_they_change(
-    run_folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_counted_again_only_when_they_change(run_folder, call, monkeypatch):
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(run_folder.parents[1] / "cache"))
     opened: list[str] = []
     real = opened_runs.opened
@@ -415,7 +395,7 @@ def test_runs_are_counted_again_only_when_they_change(
     assert row["problems"] == 1
 
 
-def test_a_folder_of_several_runs_asks_for_one(run_folder: Path, call: Call) -> None:
+def test_a_folder_of_several_runs_asks_for_one(run_folder, call):
     file = write(run_folder.parent / "run_b" / "a.jsonl", [rollout(0)])
     said = refuses(call, "steps", run_folder.parent)
     assert "holds 2 runs" in said
@@ -424,9 +404,7 @@ def test_a_folder_of_several_runs_asks_for_one(run_folder: Path, call: Call) -> 
     assert len(call("steps", file, "--json").document) == 1
 
 
-def test_a_bundled_run_goes_by_its_name(
-    run_folder: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_a_bundled_run_goes_by_its_name(run_folder, monkeypatch, call):
     monkeypatch.setattr(runs, "_SAMPLES", run_folder.parent)
     assert len(call("steps", "run_a", "--json").document) == 2
     assert "run_a" in refuses(call, "steps", "run_x")
@@ -438,16 +416,14 @@ def test_a_bundled_run_goes_by_its_name(
 @pytest.mark.parametrize(
     "command", [["runs"], ["steps"], ["rollouts"], ["show", "--step", "0", "--index", "3"]]
 )
-def test_without_json_a_table_stands_on_the_terminal(
-    run_folder: Path, call: Call, command: list[str]
-) -> None:
+def test_without_json_a_table_stands_on_the_terminal(run_folder, call, command):
     called = call(command[0], run_folder, *command[1:])
     assert called.code == 0
     assert "step" in called.out
     assert "nan" not in called.out.lower().replace("tenant", "")
 
 
-def test_text_of_a_model_cannot_steer_the_terminal(tmp_path: Path, call: Call) -> None:
+def test_text_of_a_model_cannot_steer_the_terminal(tmp_path, call):
     hostile = "\x1b]0;title\x07\x9b31m\u202e"
     file = write(tmp_path / "a.jsonl", [rollout(0, response=hostile, response_tokens=[hostile])])
     for command in (["rollouts", file], ["show", file, "--step", 0, "--index", 0]):
@@ -455,7 +431,7 @@ def test_text_of_a_model_cannot_steer_the_terminal(tmp_path: Path, call: Call) -
         assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
 
 
-def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_serve_is_the_default_command(monkeypatch, tmp_path):
     seen: list[tuple[Any, ...]] = []
 
     def note(args: argparse.Namespace) -> int:
@@ -473,9 +449,7 @@ def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ]
 
 
-def test_a_busy_port_is_passed_over_unless_it_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_a_busy_port_is_passed_over_unless_it_was_asked_for(tmp_path, monkeypatch, call):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         busy.listen()
@@ -486,7 +460,7 @@ def test_a_busy_port_is_passed_over_unless_it_was_asked_for(
     assert f"--port {port} on 127.0.0.1 can't be used" in said
 
 
-def test_the_server_keeps_to_this_machine_unless_told_otherwise_and_calls_nobody() -> None:
+def test_the_server_keeps_to_this_machine_unless_told_otherwise_and_calls_nobody():
     options = serve.server_options("127.0.0.1", 8501)
     assert options["server.address"] == "127.0.0.1"
     assert options["browser.gatherUsageStats"] is False
@@ -497,13 +471,13 @@ def test_the_server_keeps_to_this_machine_unless_told_otherwise_and_calls_nobody
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
-    run_folder: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+    run_folder, monkeypatch, call
+):
     monkeypatch.setitem(sys.modules, "streamlit", None)
     assert 'pip install "rollout-board[board]"' in refuses(call, "serve", run_folder)
 
 
-def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_with_130(monkeypatch):
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
@@ -511,7 +485,7 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["runs"]) == 130
 
 
-def test_a_reader_that_leaves_early_sees_no_traceback(run_folder: Path) -> None:
+def test_a_reader_that_leaves_early_sees_no_traceback(run_folder):
     command = [sys.executable, "-c", "import sys, board.cli; sys.exit(board.cli.main())"]
     process = subprocess.Popen(
         [*command, "rollouts", str(run_folder), "--json"],
@@ -537,9 +511,7 @@ def at(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
     monkeypatch.setattr(output.time, "monotonic", lambda: next(moments))
 
 
-def test_an_installation_without_the_projects_configuration_looks_as_the_project_does(
-    tmp_path: Path,
-) -> None:
+def test_an_installation_without_the_projects_configuration_looks_as_the_project_does(tmp_path):
     bare = serve.theme_options(tmp_path / "app.py")
     own = tomllib.loads((serve.PROJECT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert bare["client.toolbarMode"] == own["client"]["toolbarMode"]
@@ -549,7 +521,7 @@ def test_an_installation_without_the_projects_configuration_looks_as_the_project
     assert serve.theme_options(serve.PROJECT / "app.py") == {}
 
 
-def test_progress_leaves_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_leaves_nothing_on_a_terminal(monkeypatch):
     at(monkeypatch, 0.0, 2.0)
     screen = Screen()
     progress = output.ProgressLine(screen)
@@ -559,12 +531,12 @@ def test_progress_leaves_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert screen.getvalue().endswith("\r\x1b[K")
 
 
-def test_progress_of_little_is_said_in_kilobytes() -> None:
+def test_progress_of_little_is_said_in_kilobytes():
     found = output.progress_text(20_000, 80_000, 2.0)
     assert found == "reading 20 of 80 kB (25 %), 10 kB/s, 6 s left"
 
 
-def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch):
     at(monkeypatch, 0.0, 1.5, 3.0, 7.0)
     pipe = io.StringIO()
     progress = output.ProgressLine(pipe)
@@ -576,7 +548,7 @@ def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
     assert (ended.value.code, "usage: rollout-board" in capsys.readouterr().out) == (0, True)
@@ -589,9 +561,7 @@ JOINED = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
     ("source", "rollouts"),
     [((), 10), (("--source", "joined"), 10), (("--source", "episodes"), 7)],
 )
-def test_each_log_of_a_folder_of_several_formats_can_be_named(
-    tmp_path: Path, call: Call, source: tuple[str, ...], rollouts: int
-) -> None:
+def test_each_log_of_a_folder_of_several_formats_can_be_named(tmp_path, call, source, rollouts):
     folder = shutil.copytree(JOINED, tmp_path / "run")
     for command in ("check", "index"):
         assert call(command, folder, *source, "--json").document["rollouts"] == rollouts
@@ -603,9 +573,7 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
 
 
 @pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])
-def test_a_split_of_joined_logs_can_be_named_and_all_of_them(
-    tmp_path: Path, call: Call, command: str
-) -> None:
+def test_a_split_of_joined_logs_can_be_named_and_all_of_them(tmp_path, call, command):
     folder = shutil.copytree(JOINED, tmp_path / "run")
 
     def rollouts(*split: str) -> int:
@@ -620,9 +588,7 @@ def test_a_split_of_joined_logs_can_be_named_and_all_of_them(
     assert rollouts() == counts[2 if command == "rollouts" else 0]
 
 
-def test_a_source_that_is_none_is_refused_with_the_names_there_are(
-    tmp_path: Path, call: Call
-) -> None:
+def test_a_source_that_is_none_is_refused_with_the_names_there_are(tmp_path, call):
     said = refuses(call, "steps", JOINED, "--source", "trainer")
     assert "has no source 'trainer'; it has episodes, joined, prime_rl_tokens" in said
     write(tmp_path / "a.jsonl", [rollout(0)])
@@ -632,9 +598,7 @@ def test_a_source_that_is_none_is_refused_with_the_names_there_are(
     assert len(call("steps", tmp_path, "--source", "verl", "--json").document) == 1
 
 
-def test_check_says_what_was_joined_and_how_many_rollouts_stand_twice(
-    tmp_path: Path, call: Call
-) -> None:
+def test_check_says_what_was_joined_and_how_many_rollouts_stand_twice(tmp_path, call):
     called = call("check", JOINED, "--json")
     (join,) = called.document["joins"]
     assert (join["source"], join["joined"], join["rollouts"]) == ("prime_rl_tokens", 3, 6)

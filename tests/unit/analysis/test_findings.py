@@ -35,27 +35,27 @@ def shifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log.write(tmp_path_factory.mktemp("faults") / "run")
 
 
-def test_a_small_budget_still_tells_the_first_step_exactly(shifted: Path) -> None:
+def test_a_small_budget_still_tells_the_first_step_exactly(shifted):
     found = diagnose(opened(shifted), budget=Budget(rollouts=16, bytes=200_000))
     assert found.steps_read < found.steps
     assert [f.first_step for f in found.findings if f.rule == "misaligned"] == [AT]
 
 
-def test_progress_never_goes_beyond_what_is_to_read(shifted: Path) -> None:
+def test_progress_never_goes_beyond_what_is_to_read(shifted):
     seen: list[tuple[int, int]] = []
     diagnose(opened(shifted), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] > 0
     assert all(done <= total for done, total in seen)
 
 
-def test_without_tokens_no_rule_speaks_of_them(shifted: Path) -> None:
+def test_without_tokens_no_rule_speaks_of_them(shifted):
     found = diagnose(opened(shifted), tokens=False)
     assert found.rollouts_read == 0
     assert {f.rule for f in found.findings} == {"kl_spike"}
 
 
 @pytest.mark.parametrize("write", [rllb_run, texts_only_run])
-def test_logs_without_most_fields_have_no_findings(write: object, tmp_path: Path) -> None:
+def test_logs_without_most_fields_have_no_findings(write, tmp_path):
     assert diagnose(opened(write(tmp_path / "run"))).findings == ()  # type: ignore[operator]
 
 
@@ -67,8 +67,8 @@ def test_logs_without_most_fields_have_no_findings(write: object, tmp_path: Path
     ],
 )
 def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
-    tmp_path: Path, column: str, values: tuple[str, ...], duplicates: list[int]
-) -> None:
+    tmp_path, column, values, duplicates
+):
     row = {"step": 1, "rollout_id": "a", "prompt": "p", "response": "r", "reward": 1.0}
     rows = [row | {column: value} for value in values]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
@@ -76,9 +76,7 @@ def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
     assert [e.index for f in found for e in f.evidence] == duplicates
 
 
-def test_the_command_exits_by_severity_and_prints_one_document(
-    shifted: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_exits_by_severity_and_prints_one_document(shifted, capsys):
     assert cli.main(["findings", str(shifted), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["severe"] == sum(f["severity"] == "severe" for f in document["findings"])
@@ -87,9 +85,7 @@ def test_the_command_exits_by_severity_and_prints_one_document(
     assert {"rule", "severity", "value", "threshold", "source", "evidence"} <= set(first)
 
 
-def test_thresholds_of_a_file_change_what_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_thresholds_of_a_file_change_what_is_found(tmp_path, capsys):
     log = clean()
     go_in_circles(log)
     folder = log.write(tmp_path / "run")
@@ -100,9 +96,7 @@ def test_thresholds_of_a_file_change_what_is_found(
     assert "stuck in loops" in capsys.readouterr().out
 
 
-def test_thresholds_that_can_t_be_read_end_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_thresholds_that_can_t_be_read_end_the_command(tmp_path, capsys):
     with pytest.raises(UnreadableError, match=r"missing\.toml"):
         read_thresholds(tmp_path / "missing.toml")
     own = tmp_path / "own.toml"
@@ -111,9 +105,7 @@ def test_thresholds_that_can_t_be_read_end_the_command(
     assert "own.toml: there is no rule 'no_such_rule'" in capsys.readouterr().err
 
 
-def test_a_model_s_text_can_t_steer_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_s_text_can_t_steer_the_terminal(tmp_path, capsys):
     log = clean()
     go_in_circles(log)
     log.vocabulary["pieces"][17] = "\u202e0"
@@ -130,7 +122,7 @@ def a_run(folder: Path) -> RunInfo:
     return info
 
 
-def test_a_file_in_the_runs_folder_changes_what_it_names_of_the_packages(tmp_path: Path) -> None:
+def test_a_file_in_the_runs_folder_changes_what_it_names_of_the_packages(tmp_path):
     info = a_run(tmp_path)
     found = own_thresholds(info)
     assert (found.thresholds, found.path, found.error) == (default_thresholds(), None, "")
@@ -139,7 +131,7 @@ def test_a_file_in_the_runs_folder_changes_what_it_names_of_the_packages(tmp_pat
     assert found.thresholds["truncation"] == {**default_thresholds()["truncation"], "warning": 0.1}
 
 
-def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path: Path) -> None:
+def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path):
     info = a_run(tmp_path)
     (info.path / "thresholds.toml").write_text("[truncation]\nwarning = 0.1\n")
     named = tmp_path / "mine.toml"
@@ -147,7 +139,7 @@ def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path: Path) -> None:
     assert own_thresholds(info, named).thresholds["truncation"]["warning"] == 0.2
 
 
-def test_a_wrong_file_is_told_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_wrong_file_is_told_and_changes_nothing(tmp_path):
     info = a_run(tmp_path)
     (info.path / "thresholds.toml").write_text("[truncated]\nwarning = 0.1\n")
     found = own_thresholds(info)
@@ -155,14 +147,14 @@ def test_a_wrong_file_is_told_and_changes_nothing(tmp_path: Path) -> None:
     assert found.thresholds == default_thresholds()
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     info = a_run(tmp_path)
     (tmp_path / "elsewhere").write_text("secret")
     (info.path / "thresholds.toml").symlink_to(tmp_path / "elsewhere")
     assert own_thresholds(info).path is None
 
 
-def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for() -> None:
+def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for():
     run = open_run(discover(SAMPLES).run("resumed"))
     seen: list[tuple[int, int]] = []
     found = sampled_digests(run, 7, lambda done, total: seen.append((done, total)))
@@ -174,7 +166,7 @@ def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for() -> None:
     assert all(done <= total for done, total in seen)
 
 
-def test_group_ids_are_coded_for_the_run_and_not_by_step(tmp_path: Path, monkeypatch) -> None:
+def test_group_ids_are_coded_for_the_run_and_not_by_step(tmp_path, monkeypatch):
     lines = (
         {"step": n // 4, "group_id": f"g{n // 2}", "response": "x", "reward": n % 2}
         for n in range(80)

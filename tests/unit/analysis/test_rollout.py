@@ -270,19 +270,19 @@ def row(step: int, value: float, **more: object) -> dict[str, object]:
     return {"type": "sample", "step": step, "response_ids": ids, "entropy": entropy, **more}
 
 
-def test_a_step_s_span_covers_its_rollouts_and_no_other_step(tmp_path: Path) -> None:
+def test_a_step_s_span_covers_its_rollouts_and_no_other_step(tmp_path):
     run = run_of(tmp_path, [row(1, 0.0), row(1, 10.0), row(2, 1000.0)])
     found = read_spans(run, 1, lambda done, total: None)
     assert found.spans["entropy"] == (0.0, 11.0)
     assert (found.read, found.total) == (2, 2)
 
 
-def test_tokens_outside_the_loss_do_not_widen_the_span(tmp_path: Path) -> None:
+def test_tokens_outside_the_loss_do_not_widen_the_span(tmp_path):
     run = run_of(tmp_path, [row(1, 5.0, loss_mask=[1, 0])])
     assert in_loss(open_rollout(run, 1, 0).metrics)["entropy"].tolist() == [5.0]
 
 
-def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path: Path) -> None:
+def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path):
     run = run_of(tmp_path, [row(1, 0.0), row(1, 9.0)])
     file = next((tmp_path / "run").glob("*.jsonl"))
     lines = file.read_bytes().splitlines(keepends=True)
@@ -305,13 +305,13 @@ def settings_run(tmp_path: Path) -> Callable[..., Run]:
     return make
 
 
-def test_the_clip_range_of_the_settings_marks_clipped_tokens(settings_run) -> None:
+def test_the_clip_range_of_the_settings_marks_clipped_tokens(settings_run):
     logged = {"logprobs": [-1, -1], "old_logprobs": [-2, -1], "advantage": 1.0}
     opened = open_rollout(settings_run({"epsilon": 0.2}, **logged), 1, 0)
     assert opened.metrics["clipped"].tolist() == [1.0, 0.0]
     assert opened.clip == {"ε low": 0.2, "ε high": 0.2}
 
 
-def test_the_discount_of_the_settings_enters_the_td_error(settings_run) -> None:
+def test_the_discount_of_the_settings_enters_the_td_error(settings_run):
     run = settings_run({"gamma": 0.5}, token_rewards=[0, 1], values=[2, 4])
     assert open_rollout(run, 1, 0).metrics["td_error"].tolist() == [0.0, -3.0]

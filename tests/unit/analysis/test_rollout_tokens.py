@@ -29,7 +29,7 @@ def real(request: pytest.FixtureRequest) -> Run:
     return real_run(request.param)
 
 
-def test_every_record_is_the_one_of_the_rollout_when_it_is_opened(real: Run) -> None:
+def test_every_record_is_the_one_of_the_rollout_when_it_is_opened(real):
     rows = real.rollouts.iloc[:: max(len(real.rollouts) // 8, 1)]
     keys = [*zip(rows["step"].tolist(), rows["index"].tolist(), strict=True)]
     found = {keys[place]: record for place, record in StepRecords(real).of(rows)}
@@ -98,7 +98,7 @@ ODD: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name: str) -> None:
+def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name):
     changed, arrays, faults, tokens = ODD[name]
     run = log(tmp_path / "run", [line(n, **changed) if n % 3 == 0 else line(n) for n in range(60)])
     records = StepRecords(run).of(run.rollouts)
@@ -110,7 +110,7 @@ def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name
     assert all(tuple(read.arrays) == USUAL and not read.faults for read in reads[1::3])
 
 
-def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path: Path) -> None:
+def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path):
     run = log(tmp_path / "run", [line(n) for n in range(60)])
     path = tmp_path / "run" / "a.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -125,7 +125,7 @@ def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path: Path) ->
     ]
 
 
-def test_lines_are_read_in_the_order_of_the_file_and_few_at_a_time(tmp_path, monkeypatch) -> None:
+def test_lines_are_read_in_the_order_of_the_file_and_few_at_a_time(tmp_path, monkeypatch):
     run = log(tmp_path / "run", [line(n) for n in range(200)])
     monkeypatch.setattr(step_records, "_BATCH_BYTES", 2_000)
     asked: list[tuple[int, int]] = []

@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
 
 @pytest.mark.parametrize("name", ["resumed", "ppo_critic"])
 @pytest.mark.parametrize("metric", ["k3", "k1", "mismatch_kl", "entropy"])
-def test_contributions_add_up_to_the_step_s_mean_in_the_table(name: str, metric: str) -> None:
+def test_contributions_add_up_to_the_step_s_mean_in_the_table(name, metric):
     run = open_run(discover(SAMPLES).run(name))
     for row in run.steps.iloc[::9].to_dict("records"):
         found = contributions(read_step(run, row["step"], ReadTokens.of_metric(metric)), metric)
@@ -39,7 +39,7 @@ def test_contributions_add_up_to_the_step_s_mean_in_the_table(name: str, metric:
         assert found.rollouts == row[f"{metric}_n"]
 
 
-def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run: Run) -> None:
+def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run):
     tokens = read_step(run, 20)
     assert tokens.indices.tolist() == [*range(8)]
     for place, index in enumerate(tokens.indices.tolist()):
@@ -51,7 +51,7 @@ def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run: Run) -> None:
     assert tokens.in_loss.tolist() == [True] * 6 + [False] * 2 + tokens.in_loss.tolist()[8:]
 
 
-def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run: Run) -> None:
+def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run):
     seen: list[tuple[int, int]] = []
     read_step(run, 20, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(set(seen))
@@ -64,25 +64,23 @@ def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run:
         read_step(run, 20, progress=stop)
 
 
-def test_rows_of_a_step_have_each_column_once_whether_all_were_read_before_or_not(
-    run: Run,
-) -> None:
+def test_rows_of_a_step_have_each_column_once_whether_all_were_read_before_or_not(run):
     before = run.frame(COLUMNS, (20, 20))
     assert len(run.rollouts) > len(before)
     assert sorted(run.frame(COLUMNS, (20, 20))) == sorted({*before})
 
 
-def test_a_step_that_is_not_there_is_named(run: Run) -> None:
+def test_a_step_that_is_not_there_is_named(run):
     with pytest.raises(NotFoundError, match="step 21"):
         read_step(run, 21)
 
 
-def test_pieces_are_read_where_there_are_no_ids(tmp_path: Path) -> None:
+def test_pieces_are_read_where_there_are_no_ids(tmp_path):
     tokens = read_step(opened(rllb_run(tmp_path / "run")), 1)
     assert [tokens.piece(t) for t in range(3)] == ["It", " is", " 4"]
 
 
-def test_words_stand_for_tokens_where_a_log_has_texts_only(tmp_path: Path) -> None:
+def test_words_stand_for_tokens_where_a_log_has_texts_only(tmp_path):
     run = opened(texts_only_run(tmp_path / "run"))
     tokens = read_step(run, 1, ReadTokens(texts=True))
     assert [tokens.piece(t) for t in range(tokens.count)] == ["answer ", "1"]
@@ -94,7 +92,7 @@ def line(**keys: object) -> dict[str, object]:
     return {**base, "logprobs": [-1.0, -2.0, -3.0], **keys}
 
 
-def test_an_array_of_another_length_is_left_out_and_named(tmp_path: Path) -> None:
+def test_an_array_of_another_length_is_left_out_and_named(tmp_path):
     rows = [line(ref_logprobs=[-1.0]), line(ref_logprobs=[-1.0, -2.0, -3.0])]
     folder = write_lines(tmp_path / "run" / "a.jsonl", rows).parent
     tokens = read_step(opened(folder), 1)
@@ -102,9 +100,7 @@ def test_an_array_of_another_length_is_left_out_and_named(tmp_path: Path) -> Non
     assert np.isnan(tokens.arrays["ref_logprobs"][:3]).all()
 
 
-def test_characters_that_are_no_text_are_counted_in_texts_and_in_decoded_ids(
-    tmp_path: Path,
-) -> None:
+def test_characters_that_are_no_text_are_counted_in_texts_and_in_decoded_ids(tmp_path):
     rows = [line(response="ab\ufffd\ufffd\ufffd cd"), line(response="fine"), line()]
     del rows[2]["response"]
     rows[2]["response_ids"] = [1, 1, 1, 1, 0]
@@ -116,7 +112,7 @@ def test_characters_that_are_no_text_are_counted_in_texts_and_in_decoded_ids(
     assert KINDS[tokens.token_kinds[-2]] == "part of a character"
 
 
-def test_roles_come_from_recorded_segments(tmp_path: Path) -> None:
+def test_roles_come_from_recorded_segments(tmp_path):
     segments = [
         {"start": 0, "end": 1, "role": "assistant"},
         {"start": 1, "end": 3, "role": "tool", "name": "python"},
@@ -128,7 +124,7 @@ def test_roles_come_from_recorded_segments(tmp_path: Path) -> None:
     assert tokens.turns.tolist() == [0, 1, 1, 0, 0, 0]
 
 
-def test_the_mismatch_of_a_step_is_that_of_its_tokens(run: Run) -> None:
+def test_the_mismatch_of_a_step_is_that_of_its_tokens(run):
     first = next(mismatch_by_step(run, run.counts))
     tokens = read_step(run, first.step)
     d = tokens.arrays["logprobs"] - tokens.arrays["sampling_logprobs"]

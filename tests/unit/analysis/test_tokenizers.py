@@ -56,15 +56,13 @@ def ids_run(root: Path, **settings: object) -> Run:
     return open_run(discover(root).runs[0])
 
 
-def test_a_tokenizer_s_pieces_become_text(tokenizer: Path) -> None:
+def test_a_tokenizer_s_pieces_become_text(tokenizer):
     vocabulary = load_vocabulary(str(tokenizer))
     assert vocabulary.coding == "byte_level"
     assert vocabulary.texts(np.array([1.0, 2.0, 3.0])) == ["Hi", " you", "\n"]
 
 
-def test_ids_without_a_vocabulary_are_decoded_by_the_tokenizer(
-    tokenizer: Path, tmp_path: Path
-) -> None:
+def test_ids_without_a_vocabulary_are_decoded_by_the_tokenizer(tokenizer, tmp_path):
     run = ids_run(tmp_path / "logs")
     assert open_rollout(run, 0, 0).tokens == ("⟨1⟩", "⟨2⟩", "⟨3⟩")
     opened = open_rollout(run, 0, 0, load_vocabulary(str(tokenizer)))
@@ -74,12 +72,12 @@ def test_ids_without_a_vocabulary_are_decoded_by_the_tokenizer(
     assert [opened.top_k.texts[i] for i in opened.top_k.places[0]] == [" you", "Hi"]
 
 
-def test_a_folder_without_a_tokenizer_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_without_a_tokenizer_is_refused_with_what_to_do(tmp_path):
     with pytest.raises(NotFoundError, match=r"tokenizer\.json, or a name that was downloaded"):
         load_vocabulary(str(tmp_path))
 
 
-def test_a_name_that_is_not_on_this_machine_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_not_on_this_machine_is_not_fetched(monkeypatch):
     import socket
 
     def refuse(*_: object, **__: object) -> None:
@@ -90,7 +88,7 @@ def test_a_name_that_is_not_on_this_machine_is_not_fetched(monkeypatch: pytest.M
         load_vocabulary("nobody/no-such-tokenizer")
 
 
-def test_code_that_comes_with_a_tokenizer_is_never_run(tokenizer: Path) -> None:
+def test_code_that_comes_with_a_tokenizer_is_never_run(tokenizer):
     (tokenizer / "evil.py").write_text("raise SystemExit('run')", encoding="utf-8")
     config = {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}, "tokenizer_class": "Evil"}
     (tokenizer / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -109,7 +107,5 @@ def test_code_that_comes_with_a_tokenizer_is_never_run(tokenizer: Path) -> None:
         ({"tokenizer": 4, "config": [1]}, None),
     ],
 )
-def test_the_run_s_settings_name_its_tokenizer(
-    tmp_path: Path, settings: dict[str, object], name: str | None
-) -> None:
+def test_the_run_s_settings_name_its_tokenizer(tmp_path, settings, name):
     assert named_tokenizer(ids_run(tmp_path, **settings)) == name

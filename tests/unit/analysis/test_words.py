@@ -19,7 +19,7 @@ def opened(folder: Path) -> Run:
     return open_run(info)
 
 
-def test_hits_and_misses_have_their_own_mean_reward(tmp_path: Path) -> None:
+def test_hits_and_misses_have_their_own_mean_reward(tmp_path):
     rows = [
         {"step": 1, "env": "a", "prompt": "wait", "response": "Wait. wait!", "reward": 1.0},
         {"step": 1, "env": "a", "prompt": "wait", "response": "no", "reward": 0.25},
@@ -34,7 +34,7 @@ def test_hits_and_misses_have_their_own_mean_reward(tmp_path: Path) -> None:
     assert [w.hits for w in watch(run, compiled("wait"), by="prompt")] == [2, 1]
 
 
-def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path: Path) -> None:
+def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path):
     run = opened(native_run(tmp_path / "run"))
     assert sum(w.hits for w in watch(run, compiled("2*3*4"))) == run.rollout_count // 2
     assert sum(w.hits for w in watch(run, compiled("2.3.4", regex=True))) == run.rollout_count // 2
@@ -43,14 +43,14 @@ def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["response", "prompt", "answer", "reasoning"])
-def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path: Path, by: str) -> None:
+def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path, by):
     rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
     (found,) = watch(run, compiled("wait"), by=by)
     assert (found.rollouts, found.not_recorded, found.scored_misses) == (0, 1, 0)
 
 
-def test_an_empty_response_says_nothing(tmp_path: Path) -> None:
+def test_an_empty_response_says_nothing(tmp_path):
     rows = [{"step": 1, "prompt": "p", "response": "", "reward": 1.0}]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
     (found,) = watch(run, compiled("wait"))
@@ -118,9 +118,7 @@ def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
         ),
     ],
 )
-def test_who_speaks_is_told_by_segments_and_then_by_messages(
-    tmp_path: Path, keys: dict[str, Any], heard: dict[tuple[str, str], tuple[int, int, int]]
-) -> None:
+def test_who_speaks_is_told_by_segments_and_then_by_messages(tmp_path, keys, heard):
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken(**keys)]).parent)
     assert {one: hits(run, *one) for one in heard} == {one: [told] for one, told in heard.items()}
 
@@ -139,7 +137,7 @@ def test_who_speaks_is_told_by_segments_and_then_by_messages(
         },
     ],
 )
-def test_reasoning_and_answer_are_told_apart(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_reasoning_and_answer_are_told_apart(tmp_path, row):
     rows = [{"step": 1, "prompt": "4 or 5", **row}]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
     for said, reasoning, answer in (("4", 1, 0), ("5", 0, 1), ("think", 0, 0)):
@@ -147,7 +145,7 @@ def test_reasoning_and_answer_are_told_apart(tmp_path: Path, row: dict[str, Any]
         assert hits(run, said, "answer") == [(answer, answer, 0)]
 
 
-def test_a_hit_names_the_token_that_it_begins_in(tmp_path: Path) -> None:
+def test_a_hit_names_the_token_that_it_begins_in(tmp_path):
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
     whole = open_rollout(run, 1, 0)
     for by, said, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
@@ -164,7 +162,7 @@ def first_hit(run: Run, text: str, by: str) -> Hit:
     return found
 
 
-def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path: Path) -> None:
+def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path):
     # The tool's output is not written in the message as it was in the tokens.
     tokens = ["look", " it", " up", "\n", '{"out": "', "it was an", " error", '"}', "all", " done"]
     messages = [
@@ -191,9 +189,7 @@ def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path: Path) 
         ({"response_tokens": None, "response_ids": [1, 2]}, "assistant", "yes", "no vocabulary"),
     ],
 )
-def test_a_hit_of_no_one_token_says_why(
-    keys: dict[str, Any], by: str, text: str, why: str, tmp_path: Path
-) -> None:
+def test_a_hit_of_no_one_token_says_why(keys, by, text, why, tmp_path):
     row = spoken(
         response_tokens=["yes", " right", " yes"],
         segments=[],
@@ -212,17 +208,17 @@ def test_a_hit_of_no_one_token_says_why(
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(a*)*b", r"(?:.*?,){20}P"])
-def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
+def test_no_pattern_takes_longer_than_the_text_is_long(pattern):
     assert compiled(pattern, regex=True).counts(["a" * 50_000 + "!"]).tolist() == [0]
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "((a{1000}){1000}){1000}", "a" * 2000])
-def test_a_pattern_that_is_not_bounded_is_refused(pattern: str) -> None:
+def test_a_pattern_that_is_not_bounded_is_refused(pattern):
     with pytest.raises(ChoiceError):
         compiled(pattern, regex=True)
 
 
-def test_half_characters_and_signs_of_patterns_are_only_text() -> None:
+def test_half_characters_and_signs_of_patterns_are_only_text():
     found = compiled("2*3 4\n#-&~é😀")
     assert found.counts(["\ud83d x 2*3 4\n#-&~É😀 2*3 4\n#-&~é😀", "2x3"]).tolist() == [2, 0]
     assert compiled("É").first("😀 \ud83dé") == 3
@@ -236,7 +232,7 @@ def opened_run(folder: Path, name: str) -> Run:
     return open_run(discover(folder).run(name))
 
 
-def test_the_reward_hack_is_heard_in_what_it_says() -> None:
+def test_the_reward_hack_is_heard_in_what_it_says():
     found = trending_phrases(opened_run(SAMPLES, "grpo_reward_hack"))
     changes = {one.phrase: one.change for one in found.phrases}
     assert changes["check"] > 0.3
@@ -245,12 +241,12 @@ def test_the_reward_hack_is_heard_in_what_it_says() -> None:
     assert found.rollouts == 12 * 24
 
 
-def test_of_large_rollouts_fewer_are_read() -> None:
+def test_of_large_rollouts_fewer_are_read():
     found = trending_phrases(opened_run(SAMPLES, "grpo_reward_hack"), budget=100_000)
     assert 24 <= found.rollouts < 100
 
 
-def test_a_run_that_does_not_tell_who_speaks_has_no_words_of_it(tmp_path: Path) -> None:
+def test_a_run_that_does_not_tell_who_speaks_has_no_words_of_it(tmp_path):
     rows = [{"step": s, "prompt": "p", "response": "r", "reward": 1.0} for s in (1, 2)]
     write_lines(tmp_path / "run" / "x.jsonl", rows)
     found = trending_phrases(opened_run(tmp_path, "run"), "tool")

@@ -62,21 +62,19 @@ def edges_at(band: Shape, step: int) -> list[float]:
         (0.5, CurveOptions("none"), None),
     ],
 )
-def test_band_is_a_spread_of_the_rollouts_of_a_step_within_the_data(
-    std: float, options: CurveOptions, edges: list[list[float]] | None
-) -> None:
+def test_band_is_a_spread_of_the_rollouts_of_a_step_within_the_data(std, options, edges):
     bands = bands_of(draw(table([1.0, 2.0, 4.0], std=std), options))
     assert len(bands) == (0 if edges is None else 1 + (options.band == "quantiles"))
     if edges is not None:
         assert [edges_at(bands[0], s) for s in range(3)] == edges
 
 
-def test_line_stands_at_the_recorded_steps_however_far_apart() -> None:
+def test_line_stands_at_the_recorded_steps_however_far_apart():
     (line,) = draw(table([1.0, 2.0, 4.0], every=100)).lines
     assert (list(line.x), list(line.y)) == ([0, 100, 200], [1, 2, 4])
 
 
-def test_a_missing_step_is_a_gap_in_line_and_band() -> None:
+def test_a_missing_step_is_a_gap_in_line_and_band():
     chart = draw(table([1.0, 2.0, NAN, 4.0, 5.0]))
     (line,), (band,) = chart.lines, bands_of(chart)
     assert np.isnan(line.y[2])
@@ -85,7 +83,7 @@ def test_a_missing_step_is_a_gap_in_line_and_band() -> None:
     assert np.isnan(band.y).sum() == 2, "one pen-up after each of two shapes"
 
 
-def test_a_series_without_a_column_is_left_out_and_one_of_the_step_has_no_band() -> None:
+def test_a_series_without_a_column_is_left_out_and_one_of_the_step_has_no_band():
     chart = curve(table([1.0, 2.0]), [REWARD, Series("absent", "Absent")], dark=True)
     assert [line.name for line in chart.lines] == ["Reward"]
     steps = pd.DataFrame({"step": [0, 1], "zero_std_group_fraction": [0.25, 0.5]})
@@ -94,11 +92,11 @@ def test_a_series_without_a_column_is_left_out_and_one_of_the_step_has_no_band()
 
 
 @pytest.mark.parametrize("s", [0.0, 0.5, 0.99])
-def test_smoothing_leaves_a_constant_series_unchanged(s: float) -> None:
+def test_smoothing_leaves_a_constant_series_unchanged(s):
     np.testing.assert_allclose(smoothed(np.full(50, 0.3), s), 0.3, rtol=1e-12)
 
 
-def test_smoothing_is_the_weighted_mean_of_the_values_so_far_and_keeps_gaps() -> None:
+def test_smoothing_is_the_weighted_mean_of_the_values_so_far_and_keeps_gaps():
     expected = [1.0, (0.5 * 1 + 2) / 1.5, (0.25 * 1 + 0.5 * 2 + 6) / 1.75]
     np.testing.assert_allclose(smoothed(np.array([1.0, 2.0, 6.0]), 0.5), expected)
     with_gap = smoothed(np.array([1.0, NAN, 2.0, 6.0]), 0.5)
@@ -106,7 +104,7 @@ def test_smoothing_is_the_weighted_mean_of_the_values_so_far_and_keeps_gaps() ->
     np.testing.assert_allclose(with_gap[[0, 2, 3]], expected)
 
 
-def test_smoothing_filters_band_edges_like_the_line_before_the_recorded_values() -> None:
+def test_smoothing_filters_band_edges_like_the_line_before_the_recorded_values():
     chart = draw(table([1.0, 2.0, 6.0], std=0.5), CurveOptions("std", smoothing=0.5))
     (band,), (line,) = bands_of(chart), chart.lines
     for step, mean in enumerate(line.y):
@@ -115,7 +113,7 @@ def test_smoothing_filters_band_edges_like_the_line_before_the_recorded_values()
 
 
 @pytest.mark.parametrize("s", [0.0, 0.9])
-def test_shift_makes_the_first_recorded_value_zero_and_moves_the_band_along(s: float) -> None:
+def test_shift_makes_the_first_recorded_value_zero_and_moves_the_band_along(s):
     plain = draw(table([NAN, 3.0, 4.0, 5.0]), CurveOptions(smoothing=s))
     shifted = draw(table([NAN, 3.0, 4.0, 5.0]), CurveOptions(smoothing=s, shift_to_zero=True))
     assert shifted.lines[0].y[1] == 0
@@ -123,7 +121,7 @@ def test_shift_makes_the_first_recorded_value_zero_and_moves_the_band_along(s: f
     np.testing.assert_allclose(bands_of(shifted)[0].y, bands_of(plain)[0].y - 3)
 
 
-def test_log_leaves_out_what_is_not_positive_and_counts_it() -> None:
+def test_log_leaves_out_what_is_not_positive_and_counts_it():
     chart = draw(table([0.0, -1.0, 0.1, 1.0, NAN]), CurveOptions(log=True))
     np.testing.assert_array_equal(chart.lines[0].y, [NAN, NAN, 0.1, 1.0, NAN])
     assert chart.notes == ["2 values of 0 or less left out: a log scale has no place for them."]
@@ -131,7 +129,7 @@ def test_log_leaves_out_what_is_not_positive_and_counts_it() -> None:
     assert many.notes[0].startswith("5,000 values"), "counted before thinning out"
 
 
-def test_log_band_that_reaches_below_zero_goes_off_the_axis() -> None:
+def test_log_band_that_reaches_below_zero_goes_off_the_axis():
     chart = draw(table([0.1, 1.0], std=5.0), CurveOptions(log=True))
     (band,) = bands_of(chart)
     assert chart.ends is not None
@@ -143,20 +141,18 @@ def test_log_band_that_reaches_below_zero_goes_off_the_axis() -> None:
     ("means", "lone"),
     [([0.5], [1]), ([1.0, 1.0, NAN, 2.0, NAN], [0, 0, 0, 1, 0]), ([1.0, 2.0], None)],
 )
-def test_a_step_without_neighbours_is_a_visible_point(
-    means: list[float], lone: list[int] | None
-) -> None:
+def test_a_step_without_neighbours_is_a_visible_point(means, lone):
     visible = draw(table(means)).lines[0].lone
     assert (visible if visible is None else visible.tolist()) == lone
 
 
-def test_the_band_of_one_step_is_a_bar() -> None:
+def test_the_band_of_one_step_is_a_bar():
     (bar,) = draw(table([0.5], std=0.2)).shapes
     assert bar.width
     assert edges_at(bar, 0)[0] == pytest.approx(0.3)
 
 
-def test_many_steps_keep_the_largest_the_smallest_and_the_ends() -> None:
+def test_many_steps_keep_the_largest_the_smallest_and_the_ends():
     means = np.sin(np.arange(20_000.0))
     means[12_345], means[777] = 50, -60
     chart = draw(table(means.tolist()), CurveOptions("none"))
@@ -166,7 +162,7 @@ def test_many_steps_keep_the_largest_the_smallest_and_the_ends() -> None:
     assert "20,000 steps" in chart.notes[0]
 
 
-def test_many_steps_keep_the_extremes_of_the_band_and_gaps_open() -> None:
+def test_many_steps_keep_the_extremes_of_the_band_and_gaps_open():
     means = np.zeros(9000)
     means[4000:4002] = NAN
     steps = table(means.tolist())
@@ -177,7 +173,7 @@ def test_many_steps_keep_the_extremes_of_the_band_and_gaps_open() -> None:
     assert (np.isnan(line.y) & (line.x >= 4000) & (line.x <= 4001)).any()
 
 
-def test_hover_says_value_unit_band_and_number_of_rollouts() -> None:
+def test_hover_says_value_unit_band_and_number_of_rollouts():
     series = Series("reward", "Reward", "reward", "nats")
     chart = curve(table([0.123456], std=0.1), [series], dark=False)
     assert chart.lines[0].text[0] == (
@@ -188,7 +184,7 @@ def test_hover_says_value_unit_band_and_number_of_rollouts() -> None:
     assert shifted.lines[0].text[1] == "Reward <b>2</b><br>step 1, 8 rollouts<br>drawn at 1"
 
 
-def test_names_from_a_log_are_text_in_every_part_of_the_chart() -> None:
+def test_names_from_a_log_are_text_in_every_part_of_the_chart():
     evil = '<a href="javascript:x">&lt;%{y}\u202e\n'
     chart = curve(table([1.0, 2.0]), [Series("reward", evil), REWARD], dark=False)
     line = chart.lines[0]
@@ -197,18 +193,18 @@ def test_names_from_a_log_are_text_in_every_part_of_the_chart() -> None:
     assert "<a" not in json.dumps(light(chart))
 
 
-def test_series_of_a_column_takes_the_words_of_the_registry() -> None:
+def test_series_of_a_column_takes_the_words_of_the_registry():
     assert Series.of("k3_mean") == Series("k3", "KL(policy‖ref), k3", "kl", "nats")
     assert Series.of("rewards.format").label == "Reward part: format"
 
 
-def test_the_axis_goes_below_zero_only_where_something_drawn_does() -> None:
+def test_the_axis_goes_below_zero_only_where_something_drawn_does():
     assert draw(table([0.0, 0.0], std=0.0)).nonnegative
     assert not draw(table([0.1, 0.2], std=0.5)).nonnegative
     assert not draw(table([-0.1, 0.2], std=0.0)).nonnegative
 
 
-def test_two_series_have_a_legend_a_number_each_and_one_has_none() -> None:
+def test_two_series_have_a_legend_a_number_each_and_one_has_none():
     both = table([1.0]).merge(table([2.0], stem="ref_reward"), on="step")
     chart = curve(both, [REWARD, Series.of("ref_reward")], dark=True)
     assert (chart.legend, draw(both).legend) == (True, False)
@@ -217,7 +213,7 @@ def test_two_series_have_a_legend_a_number_each_and_one_has_none() -> None:
 
 @pytest.mark.parametrize("means", [[], [NAN, NAN]])
 @pytest.mark.parametrize("log", [False, True])
-def test_nothing_recorded_is_said(means: list[float], log: bool) -> None:
+def test_nothing_recorded_is_said(means, log):
     options = CurveOptions(log=log, shift_to_zero=True, smoothing=0.5)
     chart = light(draw(table(means), options))
     assert chart["notes"] == ["Nothing that can be drawn is recorded."]
@@ -225,19 +221,19 @@ def test_nothing_recorded_is_said(means: list[float], log: bool) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"smoothing": 1.0}, {"smoothing": NAN}, {"std_scale": 0.0}])
-def test_options_out_of_range_are_refused(bad: dict[str, float]) -> None:
+def test_options_out_of_range_are_refused(bad):
     with pytest.raises(ValueError, match="expected"):
         CurveOptions(**bad)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_card_shows_the_last_recorded_means_up_to_the_step() -> None:
+def test_a_card_shows_the_last_recorded_means_up_to_the_step():
     steps = table([1.0, NAN, 3.0, 4.0, 5.0], every=10)
     assert last_means(steps, "reward", 30) == [1.0, 3.0, 4.0]
     assert last_means(steps, "reward", 30, n=2) == [3.0, 4.0]
     assert last_means(steps, "absent", 30) == []
 
 
-def test_a_part_of_the_reward_has_one_colour_alone_and_among_the_others() -> None:
+def test_a_part_of_the_reward_has_one_colour_alone_and_among_the_others():
     columns = ("reward", "rewards.correct", "rewards.format")
     shared = {one.stem: one.colour for one in together(columns)}
     for column in columns:
@@ -245,7 +241,7 @@ def test_a_part_of_the_reward_has_one_colour_alone_and_among_the_others() -> Non
         assert alone.colour == shared[column]
 
 
-def test_each_evaluation_looks_the_same_in_every_chart_and_unlike_the_others() -> None:
+def test_each_evaluation_looks_the_same_in_every_chart_and_unlike_the_others():
     others = {name: table([0.5, 1.0]) for name in ("eval", "test", "hard")}
     styles: list[list[tuple[str, str]]] = []
     for colour in ("reward", "kl"):
@@ -257,13 +253,13 @@ def test_each_evaluation_looks_the_same_in_every_chart_and_unlike_the_others() -
     assert len(set(styles[0])) == 3
 
 
-def test_a_mean_that_is_zero_but_for_rounding_reads_zero() -> None:
+def test_a_mean_that_is_zero_but_for_rounding_reads_zero():
     rows = pd.DataFrame({"step": [1, 2, 3], "reward_mean": [1.5e-8, 3e-17, 2.5e-6]})
     chart = draw(rows.assign(reward_std=[0.9, 0.0, 0.9]))
     assert chart.lines[0].y.tolist() == [0, 0, 2.5e-6]
 
 
-def test_what_is_not_recorded_is_null_and_never_zero() -> None:
+def test_what_is_not_recorded_is_null_and_never_zero():
     chart = light(draw(table([1.0, NAN, 4.0])))
     (line,) = chart["lines"]
     assert (line["x"], line["y"], line["lone"]) == ([0, 1, 2], [1, None, 4], [1, 0, 1])
@@ -272,14 +268,14 @@ def test_what_is_not_recorded_is_null_and_never_zero() -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_all_colours_are_sent_and_those_of_a_dark_page_differ(dark: bool) -> None:
+def test_all_colours_are_sent_and_those_of_a_dark_page_differ(dark):
     chart, other = (light(draw(table([1.0, 2.0]), dark=on)) for on in (dark, not dark))
     assert all([*chart["ink"].values(), chart["lines"][0]["ink"], chart["shapes"][0]["ink"]])
     assert chart["ink"]["text"] != other["ink"]["text"]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_one_share_throughout_stands_on_the_scale_of_all_shares(share: float) -> None:
+def test_one_share_throughout_stands_on_the_scale_of_all_shares(share):
     truncated = Series("reward", "Truncated", unit="share")
     chart = light(curve(table([share] * 3), [truncated], CurveOptions("none"), dark=False))
     low, high = chart["y"]["range"]
@@ -290,7 +286,7 @@ def test_one_share_throughout_stands_on_the_scale_of_all_shares(share: float) ->
     assert (other["range"], other["percent"]) == (None, False)
 
 
-def test_large_numbers_close_together_are_written_in_full() -> None:
+def test_large_numbers_close_together_are_written_in_full():
     close, apart = ([20000.0, 20001.0], [20000.0, 30000.0])
     digits = [light(draw(table(means)))["y"]["digits"] for means in (close, apart)]
     assert digits == [True, False]

@@ -8,7 +8,7 @@ from board.charts.step_charts import Share, shares_chart
 from board.core.findings.finding import Finding, Target
 
 
-def test_types_beyond_seven_are_drawn_as_one_and_nothing_is_lost() -> None:
+def test_types_beyond_seven_are_drawn_as_one_and_nothing_is_lost():
     shares = [Share(f"kind {i}", 0.1, 0.1) for i in range(10)]
     bars = shares_chart(shares, "k3", "kl", dark=True)
     assert len(bars["rows"]) == 7
@@ -16,7 +16,7 @@ def test_types_beyond_seven_are_drawn_as_one_and_nothing_is_lost() -> None:
     assert bars["rows"][-1]["name"] == "4 others"
 
 
-def test_the_axis_of_shares_holds_every_bar_and_tick_and_zero() -> None:
+def test_the_axis_of_shares_holds_every_bar_and_tick_and_zero():
     above = shares_chart([Share("a", 0.9, 0.2)], "k3", "kl", dark=False)
     assert (above["low"], above["high"]) == (0, 0.9)
     signed = shares_chart([Share("a", 1.2, 0.5), Share("b", -0.2, 0.5)], "k1", "kl", dark=False)
@@ -28,7 +28,7 @@ def finding(title: str, first: int | None, last: int | None) -> Finding:
     return Finding("rule", "severe", title, "", first, first, last, 1.0, 0.5, "", target)
 
 
-def test_a_finding_is_drawn_over_its_steps() -> None:
+def test_a_finding_is_drawn_over_its_steps():
     long = f"One type of token carries KL(policy‖ref): {'x' * 60}"
     told = [finding("<b>cut", 10, 30), *(finding(f"{long}{i}", 5, 6) for i in range(2))]
     figure = findings_chart(told, 0, 100, dark=True)
@@ -53,16 +53,14 @@ def test_a_finding_is_drawn_over_its_steps() -> None:
         ((-5, -1), [-5, -4, -3, -2, -1]),
     ],
 )
-def test_ticks_are_round_steps_and_the_first_one_where_there_is_room(
-    ends: tuple[int, int], ticks: list[int]
-) -> None:
+def test_ticks_are_round_steps_and_the_first_one_where_there_is_room(ends, ticks):
     assert step_ticks(*ends) == ticks
     figure = findings_chart([finding("x", *ends)], *ends, dark=True)
     assert figure is not None
     assert list(figure.layout.xaxis.tickvals) == ticks
 
 
-def test_every_tick_is_a_step_of_the_run_and_one_step_has_a_width() -> None:
+def test_every_tick_is_a_step_of_the_run_and_one_step_has_a_width():
     for first in range(-3, 60, 7):
         for last in (first, first + 1, first + 9, first + 12_345):
             ticks = step_ticks(first, last)
@@ -71,6 +69,6 @@ def test_every_tick_is_a_step_of_the_run_and_one_step_has_a_width() -> None:
     assert step_ends(3, 3) == (2.5, 3.5)
 
 
-def test_findings_of_no_step_make_no_chart() -> None:
+def test_findings_of_no_step_make_no_chart():
     assert findings_chart([finding("x", None, None)], 0, 100, dark=True) is None
     assert findings_chart([], 0, 100, dark=True) is None

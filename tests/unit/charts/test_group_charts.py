@@ -31,7 +31,7 @@ def groups() -> Groups:
     return groups_of(steps, codes, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 
 
-def test_every_rollout_of_a_group_is_one_square_and_opens_itself() -> None:
+def test_every_rollout_of_a_group_is_one_square_and_opens_itself():
     squares, crosses = group_grid(cells(), "reward", diverging=False, dark=True).data
     assert sorted([*squares.customdata, *crosses.customdata]) == [0, 1, 2, 3, 4]
     places = dict(zip(squares.customdata, zip(squares.x, squares.y, strict=True), strict=True))
@@ -39,7 +39,7 @@ def test_every_rollout_of_a_group_is_one_square_and_opens_itself() -> None:
     assert places[3] == (1, 1)
 
 
-def test_a_rollout_without_a_value_is_a_cross_and_counted_never_coloured() -> None:
+def test_a_rollout_without_a_value_is_a_cross_and_counted_never_coloured():
     figure = group_grid(cells(), "reward", diverging=False, dark=False)
     squares, crosses = figure.data
     assert list(crosses.customdata) == [1]
@@ -48,19 +48,19 @@ def test_a_rollout_without_a_value_is_a_cross_and_counted_never_coloured() -> No
     assert "Crosses have no reward: 1 of 5 rollouts" in notes_of(figure)[0]
 
 
-def test_a_diverging_scale_has_zero_in_its_middle() -> None:
+def test_a_diverging_scale_has_zero_in_its_middle():
     marker = group_grid(cells(), "advantage", diverging=True, dark=True).data[0].marker
     assert marker.cmin == -marker.cmax
 
 
-def test_names_of_groups_are_text_and_no_markup() -> None:
+def test_names_of_groups_are_text_and_no_markup():
     figure = group_grid(cells(), "reward", diverging=False, dark=True, chosen="b")
     assert "<b>a" not in "".join(figure.layout.yaxis.ticktext)
     assert not any("<b>a" in text for trace in figure.data for text in trace.text)
     assert len(figure.layout.shapes) == 1
 
 
-def test_shares_without_gradient_are_stacked_up_to_their_sum() -> None:
+def test_shares_without_gradient_are_stacked_up_to_their_sum():
     lines = no_gradient(by_step(groups()), dark=True).lines
     names = [line.name for line in lines]
     assert names == ["all right, mean 25 %", "all wrong, mean 50 %", "all of them"]
@@ -68,17 +68,17 @@ def test_shares_without_gradient_are_stacked_up_to_their_sum() -> None:
     assert list(lines[-1].x) == [1, 2]
 
 
-def test_the_effective_batch_counts_rollouts_of_groups_with_a_gradient() -> None:
+def test_the_effective_batch_counts_rollouts_of_groups_with_a_gradient():
     with_gradient, every = effective_batch(by_step(groups()), dark=True).lines
     assert (list(with_gradient.y), list(every.y)) == ([2, 0], [4, 2])
 
 
-def test_pass_at_k_grows_with_k() -> None:
+def test_pass_at_k_grows_with_k():
     one, two = pass_at(groups(), dark=False).lines
     np.testing.assert_allclose([one.y, two.y], [[0.75, 0.0], [1.0, 0.0]])
 
 
-def test_advantages_that_differ_are_drawn_apart() -> None:
+def test_advantages_that_differ_are_drawn_apart():
     recorded, expected = np.array([1.0, -1.0, NAN]), np.array([1.0, 0.5, 0.0])
     figure = recorded_against_expected(
         recorded, expected, np.array([False, True, False]), np.array([7, 8, 9]), dark=True

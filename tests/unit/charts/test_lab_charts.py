@@ -41,7 +41,7 @@ def env_curves(steps, envs, names, values) -> EnvCurves:
     return curves_from(steps, envs, names, np.where(known, values, 0.0), known)
 
 
-def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> None:
+def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted():
     steps, indices, rewards = np.array([1, 1, 5]), np.array([3, 4, 0]), np.array([1.0, 0.0, NAN])
     chart = light(prompt_course(steps, indices, rewards, "reward", "reward", dark=True))
     (line,), (dots,) = chart["lines"], chart["dots"]
@@ -50,7 +50,7 @@ def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> No
     assert chart["notes"][0] == "Not drawn, without a reward: 1 of 3 rollouts."
 
 
-def test_an_environment_called_all_is_beside_the_mean_over_all() -> None:
+def test_an_environment_called_all_is_beside_the_mean_over_all():
     curves = env_curves(
         np.array([1, 1, 2, 2]), np.array([0, 1, 0, 1]), ["all", "b"], np.array([1.0, 3.0, 2.0, NAN])
     )
@@ -60,7 +60,7 @@ def test_an_environment_called_all_is_beside_the_mean_over_all() -> None:
     np.testing.assert_array_equal([line.y for line in lines], [[2, 2], [1, 2], [3, NAN]])
 
 
-def test_the_largest_environments_never_share_a_colour() -> None:
+def test_the_largest_environments_never_share_a_colour():
     count = len(CATEGORIES) + 2
     drawn = [0, *range(3, count)]
     envs = np.concatenate([np.arange(count), drawn])  # two rollouts of each but 1 and 2
@@ -71,14 +71,14 @@ def test_the_largest_environments_never_share_a_colour() -> None:
     assert len({line.ink for line in chart.lines[1:]}) == len(CATEGORIES)
 
 
-def test_of_many_runs_no_two_look_alike() -> None:
+def test_of_many_runs_no_two_look_alike():
     steps = pd.DataFrame({"step": [1, 2], "reward_mean": [0.0, 1.0]})
     runs = {f"run {number}": steps for number in range(3 * len(CATEGORIES))}
     lines = overlaid_runs(runs, "reward", PLAIN, dark=True).lines
     assert len({(line.ink, line.dash) for line in lines}) == len(runs)
 
 
-def test_small_charts_of_a_metric_share_their_value_axis() -> None:
+def test_small_charts_of_a_metric_share_their_value_axis():
     steps, values = np.array([1, 1, 2, 2]), np.array([0.0, 5.0, 1.0, 9.0])
     curves = env_curves(steps, np.array([0, 1, 0, 1]), ["a", "b"], values)
     look = {"dark": True, "places": colour_places(curves), "alone": True}
@@ -87,7 +87,7 @@ def test_small_charts_of_a_metric_share_their_value_axis() -> None:
     assert axes[0][0] < 0 < 9 < axes[0][1]
 
 
-def test_bars_of_tokens_show_spaces_and_say_how_many_are_left_out() -> None:
+def test_bars_of_tokens_show_spaces_and_say_how_many_are_left_out():
     slices = [Slice(f" {i}", 9, 0.0, 1.0 / (i + 1), 0.0, 1.0) for i in range(30)]
     figure = slice_bars(slices, "d_abs", dark=True, level=True, tokens=True)
     assert len(figure.data[0].x) == 24
@@ -101,7 +101,7 @@ def shares(high: float) -> RuleShares:
     return RuleShares("tis", 2, high, NAN, high, SignShares(high / 2, NAN, high / 2), unknown)
 
 
-def test_mismatch_over_steps_is_that_of_each_step() -> None:
+def test_mismatch_over_steps_is_that_of_each_step():
     d = np.array([0.1, -0.1])
     by_step = {n: Decomposition(apart(d * n), None, None, NAN, NAN, NAN) for n in (1, 2)}
     (chi2,) = distances({**by_step, 3: None}, {"chi2": "χ²"}, "", dark=True).lines
@@ -111,7 +111,7 @@ def test_mismatch_over_steps_is_that_of_each_step() -> None:
     assert list(whole.x) == [1, 2, 3]
 
 
-def test_what_a_rule_does_not_stop_has_no_curve() -> None:
+def test_what_a_rule_does_not_stop_has_no_curve():
     values = {1: shares(0.5), 2: shares(0.25), 3: None}
     whole, rising = rule_curves(values, "high", dark=True).lines
     assert (whole.name, rising.name) == ("of all loss tokens", "of those with A &gt; 0")
@@ -120,7 +120,7 @@ def test_what_a_rule_does_not_stop_has_no_curve() -> None:
     assert rule_curves(values, "low", dark=True).lines == []
 
 
-def test_the_curve_over_the_lag_is_ordered_by_lag() -> None:
+def test_the_curve_over_the_lag_is_ordered_by_lag():
     whole = [Slice("10", 5, 0.0, 0.2, 0.3, 1.0), Slice("2", 9, 0.0, 0.1, 0.1, 1.0)]
     figure = over_lags({"whole": whole, "engine only": whole[:1]}, "k3", dark=True)
     line, engine = figure.data
@@ -136,14 +136,14 @@ class Hits:
     hits: int
 
 
-def test_shares_of_words_are_over_all_rollouts_of_a_step() -> None:
+def test_shares_of_words_are_over_all_rollouts_of_a_step():
     entries = [Hits(2, 10, 0), Hits(1, 10, 5), Hits(1, 30, 5), Hits(3, 0, 0)]
     (line,) = word_shares({"wait": entries, "never read": []}, dark=True).lines
     assert list(line.x) == [1, 2, 3]
     np.testing.assert_array_equal(line.y, [0.25, 0.0, NAN])
 
 
-def test_runs_are_aligned_by_step_and_those_without_the_metric_are_left_out() -> None:
+def test_runs_are_aligned_by_step_and_those_without_the_metric_are_left_out():
     first = pd.DataFrame({"step": [10, 20], "reward_mean": [1.0, 2.0], "reward_n": [4, 4]})
     second = pd.DataFrame({"step": [10, 20], "reward_mean": [3.0, 4.0], "k3_mean": [0.1, 0.2]})
     runs = {"a": first, "b": second, "c": pd.DataFrame({"step": [1]})}
@@ -154,7 +154,7 @@ def test_runs_are_aligned_by_step_and_those_without_the_metric_are_left_out() ->
     assert overlaid_runs({}, "reward", PLAIN, dark=True).lines == []
 
 
-def test_a_tool_that_says_nothing_at_a_step_has_a_gap_there() -> None:
+def test_a_tool_that_says_nothing_at_a_step_has_a_gap_there():
     values = {
         1: [Likelihood("tool search", 2, 0.5, 2.0)],
         2: [Likelihood("tool python", 2, 0.7, 3.0)],

@@ -57,12 +57,12 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("key", SERIES)
-def test_every_series_stands_out_from_the_page(key: str, dark: bool) -> None:
+def test_every_series_stands_out_from_the_page(key, dark):
     assert contrast(colour(key, dark=dark), ink(dark).background) >= 3
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_words_are_readable_on_page_and_hover_label(dark: bool) -> None:
+def test_words_are_readable_on_page_and_hover_label(dark):
     colours = ink(dark)
     for words, ground in itertools.product(
         (colours.text, colours.muted), (colours.background, colours.surface)
@@ -72,7 +72,7 @@ def test_words_are_readable_on_page_and_hover_label(dark: bool) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("sight", SIGHT)
-def test_series_of_one_chart_differ_for_every_kind_of_sight(sight: str, dark: bool) -> None:
+def test_series_of_one_chart_differ_for_every_kind_of_sight(sight, dark):
     seen = {k: lab(np.array(SIGHT[sight]) @ linear(colour(k, dark=dark))) for k in TOGETHER}
     for one, other in itertools.combinations(TOGETHER, 2):
         apart = float(np.linalg.norm(seen[one] - seen[other]))
@@ -81,26 +81,26 @@ def test_series_of_one_chart_differ_for_every_kind_of_sight(sight: str, dark: bo
         assert float(np.linalg.norm(seen["reward"] - seen[other])) >= 15, other
 
 
-def test_series_of_one_chart_differ_in_their_dash_too() -> None:
+def test_series_of_one_chart_differ_in_their_dash_too():
     assert len({dash(key) for key in TOGETHER}) == len(TOGETHER)
 
 
-def test_both_estimators_of_one_divergence_have_the_family_colour() -> None:
+def test_both_estimators_of_one_divergence_have_the_family_colour():
     assert {colour_key(stem) for stem in ("k1", "k2", "k3", "k3_max")} == {"kl"}
 
 
-def test_unknown_names_keep_their_colour_and_never_look_like_the_reward() -> None:
+def test_unknown_names_keep_their_colour_and_never_look_like_the_reward():
     for name in ("rewards.format", "my_metric", "\ud800", "rewards.k3"):
         assert colour_key(name) == colour_key(name)
         assert colour_key(name) in SERIES
         assert colour_key(name) not in TOGETHER
 
 
-def test_faded_keeps_the_colour() -> None:
+def test_faded_keeps_the_colour():
     assert faded("#4f46e5", 0.25) == "rgba(79,70,229,0.25)"
 
 
-def test_theme_and_charts_agree_on_the_page() -> None:
+def test_theme_and_charts_agree_on_the_page():
     config = Path(__file__).parents[3] / ".streamlit" / "config.toml"
     theme = tomllib.loads(config.read_text(encoding="utf-8"))["theme"]
     for dark, name in ((False, "light"), (True, "dark")):
@@ -121,5 +121,5 @@ def test_theme_and_charts_agree_on_the_page() -> None:
         (float("inf"), "inf"),
     ],
 )
-def test_numbers_are_short_and_large_ones_are_whole(value: float, shown: str) -> None:
+def test_numbers_are_short_and_large_ones_are_whole(value, shown):
     assert number(value) == shown

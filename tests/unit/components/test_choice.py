@@ -20,18 +20,18 @@ def said(value: object, signature: str = "a") -> dict[str, Any]:
     return {"signature": signature, "value": value}
 
 
-def test_the_caller_decides_first() -> None:
+def test_the_caller_decides_first():
     assert run(None, Chosen("k1", 3), {}).current == Chosen("k1", 3)
 
 
-def test_a_new_report_wins_over_an_old_wish_and_lasts() -> None:
+def test_a_new_report_wins_over_an_old_wish_and_lasts():
     first = run(None, Chosen("k1", None), {})
     second = run(first, Chosen("k1", None), {"pinned": said(4)})
     assert second.current == Chosen("k1", 4)
     assert run(second, Chosen("k1", None), {"pinned": said(4)}).current.pinned == 4
 
 
-def test_a_new_wish_wins_over_an_old_report() -> None:
+def test_a_new_wish_wins_over_an_old_report():
     first = run(None, Chosen("k1", None), {})
     second = run(first, Chosen("k1", None), {"metric": said("k3")})
     third = run(second, Chosen("k3", None), {"metric": said("k3")})
@@ -39,32 +39,32 @@ def test_a_new_wish_wins_over_an_old_report() -> None:
     assert run(third, Chosen("k1", None), {"metric": said("k3")}).current.metric == "k1"
 
 
-def test_quick_reports_are_not_undone_by_the_wish_that_echoes_the_first() -> None:
+def test_quick_reports_are_not_undone_by_the_wish_that_echoes_the_first():
     first = run(None, Chosen("k1", None), {})
     second = run(first, Chosen("k1", None), {"pinned": said(2)})
     assert run(second, Chosen("k1", 2), {"pinned": said(7)}).current.pinned == 7
 
 
-def test_unpinning_is_a_report() -> None:
+def test_unpinning_is_a_report():
     first = run(None, Chosen("k1", 3), {})
     assert run(first, Chosen("k1", 3), {"pinned": said(None)}).current.pinned is None
 
 
-def test_reports_about_another_rollout_are_left_out() -> None:
+def test_reports_about_another_rollout_are_left_out():
     first = run(None, Chosen("k1", None), {})
     state = {"pinned": said(4), "metric": said("k3")}
     second = run(first, Chosen("k1", None), state)
     assert run(second, Chosen("k1", None), state, signature="b").current == Chosen("k1", None)
 
 
-def test_coming_back_to_a_rollout_shows_what_is_wanted_and_not_the_old_report() -> None:
+def test_coming_back_to_a_rollout_shows_what_is_wanted_and_not_the_old_report():
     state = {"pinned": said(4)}
     first = run(None, Chosen("k1", None), state)
     other = run(first, Chosen("k1", None), state, signature="b")
     assert run(other, Chosen("k1", 1), state).current.pinned == 1
 
 
-def test_masks_strip_and_zoom_are_reported_as_they_were_chosen() -> None:
+def test_masks_strip_and_zoom_are_reported_as_they_were_chosen():
     first = run(None, Chosen("k1"), {})
     state = {"masks": said([["tis", 3], None]), "strip": said("k3"), "zoom": said([2, 9])}
     current = run(first, Chosen("k1"), state).current
@@ -83,9 +83,7 @@ def test_masks_strip_and_zoom_are_reported_as_they_were_chosen() -> None:
         ("over", ("run", None)),
     ],
 )
-def test_what_no_browser_of_ours_would_report_is_left_out(
-    field: str, nonsense: tuple[object, ...]
-) -> None:
+def test_what_no_browser_of_ours_would_report_is_left_out(field, nonsense):
     wanted = Chosen("k1", 3)
     first = run(None, wanted, {})
     for value in nonsense:
@@ -93,6 +91,6 @@ def test_what_no_browser_of_ours_would_report_is_left_out(
     assert run(first, wanted, {field: "k3"}).current == wanted
 
 
-def test_a_wish_for_what_is_not_on_offer_is_left_out() -> None:
+def test_a_wish_for_what_is_not_on_offer_is_left_out():
     wish = Chosen("nope", 10, strip="nope", zoom=(3, 99), masks=(("tis", ()), None))
     assert fitting(wish, TEN_TOKENS) == Chosen(masks=(("tis", ()), None))

@@ -26,10 +26,10 @@ def shown(metric: str | None, pinned: int | None) -> str:
     return app.text[0].value
 
 
-def test_the_caller_s_metric_and_token_are_shown() -> None:
+def test_the_caller_s_metric_and_token_are_shown():
     assert shown("values", 1) == "values 1"
 
 
-def test_a_metric_or_token_that_does_not_exist_falls_back() -> None:
+def test_a_metric_or_token_that_does_not_exist_falls_back():
     assert shown("nope", 7) == "k1 None"
     assert shown(None, -1) == "k1 None"

@@ -16,7 +16,7 @@ OWN_MARKUP = "element.innerHTML = MENU_HTML; // our own words: no text of a log 
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(FOLDER)))
-def test_a_script_has_no_way_to_turn_text_into_markup(script: Path) -> None:
+def test_a_script_has_no_way_to_turn_text_into_markup(script):
     source = script.read_text(encoding="utf-8").replace(OWN_MARKUP, "")
     assert [sink for sink in MARKUP_SINKS if sink in source] == []
 
@@ -25,7 +25,7 @@ COMPONENTS = ("reader", "curve_grid", "comparison", "filter_field", "rollout_lis
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_every_script_part_is_loaded(component: str) -> None:
+def test_every_script_part_is_loaded(component):
     module = import_module(f"board.components.{component}")
     loaded = {*module._SCRIPTS, *getattr(module, "_BAR_SCRIPTS", ())}
     assert {path.stem for path in (FOLDER / component / "js").glob("*.js")} <= loaded

@@ -16,24 +16,24 @@ def near(values: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])
-def test_the_shift_that_was_made_is_found(shift: int) -> None:
+def test_the_shift_that_was_made_is_found(shift):
     tokens = step_tokens(
         [400], {"logprobs": np.roll(TRUE, -shift).tolist(), "sampling_logprobs": near(TRUE)}
     )
     assert audit_pair(tokens, "logprobs", "sampling_logprobs").shift == shift
 
 
-def test_unrelated_arrays_have_no_best_shift() -> None:
+def test_unrelated_arrays_have_no_best_shift():
     arrays = {"logprobs": near(TRUE), "ref_logprobs": near(-DICE.exponential(size=400))}
     assert audit_pair(step_tokens([400], arrays), "logprobs", "ref_logprobs").shift == 0
 
 
-def test_few_tokens_say_nothing() -> None:
+def test_few_tokens_say_nothing():
     arrays = {"logprobs": near(TRUE[:50]), "ref_logprobs": near(TRUE[:50])}
     assert audit_pair(step_tokens([50], arrays), "logprobs", "ref_logprobs").shift is None
 
 
-def test_the_array_that_shifted_pairs_share_is_the_culprit() -> None:
+def test_the_array_that_shifted_pairs_share_is_the_culprit():
     arrays = {
         "logprobs": np.roll(TRUE, 1).tolist(),
         "sampling_logprobs": near(TRUE),
@@ -43,7 +43,7 @@ def test_the_array_that_shifted_pairs_share_is_the_culprit() -> None:
     assert culprit([]) is None
 
 
-def test_a_shift_does_not_reach_into_the_next_rollout() -> None:
+def test_a_shift_does_not_reach_into_the_next_rollout():
     lengths = [1] * 400  # no token has a neighbour
     tokens = step_tokens(lengths, {"logprobs": near(TRUE), "ref_logprobs": near(TRUE)})
     found = audit_pair(tokens, "logprobs", "ref_logprobs")
@@ -56,20 +56,20 @@ def by_rank(ranks: list[int], logprobs: list[float]) -> StepTokens:
     return step_tokens([400 // len(ranks)] * len(ranks), arrays, rank=ranks)
 
 
-def test_a_shifted_rank_is_named_though_the_whole_fits_no_shift_better() -> None:
+def test_a_shifted_rank_is_named_though_the_whole_fits_no_shift_better():
     mine = np.concatenate([TRUE[:200], np.roll(TRUE[200:], -1)])
     whole, own = audit(by_rank([0, 1], mine.tolist()))
     assert (whole.rank, whole.shift) == (None, 0)
     assert (own.rank, own.shift, own.tokens) == (1, 1, 200)
 
 
-def test_no_rank_is_named_where_all_fit_or_all_are_shifted() -> None:
+def test_no_rank_is_named_where_all_fit_or_all_are_shifted():
     assert [a.rank for a in audit(by_rank([0, 1], near(TRUE)))] == [None]
     everywhere = audit(by_rank([0, 1], np.roll(TRUE, 1).tolist()))
     assert [(a.rank, a.shift) for a in everywhere] == [(None, -1)]
 
 
-def test_arrays_that_hardly_vary_say_nothing() -> None:
+def test_arrays_that_hardly_vary_say_nothing():
     """Late in training most tokens are certain: what is left is rounding."""
     flat = -1e-3 * np.arange(400) / 400
     arrays = {"logprobs": np.roll(flat, 1).tolist(), "sampling_logprobs": flat.tolist()}
@@ -77,7 +77,7 @@ def test_arrays_that_hardly_vary_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_one_token_against_all_odds_in_certain_text_is_no_shift(seed: int) -> None:
+def test_one_token_against_all_odds_in_certain_text_is_no_shift(seed):
     """A sampler's outlier beside a trainer's would make any shift fit that joins them."""
     dice = np.random.default_rng(seed)
     a, b = -np.abs(dice.normal(scale=0.02, size=(2, 400)))
@@ -88,7 +88,7 @@ def test_one_token_against_all_odds_in_certain_text_is_no_shift(seed: int) -> No
     assert found.shift == 0
 
 
-def test_few_unrelated_tokens_are_seldom_alike_enough_to_be_called_shifted() -> None:
+def test_few_unrelated_tokens_are_seldom_alike_enough_to_be_called_shifted():
     dice = np.random.default_rng(1)
     for _ in range(300):
         a, b = -dice.exponential(size=(2, 120))
@@ -97,7 +97,7 @@ def test_few_unrelated_tokens_are_seldom_alike_enough_to_be_called_shifted() -> 
 
 
 @pytest.mark.parametrize("length", [2, 3, 5])
-def test_short_rollouts_are_judged_by_the_tokens_that_have_a_neighbour(length: int) -> None:
+def test_short_rollouts_are_judged_by_the_tokens_that_have_a_neighbour(length):
     values = TRUE[: 400 // length * length]
     lengths = [length] * (400 // length)
     rolled = np.roll(values.reshape(-1, length), -1, axis=1).ravel().tolist()

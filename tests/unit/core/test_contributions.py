@@ -26,9 +26,7 @@ NAN = float("nan")
     st.randoms(use_true_random=False),
     st.data(),
 )
-def test_contributions_add_up_to_the_mean_of_rollout_means(
-    lengths: list[int], dice: object, data: st.DataObject
-) -> None:
+def test_contributions_add_up_to_the_mean_of_rollout_means(lengths, dice, data):
     total = sum(lengths)
     values = data.draw(
         arrays(np.float64, total, elements=st.one_of(st.just(NAN), st.floats(-5, 5)))
@@ -47,7 +45,7 @@ def test_contributions_add_up_to_the_mean_of_rollout_means(
         )
 
 
-def test_the_guilty_token_stands_first_with_its_place() -> None:
+def test_the_guilty_token_stands_first_with_its_place():
     tokens = step_tokens([2, 3], {"entropy": [1, 1, 0, 10, 2]}, [0, 2, 0, 1, 2])
     found = contributions(tokens, "entropy")
     top = found.top_tokens(1)[0]
@@ -56,35 +54,35 @@ def test_the_guilty_token_stands_first_with_its_place() -> None:
     assert top.share == pytest.approx(top.contribution / found.mean)
 
 
-def test_a_token_type_has_its_count_share_and_mean() -> None:
+def test_a_token_type_has_its_count_share_and_mean():
     tokens = step_tokens([2, 2], {"entropy": [1, 3, 1, 5]}, [0, 2, 0, 2])
     end, word = contributions(tokens, "entropy").by("kind")
     assert (end.name, end.count, end.mean) == ("end of text", 2, 4.0)
     assert (end.share, word.share) == (pytest.approx(0.8), pytest.approx(0.2))
 
 
-def test_a_metric_around_zero_is_ranked_by_size() -> None:
+def test_a_metric_around_zero_is_ranked_by_size():
     arrays_ = {"logprobs": [-1, -9, 0], "ref_logprobs": [-1, -1, -1]}
     assert contributions(step_tokens([3], arrays_), "k1").top_tokens(1)[0].value == -8
 
 
-def test_a_rollout_without_the_metric_takes_no_part() -> None:
+def test_a_rollout_without_the_metric_takes_no_part():
     found = contributions(step_tokens([2, 2], {"entropy": [NAN, NAN, 1, 3]}), "entropy")
     assert (found.mean, found.rollouts) == (2.0, 1)
     assert {t.index for t in found.top_tokens()} == {1}
 
 
-def test_td_errors_do_not_look_into_the_next_rollout() -> None:
+def test_td_errors_do_not_look_into_the_next_rollout():
     tokens = step_tokens([1, 1], {"token_rewards": [0, 0], "values": [1, 5]})
     assert tokens.metric("td_error").tolist() == [-1.0, -5.0]
 
 
-def test_the_context_of_a_token_stays_within_its_response() -> None:
+def test_the_context_of_a_token_stays_within_its_response():
     tokens = step_tokens([2, 3], {}, [0, 1, 2, 3, 4])
     assert [*context(tokens, 1, 0, around=1)] == ["<eos>", " 中"]
 
 
-def test_a_metric_that_is_not_recorded_is_refused() -> None:
+def test_a_metric_that_is_not_recorded_is_refused():
     with pytest.raises(KeyError):
         contributions(step_tokens([1], {"logprobs": [-1]}), "k3")
 
@@ -94,20 +92,20 @@ def nats(lengths: list[int], values: list[float], codes: list[int] | None = None
     return step_tokens(lengths, {"logprobs": values, "ref_logprobs": [0.0] * len(values)}, codes)
 
 
-def test_the_mean_of_largest_tokens_is_of_one_token_of_each_rollout() -> None:
+def test_the_mean_of_largest_tokens_is_of_one_token_of_each_rollout():
     tokens = nats([3, 0, 2, 1], [1.0, 5.0, 5.0, NAN, 2.0, NAN])
     found = contributions_to(tokens, "k1_max")
     assert found.mean == pytest.approx((5 + 2) / 2)
     assert [(t.index, t.position) for t in found.top_tokens()] == [(0, 1), (2, 1)]
 
 
-def test_the_largest_token_outside_the_loss_does_not_count() -> None:
+def test_the_largest_token_outside_the_loss_does_not_count():
     arrays = {"logprobs": [9.0, 1.0], "ref_logprobs": [0.0, 0.0]}
     tokens = step_tokens([2], arrays, in_loss=[False, True])
     assert contributions_to(tokens, "k1_max").mean == 1.0
 
 
-def test_a_mean_column_is_taken_apart_as_its_token_metric() -> None:
+def test_a_mean_column_is_taken_apart_as_its_token_metric():
     tokens = nats([2, 1], [1.0, 3.0, 4.0])
     assert TOKEN_SOURCES["k1_mean"] == ("k1", "mean")
     assert contributions_to(tokens, "k1_mean").mean == contributions(tokens, "k1").mean
@@ -122,7 +120,7 @@ def test_a_mean_column_is_taken_apart_as_its_token_metric() -> None:
         ("role", "user", []),
     ],
 )
-def test_one_type_alone_keeps_its_share_of_all_tokens(grouping, name, expected) -> None:
+def test_one_type_alone_keeps_its_share_of_all_tokens(grouping, name, expected):
     found = contributions(nats([3], [1.0, 2.0, 3.0], [0, 1, 2]), "k1")
     part = found.only(grouping, name)
     assert [t.position for t in part.top_tokens()] == expected
@@ -132,21 +130,21 @@ def test_one_type_alone_keeps_its_share_of_all_tokens(grouping, name, expected) 
     )
 
 
-def test_a_share_of_values_of_both_signs_is_of_their_size() -> None:
+def test_a_share_of_values_of_both_signs_is_of_their_size():
     found = contributions(nats([2], [3.0, -1.0]), "k1")
     assert whole(found) == pytest.approx(2.0)
     assert whole(contributions(nats([2], [3.0, 1.0]), "k1")) == pytest.approx(2.0)
     assert whole(contributions(nats([2], [-3.0, -1.0]), "k1")) == pytest.approx(-2.0)
 
 
-def test_the_headline_names_the_one_token_that_carries_a_third() -> None:
+def test_the_headline_names_the_one_token_that_carries_a_third():
     found = headline(contributions(nats([6], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]), "k1"))
     assert found is not None
     assert found.what == "token"
     assert found.share == pytest.approx(0.5)
 
 
-def test_the_headline_names_the_piece_that_carries_half_with_few_tokens() -> None:
+def test_the_headline_names_the_piece_that_carries_half_with_few_tokens():
     values = [4.0 if i % 4 == 0 else 0.1 for i in range(16)]
     codes = [2 if i % 4 == 0 else 0 for i in range(16)]
     found = headline(contributions(nats([16], values, codes), "k1"))
@@ -155,13 +153,13 @@ def test_the_headline_names_the_piece_that_carries_half_with_few_tokens() -> Non
     assert (found.what, found.type.name, found.of_tokens) == ("piece", "<eos>", 0.25)
 
 
-def test_the_headline_names_nothing_where_most_is_of_what_there_is_most() -> None:
+def test_the_headline_names_nothing_where_most_is_of_what_there_is_most():
     found = headline(contributions(nats([16], [1.0] * 16, [0] * 12 + [2] * 4), "k1"))
     assert found is not None
     assert found.what == "spread"
 
 
 @pytest.mark.parametrize("values", [[], [NAN, NAN], [0.0, 0.0]])
-def test_without_a_value_there_is_no_headline(values) -> None:
+def test_without_a_value_there_is_no_headline(values):
     assert headline(contributions(nats([len(values)], values), "k1")) is None
     assert np.isnan(contributions_to(nats([2], [NAN, NAN]), "k1_max").mean)

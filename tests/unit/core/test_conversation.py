@@ -84,7 +84,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_messages_are_turns_with_the_results_at_their_calls(name: str) -> None:
+def test_messages_are_turns_with_the_results_at_their_calls(name):
     messages, expected = MESSAGES[name]
     assert outline(conversation_of(messages, {})) == expected
 
@@ -128,17 +128,17 @@ TEXTS: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_prompts_and_responses_are_turns_by_what_templates_leave_in_them(name: str) -> None:
+def test_prompts_and_responses_are_turns_by_what_templates_leave_in_them(name):
     texts, expected = TEXTS[name]
     assert outline(conversation_of([], texts)) == expected
 
 
-def test_an_error_of_a_result_is_at_its_call() -> None:
+def test_an_error_of_a_result_is_at_its_call():
     messages = [said("assistant", [ANTHROPIC_CALL]), said("user", [ANTHROPIC_RESULT])]
     assert conversation_of(messages, {})[0].results[0].error == "error"
 
 
-def test_what_comes_before_the_first_answer_was_given() -> None:
+def test_what_comes_before_the_first_answer_was_given():
     messages = [said("system", "s"), said("user", "u"), said("assistant", "a"), said("user", "b")]
     assert [turn.given for turn in conversation_of(messages, {})] == [True, True, False, False]
     turns = conversation_of([said("user", "2+3?")], {"response": "5"})
@@ -146,7 +146,7 @@ def test_what_comes_before_the_first_answer_was_given() -> None:
     assert [turn.given for turn in turns] == [True, False]
 
 
-def test_seconds_are_recorded_or_between_two_timestamps() -> None:
+def test_seconds_are_recorded_or_between_two_timestamps():
     messages = [
         said("user", "u", timestamp=100.0),
         said("assistant", "a", timestamp=104.5, tool_calls=[call("f", "{}", "1")]),
@@ -178,13 +178,11 @@ def test_seconds_are_recorded_or_between_two_timestamps() -> None:
         ({}, "{'error': \"no item 'pens'\"}", "error"),  # as TRL writes it
     ],
 )
-def test_an_error_is_what_the_message_or_the_text_says(
-    message: dict[str, Any], text: str, why: str
-) -> None:
+def test_an_error_is_what_the_message_or_the_text_says(message, text, why):
     assert error_in(message, text) == why
 
 
-def test_a_stretch_of_tool_tokens_has_the_errors_of_the_results_found_in_it() -> None:
+def test_a_stretch_of_tool_tokens_has_the_errors_of_the_results_found_in_it():
     fine = {"role": "tool", "content": "7"}
     failed = {"role": "tool", "content": "no item", "is_error": True}
     said = {"role": "assistant", "content": "Error: mine"}
@@ -208,16 +206,16 @@ def parts(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[tuple[str, str]
         "a</think>b",
     ],
 )
-def test_reasoning_stands_apart_from_the_answer(text: str) -> None:
+def test_reasoning_stands_apart_from_the_answer(text):
     assert parts(text) == [("reasoning", "a"), ("text", "b")]
 
 
-def test_reasoning_without_an_end_is_open() -> None:
+def test_reasoning_without_an_end_is_open():
     (block,) = blocks_of("<think>and so on")
     assert (block.kind, block.text, block.is_open) == ("reasoning", "and so on", True)
 
 
-def test_other_tags_can_be_named() -> None:
+def test_other_tags_can_be_named():
     assert parts("<plan>a</plan>b", think_tags("<plan>, scratchpad")) == [
         ("reasoning", "a"),
         ("text", "b"),
@@ -226,30 +224,30 @@ def test_other_tags_can_be_named() -> None:
     assert think_tags(" , ") == THINK_TAGS
 
 
-def test_a_tool_call_is_its_name_and_its_parsed_arguments() -> None:
+def test_a_tool_call_is_its_name_and_its_parsed_arguments():
     text = 'I add.\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\ndone'
     said, call, rest = blocks_of(text)
     assert (said.text, rest.text) == ("I add.", "done")
     assert (call.kind, call.name, call.arguments, call.error) == ("call", "add", {"a": 1}, "")
 
 
-def test_a_tool_call_that_is_no_json_is_shown_as_written_and_marked() -> None:
+def test_a_tool_call_that_is_no_json_is_shown_as_written_and_marked():
     (call,) = blocks_of("<tool_call>{'name': add}</tool_call>")
     assert (call.arguments, call.error) == ("{'name': add}", "not valid JSON")
 
 
-def test_a_tool_call_ends_reasoning_that_was_left_open() -> None:
+def test_a_tool_call_ends_reasoning_that_was_left_open():
     text = '<think>hm <tool_call>{"name": "f", "arguments": {}}</tool_call>'
     assert [block.kind for block in blocks_of(text)] == ["reasoning", "call"]
 
 
-def test_a_tool_call_within_closed_reasoning_is_reasoning() -> None:
+def test_a_tool_call_within_closed_reasoning_is_reasoning():
     assert parts("<think>say <tool_call>x</tool_call> then</think>ok") == [
         ("reasoning", "say <tool_call>x</tool_call> then"),
         ("text", "ok"),
     ]
 
 
-def test_no_character_of_the_answer_is_lost() -> None:
+def test_no_character_of_the_answer_is_lost():
     text = "  a < b, [x] and <b>bold</b>\n\n\tend  "
     assert parts(text) == [("text", text)]

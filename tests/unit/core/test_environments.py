@@ -10,7 +10,7 @@ def env_curves(steps, envs, names, values):
     return curves_from(steps, envs, names, np.where(known, values, 0.0), known)
 
 
-def test_an_env_called_all_is_not_the_mean_over_all() -> None:
+def test_an_env_called_all_is_not_the_mean_over_all():
     found = env_curves(
         np.array([1, 1, 1, 2]), np.array([0, 1, 1, -1]), ["all", "math"], np.array([4.0, 1, 1, 9])
     )
@@ -20,7 +20,7 @@ def test_an_env_called_all_is_not_the_mean_over_all() -> None:
     assert found.counts.tolist() == [[1, 0], [2, 0]]
 
 
-def test_a_value_that_is_missing_is_no_zero() -> None:
+def test_a_value_that_is_missing_is_no_zero():
     found = env_curves(np.array([1, 1]), np.array([0, 0]), ["a"], np.array([np.nan, 3.0]))
     assert (found.means.tolist(), found.overall.tolist()) == ([[3.0]], [3.0])
 
@@ -40,25 +40,25 @@ def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = 
     return curves_from(np.array(steps), np.array(envs), [*means], np.array(values), ones)
 
 
-def test_an_environment_that_falls_while_the_mean_rises_is_told() -> None:
+def test_an_environment_that_falls_while_the_mean_rises_is_told():
     found = hidden(curves({"up": np.linspace(0, 1, 20), "down": np.linspace(0.5, 0.1, 20)}))
     assert [(one.kind, one.environment) for one in found] == [("against", 1)]
     assert found[0].before > found[0].after
     assert found[0].all_before < found[0].all_after
 
 
-def test_environments_that_move_together_are_not_told() -> None:
+def test_environments_that_move_together_are_not_told():
     assert hidden(curves({"a": np.linspace(0, 1, 20), "b": np.linspace(0.2, 1.1, 20)})) == []
 
 
-def test_a_mean_that_moves_with_the_mix_alone_is_told() -> None:
+def test_a_mean_that_moves_with_the_mix_alone_is_told():
     flat = {"easy": np.ones(20), "hard": np.zeros(20)}
     more_easy = np.linspace(1, 15, 20).round()
     found = hidden(curves(flat, {"easy": more_easy, "hard": 16 - more_easy}))
     assert [one.kind for one in found] == ["mix"]
 
 
-def test_too_few_steps_tell_nothing() -> None:
+def test_too_few_steps_tell_nothing():
     steps = np.array([0, 0, 1, 1])
     envs, means = np.array([0, 1, 0, 1]), np.array([0.0, 1.0, 1.0, 0.0])
     few = curves_from(steps, envs, ["a", "b"], means, np.ones(4, np.int64))

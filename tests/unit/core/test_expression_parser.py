@@ -45,7 +45,7 @@ COLUMNS = (
         "a\0b",
     ],
 )
-def test_what_the_language_does_not_have_is_refused(text: str) -> None:
+def test_what_the_language_does_not_have_is_refused(text):
     with pytest.raises(ExpressionError):
         parse(text, COLUMNS)
 
@@ -64,9 +64,7 @@ def test_what_the_language_does_not_have_is_refused(text: str) -> None:
         ("col('od name') > 1", "'od name'", '"odd name"'),
     ],
 )
-def test_an_error_names_its_place_and_what_may_have_been_meant(
-    text: str, wrong: str, instead: str
-) -> None:
+def test_an_error_names_its_place_and_what_may_have_been_meant(text, wrong, instead):
     with pytest.raises(ExpressionError) as raised:
         parse(text, COLUMNS)
     error = raised.value

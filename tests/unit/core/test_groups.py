@@ -31,7 +31,7 @@ def floats(*values: float) -> np.ndarray:
     return np.array(values, np.float64)
 
 
-def test_outcomes_tell_equal_rewards_apart_by_what_is_right_and_their_shares_add_up() -> None:
+def test_outcomes_tell_equal_rewards_apart_by_what_is_right_and_their_shares_add_up():
     codes = ints(0, 0, 1, 1, 2, 2, 3, 3)
     rewards = floats(1, 1, 0, 0, 0, 1, 0.5, 0.5)
     groups = groups_of(np.zeros(8, np.int64), codes, rewards)
@@ -43,51 +43,51 @@ def test_outcomes_tell_equal_rewards_apart_by_what_is_right_and_their_shares_add
     assert (found.effective[0], found.rollouts[0]) == (2, 8)
 
 
-def test_a_group_with_one_score_is_compared_with_nothing() -> None:
+def test_a_group_with_one_score_is_compared_with_nothing():
     groups = groups_of(ints(1, 1, 1), ints(0, 0, 1), floats(1, NAN, 0))
     assert groups.outcomes.tolist() == [Outcome.TOO_FEW_SCORED, Outcome.TOO_FEW_SCORED]
     assert np.isnan(by_step(groups).zero_std).all()
 
 
-def test_a_failed_rollout_counts_in_size_and_in_no_mean() -> None:
+def test_a_failed_rollout_counts_in_size_and_in_no_mean():
     groups = groups_of(ints(1, 1, 1), ints(0, 0, 0), floats(1, NAN, 0))
     assert (groups.size[0], groups.scored[0], groups.mean[0]) == (3, 2, 0.5)
     assert groups.solve_rate[0] == 0.5
 
 
-def test_a_group_of_another_step_is_another_group() -> None:
+def test_a_group_of_another_step_is_another_group():
     groups = groups_of(ints(1, 1, 2, 2), ints(0, 0, 0, 0), floats(1, 1, 0, 1))
     assert groups.steps.tolist() == [1, 2]
     assert groups.outcomes.tolist() == [Outcome.ALL_RIGHT, Outcome.MIXED]
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 1), (5, 2, 3), (6, 0, 2), (6, 6, 2), (4, 3, 2)])
-def test_pass_at_k_is_the_share_of_subsets_with_a_right_one(n: int, c: int, k: int) -> None:
+def test_pass_at_k_is_the_share_of_subsets_with_a_right_one(n, c, k):
     subsets = [*combinations([True] * c + [False] * (n - c), k)]
     expected = sum(any(subset) for subset in subsets) / len(subsets)
     assert pass_at_k(ints(n), floats(c), k)[0] == pytest.approx(expected)
 
 
-def test_pass_at_k_of_fewer_tries_than_k_is_not_known() -> None:
+def test_pass_at_k_of_fewer_tries_than_k_is_not_known():
     assert np.isnan(pass_at_k(ints(3), floats(3), 4)[0])
     with pytest.raises(ValueError, match="k is 0"):
         pass_at_k(ints(3), floats(3), 0)
 
 
-def test_pass_at_1_by_step_is_the_mean_solve_rate() -> None:
+def test_pass_at_1_by_step_is_the_mean_solve_rate():
     groups = groups_of(ints(1, 1, 1, 1), ints(0, 0, 1, 1), floats(1, 0, 1, 1))
     steps, values = pass_at_k_by_step(groups, 1)
     assert (steps.tolist(), values.tolist()) == ([1], [0.75])
 
 
-def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones() -> None:
+def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones():
     found = grid(ints(7, 3, 7, 7), floats(0.1, 0.2, NAN, 0.4))
     assert found.codes.tolist() == [7, 3]
     assert found.rows.tolist() == [[0, 2, 3], [1, -1, -1]]
     assert np.array_equal(found.values, [[0.1, NAN, 0.4], [0.2, NAN, NAN]], equal_nan=True)
 
 
-def test_the_part_that_says_right_is_found_by_its_name() -> None:
+def test_the_part_that_says_right_is_found_by_its_name():
     assert right_part(["format", "Accuracy"]) == "Accuracy"
     assert right_part(["format"]) is None
 
@@ -106,7 +106,7 @@ def fit(rewards: FloatArray, made: FloatArray, groups: PlainGroups) -> tuple[str
     return follows.convention, np.flatnonzero(differs)
 
 
-def test_conventions_are_what_they_say_for_one_group() -> None:
+def test_conventions_are_what_they_say_for_one_group():
     rewards = np.array([1.0, 0.0, 0.0, 0.0])
     groups = groups_of(np.zeros(4, np.int64), np.zeros(4, np.int64), rewards)
     first = {name: computed(name, rewards, groups)[0] for name in FORMULAS}
@@ -118,20 +118,20 @@ def test_conventions_are_what_they_say_for_one_group() -> None:
 
 
 @pytest.mark.parametrize("name", CONVENTIONS)
-def test_the_convention_that_made_the_advantages_is_found(name: str) -> None:
+def test_the_convention_that_made_the_advantages_is_found(name):
     made = computed(name, REWARDS, GROUPS)
     convention, differs = fit(REWARDS, made, GROUPS)
     assert convention == name
     assert not differs.size
 
 
-def test_a_changed_advantage_differs_and_no_other_does() -> None:
+def test_a_changed_advantage_differs_and_no_other_does():
     made = computed("grpo", REWARDS, GROUPS)
     made[30] += 0.5
     assert fit(REWARDS, made, GROUPS)[1].tolist() == [30]
 
 
-def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ() -> None:
+def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ():
     steps = np.repeat(np.arange(30), 12)
     codes, rewards = np.tile(CODES[:12], 30), DICE.normal(size=360).round(2)
     groups = groups_of(steps, codes, rewards)
@@ -142,11 +142,11 @@ def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ
     assert fit(rewards, made[::-1], groups)[0] is None
 
 
-def test_noise_fits_no_convention() -> None:
+def test_noise_fits_no_convention():
     assert fit(REWARDS, DICE.normal(size=48), GROUPS)[0] is None
 
 
-def test_rollouts_without_reward_or_group_are_not_compared() -> None:
+def test_rollouts_without_reward_or_group_are_not_compared():
     rewards = REWARDS.copy()
     rewards[0] = np.nan
     groups: PlainGroups = groups_of(STEPS, np.where(np.arange(48) == 5, -1, CODES), rewards)

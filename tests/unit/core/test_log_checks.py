@@ -20,7 +20,7 @@ def digest_of(shift: int = 0, gap: bool = False, step: int = 5) -> Digest:
     return digest(replace(tokens, step=step), np.full(2, -1), nothing)
 
 
-def test_a_shift_at_some_steps_is_told_with_the_numbers_of_the_first_of_them() -> None:
+def test_a_shift_at_some_steps_is_told_with_the_numbers_of_the_first_of_them():
     (pair,) = pair_audits([digest_of(), digest_of(-1, step=6), digest_of(-1, step=7)])
     assert (pair.shift, pair.shifted, pair.steps) == (-1, (6, 7), 3) or pair.shift == 1
     assert pair.shifted == (6, 7)
@@ -29,12 +29,12 @@ def test_a_shift_at_some_steps_is_told_with_the_numbers_of_the_first_of_them() -
     assert "2 of 3 steps" in shift_words(pair)
 
 
-def test_arrays_that_line_up_have_a_best_shift_of_zero() -> None:
+def test_arrays_that_line_up_have_a_best_shift_of_zero():
     (pair,) = pair_audits([digest_of()])
     assert (pair.shift, pair.shifted) == (0, ())
 
 
-def test_arrays_without_a_gap_are_good_and_a_gap_names_its_token() -> None:
+def test_arrays_without_a_gap_are_good_and_a_gap_names_its_token():
     assert [check.state for check in array_checks([digest_of()])] == ["good", "good"]
     _, gaps = array_checks([digest_of(), digest_of(gap=True, step=6)])
     assert gaps.state == "bad"
@@ -42,13 +42,13 @@ def test_arrays_without_a_gap_are_good_and_a_gap_names_its_token() -> None:
     assert (gaps.evidence.step, gaps.evidence.index, gaps.evidence.position) == (6, 0, 3)
 
 
-def test_a_log_without_arrays_has_nothing_to_check() -> None:
+def test_a_log_without_arrays_has_nothing_to_check():
     tokens = step_tokens([2], {})
     nothing = digest(tokens, np.full(1, -1), np.full(1, np.nan))
     assert [check.state for check in array_checks([nothing])] == ["not recorded"] * 2
 
 
-def test_another_length_is_counted_by_array() -> None:
+def test_another_length_is_counted_by_array():
     lengths, _ = array_checks([replace(digest_of(), faults={"ref_logprobs": 2})])
     assert lengths.state == "bad"
     assert "ref_logprobs in 2" in lengths.message

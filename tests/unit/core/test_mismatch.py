@@ -12,13 +12,13 @@ from board.core.tokens.mismatch import Ratios
 from board.core.tokens.rule_counts import SignShares, count_rules
 
 
-def test_policies_that_agree_are_not_apart() -> None:
+def test_policies_that_agree_are_not_apart():
     found = mismatch.apart(np.zeros(5))
     assert (found.forward_k1, found.forward_k3, found.reverse_k3, found.chi2) == (0, 0, 0, 0)
     assert (found.multiplicative, found.ess, found.tokens) == (1, 1, 5)
 
 
-def test_estimators_agree_with_the_divergences_they_estimate() -> None:
+def test_estimators_agree_with_the_divergences_they_estimate():
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.4, 0.2])
     draws = np.repeat(np.arange(3), [5000, 3000, 2000])  # exactly as often as the sampler p says
     found = mismatch.apart(np.log(q / p)[draws])
@@ -30,7 +30,7 @@ def test_estimators_agree_with_the_divergences_they_estimate() -> None:
     assert found.ess == pytest.approx(1 / (1 + found.chi2))
 
 
-def test_engine_and_staleness_add_up_to_the_mismatch() -> None:
+def test_engine_and_staleness_add_up_to_the_mismatch():
     dice = np.random.default_rng(0)
     arrays = {name: -dice.random(50) for name in ("logprobs", "old_logprobs", "sampling_logprobs")}
     found = mismatch.decompose(step_tokens([50], {k: v.tolist() for k, v in arrays.items()}))
@@ -41,7 +41,7 @@ def test_engine_and_staleness_add_up_to_the_mismatch() -> None:
     assert found.engine_share + found.staleness_share + found.cross_share == pytest.approx(1)
 
 
-def test_without_old_logprobs_there_is_no_decomposition() -> None:
+def test_without_old_logprobs_there_is_no_decomposition():
     found = mismatch.decompose(
         step_tokens([2], {"logprobs": [-1, -1], "sampling_logprobs": [-1, -2]})
     )
@@ -50,7 +50,7 @@ def test_without_old_logprobs_there_is_no_decomposition() -> None:
     assert mismatch.decompose(step_tokens([1], {"logprobs": [-1]})) is None
 
 
-def test_slices_hold_every_token_once() -> None:
+def test_slices_hold_every_token_once():
     arrays = {"logprobs": [-1.0] * 6, "sampling_logprobs": [-1.0, -2, -0.01, -3, -9, -0.5]}
     tokens = step_tokens([2, 4], arrays, [0, 1, 2, 3, 4, -1], policy_version=[5, 3])
     d = tokens.log_ratio(*mismatch.WHOLE)
@@ -66,7 +66,7 @@ def test_slices_hold_every_token_once() -> None:
     assert [part.name for part in mismatch.by_lag(Ratios(tokens, d))] == ["0", "2"]
 
 
-def test_tokens_outside_the_loss_are_in_no_slice() -> None:
+def test_tokens_outside_the_loss_are_in_no_slice():
     arrays = {"logprobs": [-1.0, -1.0], "sampling_logprobs": [-1.0, -5.0]}
     tokens = step_tokens([2], arrays, in_loss=[True, False])
     d = tokens.log_ratio(*mismatch.WHOLE)
@@ -74,7 +74,7 @@ def test_tokens_outside_the_loss_are_in_no_slice() -> None:
     assert sum(part.tokens for part in mismatch.by_kind(Ratios(tokens, d))) == 1
 
 
-def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
+def test_rules_tell_low_from_high_and_the_advantage_s_sign():
     d = [math.log(10), math.log(0.1), 0, 0]
     arrays = {"logprobs": [x - 5 for x in d], "sampling_logprobs": [-5.0] * 4}
     tokens = step_tokens([2, 2], arrays, advantage=[1, -1])
@@ -87,7 +87,7 @@ def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
     assert "ratio_clip" not in found  # no old_logprobs
 
 
-def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recorded() -> None:
+def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recorded():
     # Four tokens; the sampler gave each 0.1, the old policy 0.1, 0.3, 0.02 and 0.6, the new one 0.6.
     arrays = {
         "sampling_logprobs": [math.log(0.1)] * 4,
@@ -105,7 +105,7 @@ def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recor
     assert found["tis"].shares({}).hit == found["icepop"].shares({}).hit == 1
 
 
-def test_measures_of_four_tokens_are_those_reckoned_by_hand() -> None:
+def test_measures_of_four_tokens_are_those_reckoned_by_hand():
     # r = 2, 2, 1/2, 1: log 2 = 0.693147 is the size of three of four log-ratios.
     found = mismatch.apart(np.log([2.0, 2.0, 0.5, 1.0]))
     assert found.forward_k1 == pytest.approx(-0.693147 / 4, abs=1e-6)
@@ -122,7 +122,7 @@ def test_measures_of_four_tokens_are_those_reckoned_by_hand() -> None:
     assert found.ess == pytest.approx(5.5**2 / (4 * 9.25))
 
 
-def test_a_log_ratio_that_is_far_below_zero_stays_finite() -> None:
+def test_a_log_ratio_that_is_far_below_zero_stays_finite():
     found = mismatch.apart(np.array([-3.4e38, -50.0, 0.1]))
     assert found.d_largest == 80
     assert found.flipped_k3 == pytest.approx(math.exp(80) / 3)
@@ -162,7 +162,7 @@ def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits) if hits else math.nan
 
 
-def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens() -> None:
+def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens():
     arrays, in_loss = drawn(800), [i % 5 > 0 for i in range(800)]
     tokens = step_tokens([500, 300], arrays, in_loss=in_loss)
     needs = {"ratio_clip": "old_logprobs"}
@@ -198,7 +198,7 @@ def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens() -> Non
 
 @pytest.mark.parametrize("advantage", [2.0, -2.0, 0.0])
 @pytest.mark.parametrize("ratio", [0.5, 0.79, 0.81, 1.0, 1.27, 1.29, 3.0])
-def test_a_token_is_clipped_where_ppo_s_objective_is_flat(advantage: float, ratio: float) -> None:
+def test_a_token_is_clipped_where_ppo_s_objective_is_flat(advantage, ratio):
     def objective(r: float) -> float:
         return min(r * advantage, min(max(r, 1 - 0.2), 1 + 0.28) * advantage)
 
@@ -208,7 +208,7 @@ def test_a_token_is_clipped_where_ppo_s_objective_is_flat(advantage: float, rati
     assert clipped[0] == (advantage != 0 and slope == pytest.approx(0))
 
 
-def test_estimators_are_those_of_a_plain_loop_over_tokens() -> None:
+def test_estimators_are_those_of_a_plain_loop_over_tokens():
     arrays = drawn(300)
     found = mismatch.decompose(step_tokens([300], arrays))
     assert found is not None
@@ -236,7 +236,7 @@ def test_estimators_are_those_of_a_plain_loop_over_tokens() -> None:
             assert getattr(getattr(found, part), name) == pytest.approx(value), (part, name)
 
 
-def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens() -> None:
+def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens():
     arrays = drawn(60)
     tokens = step_tokens([40, 20], arrays, policy_version=[5, 3])
     d = tokens.log_ratio(*mismatch.WHOLE)
@@ -258,7 +258,7 @@ def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens() -> None:
             assert by_lag[name].k3 == pytest.approx(k3)
 
 
-def test_counts_say_of_every_number_what_the_rule_itself_would_stop() -> None:
+def test_counts_say_of_every_number_what_the_rule_itself_would_stop():
     rng = np.random.default_rng(3)
     size = 400
     arrays = {
@@ -282,7 +282,7 @@ def test_counts_say_of_every_number_what_the_rule_itself_would_stop() -> None:
             assert shares.negative.hit == pytest.approx(stopped[arrays["advantages"] < 0].mean())
 
 
-def test_numbers_of_rules_survive_the_url() -> None:
+def test_numbers_of_rules_survive_the_url():
     numbers = numbers_from_text("ratio_clip:0.2:0.28,tis:3")
     assert numbers == {"ratio_clip": {"ε low": 0.2, "ε high": 0.28}, "tis": {"C": 3.0}}
     assert numbers_text(numbers) == "ratio_clip:0.2:0.28,tis:3"
@@ -291,7 +291,7 @@ def test_numbers_of_rules_survive_the_url() -> None:
             numbers_from_text(wrong)
 
 
-def test_nll_of_tool_tokens_is_told_by_tool() -> None:
+def test_nll_of_tool_tokens_is_told_by_tool():
     tokens = step_tokens([3], {"logprobs": [-1, -2, -6], "sft_mask": [0, 1, 1]})
     (every,) = mismatch.sft_nll(tokens)
     assert (every.tokens, every.mean, every.largest) == (2, 4, 6)

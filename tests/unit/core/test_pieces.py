@@ -10,7 +10,6 @@ from board.core.tokens.pieces import (
     KINDS,
     PLACEHOLDER,
     UNKNOWN_PIECE,
-    Coding,
     detect_coding,
     display_alone,
     display_pieces,
@@ -48,36 +47,36 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=PLAC
 
 
 @given(texts, cuts)
-def test_byte_level_pieces_spell_the_text_however_it_was_cut(text: str, cuts: list[int]) -> None:
+def test_byte_level_pieces_spell_the_text_however_it_was_cut(text, cuts):
     shown = display_pieces(as_pieces(text.encode(), cuts), "byte_level")
     assert "".join(shown).replace(PLACEHOLDER, "") == text
 
 
 @given(st.binary(max_size=40), cuts)
-def test_any_bytes_decode_as_a_whole_decode_does(raw: bytes, cuts: list[int]) -> None:
+def test_any_bytes_decode_as_a_whole_decode_does(raw, cuts):
     shown = display_pieces(as_pieces(raw, cuts), "byte_level")
     whole = raw.decode("utf-8", "replace")
     assert "".join(shown).replace(PLACEHOLDER, "") == whole.replace(PLACEHOLDER, "")
 
 
 @given(st.lists(st.none() | st.text(max_size=6)), st.sampled_from(["byte_level", "metaspace"]))
-def test_every_piece_gets_one_text(pieces: list[str | None], coding: str) -> None:
+def test_every_piece_gets_one_text(pieces, coding):
     shown = display_pieces(pieces, coding)  # pyright: ignore[reportArgumentType] sampled literal
     assert len(shown) == len(pieces)
     assert all(text for text, piece in zip(shown, pieces, strict=True) if piece != "")
 
 
 @given(st.lists(st.text(max_size=6)))
-def test_text_passes_through(pieces: list[str]) -> None:
+def test_text_passes_through(pieces):
     assert display_pieces(pieces, "text") == pieces
 
 
 @given(st.text())
-def test_metaspace_is_a_space(text: str) -> None:
+def test_metaspace_is_a_space(text):
     assert display_pieces([text], "metaspace") == [text.replace("▁", " ")]
 
 
-def test_a_split_character_stands_on_the_token_that_completes_it() -> None:
+def test_a_split_character_stands_on_the_token_that_completes_it():
     shown = display_pieces(["Ġthe", "ä", "½", "ł", "!"], "byte_level")
     assert shown == [" the", PLACEHOLDER, PLACEHOLDER, "你", "!"]
     assert joined(shown) == " the你!"
@@ -86,29 +85,29 @@ def test_a_split_character_stands_on_the_token_that_completes_it() -> None:
     ]  # fmt: skip
 
 
-def test_byte_fallback_newline_is_a_newline() -> None:
+def test_byte_fallback_newline_is_a_newline():
     assert display_pieces(["<0x0A>", "▁x"], "metaspace") == ["\n", " x"]
 
 
-def test_bytes_that_never_become_a_character_show_as_replacement() -> None:
+def test_bytes_that_never_become_a_character_show_as_replacement():
     assert display_pieces(["a", "ä½"], "byte_level") == ["a", "\ufffd"]
     assert display_pieces(["aä½", "<｜end▁of▁sentence｜>"], "byte_level") == [
         "a\ufffd", "<｜end▁of▁sentence｜>",
     ]  # fmt: skip
 
 
-def test_an_unknown_piece_is_said_to_be_unknown() -> None:
+def test_an_unknown_piece_is_said_to_be_unknown():
     for coding in ("byte_level", "metaspace", "text"):
         assert display_pieces(["a", None], coding) == ["a", UNKNOWN_PIECE]
 
 
-def test_a_wrong_coding_is_refused_by_name() -> None:
+def test_a_wrong_coding_is_refused_by_name():
     with pytest.raises(ValueError, match="coding is 'bpe'; expected 'byte_level'"):
         display_pieces(["a"], "bpe")  # pyright: ignore[reportArgumentType] wrong on purpose
 
 
 @given(texts, cuts)
-def test_raw_pieces_are_known_by_the_text_they_spell(text: str, cuts: list[int]) -> None:
+def test_raw_pieces_are_known_by_the_text_they_spell(text, cuts):
     pieces = as_pieces(text.encode(), cuts)
     coding = detect_coding(pieces, text)
     as_is = "".join(pieces).strip() == text.strip()
@@ -118,17 +117,17 @@ def test_raw_pieces_are_known_by_the_text_they_spell(text: str, cuts: list[int])
 
 
 @given(st.lists(st.text(alphabet="aĠ▁ é", max_size=4)))
-def test_decoded_tokens_are_never_taken_for_raw(tokens: list[str]) -> None:
+def test_decoded_tokens_are_never_taken_for_raw(tokens):
     assert detect_coding(tokens, "".join(tokens)) == "text"
 
 
-def test_special_tokens_missing_from_the_text_do_not_hide_raw_pieces() -> None:
+def test_special_tokens_missing_from_the_text_do_not_hide_raw_pieces():
     assert detect_coding(["ĠA", "Ġb", "<|im_end|>"], " A b") == "byte_level"
     assert detect_coding(["▁A", "▁b", "</s>"], "A b") == "metaspace"
     assert detect_coding(["A", " b", "<|im_end|>"], "A b") == "text"
 
 
-def test_what_cannot_be_known_is_text() -> None:
+def test_what_cannot_be_known_is_text():
     assert detect_coding(["ĠA"], None) == "text"
     assert detect_coding(["ĠA"], "something else") == "text"
     assert detect_coding([], "A") == "text"
@@ -136,7 +135,7 @@ def test_what_cannot_be_known_is_text() -> None:
 
 @pytest.mark.parametrize("coding", ["text", "byte_level", "metaspace"])
 @pytest.mark.parametrize("piece", ["", "a", " a", "Ġthe", "Ã", "Ã©", "▁of", "<0xE4>", "中"])
-def test_a_piece_alone_is_shown_as_in_a_list_of_its_own(piece: str, coding: Coding) -> None:
+def test_a_piece_alone_is_shown_as_in_a_list_of_its_own(piece, coding):
     assert display_alone([piece], coding) == display_pieces([piece], coding)
 
 
@@ -173,10 +172,10 @@ def test_a_piece_alone_is_shown_as_in_a_list_of_its_own(piece: str, coding: Codi
         ("<b>", "word"),
     ],
 )
-def test_a_piece_is_of_one_kind(piece: str, kind: str) -> None:
+def test_a_piece_is_of_one_kind(piece, kind):
     assert kind_of(piece) == kind
 
 
-def test_what_the_tokenizer_calls_special_is_a_marker_whatever_it_looks_like() -> None:
+def test_what_the_tokenizer_calls_special_is_a_marker_whatever_it_looks_like():
     found = [KINDS[code] for code in kinds_of(["hello", "<eos>", "extra"], special=[1, 2])]
     assert found == ["word", "end of text", "template"]

@@ -9,7 +9,7 @@ NAN = float("nan")
 STEPS = np.arange(1, 41)
 
 
-def test_the_mean_is_of_ten_steps_and_the_change_from_the_ten_before() -> None:
+def test_the_mean_is_of_ten_steps_and_the_change_from_the_ten_before():
     values = np.repeat([9.0, 1.0, 3.0, 9.0], 10)
     found = recent(STEPS, values, 30)
     assert (found.mean, found.change, found.error) == (3.0, 2.0, 0.0)
@@ -17,7 +17,7 @@ def test_the_mean_is_of_ten_steps_and_the_change_from_the_ten_before() -> None:
     assert window_of(STEPS, 30).tolist() == list(range(21, 31))
 
 
-def test_the_error_is_that_of_a_difference_of_two_means() -> None:
+def test_the_error_is_that_of_a_difference_of_two_means():
     values = np.random.default_rng(0).normal(size=40)
     new, before = values[30:], values[20:30]
     expected = np.sqrt(new.var(ddof=1) / 10 + before.var(ddof=1) / 10)
@@ -25,16 +25,16 @@ def test_the_error_is_that_of_a_difference_of_two_means() -> None:
 
 
 @pytest.mark.parametrize(("change", "noise"), [(0.19, True), (0.21, False), (-0.21, False)])
-def test_a_change_within_two_standard_errors_is_noise(change: float, noise: bool) -> None:
+def test_a_change_within_two_standard_errors_is_noise(change, noise):
     assert Recent(1.0, change, 0.1).is_noise is noise
 
 
-def test_fewer_than_twenty_steps_have_a_mean_and_no_change() -> None:
+def test_fewer_than_twenty_steps_have_a_mean_and_no_change():
     found = recent(STEPS, np.arange(40.0), 19)
     assert (found.mean, found.change, found.error) == (13.5, None, None)
 
 
-def test_what_is_not_recorded_is_left_out_and_never_zero() -> None:
+def test_what_is_not_recorded_is_left_out_and_never_zero():
     values = np.arange(40.0)
     values[[25, 38, 39]] = NAN
     assert recent(STEPS, values, 40).mean == pytest.approx(np.mean(np.arange(30.0, 38.0)))

@@ -23,26 +23,26 @@ def shown(left: str, right: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_the_sides_of_a_diff_join_to_both_texts(left: str, right: str) -> None:
+def test_the_sides_of_a_diff_join_to_both_texts(left, right):
     stretches = text_diff(left, right)
     assert "".join(one.left for one in stretches) == left
     assert "".join(one.right for one in stretches) == right
 
 
 @given(TEXTS, TEXTS)
-def test_equal_and_changed_stretches_alternate_and_none_is_empty(left: str, right: str) -> None:
+def test_equal_and_changed_stretches_alternate_and_none_is_empty(left, right):
     stretches = text_diff(left, right)
     assert all(one.left or one.right for one in stretches)
     assert all(a.is_equal != b.is_equal for a, b in pairwise(stretches))
 
 
 @given(TEXTS)
-def test_a_text_differs_in_nothing_from_itself(text: str) -> None:
+def test_a_text_differs_in_nothing_from_itself(text):
     assert text_diff(text, text) == ([Change(text, text)] if text else [])
 
 
 @given(TEXTS, TEXTS)
-def test_long_texts_are_joined_exactly_from_their_chunks(left: str, right: str) -> None:
+def test_long_texts_are_joined_exactly_from_their_chunks(left, right):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CELLS", 4)
         patch.setattr(module, "_ALL_CELLS", 60)
@@ -62,18 +62,16 @@ def test_long_texts_are_joined_exactly_from_their_chunks(left: str, right: str) 
         ("", "new", "[|new]"),
     ],
 )
-def test_words_punctuation_and_characters_that_changed_are_marked(
-    left: str, right: str, diff: str
-) -> None:
+def test_words_punctuation_and_characters_that_changed_are_marked(left, right, diff):
     assert shown(left, right) == diff
 
 
-def test_a_lone_common_word_does_not_align_two_rewritten_sentences() -> None:
+def test_a_lone_common_word_does_not_align_two_rewritten_sentences():
     left, right = "Start. I add the numbers now", "Start. We divide the total twice"
     assert shown(left, right) == "Start. [I add the numbers now|We divide the total twice]"
 
 
-def test_an_equal_line_aligns_two_rewritten_texts() -> None:
+def test_an_equal_line_aligns_two_rewritten_texts():
     left, right = (
         "I look for it here\n[tool]\nnothing was found",
         "We search\n[tool]\na lot of lines",
@@ -81,7 +79,7 @@ def test_an_equal_line_aligns_two_rewritten_texts() -> None:
     assert "\n[tool]\n" in [one.left for one in text_diff(left, right) if one.is_equal]
 
 
-def test_many_equal_words_stay_equal_beside_a_much_longer_change() -> None:
+def test_many_equal_words_stay_equal_beside_a_much_longer_change():
     same = "these nine words are equal on both of the sides"
     left = " ".join(f"a{n}" for n in range(900))
     right = " ".join(f"b{n}" for n in range(900))
@@ -89,7 +87,7 @@ def test_many_equal_words_stay_equal_beside_a_much_longer_change() -> None:
     assert any(same in one.left for one in stretches if one.is_equal)
 
 
-def test_local_edits_in_a_long_text_are_the_only_changes() -> None:
+def test_local_edits_in_a_long_text_are_the_only_changes():
     words = [f"w{i * i % 9973}" for i in range(100_000)]
     edited = [*words]
     edited[50], edited[50_000], edited[99_000] = "first", "second", "third"
@@ -97,13 +95,13 @@ def test_local_edits_in_a_long_text_are_the_only_changes() -> None:
     assert [one.right.strip() for one in changes] == ["first", "second", "third"]
 
 
-def test_long_texts_without_a_common_stretch_are_called_too_different() -> None:
+def test_long_texts_without_a_common_stretch_are_called_too_different():
     left = " ".join(f"a{i}" for i in range(30_000))
     right = " ".join(f"b{i}" for i in range(30_000))
     assert text_diff(left, right) == [Change(left, right, is_aligned=False)]
 
 
-def test_similarity_is_the_share_of_characters_in_equal_stretches() -> None:
+def test_similarity_is_the_share_of_characters_in_equal_stretches():
     assert similarity(text_diff("same", "same")) == 1
     assert similarity([]) == 1
     assert similarity([Change("ab", "ab"), Change("cd", "")]) == pytest.approx(4 / 6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,9 +58,7 @@ def _with(path: Path) -> bytes:
     ids=["bytes", "lines", "file", "content"],
 )
 @pytest.mark.parametrize("swapped", ["run", "run/a.jsonl"])
-def test_nothing_is_read_through_a_link_that_leads_outside(
-    shown: Path, swapped: str, read: Callable[[Path], bytes]
-) -> None:
+def test_nothing_is_read_through_a_link_that_leads_outside(shown, swapped, read):
     path = shown / "run" / "a.jsonl"
     assert b"answer" in read(path)
     outside = shown.parent / "outside"
@@ -71,9 +68,7 @@ def test_nothing_is_read_through_a_link_that_leads_outside(
 
 
 @pytest.mark.parametrize("swapped", ["run", "run/a.jsonl"])
-def test_what_becomes_a_link_after_the_check_is_not_followed(
-    shown: Path, swapped: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_becomes_a_link_after_the_check_is_not_followed(shown, swapped, monkeypatch):
     outside = shown.parent / "outside"
     target = outside / "a.jsonl" if swapped.endswith("jsonl") else outside
     resolve = os.path.realpath
@@ -90,9 +85,7 @@ def test_what_becomes_a_link_after_the_check_is_not_followed(
 
 
 @pytest.mark.parametrize("swapped", ["folder", "table"])
-def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(
-    shown: Path, swapped: str
-) -> None:
+def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(shown, swapped):
     (info,) = discover(shown).runs
     run = Follower(persist=True).run(info)
     assert run.index_folder is not None
@@ -106,7 +99,7 @@ def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(
         run.of_step(1)
 
 
-def test_an_index_of_links_that_lead_outside_is_made_again(shown: Path) -> None:
+def test_an_index_of_links_that_lead_outside_is_made_again(shown):
     (info,) = discover(shown).runs
     folder = Follower(persist=True).run(info).index_folder
     assert folder is not None
@@ -120,7 +113,7 @@ def test_an_index_of_links_that_lead_outside_is_made_again(shown: Path) -> None:
     assert not (folder / "manifest.json").is_symlink()
 
 
-def test_links_within_the_folder_and_files_of_the_cache_are_read(shown: Path) -> None:
+def test_links_within_the_folder_and_files_of_the_cache_are_read(shown):
     (shown / "link.jsonl").symlink_to(shown / "run" / "a.jsonl")
     assert b"answer" in read_bytes(shown / "link.jsonl", 0, 100)
     (shown.parent / "cache").mkdir()
@@ -128,7 +121,7 @@ def test_links_within_the_folder_and_files_of_the_cache_are_read(shown: Path) ->
     assert b"answer" in read_bytes(shown.parent / "cache" / "unpacked.jsonl", 0, 100)
 
 
-def test_a_folder_whose_files_can_t_be_listed_is_passed_through(shown: Path) -> None:
+def test_a_folder_whose_files_can_t_be_listed_is_passed_through(shown):
     (shown / "run").chmod(0o311)
     try:
         assert b"answer" in read_bytes(shown / "run" / "a.jsonl", 0, 100)
@@ -136,9 +129,7 @@ def test_a_folder_whose_files_can_t_be_listed_is_passed_through(shown: Path) -> 
         (shown / "run").chmod(0o755)
 
 
-def test_any_path_may_be_read_where_that_was_allowed(
-    shown: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_path_may_be_read_where_that_was_allowed(shown, monkeypatch):
     outside = shown.parent / "outside" / "a.jsonl"
     with pytest.raises(PermissionError):
         read_bytes(outside, 0, 100)
@@ -146,15 +137,13 @@ def test_any_path_may_be_read_where_that_was_allowed(
     assert b"secret" in read_bytes(outside, 0, 100)
 
 
-def test_a_log_file_that_is_shown_alone_may_be_a_link(
-    shown: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_file_that_is_shown_alone_may_be_a_link(shown, monkeypatch):
     (shown / "link.jsonl").symlink_to(shown.parent / "outside" / "a.jsonl")
     monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(shown / "link.jsonl"))
     assert b"secret" in read_bytes(shown / "link.jsonl", 0, 100)
 
 
-def test_tables_are_opened_by_the_same_door(shown: Path) -> None:
+def test_tables_are_opened_by_the_same_door(shown):
     for folder, text in (("shown/run", "answer"), ("outside", "secret")):
         pq.write_table(pa.table({"response": [text]}), shown.parent / folder / "t.parquet")
     path = shown / "run" / "t.parquet"
@@ -164,7 +153,7 @@ def test_tables_are_opened_by_the_same_door(shown: Path) -> None:
         list(PARQUET.lines(path))
 
 
-def test_a_run_that_was_opened_shows_no_rollout_of_a_file_that_was_swapped(shown: Path) -> None:
+def test_a_run_that_was_opened_shows_no_rollout_of_a_file_that_was_swapped(shown):
     run = open_run(discover(shown).runs[0])
     assert open_rollout(run, 1, 0).record.texts["response"] == "answer"
     swap(shown / "run", shown.parent / "outside")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import pytest
 
@@ -171,7 +171,7 @@ def test_the_name_follows_from_the_text_alone():
     assert re.fullmatch("mapping:[0-9a-f]{12}", mapping_reader(KEYS).name)
 
 
-def test_a_mapping_that_is_too_long_names_its_file(tmp_path: Path):
+def test_a_mapping_that_is_too_long_names_its_file(tmp_path):
     path = tmp_path / "rollout-board.toml"
     path.write_text("#" * 20_000)
     with pytest.raises(BoardError, match=r"rollout-board\.toml: is longer"):

@@ -9,7 +9,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,9 +61,7 @@ def with_place(value: Any, at: str) -> Any:
 
 
 @pytest.mark.parametrize("reader", sorted(logs()))
-def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most(
-    tmp_path: Path, reader: str
-) -> None:
+def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most(tmp_path, reader):
     path = logs()[reader].files[0].path
     first = json.loads(max(path.read_bytes().split(b"\n"), key=len))  # some begin with a summary
     log = tmp_path / path.relative_to(DATA)
@@ -86,9 +83,7 @@ def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most
 
 
 @pytest.mark.parametrize("deep", DEEP, ids=["lists", "objects"])
-def test_what_is_nested_deep_is_named_where_it_can_not_be_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], deep: str
-) -> None:
+def test_what_is_nested_deep_is_named_where_it_can_not_be_printed(tmp_path, capsys, deep):
     (tmp_path / "x.jsonl").write_text(
         f'{{"step": 1, "response": "r", "reward": 1, "odd": {deep}}}\n'
     )
@@ -98,7 +93,7 @@ def test_what_is_nested_deep_is_named_where_it_can_not_be_printed(
     assert json.loads(capsys.readouterr().out)[0]["reward"] == 1
 
 
-def test_a_torch_file_nested_deep_is_named(tmp_path: Path) -> None:
+def test_a_torch_file_nested_deep_is_named(tmp_path):
     torch = pytest.importorskip("torch")
     torch.save({"samples": []}, tmp_path / "plain.pt")
     samples = b"]" * 5000 + b"a" * 4999

@@ -32,7 +32,7 @@ def found(of: Facts, rule: str) -> list[Finding]:
     return [finding for finding in find(of, LIMITS) if finding.rule == rule]
 
 
-def test_a_run_without_anything_recorded_has_no_findings() -> None:
+def test_a_run_without_anything_recorded_has_no_findings():
     assert find(facts(), LIMITS) == []
 
 
@@ -47,26 +47,26 @@ def test_a_run_without_anything_recorded_has_no_findings() -> None:
         ("part_falls", {"reward_mean": EACH / S, "rewards.a_mean": 0.5 + EACH / S}),  # both rise
     ],
 )
-def test_what_is_usual_is_no_finding(rule: str, curves: dict[str, np.ndarray]) -> None:
+def test_what_is_usual_is_no_finding(rule, curves):
     columns = {name.removesuffix("_mean"): values for name, values in curves.items()}
     assert not found(plain_facts(curves, EACH, np.zeros(S, np.int64), columns), rule)
 
 
-def test_one_step_of_kl_is_a_lead_and_several_are_severe() -> None:
+def test_one_step_of_kl_is_a_lead_and_several_are_severe():
     alone = found(facts(k3_mean=np.where(EACH == 20, 5.0, 0.01)), "kl_spike")
     several = found(facts(k3_mean=np.where(EACH >= 20, 5.0, 0.01)), "kl_spike")
     assert [(f.severity, f.first_step) for f in alone] == [("lead", 20)]
     assert [(f.severity, f.first_step, f.last_step) for f in several] == [("severe", 20, S - 1)]
 
 
-def test_truncation_of_fewer_steps_than_are_averaged_is_not_severe() -> None:
+def test_truncation_of_fewer_steps_than_are_averaged_is_not_severe():
     for steps, severity in ((2, "warning"), (5, "severe")):
         each = np.arange(steps)
         of = plain_facts({"is_truncated_mean": np.ones(steps)}, each, np.zeros(steps, np.int64), {})
         assert [f.severity for f in found(of, "truncation")] == [severity]
 
 
-def test_what_is_shown_of_truncation_was_truncated() -> None:
+def test_what_is_shown_of_truncation_was_truncated():
     steps, index = np.repeat(np.arange(5), 4), np.tile(np.arange(4), 5)
     cut = np.where(index == 2, 1.0, 0.0)
     curve = {"is_truncated_mean": np.full(5, 0.25)}
@@ -76,7 +76,7 @@ def test_what_is_shown_of_truncation_was_truncated() -> None:
     assert finding.target.index == 2
 
 
-def test_the_advantages_named_are_the_furthest_of_the_whole_run() -> None:
+def test_the_advantages_named_are_the_furthest_of_the_whole_run():
     dice = np.random.default_rng(5)
     steps, index = np.repeat(EACH, 8), np.tile(np.arange(8), S)
     rewards, recorded = dice.normal(size=8 * S), dice.normal(size=8 * S)
@@ -92,7 +92,7 @@ def test_the_advantages_named_are_the_furthest_of_the_whole_run() -> None:
     assert (finding.target.step, finding.target.index) == named[0][:2]
 
 
-def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit() -> None:
+def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit():
     assert in_words(0.925, "share of rollouts") == "92.5 % of rollouts"
     assert in_words(0.12868, "nats") == "0.1287 nats"
     assert in_words(3.0, "") == "3"
@@ -100,13 +100,13 @@ def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit() ->
     assert in_words(2471.86, "mean exp|d|") == "mean exp|d| 2472"
 
 
-def test_no_number_up_to_millions_has_an_exponent_in_a_sentence() -> None:
+def test_no_number_up_to_millions_has_an_exponent_in_a_sentence():
     assert [rounded(value) for value in (1257.4, 999.7, 0.16341, 3e-7, 4.2e5)] == [
         *("1,257", "1,000", "0.163", "3e-07", "420,000")
     ]
 
 
-def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded() -> None:
+def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded():
     nan = [float("nan")] * 2
     step = digest(
         step_tokens([2], {"logprobs": nan, "entropy": [0.5, 0.6]}),
@@ -121,13 +121,13 @@ def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded() 
     )
 
 
-def test_an_array_that_lags_behind_the_newest_steps_has_not_ended() -> None:
+def test_an_array_that_lags_behind_the_newest_steps_has_not_ended():
     missing = [{"logprobs": 0.0}] * 8 + [{}] * 2
     digests = tuple(Digest(step, 1, missing=own) for step, own in enumerate(missing))
     assert not found(facts(digests), "missing_values")
 
 
-def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended() -> None:
+def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended():
     missing = [{"logprobs": 0.0, "sampling_logprobs": 0.0}] * 8 + [{"sampling_logprobs": 0.0}] * 5
     of = facts(tuple(Digest(step, 1, missing=own) for step, own in enumerate(missing)))
     (ended,) = found(of, "missing_values")
@@ -148,7 +148,7 @@ def fallen_of(envs: int, by: float) -> set[str | None]:
     return {finding.target.env for finding in found(of, "hidden_env")}
 
 
-def test_chance_alone_names_none_of_many_environments() -> None:
+def test_chance_alone_names_none_of_many_environments():
     assert fallen_of(64, 0.0) == set()
     assert fallen_of(64, 0.7) == fallen_of(2, 0.7) == {"env 0"}
 
@@ -161,7 +161,7 @@ def responses(*codes: list[int], logprob: float) -> Digest:
     return digest(tokens, groups, np.zeros(len(codes)))
 
 
-def test_equal_responses_are_duplicates_where_they_were_unlikely() -> None:
+def test_equal_responses_are_duplicates_where_they_were_unlikely():
     likely, unlikely = (responses(*[[0, 1, 2]] * 8, logprob=p) for p in (-0.01, -5.0))
     assert (likely.pairs.pairs, likely.pairs.equal) == (28, 28)
     assert not found(facts((likely,)), "duplicates")
@@ -169,7 +169,7 @@ def test_equal_responses_are_duplicates_where_they_were_unlikely() -> None:
     assert responses([0, 1], [1, 0], [0, 1, 1], logprob=-1).pairs.equal == 0
 
 
-def test_a_loop_is_found_with_its_place_and_period_within_one_response() -> None:
+def test_a_loop_is_found_with_its_place_and_period_within_one_response():
     (loop,) = responses([0, 2, *[1, 3] * 15], logprob=-1).loops
     assert (loop.position, loop.tokens, loop.piece) == (2, 30, "1 中")
     assert not responses([0, 1], [0, 1], [0, 1], logprob=-1).loops
@@ -177,11 +177,11 @@ def test_a_loop_is_found_with_its_place_and_period_within_one_response() -> None
     assert not found(facts((short,)), "repetition")
 
 
-def test_every_rule_has_a_table_and_every_table_a_rule() -> None:
+def test_every_rule_has_a_table_and_every_table_a_rule():
     assert {rule.name for rule in RULES} == set(default_thresholds())
 
 
-def test_a_file_changes_what_it_names_and_nothing_else() -> None:
+def test_a_file_changes_what_it_names_and_nothing_else():
     defaults = default_thresholds()
     found = changed(defaults, parse("[truncation]\nwarning = 0.1\n[kl_spike]\nenabled = false"))
     assert found["truncation"] == {**defaults["truncation"], "warning": 0.1}
@@ -199,7 +199,7 @@ def test_a_file_changes_what_it_names_and_nothing_else() -> None:
         ("[truncation", "not TOML"),
     ],
 )
-def test_a_mistake_in_a_file_is_named(text: str, message: str) -> None:
+def test_a_mistake_in_a_file_is_named(text, message):
     with pytest.raises(ChoiceError, match=message):
         changed(default_thresholds(), parse(text))
 
@@ -218,7 +218,7 @@ def states(columns: set[str], limits: Thresholds = LIMITS, *, read: bool = True)
     return {rule.rule: rule.missing or rule.state for rule in covered}
 
 
-def test_a_rule_says_whether_it_has_looked_and_else_why_not() -> None:
+def test_a_rule_says_whether_it_has_looked_and_else_why_not():
     assert [rule.name for rule in RULES if not rule.needs] == ["resumed"]
     assert {*states(EVERYTHING).values()} == {"checked"}
     unread = {rule for rule, state in states(EVERYTHING, read=False).items() if state == "not read"}

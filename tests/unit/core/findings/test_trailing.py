@@ -7,7 +7,7 @@ from board.core.findings.trailing import baselines, onset, periods, trailing_mea
 NAN = float("nan")
 
 
-def test_a_storm_does_not_become_the_calm_it_is_compared_with() -> None:
+def test_a_storm_does_not_become_the_calm_it_is_compared_with():
     values = np.array([1.0] * 10 + [50.0] * 40)
     found = baselines(values, 20, 5, outlier_factor=2.0)
     assert found[4] is None
@@ -16,20 +16,20 @@ def test_a_storm_does_not_become_the_calm_it_is_compared_with() -> None:
     assert (last.median, last.largest) == (1.0, 1.0)
 
 
-def test_what_grows_slowly_is_its_own_baseline() -> None:
+def test_what_grows_slowly_is_its_own_baseline():
     found = baselines(1.1 ** np.arange(100), 20, 5, outlier_factor=2.0)[-1]
     assert found is not None
     assert found.largest == 1.1**98
 
 
-def test_a_trailing_mean_leaves_out_what_is_not_recorded() -> None:
+def test_a_trailing_mean_leaves_out_what_is_not_recorded():
     found = trailing_mean(np.array([1.0, NAN, 3.0, NAN, NAN, 4.0]), 3)
     assert np.isnan(found[:2]).all()
     assert found[2] == 2.0
     assert np.isnan(found[4])
 
 
-def test_periods_bridge_as_many_calm_places_as_allowed() -> None:
+def test_periods_bridge_as_many_calm_places_as_allowed():
     fires = np.array([0, 1, 1, 0, 1, 0, 0, 1], bool)
     badness = np.array([0, 1, 3, 0, 2, 0, 0, 9.0])
     found = [
@@ -39,7 +39,7 @@ def test_periods_bridge_as_many_calm_places_as_allowed() -> None:
     assert found == [(1, 4, 2, 3, (12, 11, 14)), (7, 7, 7, 1, (17, 17, 17))]
 
 
-def test_the_onset_of_a_jump_is_its_first_place_whatever_lies_just_before() -> None:
+def test_the_onset_of_a_jump_is_its_first_place_whatever_lies_just_before():
     values = np.array([0.1, 0.0, 0.1, 0.0, 0.1, 0.3, 1.0, 0.9, 1.0, 1.0])
     assert (
         onset(values, 0.25, 8, 5) == 6
@@ -48,16 +48,16 @@ def test_the_onset_of_a_jump_is_its_first_place_whatever_lies_just_before() -> N
     assert onset(values, 0.25, 8, 5) == 6
 
 
-def test_the_onset_of_a_slow_growth_is_where_it_passes_the_bound() -> None:
+def test_the_onset_of_a_slow_growth_is_where_it_passes_the_bound():
     values = np.linspace(0.0, 1.0, 21)
     assert onset(values, 0.52, 15, 10) == 11
 
 
-def test_without_a_place_beyond_the_bound_the_onset_is_where_the_mean_shows_it() -> None:
+def test_without_a_place_beyond_the_bound_the_onset_is_where_the_mean_shows_it():
     assert onset(np.zeros(7), 0.5, 6, 5) == 6
     assert onset(np.full(7, NAN), 0.5, 6, 5) == 6
 
 
-def test_the_worst_place_of_a_mean_is_among_those_it_is_of() -> None:
+def test_the_worst_place_of_a_mean_is_among_those_it_is_of():
     assert worst_of(np.array([9.0, 1.0, NAN, 3.0, 2.0]), 4, 4) == 3
     assert worst_of(np.array([9.0, 3.0, 1.0, 3.0, 3.0]), 4, 4) == 4
