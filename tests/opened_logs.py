@@ -21,7 +21,6 @@ from exporters.record import encode_line
 
 def lines(exporter: RolloutExporter, kind: str | None = None) -> list[dict[str, Any]]:
     """The lines of an exporter's file, or those of one type."""
-    assert exporter.path is not None
     parsed = map(json.loads, exporter.path.read_text().splitlines())
     return [line for line in parsed if kind in (None, line["type"])]
 

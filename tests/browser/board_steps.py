@@ -47,7 +47,6 @@ def click_step(page: Page, curve: int, step: int) -> None:
         share = (left + right) / 2
         _point_at(page, plot, share)
         at = re.search(r"step (\d+)", said.inner_text())
-        assert at is not None
         if int(at[1]) == step:
             break
         left, right = (share, right) if int(at[1]) < step else (left, share)
@@ -90,7 +89,6 @@ def click_point(page: Page, chart: int, trace: int, point: int) -> None:
 
     until(page, f"point {point} of trace {trace} of chart {chart} under the pointer", points)
     place = at[-1]
-    assert place is not None
     page.mouse.click(*place)
 
 
@@ -99,7 +97,6 @@ def drag_over(page: Page, plot: Locator, start: float, end: float) -> None:
     expect(plot).to_be_visible()
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
-    assert box is not None
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * start, middle)
     page.mouse.down()

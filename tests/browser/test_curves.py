@@ -28,7 +28,6 @@ def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(page, ser
     drag_over(page, plot, 0.3, 0.6)
     expect(page).to_have_url(re.compile(r"steps=\d+-\d+"))
     zoom = re.search(r"steps=(\d+)-(\d+)", page.url)
-    assert zoom is not None
     for card in cards.all():
         expect(card).to_have_attribute("data-zoom", f"{zoom[1]},{zoom[2]}")
     settled(page)
@@ -49,7 +48,6 @@ def test_the_step_under_the_pointer_is_shown_in_every_curve(page, serve):
     expect(plot).to_be_visible()
     settled(page)
     box = plot.bounding_box()
-    assert box is not None
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20)
     page.mouse.move(box["x"] + box["width"] * 0.5 + 3, box["y"] + 20)
     crosses = page.locator(".curves .cross")
@@ -75,7 +73,6 @@ def test_a_point_of_a_prompt_opens_its_rollout(page, serve):
     settled(page)
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
-    assert box is not None
     tip = page.locator(".curves .tip:not([hidden])")
     for share in (0.1, 0.15, 0.2, 0.25, 0.3):  # the longest response of the first step is up there
         page.mouse.move(box["x"] + box["width"] * 0.016, box["y"] + box["height"] * share)

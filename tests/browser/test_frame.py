@@ -76,7 +76,6 @@ def test_neither_a_key_nor_a_notice_changes_how_the_page_looks(page, serve):
         expect(page.locator(".st-key-title h3")).to_be_visible()
         settled(page)
         box = page.locator(".st-key-title").bounding_box()
-        assert box is not None
         tops.append(box["y"])
     expect(page.get_by_text("is not available")).to_be_visible()
     assert tops[0] == tops[1] < 60

@@ -122,7 +122,6 @@ def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(page
     plot = page.locator(".curves .u-over").first.bounding_box()
     width, colours = page.evaluate(SEEN_IN, picture)
     # All of the plot, and in it the two lines beside ground and letters.
-    assert plot is not None
     assert width > plot["width"]
     assert {"79,70,229", "13,148,136"} <= set(colours)
     # A curve that is hidden is out of the way: the other one is clicked.

@@ -30,7 +30,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def left_of(line: Locator) -> float:
     box = line.bounding_box()
-    assert box is not None
     return box["x"]
 
 
@@ -146,7 +145,6 @@ def test_a_live_page_shows_what_is_logged_meanwhile_and_keeps_what_is_looked_at(
     settled(page)
     expect(card).to_have_attribute("data-zoom", re.compile(r"\d"))
     zoomed_to = card.get_attribute("data-zoom")
-    assert zoomed_to is not None
     assert float(zoomed_to.split(",")[0]) > 40
     grow()
     wait_for(365)

@@ -86,7 +86,7 @@ def test_colours_follow_the_theme(page, serve):
     view = open_case(page, serve, "hostile")
     colours = {"dark": "rgba(255, 145, 60, 0.56)", "light": "rgba(230, 97, 0, 0.78)"}
     for theme, colour in colours.items():
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)
         expect(view).to_have_attribute("data-theme", theme)
         expect(view.locator(".flow .token").nth(PEAK)).to_have_css("background-color", colour)
 

@@ -45,7 +45,6 @@ def test_a_threshold_recolours_without_a_rerun_and_counts_as_python_does(page, s
     for name in ("dppo", "icepop", "tis"):
         slot.locator("select").select_option(name)
         rule, threshold = RULES[name], RULES[name].high
-        assert threshold is not None
         for number in (threshold.default, threshold.lowest):
             field = slot.get_by_label(f"{rule.label}, {threshold.name}").last
             expected = count_of(name, {threshold.name: number})

@@ -45,7 +45,6 @@ def named(pattern: str, number: Callable[[dict[str, Any]], Any]) -> Callable[[Pa
 
     def rows(path: Path) -> Rows:
         found = re.search(pattern, path.as_posix())
-        assert found is not None
         yield from ((int(found[1]), number(line)) for line in lines(path))
 
     return rows

@@ -54,7 +54,6 @@ def run(program: str, *arguments: object, code: int | None = 0) -> str:
 
 def until(process: subprocess.Popen[str], step: int) -> None:
     """Waits until the process has printed that it logged a step."""
-    assert process.stdout is not None
     while process.stdout.readline().strip() != str(step):
         assert process.poll() is None, process.communicate()[1]
 

@@ -110,7 +110,7 @@ def test_requests_to_other_hosts_are_refused(server, host):
 def test_a_signal_ends_the_board_without_a_traceback(root, number):
     server = Server(BOARD, root)
     for _ in range(2):  # its address is said
-        server.process.stdout.readline()  # type: ignore[union-attr]
+        server.process.stdout.readline()
     code, output = server.end(number)
     assert code == 0
     assert output == ""

@@ -128,7 +128,6 @@ def test_the_mismatch_of_a_step_is_that_of_its_tokens(run):
     first = next(mismatch_by_step(run, run.counts))
     tokens = read_step(run, first.step)
     d = tokens.arrays["logprobs"] - tokens.arrays["sampling_logprobs"]
-    assert first.parts is not None
     assert first.parts.total.d_mean == pytest.approx(d[tokens.in_loss].mean())
     assert (first.read, first.total) == (8, 8)
     assert {counts.rule for counts in first.rules} == {"ratio_clip", "dppo", "icepop", "tis"}

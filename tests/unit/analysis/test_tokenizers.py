@@ -68,7 +68,6 @@ def test_ids_without_a_vocabulary_are_decoded_by_the_tokenizer(tokenizer, tmp_pa
     opened = open_rollout(run, 0, 0, load_vocabulary(str(tokenizer)))
     assert opened.tokens == ("Hi", " you", "\n")
     assert not opened.tokens_are_ids
-    assert opened.top_k is not None
     assert [opened.top_k.texts[i] for i in opened.top_k.places[0]] == [" you", "Hi"]
 
 

@@ -150,16 +150,13 @@ def test_a_hit_names_the_token_that_it_begins_in(tmp_path):
     whole = open_rollout(run, 1, 0)
     for by, said, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
         found = hit_in(run, whole, compiled(said), by, 160)
-        assert found is not None
         assert found.token == token
         assert found.after.startswith(said)
     assert hit_in(run, whole, compiled("nothing"), "response", 160) is None
 
 
 def first_hit(run: Run, text: str, by: str) -> Hit:
-    found = hit_in(run, open_rollout(run, 1, 0), compiled(text), by, 160)
-    assert found is not None
-    return found
+    return hit_in(run, open_rollout(run, 1, 0), compiled(text), by, 160)
 
 
 def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path):

@@ -132,7 +132,6 @@ def test_log_leaves_out_what_is_not_positive_and_counts_it():
 def test_log_band_that_reaches_below_zero_goes_off_the_axis():
     chart = draw(table([0.1, 1.0], std=5.0), CurveOptions(log=True))
     (band,) = bands_of(chart)
-    assert chart.ends is not None
     assert [edges_at(band, s)[0] for s in (0, 1)] == pytest.approx([chart.ends[0]] * 2)
     assert 0.05 < light(chart)["y"]["range"][0] < 0.1, "a value, not an exponent"
 
@@ -223,7 +222,7 @@ def test_nothing_recorded_is_said(means, log):
 @pytest.mark.parametrize("bad", [{"smoothing": 1.0}, {"smoothing": NAN}, {"std_scale": 0.0}])
 def test_options_out_of_range_are_refused(bad):
     with pytest.raises(ValueError, match="expected"):
-        CurveOptions(**bad)  # pyright: ignore[reportArgumentType]
+        CurveOptions(**bad)
 
 
 def test_a_card_shows_the_last_recorded_means_up_to_the_step():

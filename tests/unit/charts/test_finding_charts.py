@@ -32,7 +32,6 @@ def test_a_finding_is_drawn_over_its_steps():
     long = f"One type of token carries KL(policy‖ref): {'x' * 60}"
     told = [finding("<b>cut", 10, 30), *(finding(f"{long}{i}", 5, 6) for i in range(2))]
     figure = findings_chart(told, 0, 100, dark=True)
-    assert figure is not None
     bar = next(trace for trace in figure.data if len(trace.x))
     assert bar.base[0] <= 10
     assert bar.base[0] + bar.x[0] >= 30
@@ -56,7 +55,6 @@ def test_a_finding_is_drawn_over_its_steps():
 def test_ticks_are_round_steps_and_the_first_one_where_there_is_room(ends, ticks):
     assert step_ticks(*ends) == ticks
     figure = findings_chart([finding("x", *ends)], *ends, dark=True)
-    assert figure is not None
     assert list(figure.layout.xaxis.tickvals) == ticks
 
 

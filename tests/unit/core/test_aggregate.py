@@ -115,50 +115,11 @@ def test_without_any_array_there_are_no_columns():
     assert one() == {}
 
 
-def test_a_rollout_without_arrays_beside_one_that_has_some_is_a_row_of_missing_values():
-    aggregator = Aggregator()
-    aggregator.add({"logprobs": np.array([-1.0])})
-    aggregator.add({})
-    columns = aggregator.finish()
-    assert tuple(columns) == COLUMNS
-    assert all(math.isnan(values[1]) for values in columns.values())
-
-
 def test_a_mean_log_ratio_of_exactly_zero_is_a_zero_and_not_missing():
     assert one(logprobs=[-1, -2], ref_logprobs=[-2, -1])["k1_mean"] == 0
-
-
-def test_an_infinity_does_not_blank_the_rollout():
-    row = one(logprobs=[-1, -math.inf, -2], ref_logprobs=[-1.5, -1, -2.5])
-    assert row["k1_mean"] == 0.5
-    assert math.isfinite(row["k3_mean"])
-    assert row["missing_values"] == 1
 
 
 def test_a_masked_out_float_minimum_does_not_make_k3_negative():
     row = one(logprobs=[-3.4e38, -1], ref_logprobs=[-1, -1])
     assert row["k3_mean"] >= 0
     assert row["k3_max"] >= 0
-
-
-def test_tokens_outside_the_loss_do_not_enter_and_are_not_counted_as_missing():
-    row = one(loss_mask=[0, 1, 1], entropy=[NAN, 1, 3])
-    assert row["entropy_mean"] == 2
-    assert row["missing_values"] == 0
-    assert row["loss_tokens"] == 2
-
-
-def test_a_mask_of_zeros_leaves_nothing_to_average():
-    row = one(loss_mask=[0, 0], entropy=[1, 3])
-    assert math.isnan(row["entropy_mean"])
-    assert row["loss_tokens"] == 0
-
-
-def test_what_is_not_recorded_stays_missing():
-    row = one(entropy=[1, 3])
-    assert math.isnan(row["k1_mean"])
-    assert math.isnan(row["loss_tokens"])
-
-
-def test_the_largest_of_negative_values_is_negative():
-    assert one(logprobs=[-3, -2], ref_logprobs=[-1, -1])["k1_max"] == -1

@@ -23,14 +23,21 @@ def test_the_shift_that_was_made_is_found(shift):
     assert audit_pair(tokens, "logprobs", "sampling_logprobs").shift == shift
 
 
-def test_unrelated_arrays_have_no_best_shift():
-    arrays = {"logprobs": near(TRUE), "ref_logprobs": near(-DICE.exponential(size=400))}
-    assert audit_pair(step_tokens([400], arrays), "logprobs", "ref_logprobs").shift == 0
-
-
-def test_few_tokens_say_nothing():
-    arrays = {"logprobs": near(TRUE[:50]), "ref_logprobs": near(TRUE[:50])}
-    assert audit_pair(step_tokens([50], arrays), "logprobs", "ref_logprobs").shift is None
+@pytest.mark.parametrize(
+    ("lengths", "arrays", "shift"),
+    [
+        ([400], (TRUE, -DICE.exponential(size=400)), 0),
+        ([50], (TRUE[:50], TRUE[:50]), None),
+        ([1] * 400, (TRUE, TRUE), 0),  # no token has a neighbour
+    ],
+    ids=["unrelated arrays", "few tokens", "rollouts of one token"],
+)
+def test_no_shift_is_found_where_none_can_be(lengths, arrays, shift):
+    names = ("logprobs", "ref_logprobs")
+    tokens = step_tokens(lengths, dict(zip(names, map(near, arrays), strict=True)))
+    found = audit_pair(tokens, *names)
+    assert found.shift == shift
+    assert len(lengths) == 1 or np.isnan(found.correlations[1])
 
 
 def test_the_array_that_shifted_pairs_share_is_the_culprit():
@@ -41,14 +48,6 @@ def test_the_array_that_shifted_pairs_share_is_the_culprit():
     }
     assert culprit(audit(step_tokens([400], arrays))) == "logprobs"
     assert culprit([]) is None
-
-
-def test_a_shift_does_not_reach_into_the_next_rollout():
-    lengths = [1] * 400  # no token has a neighbour
-    tokens = step_tokens(lengths, {"logprobs": near(TRUE), "ref_logprobs": near(TRUE)})
-    found = audit_pair(tokens, "logprobs", "ref_logprobs")
-    assert np.isnan(found.correlations[1])
-    assert found.shift == 0
 
 
 def by_rank(ranks: list[int], logprobs: list[float]) -> StepTokens:

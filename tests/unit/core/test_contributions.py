@@ -139,7 +139,6 @@ def test_a_share_of_values_of_both_signs_is_of_their_size():
 
 def test_the_headline_names_the_one_token_that_carries_a_third():
     found = headline(contributions(nats([6], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]), "k1"))
-    assert found is not None
     assert found.what == "token"
     assert found.share == pytest.approx(0.5)
 
@@ -148,14 +147,11 @@ def test_the_headline_names_the_piece_that_carries_half_with_few_tokens():
     values = [4.0 if i % 4 == 0 else 0.1 for i in range(16)]
     codes = [2 if i % 4 == 0 else 0 for i in range(16)]
     found = headline(contributions(nats([16], values, codes), "k1"))
-    assert found is not None
-    assert found.type is not None
     assert (found.what, found.type.name, found.of_tokens) == ("piece", "<eos>", 0.25)
 
 
 def test_the_headline_names_nothing_where_most_is_of_what_there_is_most():
     found = headline(contributions(nats([16], [1.0] * 16, [0] * 12 + [2] * 4), "k1"))
-    assert found is not None
     assert found.what == "spread"
 
 

@@ -10,12 +10,9 @@ from plain_groups import PlainGroups, groups_of
 from board.core.groups.statistics import (
     CONVENTIONS,
     IntArray,
-    Outcome,
-    by_step,
     fitted_convention,
     grid,
     pass_at_k,
-    pass_at_k_by_step,
     right_part,
 )
 from board.core.metrics.kl import FloatArray
@@ -31,36 +28,6 @@ def floats(*values: float) -> np.ndarray:
     return np.array(values, np.float64)
 
 
-def test_outcomes_tell_equal_rewards_apart_by_what_is_right_and_their_shares_add_up():
-    codes = ints(0, 0, 1, 1, 2, 2, 3, 3)
-    rewards = floats(1, 1, 0, 0, 0, 1, 0.5, 0.5)
-    groups = groups_of(np.zeros(8, np.int64), codes, rewards)
-    outcomes = [Outcome.ALL_RIGHT, Outcome.ALL_WRONG, Outcome.MIXED, Outcome.OTHER]
-    assert [*map(Outcome, groups.outcomes)] == outcomes
-    found = by_step(groups)
-    assert found.zero_std[0] == 0.75
-    assert (found.all_right[0], found.all_wrong[0], found.other[0]) == (0.25, 0.25, 0.25)
-    assert (found.effective[0], found.rollouts[0]) == (2, 8)
-
-
-def test_a_group_with_one_score_is_compared_with_nothing():
-    groups = groups_of(ints(1, 1, 1), ints(0, 0, 1), floats(1, NAN, 0))
-    assert groups.outcomes.tolist() == [Outcome.TOO_FEW_SCORED, Outcome.TOO_FEW_SCORED]
-    assert np.isnan(by_step(groups).zero_std).all()
-
-
-def test_a_failed_rollout_counts_in_size_and_in_no_mean():
-    groups = groups_of(ints(1, 1, 1), ints(0, 0, 0), floats(1, NAN, 0))
-    assert (groups.size[0], groups.scored[0], groups.mean[0]) == (3, 2, 0.5)
-    assert groups.solve_rate[0] == 0.5
-
-
-def test_a_group_of_another_step_is_another_group():
-    groups = groups_of(ints(1, 1, 2, 2), ints(0, 0, 0, 0), floats(1, 1, 0, 1))
-    assert groups.steps.tolist() == [1, 2]
-    assert groups.outcomes.tolist() == [Outcome.ALL_RIGHT, Outcome.MIXED]
-
-
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 1), (5, 2, 3), (6, 0, 2), (6, 6, 2), (4, 3, 2)])
 def test_pass_at_k_is_the_share_of_subsets_with_a_right_one(n, c, k):
     subsets = [*combinations([True] * c + [False] * (n - c), k)]
@@ -72,12 +39,6 @@ def test_pass_at_k_of_fewer_tries_than_k_is_not_known():
     assert np.isnan(pass_at_k(ints(3), floats(3), 4)[0])
     with pytest.raises(ValueError, match="k is 0"):
         pass_at_k(ints(3), floats(3), 0)
-
-
-def test_pass_at_1_by_step_is_the_mean_solve_rate():
-    groups = groups_of(ints(1, 1, 1, 1), ints(0, 0, 1, 1), floats(1, 0, 1, 1))
-    steps, values = pass_at_k_by_step(groups, 1)
-    assert (steps.tolist(), values.tolist()) == ([1], [0.75])
 
 
 def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones():

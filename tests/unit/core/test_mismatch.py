@@ -9,13 +9,7 @@ from made_tokens import step_tokens
 from board.core.tokens import mismatch
 from board.core.tokens.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
 from board.core.tokens.mismatch import Ratios
-from board.core.tokens.rule_counts import SignShares, count_rules
-
-
-def test_policies_that_agree_are_not_apart():
-    found = mismatch.apart(np.zeros(5))
-    assert (found.forward_k1, found.forward_k3, found.reverse_k3, found.chi2) == (0, 0, 0, 0)
-    assert (found.multiplicative, found.ess, found.tokens) == (1, 1, 5)
+from board.core.tokens.rule_counts import count_rules
 
 
 def test_estimators_agree_with_the_divergences_they_estimate():
@@ -34,9 +28,6 @@ def test_engine_and_staleness_add_up_to_the_mismatch():
     dice = np.random.default_rng(0)
     arrays = {name: -dice.random(50) for name in ("logprobs", "old_logprobs", "sampling_logprobs")}
     found = mismatch.decompose(step_tokens([50], {k: v.tolist() for k, v in arrays.items()}))
-    assert found is not None
-    assert found.engine is not None
-    assert found.staleness is not None
     assert found.total.d_mean == pytest.approx(found.engine.d_mean + found.staleness.d_mean)
     assert found.engine_share + found.staleness_share + found.cross_share == pytest.approx(1)
 
@@ -45,7 +36,6 @@ def test_without_old_logprobs_there_is_no_decomposition():
     found = mismatch.decompose(
         step_tokens([2], {"logprobs": [-1, -1], "sampling_logprobs": [-1, -2]})
     )
-    assert found is not None
     assert found.engine is None
     assert mismatch.decompose(step_tokens([1], {"logprobs": [-1]})) is None
 
@@ -54,7 +44,6 @@ def test_slices_hold_every_token_once():
     arrays = {"logprobs": [-1.0] * 6, "sampling_logprobs": [-1.0, -2, -0.01, -3, -9, -0.5]}
     tokens = step_tokens([2, 4], arrays, [0, 1, 2, 3, 4, -1], policy_version=[5, 3])
     d = tokens.log_ratio(*mismatch.WHOLE)
-    assert d is not None
     for parts in (
         mismatch.by_kind(Ratios(tokens, d)),
         mismatch.by_position(Ratios(tokens, d), 3),
@@ -70,21 +59,7 @@ def test_tokens_outside_the_loss_are_in_no_slice():
     arrays = {"logprobs": [-1.0, -1.0], "sampling_logprobs": [-1.0, -5.0]}
     tokens = step_tokens([2], arrays, in_loss=[True, False])
     d = tokens.log_ratio(*mismatch.WHOLE)
-    assert d is not None
     assert sum(part.tokens for part in mismatch.by_kind(Ratios(tokens, d))) == 1
-
-
-def test_rules_tell_low_from_high_and_the_advantage_s_sign():
-    d = [math.log(10), math.log(0.1), 0, 0]
-    arrays = {"logprobs": [x - 5 for x in d], "sampling_logprobs": [-5.0] * 4}
-    tokens = step_tokens([2, 2], arrays, advantage=[1, -1])
-    found = {counts.rule: counts.shares({}) for counts in count_rules(tokens)}
-    assert (found["icepop"].low, found["icepop"].high, found["icepop"].hit) == (0.25, 0.25, 0.5)
-    assert found["icepop"].positive == SignShares(1.0, 0.5, 0.5)
-    assert found["icepop"].negative == SignShares(0.0, 0.0, 0.0)
-    assert found["tis"].high == 0.25
-    assert math.isnan(found["tis"].low)  # it has no lower bound: not recorded is not zero
-    assert "ratio_clip" not in found  # no old_logprobs
 
 
 def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recorded():
@@ -102,24 +77,8 @@ def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recor
     del arrays["old_logprobs"]
     found = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
     assert {found[name].metric for name in ("tis", "icepop")} == {"mismatch_ratio"}
+    assert "ratio_clip" not in found
     assert found["tis"].shares({}).hit == found["icepop"].shares({}).hit == 1
-
-
-def test_measures_of_four_tokens_are_those_reckoned_by_hand():
-    # r = 2, 2, 1/2, 1: log 2 = 0.693147 is the size of three of four log-ratios.
-    found = mismatch.apart(np.log([2.0, 2.0, 0.5, 1.0]))
-    assert found.forward_k1 == pytest.approx(-0.693147 / 4, abs=1e-6)
-    # r - 1 - d: 0.306853 twice, 0.193147, 0
-    assert found.forward_k3 == pytest.approx(0.806853 / 4, abs=1e-6)
-    # r d: 1.386294 twice, -0.346574, 0
-    assert found.reverse_k1 == pytest.approx(2.426015 / 4, abs=1e-6)
-    # r d - r + 1: 0.386294 twice, 0.153426, 0
-    assert found.reverse_k3 == pytest.approx(0.926015 / 4, abs=1e-6)
-    # 1/r - 1 + d: 0.193147 twice, 0.306853, 0
-    assert found.flipped_k3 == pytest.approx(0.693147 / 4, abs=1e-6)
-    assert found.multiplicative == pytest.approx((2 + 2 + 2 + 1) / 4)
-    assert found.chi2 == pytest.approx((4 + 4 + 0.25 + 1) / 4 - 1)
-    assert found.ess == pytest.approx(5.5**2 / (4 * 9.25))
 
 
 def test_a_log_ratio_that_is_far_below_zero_stays_finite():
@@ -181,7 +140,8 @@ def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens():
         assert shares.hit == pytest.approx(share([b is not None for b in beyond]))
         assert shares.hit > 0
         for side in ("low", "high"):
-            if getattr(RULES[counts.rule], side) is None:
+            if getattr(RULES[counts.rule], side) is None:  # not recorded is not zero
+                assert math.isnan(getattr(shares, side))
                 continue
             assert getattr(shares, side) == pytest.approx(share([b == side for b in beyond]))
             for sign, own in ((1, shares.positive), (-1, shares.negative)):
@@ -211,7 +171,6 @@ def test_a_token_is_clipped_where_ppo_s_objective_is_flat(advantage, ratio):
 def test_estimators_are_those_of_a_plain_loop_over_tokens():
     arrays = drawn(300)
     found = mismatch.decompose(step_tokens([300], arrays))
-    assert found is not None
     pairs = {
         "total": ("logprobs", "sampling_logprobs"),
         "engine": ("old_logprobs", "sampling_logprobs"),
@@ -240,7 +199,6 @@ def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens():
     arrays = drawn(60)
     tokens = step_tokens([40, 20], arrays, policy_version=[5, 3])
     d = tokens.log_ratio(*mismatch.WHOLE)
-    assert d is not None
     whole = mismatch.by_lag(Ratios(tokens, d))
     halves = [
         mismatch.by_lag(Ratios(tokens, np.where(np.arange(60) % 3 == part, d, np.nan)))

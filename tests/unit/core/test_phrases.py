@@ -28,11 +28,6 @@ def test_what_is_said_more_has_its_shares_and_the_longest_phrase():
     assert (less.phrase, less.change) == ("so it is", -1.0)
 
 
-def test_what_comes_and_goes_is_told():
-    (one, _) = changed_phrases(steps(0.0, 1.0, 1.0, 0.0))
-    assert abs(one.change) == 1.0
-
-
 def test_before_and_after_are_the_shares_that_differ_by_the_change():
     one = next(
         x for x in changed_phrases(steps(*[0.75] * 2, *[0.5] * 4, *[0.0] * 2)) if x.change < 0

@@ -61,7 +61,7 @@ def test_any_bytes_decode_as_a_whole_decode_does(raw, cuts):
 
 @given(st.lists(st.none() | st.text(max_size=6)), st.sampled_from(["byte_level", "metaspace"]))
 def test_every_piece_gets_one_text(pieces, coding):
-    shown = display_pieces(pieces, coding)  # pyright: ignore[reportArgumentType] sampled literal
+    shown = display_pieces(pieces, coding)
     assert len(shown) == len(pieces)
     assert all(text for text, piece in zip(shown, pieces, strict=True) if piece != "")
 
@@ -103,7 +103,7 @@ def test_an_unknown_piece_is_said_to_be_unknown():
 
 def test_a_wrong_coding_is_refused_by_name():
     with pytest.raises(ValueError, match="coding is 'bpe'; expected 'byte_level'"):
-        display_pieces(["a"], "bpe")  # pyright: ignore[reportArgumentType] wrong on purpose
+        display_pieces(["a"], "bpe")  # wrong on purpose
 
 
 @given(texts, cuts)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from board.core.problems import Problem, ProblemLog, count_of
 
 
@@ -16,27 +18,18 @@ def test_of_very_many_lines_the_first_thousand_are_named():
 
 
 def test_problems_of_other_files_fields_or_reasons_stay_apart():
-    log = ProblemLog(
-        [
-            Problem("a", 1, "step", "x"),
-            Problem("b", 1, "step", "x"),
-            Problem("a", 1, None, "x"),
-            Problem("a", 1, "step", "y"),
-        ]
-    )
-    assert len(log) == 4
+    kinds = (("a", "step", "x"), ("b", "step", "x"), ("a", None, "x"), ("a", "step", "y"))
+    assert len(ProblemLog(Problem(path, 1, field, reason) for path, field, reason in kinds)) == 4
 
 
-def test_a_folded_problem_of_a_whole_file_keeps_no_line():
-    log = ProblemLog([Problem("a", None, None, "x"), Problem("a", None, None, "x")])
-    assert log.as_tuple()[0].line is None
-    assert log.as_tuple()[0].where == "a"
-
-
-def test_counts_of_folded_problems_add_up():
-    log = ProblemLog([Problem("a", 4, None, "x", count=5), Problem("a", 2, None, "x", count=2)])
-    assert log.as_tuple()[0].count == 7
-    assert log.as_tuple()[0].where == "a:2"
+@pytest.mark.parametrize(
+    ("places", "where", "count"),
+    [([(None, 1), (None, 1)], "a", 2), ([(4, 5), (2, 2)], "a:2", 7)],
+    ids=["of a whole file", "folded before"],
+)
+def test_counts_add_up_at_the_first_line_if_there_is_one(places, where, count):
+    log = ProblemLog(Problem("a", line, None, "x", count=n) for line, n in places)
+    assert [(p.where, p.count) for p in log] == [(where, count)]
 
 
 def test_the_worst_problems_come_first():

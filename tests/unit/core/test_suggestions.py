@@ -1,17 +1,19 @@
 """What is suggested for a name that does not exist."""
 
+import pytest
+
 from board.errors import close_to, did_you_mean
 
 STEP_COLUMNS = ["step", "reward_n", "reward_std", "reward_q95", "reward_mean", "k3_mean"]
 
 
-def test_the_mean_is_suggested_first_for_a_name_without_its_ending():
-    assert close_to("reward", STEP_COLUMNS) == "reward_mean"
-    assert close_to("k3", STEP_COLUMNS) == "k3_mean"
-
-
-def test_a_misspelt_name_suggests_the_nearest_ones():
-    assert close_to("rewrad_mean", STEP_COLUMNS) == "reward_mean"
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("reward", "reward_mean"), ("k3", "k3_mean"), ("rewrad_mean", "reward_mean")],
+    ids=["without its ending", "of two letters", "misspelt"],
+)
+def test_the_nearest_name_is_suggested_and_of_those_the_mean(name, nearest):
+    assert close_to(name, STEP_COLUMNS) == nearest
 
 
 def test_all_names_are_listed_where_none_is_near():

@@ -23,13 +23,6 @@ def shown(left: str, right: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_the_sides_of_a_diff_join_to_both_texts(left, right):
-    stretches = text_diff(left, right)
-    assert "".join(one.left for one in stretches) == left
-    assert "".join(one.right for one in stretches) == right
-
-
-@given(TEXTS, TEXTS)
 def test_equal_and_changed_stretches_alternate_and_none_is_empty(left, right):
     stretches = text_diff(left, right)
     assert all(one.left or one.right for one in stretches)
@@ -41,12 +34,12 @@ def test_a_text_differs_in_nothing_from_itself(text):
     assert text_diff(text, text) == ([Change(text, text)] if text else [])
 
 
-@given(TEXTS, TEXTS)
-def test_long_texts_are_joined_exactly_from_their_chunks(left, right):
+@pytest.mark.parametrize("bounds", [{}, {"_CELLS": 4, "_ALL_CELLS": 60, "_CHUNKS": 3}])
+@given(left=TEXTS, right=TEXTS)
+def test_the_sides_of_a_diff_join_to_both_texts_whole_or_in_chunks(bounds, left, right):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_CELLS", 4)
-        patch.setattr(module, "_ALL_CELLS", 60)
-        patch.setattr(module, "_CHUNKS", 3)
+        for name, value in bounds.items():
+            patch.setattr(module, name, value)
         stretches = text_diff(left, right)
     assert "".join(one.left for one in stretches) == left
     assert "".join(one.right for one in stretches) == right

@@ -19,7 +19,6 @@ class FakeMesh:
         return self._at
 
     def size(self, mesh_dim: int | None = None) -> int:
-        assert mesh_dim is not None
         return self._sizes[mesh_dim]
 
 

@@ -112,7 +112,6 @@ def test_a_part_whose_header_does_not_fit_leaves_no_empty_file(tmp_path, monkeyp
 def test_a_file_that_somebody_removed_is_followed_by_a_new_one(tmp_path):
     with RolloutExporter(tmp_path, mode="sync") as exporter:
         exporter.log(1, **ROLLOUT)
-        assert exporter.path is not None
         exporter.path.unlink()
         exporter.log(2, **ROLLOUT)
     assert [line["type"] for line in lines(exporter)] == ["header", "sample", "close"]

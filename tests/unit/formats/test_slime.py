@@ -55,8 +55,6 @@ def of(opened_run: Opened, step: int, split: str = "train") -> list[Record]:
 
 
 def assert_tokens(record: Record, tokens: list[int], response_length: int) -> None:
-    assert record.prompt_ids is not None
-    assert record.response_ids is not None
     start = len(tokens) - response_length
     assert record.prompt_ids.values().tolist() == tokens[:start]
     assert record.response_ids.values().tolist() == tokens[start:]

@@ -184,7 +184,6 @@ def test_of_groups_of_training_with_equal_numbers_none_is_joined(tmp_path):
     path = tmp_path / "run" / "iteration_000000" / "eval_adder_rollout_summaries.jsonl"
     path.write_text(path.read_text("utf-8").replace('"eval/adder"', '"train"'), "utf-8")
     joined = joined_texts(path)
-    assert joined is not None
     assert (joined.texts, joined.error) == ({}, "")
 
 

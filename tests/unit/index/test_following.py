@@ -247,7 +247,6 @@ def test_a_run_written_by_another_process_is_followed_to_the_truth(tmp_path):
     follower = Follower(persist=True)
     polls = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
         assert writer.stdout.readline() == "writes\n"
         while writer.poll() is None:
             for info in discover(folder).runs:

@@ -22,9 +22,7 @@ GOOD = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
 
 def index_of(folder: Path) -> Path:
     """The index that opening a run made."""
-    made = run_at(folder, persist=True).index_folder
-    assert made is not None
-    return made
+    return run_at(folder, persist=True).index_folder
 
 
 def named(run) -> dict[str, int]:

@@ -138,7 +138,6 @@ def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_pa
     for rollout in filter(is_train, opened(run)):
         index = int(rollout.record.ids["rollout_id"])
         row = tokens[rollout.step].set_index("sample_index").loc[index]
-        assert rollout.record.response_ids is not None
         start = len(row["tokens"]) - row["response_length"]
         assert rollout.record.response_ids.values().tolist() == row["tokens"].tolist()[start:]
         for rank in range(4):

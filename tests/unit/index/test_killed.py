@@ -62,7 +62,6 @@ def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, proce
     partial = 0
     for _ in range(KILLS):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as build:
-            assert build.stdout is not None
             assert build.stdout.readline() == "begins\n"
             time.sleep(randomly.random() * processes)
             build.send_signal(signal.SIGKILL)
@@ -71,7 +70,6 @@ def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, proce
             continue
         partial += 0 < manifest.done < info.bytes
         kept = index_folder(folder, "", ReadOptions(), make=False)
-        assert kept is not None
         run = indexed_run(FolderStorage(kept), info)
         found = run.frame().set_index(place)
         assert found.index.is_unique

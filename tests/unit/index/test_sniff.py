@@ -169,7 +169,6 @@ def test_the_first_bad_line_of_a_log_is_told_beside_its_reader(tmp_path):
 def test_keys_that_a_mapping_names_and_no_record_has_are_told(tmp_path):
     (tmp_path / "rollout-board.toml").write_text('[keys]\nresponse = "o"\nreward = "r.total"\n')
     found = only(write(tmp_path / "x.jsonl", {"o": "text", "r": 1}))
-    assert found.reader is not None
     assert found.reader.startswith("mapping:")
     assert found.mapping == tmp_path / "rollout-board.toml"
     assert found.missing == ("r.total",)
@@ -188,7 +187,6 @@ def test_keys_that_a_mapping_names_and_no_record_has_are_told(tmp_path):
 def test_a_suggested_mapping_reads_the_file(tmp_path, path, lines, wanted):
     file = write(tmp_path / path, *lines)
     suggested = only(file).suggested
-    assert suggested is not None
     (tmp_path / "rollout-board.toml").write_text(suggested)
     (record,) = records(run_at(tmp_path))
     assert (record.step, record.texts["response"], record.scores["reward"]) == wanted

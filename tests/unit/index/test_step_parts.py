@@ -122,9 +122,9 @@ def assert_same(found: object, expected: object, name: str = "") -> None:
                 assert_same(getattr(found, name), getattr(expected, name), name)
     elif isinstance(found, dict):
         for key in found:
-            assert_same(found[key], expected[key], f"{name} {key}")  # type: ignore[index]
+            assert_same(found[key], expected[key], f"{name} {key}")
     elif isinstance(found, tuple):
-        for left, right in zip(found, expected, strict=True):  # type: ignore[call-overload]
+        for left, right in zip(found, expected, strict=True):
             assert_same(left, right, name)
     elif isinstance(expected, np.ndarray):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
@@ -141,12 +141,9 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(seed, options, tmp_pat
         expected, rows = plain(run)
         facts = facts_of(run)
         resumed |= run.superseded > 0
-        assert facts.checks is not None
-        assert expected.checks is not None
         assert_same(facts.checks, expected.checks)
         assert_same(facts.fit, expected.fit)
         if facts.expected_advantages is not None:
-            assert expected.expected_advantages is not None
             for name in CONVENTIONS:
                 values = facts.expected_advantages(facts.steps[-1], name)
                 assert_same(values, expected.expected_advantages(facts.steps[-1], name))
@@ -188,7 +185,6 @@ def assert_groups(run: Run, expected: Facts) -> None:
     if expected.groups is None:
         assert found is None
         return
-    assert found is not None
     assert_same(found.groups, expected.groups)
     assert_same(found.by_step, by_step(expected.groups))
     assert_same(pass_at_k_by_step(found.groups, 2), pass_at_k_by_step(expected.groups, 2))
@@ -200,7 +196,6 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
     found = run_prompts(run)
     if "prompt" not in rows or "reward" not in rows:
         return
-    assert found is not None
     table = prompt_table(run, found.keys.tolist())
     texts = rows["prompt"].dropna().unique().tolist()
     assert table["prompt"].tolist() == texts

@@ -119,7 +119,6 @@ time.sleep(600)
 def test_a_worker_ends_with_a_killed_parent(tmp_path):
     command = [sys.executable, "-c", _SCRIPT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         worker = Path("/proc", process.stdout.readline().strip())
         process.kill()
     wait_until(lambda: not worker.exists() or ") Z " in (worker / "stat").read_text())

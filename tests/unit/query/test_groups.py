@@ -31,9 +31,7 @@ def groups_by(folder: Path, rollouts: pd.DataFrame) -> Groups:
         | ({"rewards": {"correct": one.right}} if one.right == one.right else {})
         for one in rollouts.itertuples()
     ]
-    found = groups_of_run(run_of(folder, rows))
-    assert found is not None
-    return found
+    return groups_of_run(run_of(folder, rows))
 
 
 def test_every_convention_has_a_formula():
@@ -109,7 +107,6 @@ def resumed() -> Run:
 
 def test_a_run_follows_the_convention_its_settings_name(resumed):
     found = run_groups(resumed)
-    assert found is not None
     shares = resumed.steps["zero_std_group_fraction"].tolist()
     assert found.by_step.zero_std.tolist() == pytest.approx(shares)
     fits = [found.fit(int(step)) for step in resumed.steps["step"]]
@@ -155,7 +152,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_one_id_in_several_splits_is_a_group_in_each(run):
     found = run_groups(run)
-    assert found is not None
     for step in (1, 2):
         own = found.groups.steps == step
         rows = run.of_step(step).astype({"group_id": str, "split": str})

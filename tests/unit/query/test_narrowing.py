@@ -97,8 +97,6 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs):
     alone = run_of(tmp_path / "alone", [row for row in rows if row.get("env") in envs])
     pd.testing.assert_frame_equal(found.steps_with_quantiles, alone.steps, rtol=1e-12)
     ours, theirs = run_groups(found), run_groups(alone)
-    assert ours is not None
-    assert theirs is not None
     for name in ("steps", "size", "scored", "right", "graded", "outcomes", "mean"):
         mine, others = getattr(ours.groups, name), getattr(theirs.groups, name)
         np.testing.assert_array_equal(mine, others, err_msg=name)
@@ -108,7 +106,6 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs):
 def visits(run: Run) -> dict[int, str]:
     """By key of a prompt how it went."""
     found = run_prompts(run)
-    assert found is not None
     table = prompt_table(run, found.keys.tolist())
     rounded = [[*np.round(rewards, 9)] for rewards in table["rewards"]]
     ends = table[["first_rate", "last_rate", "rollouts"]].round(9).to_numpy().tolist()
@@ -145,11 +142,8 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_enviro
                     rows.append(own | {"reward": reward, "advantage": advantage})
     run = run_of(tmp_path, rows).where(envs=envs)
     counts, found = facts_of(run).fit, run_groups(run)
-    assert counts is not None
     assert fitted_convention(counts).convention == "batch_std"
-    assert found is not None
     fit = found.fit(3)
-    assert fit is not None
     assert not fit.differs.any()
 
 
@@ -204,7 +198,6 @@ def test_advantages_under_a_filter_are_compared_with_whole_groups(tmp_path):
         for r in rewards
     ]
     fit = advantage_fit(run_of(tmp_path, rows).where("reward > 0.5"))
-    assert fit is not None
     assert fit.differs["dr_grpo"].tolist() == [0]
     assert fit.informative.tolist() == [2]  # a reward at the group's mean tells nothing
 
@@ -226,7 +219,6 @@ def test_another_choice_is_another_version(native):
 def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path):
     folder = written_logs.native_run(tmp_path / "run")
     found = run_at(folder, persist=True)
-    assert found.index_folder is not None
     for segment in found.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"\0" * segment.stat().st_size)
     with pytest.raises(UnreadableError, match="reload"):

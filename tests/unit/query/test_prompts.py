@@ -62,7 +62,6 @@ def test_prompts_of_an_index_are_those_of_its_rollouts(run_with, rollouts):
     if "prompt" not in rows or "reward" not in rows:
         assert found is None
         return
-    assert found is not None
     names = rows["prompt"].dropna().unique().tolist()
     table = prompt_table(run, found.keys.tolist())
     assert table["prompt"].tolist() == names
@@ -116,13 +115,11 @@ def rows_with(*rewards: Sequence[float]) -> list[Rollout]:
 )
 def test_prompts_are_never_solved_newly_solved_or_lost_again(run_with, rewards, flags):
     found = run_prompts(run_with(rows_with(*rewards)))
-    assert found is not None
     assert flags_of(found, 2) == flags
 
 
 def test_equal_rewards_have_no_volatility_however_they_were_summed(run_with):
     found = run_prompts(run_with(rows_with([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.1, 0.3])))
-    assert found is not None
     assert found.volatility[2] == 0.0
     assert np.isnan(found.volatility[:2]).all()
 
@@ -157,7 +154,6 @@ def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path):
     common = {"response": "x", "reward": 1.0}
     run = run_of(tmp_path, [{"step": s, "prompt": p, **common} for s in (1, 2) for p in prompts])
     found = run_prompts(run)
-    assert found is not None
     table = prompt_table(run, found.keys.tolist())
     assert table["prompt"].tolist() == prompts
     assert table["rollouts"].tolist() == [2, 2, 2, 2]

@@ -64,13 +64,9 @@ def test_numbers_of_training_are_unmoved_by_evaluations(runs):
 def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs):
     alone, train = runs[0], chosen_split(runs[1])
     mine, others = run_groups(train), run_groups(alone)
-    assert mine is not None
-    assert others is not None
     np.testing.assert_array_equal(mine.by_step.zero_std, others.by_step.zero_std)
     np.testing.assert_array_equal(mine.groups.size, others.groups.size)
     ours, theirs = run_prompts(train), run_prompts(alone)
-    assert ours is not None
-    assert theirs is not None
     np.testing.assert_array_equal(ours.keys, theirs.keys)
     both = [prompt_table(run, ours.keys.tolist()) for run in (train, alone)]
     assert repr(both[0]["rewards"].tolist()) == repr(both[1]["rewards"].tolist())

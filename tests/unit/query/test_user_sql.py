@@ -184,7 +184,6 @@ def test_an_unknown_column_is_named_with_those_that_come_close(indexed):
 
 
 def test_a_damaged_index_is_an_error_that_says_so(indexed):
-    assert indexed.index_folder is not None
     for segment in indexed.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"PAR1 damaged")
     with pytest.raises(UnreadableError, match="open the run again"):

@@ -12,13 +12,11 @@ def test_a_storm_does_not_become_the_calm_it_is_compared_with():
     found = baselines(values, 20, 5, outlier_factor=2.0)
     assert found[4] is None
     last = found[-1]
-    assert last is not None
     assert (last.median, last.largest) == (1.0, 1.0)
 
 
 def test_what_grows_slowly_is_its_own_baseline():
     found = baselines(1.1 ** np.arange(100), 20, 5, outlier_factor=2.0)[-1]
-    assert found is not None
     assert found.largest == 1.1**98
 
 

@@ -66,7 +66,7 @@ def test_texts_are_decoded_without_padding(tmp_path):
 
 def test_a_step_that_is_not_wanted_is_not_prepared(tmp_path):
     with exporter(tmp_path, every_n_steps=2) as to:
-        log_generated(to, 1, "no tensor", 3, eos_ids={EOS})  # type: ignore[arg-type] # not looked at
+        log_generated(to, 1, "no tensor", 3, eos_ids={EOS})  # not looked at
         assert to.counts["records"] == 0
 
 
