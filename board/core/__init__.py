@@ -1,1 +1,1 @@
-"""Pure computation on records: numpy and the standard library only. Nothing here opens a file."""
+"""Pure computation on records: numpy and the standard library only. Nothing here opens a log."""

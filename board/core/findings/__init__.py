@@ -1,15 +1,18 @@
 """Rules that look over a run and say where to look first. Leads, never verdicts.
 
-A rule is a function of the facts and its own thresholds that yields Findings. To add one: write it in
-the file whose story it belongs to, list it in RULES, give it a table in thresholds.toml, and a test
-that it fires and one that it stays silent.
+A rule is a function of the facts and its own thresholds that yields what it found. To add one: write it
+in the file whose story it belongs to, list it in RULES, give it a table in rules.toml (what it needs,
+and what its findings are called) and one in thresholds.toml, and a test that it fires and one that it
+stays silent.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Final, Literal
 
 from board.core.findings import (
@@ -20,26 +23,30 @@ from board.core.findings import (
     text_rules,
 )
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Limits, Thresholds, worst_first
+from board.core.findings.finding import Finding, Found, Limits, Thresholds, worst_first
 from board.core.metrics.definitions import REWARD_PART
 
 State = Literal["checked", "not recorded", "off", "not read"]
-Needs = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """needs: columns of the table of rollouts, one of each entry; REWARD_PART is any part of the reward.
-    needs_tokens: whether it looks at what was read of tokens.
+    """A rule with its table in rules.toml.
+
+    needs: columns of the table of rollouts, one of each entry; REWARD_PART is any part of the reward.
+    needs_tokens: whether it looks at what was read of tokens. title, unit, source: of its findings.
     """
 
-    look: Callable[[Facts, Limits], Iterator[Finding]]
-    needs: Needs = ()
+    look: Callable[[Facts, Limits], Iterator[Found]]
+    needs: Sequence[Sequence[str]] = ()
     needs_tokens: bool = False
+    title: str = ""
+    unit: str = ""
+    source: str = "threshold set by Rollout Board"
 
     @property
     def name(self) -> str:
-        """Its function's, and of its table in thresholds.toml."""
+        """Its function's, and of its tables in rules.toml and thresholds.toml."""
         return self.look.__name__
 
     @property
@@ -47,44 +54,57 @@ class Rule:
         """What it looks for, in a sentence."""
         return (inspect.getdoc(self.look) or self.name).split("\n\n")[0].replace("\n", " ")
 
+    def findings(self, facts: Facts, limits: Limits) -> Iterator[Finding]:
+        """What it finds."""
+        for found in self.look(facts, limits):
+            yield Finding(
+                self.name,
+                found.severity,
+                found.title or self.title,
+                found.text,
+                *found.steps,
+                found.value,
+                found.threshold,
+                found.source or self.source,
+                found.target,
+                found.unit or self.unit,
+                found.evidence,
+            )
 
-_K3: Final = (("k3_mean",),)
-_REWARD: Final = (("reward",),)
-_GROUPS: Final = (("group_id",), ("reward",))
-_RESPONSE: Final = (("response", "response_tokens"),)
-_GROUPED_RESPONSE: Final = (("group_id",), *_RESPONSE)
-# Arrays of NaN alone have no mean: their gaps are counted all the same.
-_ARRAYS: Final = (("logprobs_mean", "entropy_mean", "loss_tokens", "missing_values"),)
-_PAIRS: Final = (("k3_mean", "mismatch_kl_mean", "importance_ratio_mean"),)
-_SAMPLER: Final = (("mismatch_kl_mean",),)
 
-RULES: Final = (
-    Rule(log_rules.misaligned, _PAIRS, needs_tokens=True),
-    Rule(log_rules.duplicated_rollouts, (("rollout_id",),)),
-    Rule(log_rules.stopped_rank, (("rank",),)),
-    Rule(log_rules.missing_values, _ARRAYS, needs_tokens=True),
-    Rule(log_rules.unequal_arrays, _ARRAYS, needs_tokens=True),
-    Rule(log_rules.resumed),
-    Rule(log_rules.clock_gap, (("timestamp",),)),
-    Rule(kl_rules.kl_spike, _K3),
-    Rule(kl_rules.token_type_kl, _K3, needs_tokens=True),
-    Rule(learning_rules.entropy_collapse, (("entropy_mean",),)),
-    Rule(learning_rules.zero_gradient, _GROUPS),
-    Rule(learning_rules.advantages, (*_GROUPS, ("advantage",))),
-    Rule(reward_rules.truncation, (("is_truncated",),)),
-    Rule(reward_rules.length_without_gain, (("response_tokens",), ("reward", REWARD_PART))),
-    Rule(reward_rules.reward_length, (*_GROUPS, ("response_tokens",))),
-    Rule(reward_rules.part_falls, (*_REWARD, (REWARD_PART,))),
-    Rule(reward_rules.hidden_env, (("env",), *_REWARD)),
-    Rule(reward_rules.reward_outliers, _REWARD),
-    Rule(reward_rules.unscored, _REWARD),
-    Rule(text_rules.repetition, _RESPONSE, needs_tokens=True),
-    Rule(text_rules.garbled, _RESPONSE, needs_tokens=True),
-    Rule(text_rules.foreign_script, _RESPONSE, needs_tokens=True),
-    Rule(text_rules.duplicates, _GROUPED_RESPONSE, needs_tokens=True),
-    Rule(text_rules.same_everywhere, _GROUPED_RESPONSE, needs_tokens=True),
-    Rule(kl_rules.mismatch, _SAMPLER, needs_tokens=True),
-    Rule(kl_rules.mismatch_drift, _SAMPLER, needs_tokens=True),
+def _rules(*looks: Callable[[Facts, Limits], Iterator[Found]]) -> tuple[Rule, ...]:
+    table = resources.files(__name__).joinpath("rules.toml").read_text(encoding="utf-8")
+    about = tomllib.loads(table)
+    return tuple(Rule(look, **about[look.__name__]) for look in looks)
+
+
+RULES: Final = _rules(
+    log_rules.misaligned,
+    log_rules.duplicated_rollouts,
+    log_rules.stopped_rank,
+    log_rules.missing_values,
+    log_rules.unequal_arrays,
+    log_rules.resumed,
+    log_rules.clock_gap,
+    kl_rules.kl_spike,
+    kl_rules.token_type_kl,
+    learning_rules.entropy_collapse,
+    learning_rules.zero_gradient,
+    learning_rules.advantages,
+    reward_rules.truncation,
+    reward_rules.length_without_gain,
+    reward_rules.reward_length,
+    reward_rules.part_falls,
+    reward_rules.hidden_env,
+    reward_rules.reward_outliers,
+    reward_rules.unscored,
+    text_rules.repetition,
+    text_rules.garbled,
+    text_rules.foreign_script,
+    text_rules.duplicates,
+    text_rules.same_everywhere,
+    kl_rules.mismatch,
+    kl_rules.mismatch_drift,
 )
 TOKEN_RULES: Final = frozenset(rule.name for rule in RULES if rule.needs_tokens)
 
@@ -107,7 +127,7 @@ def find(facts: Facts, thresholds: Thresholds) -> list[Finding]:
     for rule in RULES:
         limits = thresholds[rule.name]
         if limits.get("enabled", 1.0) and len(facts.steps):
-            findings += rule.look(facts, limits)
+            findings += rule.findings(facts, limits)
     return worst_first(findings)
 
 

@@ -85,6 +85,25 @@ class Finding:
         return f"steps {self.first_step} to {self.last_step}"
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a rule yields: a Finding without what rules.toml says of all of the rule's.
+
+    steps: the worst, the first and the last one. title, unit, source: in place of those of rules.toml.
+    """
+
+    severity: Severity
+    text: str
+    steps: tuple[int, int, int] | tuple[None, None, None]
+    value: float
+    threshold: float
+    target: Target
+    evidence: tuple[Evidence, ...] = ()
+    title: str = ""
+    unit: str = ""
+    source: str = ""
+
+
 _SHARE: Final = "share of "
 _NAMED: Final = ("mean ", "correlation")
 """Beginnings of units that are names of what was measured: they come before the number."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Limits, Severity, Target, rounded
+from board.core.findings.finding import Evidence, Found, Limits, Severity, Target, rounded
 from board.core.findings.trailing import baselines, periods, window_periods
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TokenShare, TypeShare
@@ -17,27 +17,10 @@ from board.core.tokens.contributions import TokenShare, TypeShare
 _MOST_SPIKES: Final = 5
 _LEAST_OF_FIRST: Final = 0.1
 """A token that contributes less than this part of what the first one does is no evidence."""
-_SPIKE_SOURCE: Final = (
-    "k3: Schulman 2020, Approximating KL Divergence; compared with the median and MAD of the "
-    "steps before; thresholds set by Rollout Board"
-)
-_TYPE_SOURCE: Final = (
-    "contributions to the step mean of k3, Schulman 2020; thresholds set by Rollout Board"
-)
-_MISMATCH_SOURCE: Final = (
-    "mean exp|d|: NeMo-RL's token_mult_prob_error, to investigate above 1.05 (NeMo-RL@7ea279a "
-    "docs/adding-new-models.md); ESS: verl@1dda039 docs/algo/rollout_corr.md, which warns below 0.3; the "
-    "severe thresholds are set by Rollout Board; effect on training: Yao et al. 2025, Your Efficient RL "
-    "Framework Secretly Brings You Off-Policy RL Training"
-)
-_DRIFT_SOURCE: Final = (
-    "NeMo-RL@7ea279a docs/guides/grpo.md: where token_mult_prob_error trends upward past 1 to 2 %, "
-    "weights are usually not updated as they should be; the factor 3 is set by Rollout Board"
-)
 _EBB: Final = 4
 
 
-def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def kl_spike(facts: Facts, limits: Limits) -> Iterator[Found]:
     """k3 far above the median of the steps before. Several in a row are severe, one alone is a lead:
     k3 has heavy tails, and one token sampled against all odds makes a spike.
     """
@@ -56,19 +39,15 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
         step, value, limit = period.step, float(k3[period.worst]), float(bound[period.worst])
         read = [token for d in facts.digests if d.step == step for token in d.tokens[:3]]
         tokens = [t for t in read if t.contribution >= _LEAST_OF_FIRST * read[0].contribution]
-        yield Finding(
-            "kl_spike",
+        yield Found(
             _by_length(period.count, limits),
-            "KL(policy‖ref) jumps",
             f"The mean k3 of step {step} is {rounded(value)} nats, above the limit of {rounded(limit)} "
             "set by the steps before. "
             "Which tokens contribute: a few very unlikely ones, one type of token, or all of them?",
-            *period.steps,
+            period.steps,
             value,
             limit,
-            _SPIKE_SOURCE,
             Target("tokens", step, metric="k3"),
-            "nats",
             _tokens(tokens, step) or facts.top(step, "k3_mean"),
         )
 
@@ -83,7 +62,7 @@ def _tokens(shares: Iterable[TokenShare], step: int) -> tuple[Evidence, ...]:
     return tuple(Evidence(step, t.index, t.position, t.piece, t.value) for t in shares)
 
 
-def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Found]:
     """One piece carries most of a step's k3, many times more of it per token than at the steps before.
 
     One token alone is not a type: so many must be there, and the largest of them is left out of the mean
@@ -114,7 +93,7 @@ def _mean_of_others(piece: TypeShare, digest: Digest) -> float:
 
 def _of_piece(
     facts: Facts, limits: Limits, name: str, hits: dict[int, tuple[TypeShare, float]]
-) -> Iterator[Finding]:
+) -> Iterator[Found]:
     """hits: by place in the digests its share, and the mean that it is above."""
     share = np.zeros(len(facts.digests))
     for place, (piece, _) in hits.items():
@@ -124,25 +103,22 @@ def _of_piece(
         if period.count < limits["least_steps"]:
             continue
         piece, bound = hits[period.worst]
-        yield Finding(
-            "token_type_kl",
+        yield Found(
             _by_length(period.count, limits),
-            f"One token type dominates KL(policy‖ref): {piece.kind}",
             f"At step {digest.step} {percent(piece.share)} of k3 comes from one token type, "
             f"{piece.kind}: {piece.count} tokens with a mean of {rounded(piece.mean)} nats, "
             f"above {rounded(bound)}, {limits['times']:g} times the usual. Is it masked, shifted or "
             "trained by mistake?",
-            *period.steps,
+            period.steps,
             piece.share,
             limits["share"],
-            _TYPE_SOURCE,
             Target("tokens", digest.step, metric="k3", only=f"piece:{name}"),
-            "share of k3",
             _tokens([t for t in digest.tokens if t.piece == name][:3], digest.step),
+            title=f"One token type dominates KL(policy‖ref): {piece.kind}",
         )
 
 
-def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def mismatch(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Sampler and trainer give tokens other probabilities, with the same weights where that is known.
 
     A run without old_logprobs whose trainer makes several updates of a batch has staleness in it too.
@@ -154,20 +130,16 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for period, digest, value in facts.read_periods(values > limits["warning"], values):
         severe = is_far[period.first : period.last + 1].sum() >= limits["severe_steps"]
         second, first = digest.engine_pair
-        yield Finding(
-            "mismatch",
+        yield Found(
             "severe" if severe else "warning" if period.count > 1 else "lead",
-            "Sampler and trainer disagree",
             f"At step {digest.step} the mean of exp|{second} - {first}| is {rounded(value, 5)} and "
             f"{percent(ess[period.worst])} of the tokens remain effective after reweighting; the "
             f"largest difference of one token is {rounded(largest[period.worst], 2)} nats. Do precision, "
             "temperature, tokenization or weights differ, or is it a single token?",
-            *period.steps,
+            period.steps,
             value,
             limits["warning"],
-            _MISMATCH_SOURCE,
             Target("mismatch", digest.step, metric="mismatch_kl"),
-            "mean exp|d|",
             digest.engine_worst,
         )
 
@@ -177,7 +149,7 @@ def _of_engine(facts: Facts, name: str) -> np.ndarray:
     return np.array([getattr(d.engine, name) if d.engine else np.nan for d in facts.digests])
 
 
-def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Found]:
     """The mismatch grows over the run, while it may still be small."""
     values = _of_engine(facts, "multiplicative") - 1
     steps = int(limits["steps"])
@@ -191,18 +163,14 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
         facts.read_steps, late > bound, np.nan_to_num(late), values, bound, steps, calm=_EBB * steps
     ):
         value = float(late[period.worst])
-        yield Finding(
-            "mismatch_drift",
+        yield Found(
             "warning",
-            "Sampler and trainer drift apart over time",
             f"Mean exp|d| - 1 was {rounded(early, 2)} in the first steps and is "
             f"{rounded(value, 2)} in those up to {period.step}. Are all of the sampler's weights still "
             "being updated?",
-            *period.steps,
+            period.steps,
             value,
             bound,
-            _DRIFT_SOURCE,
             Target("mismatch", period.step, metric="mismatch_kl"),
-            "mean exp|d| - 1",
             facts.digests[period.worst].engine_worst,
         )

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts, StepRows
-from board.core.findings.finding import Evidence, Finding, Limits, Target, first_index
+from board.core.findings.finding import Evidence, Found, Limits, Target, first_index
 from board.core.findings.trailing import periods, trailing_mean, window_periods, window_words
 from board.core.groups.statistics import (
     CONVENTIONS,
@@ -21,20 +21,12 @@ from board.core.groups.statistics import (
 from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
-_ENTROPY_SOURCE: Final = (
-    "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: "
-    "a minority of tokens of high entropy carries them; thresholds set by Rollout Board"
-)
-_GROUPS_SOURCE: Final = (
-    "DAPO, arXiv 2503.14476, 3.2 on dynamic sampling; TRL frac_reward_zero_std (trl@f2cd577); thresholds "
-    "set by Rollout Board"
-)
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
 _NAMED_ROLLOUTS: Final = 3
 """Rollouts that a finding names."""
 
 
-def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Found]:
     """The mean entropy of the last steps is a small part of that of the first ones."""
     values = facts.curve("entropy_mean")
     steps = int(limits["steps"])
@@ -49,24 +41,20 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
         facts.steps, share < bound, -share, -values, -bound * float(first[0]), steps
     ):
         value, step = float(share[period.worst]), period.step
-        yield Finding(
-            "entropy_collapse",
+        yield Found(
             "severe" if value < limits["severe"] else "warning",
-            "Entropy has collapsed",
             f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
             f"{means[period.worst]:.3g} in the {steps} up to step {step}. Samples of one prompt may have "
             "become alike, which leaves little to learn from.",
-            *period.steps,
+            period.steps,
             value,
             bound,
-            _ENTROPY_SOURCE,
             Target("tokens", step, metric="entropy", lowest=True),
-            "share of the first steps' entropy",
             facts.top(step, "entropy_mean", lowest=True),
         )
 
 
-def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Most groups have equal rewards throughout, so that the batch is smaller than it looks."""
     groups = facts.step_groups
     if groups is None:
@@ -89,20 +77,16 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
         outcomes = ", ".join(f"{percent(mean)} {words}" for words, mean in known.items())
         equal = _equal_groups(facts, most)
         where = f"Step {most} has the most. " if most != step else ""
-        yield Finding(
-            "zero_gradient",
+        yield Found(
             "severe" if value >= severe else "warning",
-            "Groups whose rewards are all equal",
             f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
             f"({outcomes}): {groups.effective[worst]} of {groups.rollouts[worst]} rollouts of step "
             f"{step} are in groups whose rewards differ. {where}"
             "Prompts may be too easy or too hard, or the reward may no longer distinguish answers.",
-            *period.steps,
+            period.steps,
             value,
             bound,
-            _GROUPS_SOURCE,
             Target("groups", most if equal else step, first_index(equal), metric="reward"),
-            "share of groups",
             equal,
         )
 
@@ -123,7 +107,7 @@ def _equal_groups(facts: Facts, step: int) -> tuple[Evidence, ...]:
     return tuple(evidence[:_NAMED_ROLLOUTS])
 
 
-def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def advantages(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Recorded advantages are not those that the rewards give by the run's own convention."""
     counts = facts.fit
     if counts is None or facts.groups is None:
@@ -137,26 +121,21 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     share = float(fit.shares[fit.closest])
     furthest = _furthest(facts, counts, fit.closest)
-    yield Finding(
-        "advantages",
+    yield Found(
         "lead",
-        "Advantages match no known convention",
         f"{percent(share)} of the steps match the closest convention, {convention.label}. The trainer "
         "may shape, whiten or clip advantages, or rewards changed after advantages were computed.",
-        None,
-        None,
-        None,
+        (None, None, None),
         share,
         0.5,
-        convention.source,
         Target(
             "groups",
             furthest[0].step if furthest else None,
             first_index(furthest),
             metric="advantage",
         ),
-        "share of steps",
         furthest,
+        source=convention.source,
     )
 
 
@@ -180,7 +159,7 @@ def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidenc
 
 def _differing(
     facts: Facts, limits: Limits, counts: FitCounts, convention: Convention
-) -> Iterator[Finding]:
+) -> Iterator[Found]:
     assert facts.checks is not None, "there are counts"
     shares = np.zeros(len(facts.steps))
     shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention.name]
@@ -190,19 +169,18 @@ def _differing(
         rows, expected, differs = _expected(facts, step, convention.name)
         places = np.flatnonzero(differs)[:_NAMED_ROLLOUTS].tolist()
         others = _evidence_of(rows, step, places, expected)
-        yield Finding(
-            "advantages",
+        yield Found(
             "warning",
-            "Advantages do not follow from the rewards",
             f"The run follows {convention.label}; at step {step} {percent(value)} of the recorded "
             "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?",
-            *period.steps,
+            period.steps,
             value,
             limits["share"],
-            f"{convention.source}; threshold set by Rollout Board",
             Target("groups", step, first_index(others), metric="advantage"),
-            "share of rollouts",
             others,
+            title="Advantages do not follow from the rewards",
+            source=f"{convention.source}; threshold set by Rollout Board",
+            unit="share of rollouts",
         )
 
 

@@ -9,16 +9,15 @@ import numpy as np
 
 from board.core.findings.audit import culprit
 from board.core.findings.facts import Facts, StepChecks
-from board.core.findings.finding import Evidence, Finding, Limits, Target, first_index
+from board.core.findings.finding import Evidence, Found, Limits, Target, first_index
 from board.core.findings.trailing import periods
 from board.core.groups.statistics import BoolArray
 from board.core.metrics.shares import percent
 
-_OURS: Final = "threshold set by Rollout Board"
 _MOST_RANKS: Final = 4096
 
 
-def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def misaligned(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Two arrays fit each other at another shift than 0: value i is not that of token i."""
     shifted = [[a for a in d.audits if a.shift] for d in facts.digests]
     count = np.array([float(len(audits)) for audits in shifted])
@@ -37,49 +36,40 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
         tokens = tuple(
             Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
         )
-        yield Finding(
-            "misaligned",
+        yield Found(
             "severe",
-            "Token arrays are misaligned",
             f"From step {digest.step} on, {on}{worst.first}[i] correlates with "
             f"{worst.second}[i{worst.shift:+d}] "
             f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of these tokens "
             "are meaningless. A logit at position t predicts the token at t + 1.",
-            digest.step,
-            digest.step,
-            period.steps[2],
+            (digest.step, digest.step, period.steps[2]),
             float(worst.shift),
             0.0,
-            "correlation at shifts -1, 0, +1 (core/findings/audit.py); thresholds set by Rollout Board",
             Target("health", digest.step, metric=array),
-            "shift in tokens",
             tokens if "ref_logprobs" in array else digest.engine_worst or tokens,
         )
 
 
-def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def missing_values(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Gaps within arrays that are otherwise recorded, and arrays that end."""
     for name in dict.fromkeys(name for d in facts.digests for name in d.missing):
         yield from _ended(facts, name, int(limits["ended"]))
         shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
         for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
-            yield Finding(
-                "missing_values",
+            yield Found(
                 "severe" if value >= limits["severe"] else "warning",
-                f"{name} has missing values",
                 f"{percent(value)} of the loss tokens of step {digest.step} have no finite {name}. "
                 "They are left out of all means here. Were they part of the training loss?",
-                *period.steps,
+                period.steps,
                 value,
                 limits["share"],
-                _OURS,
                 Target("health", digest.step, metric=name),
-                "share of tokens",
                 (digest.missing_worst[name],) if name in digest.missing_worst else (),
+                title=f"{name} has missing values",
             )
 
 
-def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
+def _ended(facts: Facts, name: str, least: int) -> Iterator[Found]:
     """An array that rollouts have up to a step and then no more; of at least so many steps each."""
     places = [place for place, digest in enumerate(facts.digests) if name in digest.missing]
     after = [digest for digest in facts.digests[places[-1] + 1 :] if digest.read]
@@ -88,47 +78,40 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
     if min(len(places), len(after)) < least:
         return
     first = after[0]
-    yield Finding(
-        "missing_values",
+    yield Found(
         "warning",
-        f"{name} stops being recorded",
         f"From step {first.step} on, no rollout that was read has {name}; earlier ones do. NaN is often "
         "written as null: did training produce NaN, or did the logging change?",
-        first.step,
-        first.step,
-        after[-1].step,
+        (first.step, first.step, after[-1].step),
         1.0,
         0.0,
-        _OURS,
         Target("health", first.step, metric=name),
-        "share of rollouts",
         (Evidence(first.step, first.first_index),),
+        title=f"{name} stops being recorded",
+        unit="share of rollouts",
     )
 
 
-def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Arrays of another length than the response: which value is of which token is not known."""
     for name in dict.fromkeys(name for d in facts.digests for name in d.faults):
         counts = np.array([float(d.faults.get(name, 0)) for d in facts.digests])
         for period, digest, count in facts.read_periods(counts >= limits["rollouts"], counts):
-            yield Finding(
-                "unequal_arrays",
+            yield Found(
                 "warning",
-                f"{name} differs in length",
                 f"In {int(count)} rollouts of step {digest.step} {name} is not "
                 "as long as the other arrays, or is not numeric, and is left out. Was padding removed "
                 "on one side only?",
-                *period.steps,
+                period.steps,
                 count,
                 limits["rollouts"],
-                _OURS,
                 Target("health", digest.step, metric=name),
-                "rollouts",
                 digest.unequal.get(name, ()),
+                title=f"{name} differs in length",
             )
 
 
-def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Found]:
     """A rank that writes no more while the others go on, within one launch of the training."""
     if facts.checks is None or not len(facts.checks.ranks):
         return
@@ -146,21 +129,16 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             _, first, last = period.steps
             until = "and never again" if to_end else f"until step {last}"
             before = facts.steps[: period.first][-1:].tolist()
-            yield Finding(
-                "stopped_rank",
+            yield Found(
                 "severe" if severe else "warning",
-                f"Rank {rank} stopped writing",
                 f"Rank {rank} has no rollout from step {first} on, {until}, while other ranks "
                 "continue. Means of these steps cover fewer rollouts than were trained on.",
-                first,
-                first,
-                last,
+                (first, first, last),
                 float(period.count),
                 limits["steps"],
-                _OURS,
                 Target("health", first),
-                "steps",
                 tuple(one for step in before for one in _last_of(facts, step, rank)),
+                title=f"Rank {rank} stopped writing",
             )
 
 
@@ -180,7 +158,7 @@ def _presence(facts: Facts, checks: StepChecks) -> dict[int, BoolArray]:
     return {rank: np.isin(places, of_step[checks.ranks == rank]) for rank in ranks}
 
 
-def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Found]:
     """The log holds a rollout twice, by its id: all means count it twice."""
     if not facts.copies:
         return
@@ -191,43 +169,31 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
         own = [copy for copy in facts.copies if copy.step == step]
         ranks = sorted({copy.rank for copy in own if copy.rank is not None})
         of = f" (ranks {', '.join(map(str, ranks[:8]))})" if ranks else ""
-        yield Finding(
-            "duplicated_rollouts",
+        yield Found(
             "severe",
-            "Duplicate rollouts in the log",
             f"{len(own)} rollouts of step {step} share an id with another rollout of that "
             f"step{of}. Did two processes log the same batch, or one process twice?",
-            step,
-            step,
-            last,
+            (step, step, last),
             float(counts[period.first]),
             limits["rollouts"],
-            "rollout_id is unique within a step of the record's schema; threshold set by Rollout Board",
             Target("rollouts", step, own[0].index),
-            "rollouts",
             tuple(Evidence(step, c.index, None, f"same id as {c.of}") for c in own[:3]),
         )
 
 
-def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def resumed(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Steps were written again after a resume: nothing wrong, but good to know where."""
     if facts.rewritten is None:
         return
     first, last, count = facts.rewritten
-    yield Finding(
-        "resumed",
+    yield Found(
         "lead",
-        "The run was resumed",
         f"Steps {first} to {last} were written again; {count} earlier rollouts are hidden. "
         "A jump in the curves there may come from the resume (optimizer state, data order).",
-        first,
-        first,
-        last,
+        (first, first, last),
         float(count),
         0.0,
-        "attempts in the log, of which the latest replaces the others; reported for any step",
         Target("health", first, written_again=True),
-        "rollouts",
         tuple(
             Evidence(first, int(index), None, "after the resume")
             for index in facts.rows_of(first).indices[:1].tolist()
@@ -235,7 +201,7 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
     )
 
 
-def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def clock_gap(facts: Facts, limits: Limits) -> Iterator[Found]:
     """A step that took many times as long as the others, or a clock that ran backwards."""
     if facts.checks is None or len(facts.steps) < 4:
         return
@@ -248,16 +214,13 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for period in periods(facts.steps, fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step, gap = period.step, float(gaps[period.worst])
         first = facts.top(step, "timestamp", 1, lowest=True)
-        yield Finding(
-            "clock_gap",
+        yield Found(
             "lead",
-            "The clock ran backwards" if gap < 0 else "Training paused",
             f"{abs(gap):.0f} s passed between step {step} and the step before; {usual:.0f} s is typical.",
-            *period.steps,
+            period.steps,
             gap,
             bound,
-            _OURS,
             Target("rollouts", step, first_index(first), metric="timestamp", lowest=True),
-            "seconds",
             tuple(Evidence(step, one.index, None, "the first rollout after it") for one in first),
+            title="The clock ran backwards" if gap < 0 else "Training paused",
         )

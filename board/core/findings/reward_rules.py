@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import NormalDist
-from typing import Final
 
 import numpy as np
 
 from board.core.findings.facts import Facts, StepChecks
 from board.core.findings.finding import (
     Evidence,
-    Finding,
+    Found,
     Limits,
     Target,
     first_index,
@@ -31,25 +30,8 @@ from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
-_HACK_SOURCE: Final = (
-    "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; thresholds "
-    "set by Rollout Board"
-)
-_ENV_SOURCE: Final = (
-    "prime-rl@559b447 docs/training.md logs metrics of all and of each env apart; thresholds "
-    "set by Rollout Board"
-)
-_TRUNCATION_SOURCE: Final = (
-    "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; thresholds "
-    "set by Rollout Board"
-)
-_LENGTH_SOURCE: Final = (
-    "Dr. GRPO, arXiv 2503.20783: GRPO lengthens wrong responses most; DAPO, arXiv 2503.14476, 4.3, looks "
-    "at length beside accuracy; thresholds set by Rollout Board"
-)
 
-
-def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def part_falls(facts: Facts, limits: Limits) -> Iterator[Found]:
     """The reward rises, and a part of it falls to a fraction of what it was."""
     reward = facts.curve("reward_mean")
     steps = int(limits["steps"])
@@ -69,19 +51,15 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
         for period in window_periods(facts.steps, fires, lost, -part, -low, steps):
             value = float(lost[period.worst])
             paid = _paid_without(facts, period.most, column)
-            yield Finding(
-                "part_falls",
+            yield Found(
                 "severe" if value >= limits["severe"] else "warning",
-                "The reward rises while one of its parts falls",
                 f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
                 f"part {column.removeprefix(REWARD_PART)!r} fell by {percent(value)}. Something else "
                 "pays more: read a few rollouts with the highest reward.",
-                *period.steps,
+                period.steps,
                 value,
                 limits["warning"],
-                _HACK_SOURCE,
                 Target("rollouts", period.most, first_index(paid), metric="reward"),
-                "share of the part's early value that is lost",
                 paid,
             )
 
@@ -101,7 +79,7 @@ def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
     return facts.top(step, "reward", among=part <= known.mean() if len(known) else None)
 
 
-def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def hidden_env(facts: Facts, limits: Limits) -> Iterator[Found]:
     """One environment loses a good part of its reward, and the mean over all does not show it."""
     curves, steps = facts.env_rewards, int(limits["steps"])
     if curves is None or len(curves.names) < 2 or len(facts.steps) < 2 * steps:
@@ -119,19 +97,15 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         low = early * (1 - limits["warning"])
         for period in window_periods(facts.steps, fires, lost, -means, -low, steps):
             among = facts.rows_of(period.most).read_envs() == place
-            yield Finding(
-                "hidden_env",
+            yield Found(
                 "warning",
-                "An environment gets worse while the mean does not",
                 f"Between the first {steps} steps and those up to {period.step} the reward of env "
                 f"{name!r} fell by {percent(lost[period.worst])}, while the mean over all environments "
                 "did not fall.",
-                *period.steps,
+                period.steps,
                 float(lost[period.worst]),
                 limits["warning"],
-                _ENV_SOURCE,
                 Target("environments", period.most, metric="reward", env=name),
-                "share of the env's early reward that is lost",
                 facts.top(period.most, "reward", lowest=True, among=among),
             )
 
@@ -144,7 +118,7 @@ def _errors_of_any(errors: float, envs: int) -> float:
     return -NormalDist().inv_cdf(tail) if tail > 0 else errors
 
 
-def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Found]:
     """A reward far outside of the range of all rewards before it."""
     checks = facts.checks
     if checks is None or not checks.scored.any():
@@ -165,24 +139,20 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
         is_low = high[period.worst] <= highest
         bound = lowest - out if is_low else highest + out
         outside = facts.top(step, "reward", lowest=is_low, beyond=bound)
-        yield Finding(
-            "reward_outliers",
+        yield Found(
             "severe" if value > limits["severe_times"] else "warning",
-            "A reward far outside the earlier range",
             f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
             f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's "
             "mean and spread. Is it intended?",
-            *period.steps,
+            period.steps,
             value,
             limits["times"],
-            "the range of all rewards before; thresholds set by Rollout Board",
             Target("rollouts", step, first_index(outside), metric="reward", lowest=is_low),
-            "times the range",
             outside,
         )
 
 
-def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def unscored(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Rollouts without a reward in a run that records rewards: failed, lost, or not a number."""
     checks = facts.checks
     if checks is None or not checks.scored.any():
@@ -193,24 +163,20 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
         rows = facts.rows_of(step)
         unknown = rows.indices[~np.isfinite(rows.columns["reward"])][:3]
         lost = tuple(Evidence(step, index) for index in unknown.tolist())
-        yield Finding(
-            "unscored",
+        yield Found(
             "warning",
-            "Rollouts without a reward",
             f"{percent(value)} of the rollouts of step {step} have no reward. They "
             "are left out of every mean. Did the environment or the grader fail, or was the reward "
             "not a number?",
-            *period.steps,
+            period.steps,
             value,
             limits["share"],
-            "threshold set by Rollout Board",
             Target("rollouts", step, first_index(lost), metric="reward"),
-            "share of rollouts",
             lost,
         )
 
 
-def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def truncation(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Many responses are cut off by the length limit, so that their rewards say little."""
     values = facts.curve("is_truncated_mean")
     if values is None:
@@ -222,23 +188,19 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for period in window_periods(facts.steps, means >= bound, means, values, bound, steps):
         value = float(means[period.worst])
         cut_off = facts.top(period.most, "is_truncated", beyond=0.0)
-        yield Finding(
-            "truncation",
+        yield Found(
             "severe" if value >= severe else "warning",
-            "Responses are cut off",
             f"{percent(value)} of the responses of {window_words(steps, period.step)} end at the length "
             "limit. Their rewards score unfinished texts.",
-            *period.steps,
+            period.steps,
             value,
             bound,
-            _TRUNCATION_SOURCE,
             Target("rollouts", period.most, first_index(cut_off), metric="is_truncated"),
-            "share of rollouts",
             cut_off,
         )
 
 
-def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Responses are longer than in the first steps, and accuracy is no higher."""
     lengths = facts.curve("response_tokens_mean")
     name = facts.right_column or "reward"
@@ -254,24 +216,20 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     bound = limits["growth"] * float(means[steps - 1])
     for period in window_periods(facts.steps, fires, growth, lengths, bound, steps):
         longest = facts.top(period.most, "response_tokens")
-        yield Finding(
-            "length_without_gain",
+        yield Found(
             "warning",
-            "Responses get longer but not better",
             f"Responses of the {steps} steps up to {period.step} are {growth[period.worst]:.2f} times as "
             f"long as in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
             "Is length rewarded, by the reward itself or by how the loss is averaged?",
-            *period.steps,
+            period.steps,
             float(growth[period.worst]),
             limits["growth"],
-            _LENGTH_SOURCE,
             Target("rollouts", period.most, first_index(longest), metric="response_tokens"),
-            "times the first length",
             longest,
         )
 
 
-def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def reward_length(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Within groups, the longer response has the higher reward."""
     checks = facts.checks
     if checks is None or not checks.pairs.any():
@@ -283,19 +241,15 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for period in window_periods(facts.steps, fires, correlation, alone, bound, steps):
         value = float(correlation[period.worst])
         rollouts = _together(facts, period.most)
-        yield Finding(
-            "reward_length",
+        yield Found(
             "lead",
-            "Reward correlates with length within groups",
             f"Over the {steps} steps up to {period.step}, reward and length of responses to the "
             f"same prompt correlate at {value:.2f}. Does the reward favor length, or are short "
             "responses cut off?",
-            *period.steps,
+            period.steps,
             value,
             bound,
-            "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; threshold set by Rollout Board",
             Target("groups", period.most, first_index(rollouts), metric="reward"),
-            "correlation",
             rollouts,
         )
 

@@ -9,18 +9,13 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Limits, Target
+from board.core.findings.finding import Evidence, Found, Limits, Target
 from board.core.metrics.shares import percent
 
-_OURS: Final = "threshold set by Rollout Board"
-_LOOPS: Final = (
-    "Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3: "
-    "repetitive words in overlong samples"
-)
 _LONGEST_PIECE: Final = 40
 
 
-def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def repetition(facts: Facts, limits: Limits) -> Iterator[Found]:
     """A good part of the rollouts repeat a few tokens until half the response is made of them."""
     looping = [
         [
@@ -30,34 +25,29 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
         ]
         for digest in facts.digests
     ]
-    title = "Responses get stuck in loops"
     text = (
         "In {share} of the rollouts read of step {step}, a short repeating pattern fills at least half "
         "of the response. Does the model still learn to stop, and is length rewarded?"
     )
-    yield from _affected(facts, limits, "repetition", looping, title, text, f"{_LOOPS}; {_OURS}")
+    yield from _affected(facts, limits, looping, text)
 
 
-def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def garbled(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Rollouts with characters that are not text."""
     broken = [[e for e in d.broken if (e.value or 0) >= limits["share"]] for d in facts.digests]
-    title = "Unprintable or invalid characters"
     text = (
         "{share} of the rollouts read of step {step} contain U+FFFD or control characters. Did the "
         "policy break, or was text cut inside a character when it was logged?"
     )
-    yield from _affected(facts, limits, "garbled", broken, title, text, _OURS)
+    yield from _affected(facts, limits, broken, text)
 
 
 def _affected(
     facts: Facts,
     limits: Limits,
-    rule: str,
     affected: Sequence[list[Evidence]],
-    title: str,
     text: str,
-    source: str,
-) -> Iterator[Finding]:
+) -> Iterator[Found]:
     """Periods in which enough of the rollouts that were read are affected. affected: of each digest,
     the worst first. text: with the places {share} and {step}.
     """
@@ -65,45 +55,37 @@ def _affected(
     shares = np.array([len(own) / max(digest.read, 1) for own, digest in counts])
     for period, digest, share in facts.read_periods(shares >= limits["rollouts"], shares):
         worst = affected[period.worst][:3]
-        yield Finding(
-            rule,
+        yield Found(
             "severe" if share >= limits["severe"] else "warning",
-            title,
             text.format(share=percent(share), step=digest.step),
-            *period.steps,
+            period.steps,
             share,
             limits["rollouts"],
-            source,
             Target("rollout", digest.step, worst[0].index, worst[0].position),
-            "share of rollouts",
             tuple(worst),
         )
 
 
-def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def foreign_script(facts: Facts, limits: Limits) -> Iterator[Found]:
     """CJK tokens in a run that had none."""
     shares = np.array([d.kind_shares.get("CJK", 0.0) for d in facts.digests])
     before = np.array([np.median(shares[:i]) if i else np.inf for i in range(len(shares))])
     fires = (shares >= limits["share"]) & (before <= limits["before"])
     for period, digest, value in facts.read_periods(fires, shares):
         at = digest.foreign[0]
-        yield Finding(
-            "foreign_script",
+        yield Found(
             "lead",
-            "A new script appears",
             f"{percent(value)} of the tokens of step {digest.step} are Chinese, Japanese or Korean, up "
             "from almost none. Models mix languages when reasoning is trained without a language reward.",
-            *period.steps,
+            period.steps,
             value,
             limits["share"],
-            f"DeepSeek-R1, arXiv 2501.12948, on language mixing; {_OURS}",
             Target("rollout", digest.step, at.index, at.position),
-            "share of tokens",
             digest.foreign,
         )
 
 
-def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def duplicates(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Responses to one prompt are equal more often than their own probabilities allow."""
     excess = np.array([_excess(digest, limits) for digest in facts.digests])
     for period, digest, ratio in facts.read_periods(excess > 1, excess):
@@ -114,20 +96,15 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             if known
             else "and no probabilities are recorded to predict how many to expect"
         )
-        yield Finding(
-            "duplicates",
+        yield Found(
             "severe" if known and period.count >= limits["severe_steps"] else "warning",
-            "Identical responses within groups",
             f"{pairs.equal} of {pairs.pairs} pairs of responses to the same prompt are identical at step "
             f"{digest.step}, {allowed}. Do sampling workers share a seed or a cache, or was one "
             "rollout logged in place of another?",
-            *period.steps,
+            period.steps,
             float(pairs.equal),
             pairs.equal / ratio,
-            "two samples of a policy p are equal with probability Σ p(x)²; thresholds set by "
-            "Rollout Board",
             Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
-            "equal pairs",
             pairs.examples[:3],
         )
 
@@ -145,7 +122,7 @@ def _excess(digest: Digest, limits: Limits) -> float:
     return pairs.equal / max(limits["times"] * pairs.expected, pairs.expected + noise)
 
 
-def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Found]:
     """One response, word for word, to different prompts."""
     shares = np.zeros(len(facts.digests))
     for place, digest in enumerate(facts.digests):
@@ -153,17 +130,13 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
         if tokens >= limits["tokens"] and digest.common_prompts >= limits["prompts"]:
             shares[place] = digest.common
     for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
-        yield Finding(
-            "same_everywhere",
+        yield Found(
             "severe",
-            "One response to different prompts",
             f"{percent(value)} of the rollouts read of step {digest.step} give the same response to "
             "different prompts. Has the policy collapsed, or does the sampler ignore the prompt?",
-            *period.steps,
+            period.steps,
             value,
             limits["share"],
-            _OURS,
             Target("rollout", digest.step, digest.common_examples[0].index),
-            "share of rollouts",
             digest.common_examples,
         )
