@@ -1,7 +1,5 @@
 """What holds for every test: its worker, the main module as it was found, no timed examples."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

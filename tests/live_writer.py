@@ -1,7 +1,5 @@
 """A writer of rollout logs that does what writers do to them, and worse; for tests that follow it."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """An object store on this machine, for tests: moto's S3 over loopback, and what was asked of it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What stands in a log that a test had written: its lines, and what the board reads of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

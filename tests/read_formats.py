@@ -1,7 +1,5 @@
 """Runs as the board has them: those of this checkout, and those that a test writes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache

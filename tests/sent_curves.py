@@ -1,7 +1,5 @@
 """What the page is sent of curves, taken apart as its script does."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from itertools import accumulate, pairwise

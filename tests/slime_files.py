@@ -1,7 +1,5 @@
 """Test files that slime and miles wrote, and what the board calls their arrays."""
 
-from __future__ import annotations
-
 from read_formats import DATA
 
 SLIME = DATA / "slime" / "details"

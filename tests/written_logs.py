@@ -1,7 +1,5 @@
 """Small logs for tests of the pages, written as the frameworks write them, and one full of traps."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping

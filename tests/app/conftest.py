@@ -1,7 +1,5 @@
 """The dashboard without a browser: `open_app` starts it on a folder of logs and a URL."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a page shows in AppTest, in the words of the tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Work in the background: its result, its progress, how it is stopped and resumed, and how it fails."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass

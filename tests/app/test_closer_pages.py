@@ -1,7 +1,5 @@
 """Groups, prompts, environments, mismatch, words and compared runs, on bundled runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

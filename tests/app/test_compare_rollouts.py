@@ -1,7 +1,5 @@
 """Two rollouts side by side: what `vs` in the URL names, and what the menu offers."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Spike, Findings and Log health: what they say, and where their clicks lead."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The filter of Rollouts: what it leaves, what it refuses, and links that hold older filters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

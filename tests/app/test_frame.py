@@ -1,7 +1,5 @@
 """What stands around every page: navigation, notices and the help of keys."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

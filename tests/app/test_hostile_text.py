@@ -1,7 +1,5 @@
 """Text from a log is shown as text: nothing of it reaches a place that renders Markdown unescaped."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Logs of frameworks, logs that are joined, a vocabulary that can't be used, and one that is large."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

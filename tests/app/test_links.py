@@ -1,7 +1,5 @@
 """Every choice lives in the URL: a link shows the same thing, and a wrong value says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

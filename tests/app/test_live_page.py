@@ -1,7 +1,5 @@
 """With Live on the newest step is shown, until another is chosen; an empty folder is waited for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs with next to nothing in them: what a page says of what can't be told is never good news."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every page shows every run, and says what the run does not hold."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """The dashboard on a root in an object store; fsspec's own store in memory stands for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

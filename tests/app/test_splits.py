@@ -1,7 +1,5 @@
 """The pages show one split at a time, training's unless told otherwise, and say which."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The step, typed between the buttons to its neighbours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

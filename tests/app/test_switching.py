@@ -1,7 +1,5 @@
 """Another run, another step: nothing of what was shown before is left under the new name."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What sorting, filters and reading options do to the table and to the numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What tests do with a board in a browser: start it, wait for it, click in its charts and tables."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Sequence

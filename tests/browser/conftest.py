@@ -4,8 +4,6 @@
 when the page's own script throws.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """What the reader's test page shows: hostile text, and a long response made by rule."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

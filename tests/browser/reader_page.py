@@ -1,7 +1,5 @@
 """A page with nothing but the reader, for the browser test. `?case=` picks what it shows."""
 
-from __future__ import annotations
-
 import streamlit as st
 from reader_cases import content_of, step_spans
 

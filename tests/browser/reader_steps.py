@@ -1,7 +1,5 @@
 """Steps that the reader's browser tests share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

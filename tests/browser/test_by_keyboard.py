@@ -1,7 +1,5 @@
 """An agent's log, as text (verl) and as messages (native): all that is done with it by keyboard alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

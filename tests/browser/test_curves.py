@@ -1,7 +1,5 @@
 """Curves of a page share the pointed step and the zoom, and their axes name the same steps."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The filter field in a browser: completion, errors in their place, filters that the browser keeps."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

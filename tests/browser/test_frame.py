@@ -1,7 +1,5 @@
 """Around the pages in a browser: help of keys, themes, and what the browser reports."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

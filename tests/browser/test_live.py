@@ -1,7 +1,5 @@
 """A training followed from before its first file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

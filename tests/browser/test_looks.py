@@ -1,7 +1,5 @@
 """Each page that looks closer leads by a click to the place that it tells of."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 

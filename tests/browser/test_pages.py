@@ -1,7 +1,5 @@
 """The promises of the pages, in a real browser: from a curve to a token, and nothing a log says runs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """The pure parts of the reader's script: numbers, percentiles, scales, search."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

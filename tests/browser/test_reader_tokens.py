@@ -1,7 +1,5 @@
 """The reader in a real browser: what it shows, what it never does, and what it reports."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The reader's tools: masks, strip and heat map, regex, top-k, folding, windows, side by side."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """A conversation in the reader: what is marked, folded at first, and seen without scrolling."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of rollouts beside the reader: J and K, Back, sorting, pages, in a real browser."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit

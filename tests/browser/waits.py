@@ -1,7 +1,5 @@
 """Waiting in a browser for what Playwright's own `expect` cannot say."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@
 Recorded before the index got another query engine: the answers must stay.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

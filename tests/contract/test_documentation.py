@@ -1,7 +1,5 @@
 """What the documents name exists: commands, options, environment variables, files, links and anchors."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -1,7 +1,5 @@
 """docs/formats.md, docs/format_sources.md and the readers agree."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

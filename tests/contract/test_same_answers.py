@@ -1,7 +1,5 @@
 """What is asked of a run is answered as it was recorded, to 1e-6."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

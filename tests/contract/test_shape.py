@@ -1,7 +1,5 @@
 """Code stays readable: files of at most 400 lines, functions of at most 60."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

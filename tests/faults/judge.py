@@ -1,7 +1,5 @@
 """What is found of a planted fault: at which step, with which rollouts and tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

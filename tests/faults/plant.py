@@ -2,8 +2,6 @@
 what it changed where that is not every rollout from there on.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A clean, real run as lines that faults change, and where in it a fault is planted."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Each fault, planted in a real run, is found where it was planted; clean runs raise nothing severe."""
 
-from __future__ import annotations
-
 import pytest
 from faults.judge import judged, opened, severe
 from faults.plant import FAULTS

@@ -1,7 +1,5 @@
 """`rollout-board steps` and `show` give the numbers that pandas gives on the original files."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

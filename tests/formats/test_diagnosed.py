@@ -1,7 +1,5 @@
 """The files that frameworks wrote can be looked over like the board's own."""
 
-from __future__ import annotations
-
 import pytest
 from read_formats import DATA, REAL_RUNS, real_run
 

@@ -1,7 +1,5 @@
 """The readers on files that other people's frameworks wrote, where these lie beside the checkout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The exporter on a real CUDA device; skipped where there is none."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

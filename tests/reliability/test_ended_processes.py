@@ -1,7 +1,5 @@
 """Processes that end in every way, and what their files hold then."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Disks that are full, folders that cannot be written, and writes that fail in between."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A run that was ended and goes on with other ranks, as the board shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The server as users start it: the same product by `rollout-board` and by `streamlit run`."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the tests of the store share: files of a run, written by hand, and the run opened from them."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """One rollout opened whole is what the file says, token by token."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is read of the tokens of many rollouts, and in what order."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Curves: band, smoothing, gaps, log axes, thinning, hover texts, and the JSON that the browser gets."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

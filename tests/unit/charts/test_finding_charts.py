@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from board.charts.finding_charts import findings_chart

@@ -1,7 +1,5 @@
 """Charts of prompts, environments, mismatch, words and several runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

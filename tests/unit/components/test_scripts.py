@@ -1,7 +1,5 @@
 """Scripts of all components: none can turn text into markup, and each is loaded."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

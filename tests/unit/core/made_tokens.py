@@ -1,7 +1,5 @@
 """Tokens of a step, made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Advantages as conventions have them, made of all rollouts at once: what SQL is compared with."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from plain_groups import PlainGroups

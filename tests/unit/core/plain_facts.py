@@ -1,7 +1,5 @@
 """Facts made of all rollouts of a run at once: what the index's sums are compared with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

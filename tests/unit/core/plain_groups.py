@@ -1,7 +1,5 @@
 """Groups made of all rollouts at once: what SQL is compared with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many rollouts reduced at once give what one loop per rollout gives."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

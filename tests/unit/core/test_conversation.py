@@ -1,7 +1,5 @@
 """Rollouts as turns: of messages, and of prompts and responses as chat templates leave them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

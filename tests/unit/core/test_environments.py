@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from board.core.groups.environments import EnvCurves, curves_from, hidden

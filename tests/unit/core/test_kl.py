@@ -1,7 +1,5 @@
 """The estimators against their closed forms, at ordinary, tiny and broken inputs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

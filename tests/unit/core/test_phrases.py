@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -26,6 +24,11 @@ def test_what_is_said_more_has_its_shares_and_the_longest_phrase():
     (more, less) = changed_phrases(steps(0.0, 0.0, 0.5, 1.0))
     assert (more.phrase, more.change, more.shares) == ("let me check", 1.0, (0, 0, 0.5, 1))
     assert (less.phrase, less.change) == ("so it is", -1.0)
+
+
+def test_what_comes_and_goes_is_told():
+    (one, _) = changed_phrases(steps(0.0, 1.0, 1.0, 0.0))
+    assert abs(one.change) == 1.0
 
 
 def test_before_and_after_are_the_shares_that_differ_by_the_change():

@@ -1,7 +1,5 @@
 """Differences between two texts."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """The runs in `rollout_samples` are what their README says: real, whole, and without foreign paths."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """What is said of the exporter and its hooks is what is there, and the null exporter has all of it."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

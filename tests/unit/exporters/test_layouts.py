@@ -1,7 +1,5 @@
 """Batches of every layout, padded, packed and ragged, come apart into the rollouts that they hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the tests of the readers share: a line of a log, read as the scan reads it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A value of the wrong type costs that value, is named, and never costs the rollout."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Only a newline ends a line, and every byte of a file belongs to exactly one line."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

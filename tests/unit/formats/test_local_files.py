@@ -1,7 +1,5 @@
 """What a server opens: files below the folder it shows, whatever becomes a link meanwhile."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

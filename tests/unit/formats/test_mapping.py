@@ -1,7 +1,5 @@
 """A mapping file tells which key is which, and can do no more than that."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePath
 

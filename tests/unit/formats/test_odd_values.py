@@ -2,8 +2,6 @@
 thousand, and Python can neither compare nor print them.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Iterator

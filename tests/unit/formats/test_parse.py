@@ -1,7 +1,5 @@
 """Cutting arrays out of a line gives what parsing the whole line gives, for every line there is."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """A file is known by what is in it, never by its name or its folder."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

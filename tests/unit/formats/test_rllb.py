@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from read_formats import DATA, json_lines, reasons, records, run_at
 

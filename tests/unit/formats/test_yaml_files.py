@@ -1,7 +1,5 @@
 """YAML is data alone, of bounded size, and says what it is where it is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

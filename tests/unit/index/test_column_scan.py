@@ -1,7 +1,5 @@
 """Lines that are taken together make the index that they make one by one, whatever is in them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -2,8 +2,6 @@
 a part of a file that could not be read is read again at the next look.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

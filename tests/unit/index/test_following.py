@@ -3,8 +3,6 @@
 ROLLOUT_BOARD_SOAK=600 pytest -s -k another_process    follows for ten minutes, not seconds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 ROLLOUT_BOARD_FUZZ=10000000 pytest tests/unit/index/test_fuzz.py    mutates that many lines.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """What somebody puts into a folder to hurt: each has a bounded cost and a name among the problems."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs of one training are joined: which rows of them are one rollout, and what it then holds."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

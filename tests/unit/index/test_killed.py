@@ -3,8 +3,6 @@
 ROLLOUT_BOARD_KILLS=200 pytest tests/unit/index/test_killed.py    kills that many builds instead of a few.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Shards of a file are read by several, in any order, and every line has its number."""
 
-from __future__ import annotations
-
 import random
 from contextlib import nullcontext
 from pathlib import Path

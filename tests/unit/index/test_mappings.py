@@ -1,7 +1,5 @@
 """Runs that are read by a mapping file, from the folder to the rollout."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.metadata import EntryPoint

@@ -1,7 +1,5 @@
 """Compressed logs are the logs they were, and cost what they may."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """An index that workers of a Ray cluster make is the one that this machine makes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A run in an object store is the run on disk, at the price of the bytes that are needed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle

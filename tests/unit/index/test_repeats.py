@@ -1,7 +1,5 @@
 """Rollouts that a log holds twice are shown once, and only what is equal is a copy."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run opened from files: its order, its numbers and its problems."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

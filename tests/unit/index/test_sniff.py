@@ -1,7 +1,5 @@
 """`rollout-board sniff` says why a file is or is not recognised, and what could read it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

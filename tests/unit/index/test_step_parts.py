@@ -1,7 +1,5 @@
 """What is kept of each step gives what all rollouts of the run give, however the log came about."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace

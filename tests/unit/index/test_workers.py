@@ -1,7 +1,5 @@
 """Batches of a large log are read in several processes: in order, each once, whatever ends."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The table of steps and shares of a run by numpy and pandas, one step at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,7 +50,7 @@ def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:
         yield own.to_numpy(np.float64)
 
 
-def rows_of_split(names: pd.Series[Any], name: str) -> npt.NDArray[np.bool_]:
+def rows_of_split(names: pd.Series, name: str) -> npt.NDArray[np.bool_]:
     """[rows] whether each is of the split. names: a column of the table of rollouts."""
     texts = names.astype(object).where(names.notna(), "")
     return ((texts == name) | ((texts == "") & (name == splits.TRAIN))).to_numpy(bool)

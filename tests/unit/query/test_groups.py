@@ -1,7 +1,5 @@
 """Groups by SQL: of one step, one split and one id; which are right, and the shares of each step."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A run narrowed to environments, a split or a filter is the run that would hold these rollouts alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

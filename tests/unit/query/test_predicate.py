@@ -1,7 +1,5 @@
 """Filters and own metrics by SQL have the values that the language promises."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

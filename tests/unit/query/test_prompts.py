@@ -1,7 +1,5 @@
 """Prompts as the index keeps them are those of all rollouts, whether they come once or often."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

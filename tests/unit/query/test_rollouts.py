@@ -1,7 +1,5 @@
 """A page of rollouts, and a file of them, is the part of the whole table that it should be, sorted."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

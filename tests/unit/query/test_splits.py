@@ -1,7 +1,5 @@
 """Numbers of training are of training's rollouts, whatever evaluations the log holds beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

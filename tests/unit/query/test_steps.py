@@ -1,7 +1,5 @@
 """The table of steps against numpy, one step at a time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SQL over a run: a user's sees the run, all of it and nothing else; the database only indexes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

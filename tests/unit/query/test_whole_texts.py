@@ -1,7 +1,5 @@
 """The index holds the whole texts of every rollout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What rules must not say; that each of them fires is tested on planted faults in tests/faults."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

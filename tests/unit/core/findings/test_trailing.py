@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from board.core.findings.trailing import baselines, onset, periods, trailing_mean, worst_of

@@ -2,8 +2,6 @@
 `rlhf_trainers/grpo_trainer.py`; its own GRPOSample and GRPOBatch where they can be imported.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The dump is that of NeMo-RL 7ea279ab (`algorithms/grpo.py`): lists of whole sequences, right padded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from opened_logs import assert_rollouts

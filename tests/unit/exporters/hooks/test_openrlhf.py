@@ -2,8 +2,6 @@
 imported, else a stand-in of the same fields.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any

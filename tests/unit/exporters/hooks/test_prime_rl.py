@@ -1,7 +1,5 @@
 """The call site is that of prime-rl 559b4477 (`trainer/rl/train.py`), its batches those of `batch.py`."""
 
-from __future__ import annotations
-
 import logging
 from types import SimpleNamespace
 from typing import Any

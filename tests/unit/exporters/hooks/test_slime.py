@@ -1,7 +1,5 @@
 """`rollout_data` as slime 624b824a builds it (`ray/rollout.py`, `backends/megatron_utils/actor.py`)."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any

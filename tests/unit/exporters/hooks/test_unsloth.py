@@ -2,8 +2,6 @@
 (`models/rl_replacements.py`).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

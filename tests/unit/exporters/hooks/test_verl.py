@@ -3,8 +3,6 @@
 DataProto is verl's own and TensorDict tensordict's where they can be imported.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
