@@ -246,9 +246,9 @@ def keep_extremes(
 
     Cuts the rows into equal buckets and keeps of each the smallest entry of every array in `lows`
     and the largest of every array in `highs` (all [n]); with a curve in both this is what an
-    oscilloscope shows. Also kept: the first and last row, those in `keep`, and one row of every gap
+    oscilloscope shows. The first and last row stay too, those in `keep`, and one row of every gap
     (NaN in an array) that would close otherwise, so the result may exceed `limit` where gaps are many.
-    All rows are kept when n <= limit.
+    All rows stay when n <= limit.
     """
     size = len(lows[0])
     if size <= limit:

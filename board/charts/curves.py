@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pandas as pd
 
 from board.charts.curve_data import (
@@ -45,8 +46,8 @@ _PEN_UP: Final = np.full((2, 1), np.nan)
 class Line:
     """A line through points [n]; gaps, which are NaN, are drawn over where it connects.
 
-    name, text: of the line and shown at each point, escaped as for plotly. group: what a click on it is
-    told by, and what hides with it. lone: points that are visible, None for none. named: by the legend.
+    name, text: of the line and shown at each point, escaped as for plotly. group: what a click on it
+    reports, and what hides with it. lone: points that are visible, None for none. named: by the legend.
     """
 
     x: IntArray
@@ -118,11 +119,11 @@ def curve(
 
     evaluations: by name the tables of steps of three other splits at most, whose means of the first
     series are points, without an entry in the legend: the page has one for all charts. Their numbers come
-    after those of the series. A step that only they have is no step of the series, and no gap in it.
+    after those of the series. A step that only they have is neither a step of the series nor a gap in it.
 
     steps: the step table, ascending. Series without a column in it are left out. Steps at which a
     series is not recorded are gaps; a recorded step between two gaps is a visible point. Above
-    MAX_POINTS steps the extremes of mean and band are kept.
+    MAX_POINTS steps the extremes of mean and band remain.
     """
     options = options or CurveOptions()
     chart = CurveChart(dark, height, log=options.log)
@@ -133,7 +134,7 @@ def curve(
     for (name, own_steps), key in zip(of_splits, EVALUATIONS, strict=False):
         points = replace(own[0], label=name, colour=key)
         if (one := prepared(own_steps, points, unsmoothed)) is not None:
-            # Its band is told under the pointer and not drawn.
+            # Its band is shown under the pointer and not drawn.
             drawn.append(replace(one, bands=[], points=True))
     if options.log:
         _fit_log_axis(chart, drawn)
@@ -143,7 +144,8 @@ def curve(
     chart.legend = len(own) > 1
     chart.percent = not options.log and {one.unit for one in own} == {"share"}
     chart.zeroline = options.shift_to_zero and not options.log
-    chart.nonnegative = not options.log and not any(map(_reaches_below_zero, drawn))
+    lows = [low for one in drawn for low in (one.mean, *(low for low, _ in one.bands))]
+    chart.nonnegative = not options.log and not any(np.any(low < 0) for low in lows)
     chart.notes = _notes(drawn, len(steps))
     return chart
 
@@ -170,13 +172,14 @@ def _fit_log_axis(chart: CurveChart, drawn: Sequence[Drawn]) -> None:
     floor = float(np.nanmin(means)) * 10**-_LOG_HEADROOM
     top = float(tops[np.isfinite(tops)].max()) * 10 ** (_LOG_HEADROOM / 3)
     for one in drawn:
-        one.bands = [_above(floor, low, high) for low, high in one.bands]
+        one.bands = [
+            (
+                np.where(high > floor, np.maximum(low, floor), np.nan),
+                np.where(high > floor, high, np.nan),
+            )
+            for low, high in one.bands
+        ]
     chart.ends = (floor, top)
-
-
-def _above(floor: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    is_visible = high > floor
-    return np.where(is_visible, np.maximum(low, floor), np.nan), np.where(is_visible, high, np.nan)
 
 
 def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> None:
@@ -228,10 +231,6 @@ def band_shapes(
         yield Shape(x, y, fill, group, width=_BAR_WIDTH)
 
 
-def _reaches_below_zero(one: Drawn) -> bool:
-    return any(bool(np.any(values < 0)) for values in (one.mean, *(low for low, _ in one.bands)))
-
-
 def _notes(drawn: Sequence[Drawn], recorded: int) -> list[str]:
     left_out = sum(one.left_out for one in drawn)
     points = max((len(one.steps) for one in drawn), default=0)
@@ -248,15 +247,13 @@ def _notes(drawn: Sequence[Drawn], recorded: int) -> list[str]:
 
 def light(chart: CurveChart) -> LightCurve:
     """The chart for the browser: numbers that are not finite are None."""
-    colours = ink(chart.dark)
+    parts = {"lines": chart.lines, "shapes": chart.shapes, "dots": chart.dots}
     return {
         "height": chart.height,
         "legend": chart.legend,
-        "ink": {name: getattr(colours, name) for name in ("text", "muted", "grid", "zero")},
+        "ink": {name: ink(name, dark=chart.dark) for name in ("text", "muted", "grid", "zero")},
         "y": _value_axis(chart),
-        "lines": [_plain(one) for one in chart.lines],
-        "shapes": [_plain(one) for one in chart.shapes],
-        "dots": [_plain(one) for one in chart.dots],
+        **orjson.loads(orjson.dumps(parts, option=orjson.OPT_SERIALIZE_NUMPY)),
         "notes": chart.notes,
     }
 
@@ -284,16 +281,3 @@ def _value_axis(chart: CurveChart) -> dict[str, Any]:
 def _finite(arrays: Sequence[FloatArray]) -> FloatArray:
     values = np.concatenate([np.array([]), *arrays])
     return values[np.isfinite(values)]
-
-
-def _plain(part: Line | Shape | Dots) -> dict[str, Any]:
-    """Its fields as JSON takes them."""
-    return {name: _json_value(getattr(part, name)) for name in part.__slots__}
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        numbers = value.astype(object)
-        numbers[~np.isfinite(value)] = None
-        return numbers.tolist()
-    return list(value) if isinstance(value, list | tuple) else value

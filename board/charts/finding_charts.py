@@ -64,7 +64,7 @@ def findings_chart(
         tickvals=[*rows.values()],
         ticktext=labels,
         range=[-0.6, len(titles) - 0.4],
-        tickfont={"size": 12.5, "color": ink(dark).text},
+        tickfont={"size": 12.5, "color": ink("text", dark=dark)},
         showgrid=True,
         fixedrange=True,
     )

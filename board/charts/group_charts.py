@@ -83,13 +83,13 @@ def group_grid(
         marker = {"symbol": "square", "size": side, **_colour_scale(values, diverging, dark)}
         figure.add_trace(_marks(cells, rows[known], columns[known], texts, marker))
     if not known.all():
-        lines = {"width": 1.6, "color": ink(dark).muted}
+        lines = {"width": 1.6, "color": ink("muted", dark=dark)}
         marker = {"symbol": "x-thin", "size": side * 0.55, "line": lines}
         texts = [f"{metric} not recorded"] * int((~known).sum())
         figure.add_trace(_marks(cells, rows[~known], columns[~known], texts, marker))
     if chosen is not None and chosen in cells.names:
         row = list(cells.names).index(chosen)
-        shade = faded(ink(dark).muted, 0.14)
+        shade = faded(ink("muted", dark=dark), 0.14)
         figure.add_hrect(y0=row - 0.5, y1=row + 0.5, fillcolor=shade, line_width=0, layer="below")
     _finish_grid(figure, cells)
     missing = f"{(~known).sum():,} of {len(known):,} rollouts"
@@ -99,22 +99,21 @@ def group_grid(
 
 def _colour_scale(values: FloatArray, diverging: bool, dark: bool) -> dict[str, Any]:
     low, high = float(values.min()), float(values.max())
-    colours = ink(dark)
     if diverging:
-        scale = (colours.below, colours.neutral, colours.above)
+        scale = (ink("below", dark=dark), ink("neutral", dark=dark), ink("above", dark=dark))
         high = max(abs(low), abs(high)) or 1.0
         low = -high
     else:
-        scale = (colours.neutral, colour("reward", dark=dark))
+        scale = (ink("neutral", dark=dark), colour("reward", dark=dark))
         if low == high:
             low, high = min(low, 0.0), max(high, low + 1.0, 0.0)
-    ticks = {"size": 11, "color": colours.muted}
+    ticks = {"size": 11, "color": ink("muted", dark=dark)}
     return {
         "color": values,
         "cmin": low,
         "cmax": high,
         "colorscale": [[i / (len(scale) - 1), shade] for i, shade in enumerate(scale)],
-        "line": {"width": 1, "color": colours.zero},
+        "line": {"width": 1, "color": ink("zero", dark=dark)},
         "colorbar": {"thickness": 8, "outlinewidth": 0, "tickfont": ticks, "nticks": 5, "len": 1},
     }
 
@@ -178,12 +177,12 @@ def no_gradient(by_step: StepGroups, *, dark: bool, smoothing: float = 0.0) -> C
         ]
         mean = percent(float(share[np.isfinite(share)].mean()))
         label = f"{words}, mean {mean}"
-        # The upper edge of a layer of the stack stands for the layer in the legend.
+        # The legend names a layer of the stack by its upper edge.
         chart.lines.append(
             Line(by_step.steps, top, texts, label, shade, width=1.4, group=str(group))
         )
         base = top
-    shade = faded(ink(dark).text, 0.35)
+    shade = faded(ink("text", dark=dark), 0.35)
     texts = _total_texts(by_step)
     total = Line(by_step.steps, by_step.zero_std, texts, "all of them", shade, width=1.2)
     chart.lines.append(total)
@@ -246,7 +245,7 @@ def recorded_against_expected(
     both = np.concatenate([recorded[known], expected[known]])
     if len(both):
         ends = [float(both.min()), float(both.max())]
-        line = {"color": ink(dark).zero, "width": 1, "dash": "dot"}
+        line = {"color": ink("zero", dark=dark), "width": 1, "dash": "dot"}
         figure.add_scatter(x=ends, y=ends, mode="lines", line=line, hoverinfo="skip")
     for rows, key in ((known & ~differs, "reward"), (known & differs, "mismatch")):
         if not rows.any():

@@ -41,13 +41,13 @@ PLOTLY_CONFIG: Final[Mapping[str, Any]] = {
 
 def new_figure(*, dark: bool, height: int) -> go.Figure:
     """An empty figure, transparent, in the fonts and colours of the page; height in pixels."""
-    colours = ink(dark)
+    text, muted, grid, zero = (ink(name, dark=dark) for name in ("text", "muted", "grid", "zero"))
     axis = {
-        "tickfont": {"size": 11.5, "color": colours.muted},
-        "title": {"font": {"size": 12, "color": colours.muted}, "standoff": 6},
-        "gridcolor": colours.grid,
-        "zerolinecolor": colours.zero,
-        "linecolor": colours.grid,
+        "tickfont": {"size": 11.5, "color": muted},
+        "title": {"font": {"size": 12, "color": muted}, "standoff": 6},
+        "gridcolor": grid,
+        "zerolinecolor": zero,
+        "linecolor": grid,
         "showline": False,
         "ticks": "",
         "automargin": True,
@@ -58,17 +58,17 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
         margin={"l": 8, "r": 10, "t": 10, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": _FONT, "size": 12.5, "color": colours.text},
+        font={"family": _FONT, "size": 12.5, "color": text},
         hoverlabel={
-            "bgcolor": colours.surface,
-            "bordercolor": colours.zero,
-            "font": {"family": _FONT, "size": 12.5, "color": colours.text},
+            "bgcolor": ink("surface", dark=dark),
+            "bordercolor": zero,
+            "font": {"family": _FONT, "size": 12.5, "color": text},
             "align": "left",
         },
         modebar={
             "bgcolor": "rgba(0,0,0,0)",
-            "color": faded(colours.muted, 0.6),
-            "activecolor": colours.text,
+            "color": faded(muted, 0.6),
+            "activecolor": text,
         },
         legend={
             "orientation": "h",
@@ -76,7 +76,7 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
             "y": 1.02,
             "xanchor": "left",
             "yanchor": "bottom",
-            "font": {"size": 12, "color": colours.muted},
+            "font": {"size": 12, "color": muted},
             "bgcolor": "rgba(0,0,0,0)",
         },
         showlegend=False,
@@ -90,7 +90,7 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
 
 
 def fit_tick_labels(figure: go.Figure, axis: Literal["x", "y"], values: FloatArray) -> None:
-    """Tick labels to tell `values` (any length, NaN left out) apart.
+    """Tick labels that distinguish `values` (any length, NaN left out).
 
     Small numbers as 5e-5, where plotly writes 50μ; large ones close together in full, where it
     writes 100.001k.

@@ -1,37 +1,14 @@
 """Colours of the charts, for a light and a dark page.
 
-A family of metrics has one colour wherever it is drawn. Series that share a chart are told apart by
-their dash as well, and their colours stay apart for the three kinds of colour blindness (tested).
+A family of metrics has one colour wherever it is drawn. Series that share a chart differ in their
+dash too, and their colours stay apart for the three kinds of colour blindness (tested).
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
-
-from board.core.metrics.definitions import REWARD_PART
-
-
-@dataclass(frozen=True, slots=True)
-class Ink:
-    """Colours of everything that is not data. All are CSS hex colours.
-
-    surface: background of hover labels. neutral: the middle of a diverging colour scale.
-    above, below: the ends of a diverging scale, and signed bars.
-    """
-
-    background: str
-    surface: str
-    text: str
-    muted: str
-    grid: str
-    zero: str
-    neutral: str
-    above: str
-    below: str
-
 
 _INK: Final[Mapping[str, tuple[str, str]]] = {
     "background": ("#ffffff", "#0e1220"),
@@ -44,7 +21,9 @@ _INK: Final[Mapping[str, tuple[str, str]]] = {
     "above": ("#ea580c", "#fb923c"),
     "below": ("#2563eb", "#60a5fa"),
 }
-"""Field of Ink -> (on a light page, on a dark page)."""
+"""What is not data -> (on a light page, on a dark page). surface: of hover labels. neutral: the middle of
+a diverging scale. above, below: its ends, and signed bars.
+"""
 
 SERIES: Final[Mapping[str, tuple[str, str]]] = {
     "reward": ("#4f46e5", "#818cf8"),
@@ -99,23 +78,20 @@ _KEYS: Final = {
     "importance_ratio": "ratio",
     "is_truncated": "truncation",
 }
-_KEY_OF_BEGINNING: Final = (
-    ("k1", "kl"),
-    ("k2", "kl"),
-    ("k3", "kl"),
-    ("mismatch", "mismatch"),
-    ("entropy", "entropy"),
-    ("response_", "length"),
-    ("prompt_", "length"),
-    ("loss_tokens", "length"),
-    ("logprobs", "logprob"),
-)
+_BEGINNINGS: Final = {
+    "kl": ("k1", "k2", "k3"),
+    "mismatch": ("mismatch",),
+    "entropy": ("entropy",),
+    "length": ("response_", "prompt_", "loss_tokens"),
+    "logprob": ("logprobs",),
+}
+"""Colour key -> how the names of its metrics begin."""
 _OTHERS: Final = ("ratio", "gap", "groups", "length", "entropy", "truncation", "mismatch", "kl")
 
 
-def ink(dark: bool) -> Ink:
-    """Colours of text, grid and surfaces."""
-    return Ink(**{name: shades[dark] for name, shades in _INK.items()})
+def ink(name: str, *, dark: bool) -> str:
+    """The hex colour of text, grid or a surface."""
+    return _INK[name][dark]
 
 
 def colour_key(stem: str) -> str:
@@ -124,13 +100,11 @@ def colour_key(stem: str) -> str:
     Names the board does not know, reward parts among them, get one that stays the same from run to
     run; two of them may share it.
     """
-    known = _KEYS.get(stem)
-    if known is not None:
-        return known
-    if not stem.startswith(REWARD_PART):
-        for beginning, key in _KEY_OF_BEGINNING:
-            if stem.startswith(beginning):
-                return key
+    if stem in _KEYS:
+        return _KEYS[stem]
+    for key, beginnings in _BEGINNINGS.items():
+        if stem.startswith(beginnings):
+            return key
     return _OTHERS[zlib.crc32(stem.encode("utf-8", "replace")) % len(_OTHERS)]
 
 
@@ -140,7 +114,7 @@ def colour(key: str, *, dark: bool) -> str:
 
 
 def category(place: int) -> tuple[str, str]:
-    """Colour key and dash of one of many things: where colours begin anew the dash is another one."""
+    """Colour key and dash of one of many things: where colours repeat, the dash differs."""
     turn, which = divmod(place, len(CATEGORIES))
     return CATEGORIES[which], _CATEGORY_DASHES[turn % len(_CATEGORY_DASHES)]
 

@@ -57,9 +57,15 @@ def reward_by_rollout(
     figure = new_figure(dark=dark, height=_HEIGHT)
     hover = _rollout_texts(sampled, reward, reference)
     if np.isfinite(reference).any():
-        figure.add_trace(_links(_index(sampled), reward, reference, dark))
+        places, grey = _index(sampled), colour("reference", dark=dark)
+        both = np.isfinite(reward) & np.isfinite(reference)
+        line = {"width": 1.4, "color": faded(grey, 0.5)}
+        ends = [reference[both], reward[both]]
+        figure.add_trace(_strokes([places[both]] * 2, ends, line=line, showlegend=False))
+        # A short level line at each reference; its rollout's text is at the reward.
         name = _with_mean("Reference reward", _values(rollouts, "ref_reward", finite=True))
-        figure.add_trace(_ticks(_index(sampled), reference, name, dark))
+        ticks, line = [places - 0.35, places + 0.35], {"width": 2, "color": grey}
+        figure.add_trace(_strokes(ticks, [reference, reference], name=name, line=line))
     all_rewards = _values(rollouts, "reward", finite=True)
     name, mean = _with_mean("Reward", all_rewards), float(all_rewards.mean())
     size = 5 if len(sampled) > _MANY_ROLLOUTS else 8
@@ -73,9 +79,9 @@ def reward_by_rollout(
         text=hover,
         hovertemplate="%{text}<extra></extra>",
     )
-    figure.add_hline(y=mean, line={"color": ink(dark).zero, "dash": "dot", "width": 1.2})
+    figure.add_hline(y=mean, line={"color": ink("zero", dark=dark), "dash": "dot", "width": 1.2})
     if selected_index is not None:
-        figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
+        figure.add_vline(x=selected_index, line={"color": ink("muted", dark=dark), "width": 1})
     _finish(figure, "rollout")
     figure.update_layout(legend={"traceorder": "reversed"})
     margin = max(0.7, np.ptp(index) * 0.015)
@@ -103,7 +109,10 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
     values = gap[order[ranks]]
     figure = new_figure(dark=dark, height=_HEIGHT)
     width = 0.85 if len(order) <= _MANY_ROLLOUTS else 1.0
-    for own, shade in ((values < 0, ink(dark).below), (values > 0, ink(dark).above)):
+    for own, shade in (
+        (values < 0, ink("below", dark=dark)),
+        (values > 0, ink("above", dark=dark)),
+    ):
         figure.add_trace(_bars(ranks[own], values[own], width, shade))
     figure.add_scatter(
         x=ranks,
@@ -183,19 +192,6 @@ def _rollout_texts(
 
 def _with_mean(name: str, values: FloatArray) -> str:
     return f"{name}, mean {number(float(values.mean()))}"
-
-
-def _ticks(index: IntArray, values: FloatArray, name: str, dark: bool) -> go.Scatter:
-    """A short level line at each value; the text of its rollout stands at the reward."""
-    line = {"width": 2, "color": colour("reference", dark=dark)}
-    return _strokes([index - 0.35, index + 0.35], [values, values], name=name, line=line)
-
-
-def _links(index: IntArray, reward: FloatArray, reference: FloatArray, dark: bool) -> go.Scatter:
-    both = np.isfinite(reward) & np.isfinite(reference)
-    line = {"width": 1.4, "color": faded(colour("reference", dark=dark), 0.5)}
-    ends = [reference[both], reward[both]]
-    return _strokes([index[both]] * 2, ends, line=line, showlegend=False)
 
 
 def _bars(ranks: IntArray, values: FloatArray, width: float, ink: str) -> go.Scatter:

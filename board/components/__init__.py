@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamlit.components.v2 import component
 
@@ -36,5 +36,6 @@ def declare(
     )
 
 
-def only_rerun() -> None:
-    """A state of a component exists only with a callback; the rerun itself is all we need."""
+def reruns(*states: str) -> dict[str, Any]:
+    """Callbacks that make these states of a component exist; the rerun itself is all we need."""
+    return {f"on_{name}_change": lambda: None for name in states}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -137,6 +137,22 @@ def spec_for_unknown(name: str, values: TokenValues | None) -> TokenMetricSpec:
     finite = recorded.compressed()
     both_signs = bool(finite.size and finite.min() < 0 < finite.max())
     return TokenMetricSpec(label=name, kind="diverging" if both_signs else "sequential")
+
+
+def spec_list(
+    metrics: Mapping[str, TokenValues | None],
+    specs: Mapping[str, TokenMetricSpec],
+    spans: Mapping[str, ScaleSpan],
+) -> list[dict[str, Any]]:
+    """The metrics in order as scripts take them: name, spec, and the span of a shared colour scale."""
+    return [
+        {
+            "name": name,
+            **asdict(specs.get(name) or spec_for_unknown(name, values)),
+            "span": asdict(spans[name]) if name in spans else None,
+        }
+        for name, values in metrics.items()
+    ]
 
 
 def token_table(

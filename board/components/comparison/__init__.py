@@ -6,21 +6,21 @@ The menu that chooses what to compare with is `js/menu.js` and `menu.css`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from board.components import declare, only_rerun, read_files
+from board.components import declare, read_files, reruns
 from board.components.token_data import (
     ScaleSpan,
     TokenMetricSpec,
     TokenValues,
     encodable,
     metric_table,
-    spec_for_unknown,
+    spec_list,
     token_table,
 )
 from board.core.metrics.shares import percent
@@ -95,20 +95,18 @@ def comparison(
     Returns what the user asked for in this run of the script: what to compare with, "" to close the
     comparison, and the metric that colours, "" for none; None for no change.
     """
-    names = dict.fromkeys((*left.metrics, *right.metrics))
+    values = {
+        name: np.ma.concatenate([one.metrics[name] for one in (left, right) if name in one.metrics])
+        for name in dict.fromkeys((*left.metrics, *right.metrics))
+    }
     share = similarity(changes)
+    is_long = sum(len(one.left) + len(one.right) for one in changes) > _LONG_CHARACTERS
+    is_unaligned = (is_long and share < _LEAST_SHARE) or not all(one.is_aligned for one in changes)
     view = {
         "signature": signature,
-        "metric": metric if metric in names else "",
+        "metric": metric if metric in values else "",
         "choices": menu,
-        "specs": [
-            {
-                "name": name,
-                **asdict(specs.get(name) or spec_for_unknown(name, _of_both(name, left, right))),
-                "span": asdict(spans[name]) if name in spans else None,
-            }
-            for name in names
-        ],
+        "specs": spec_list(values, specs, spans),
         "words": {
             "left": left.title,
             "right": right.title,
@@ -118,7 +116,7 @@ def comparison(
             "onlyRight": f"Only in {right.title.lower()}",
             "similarity": f"{percent(share)} equal",
             "similarityHelp": _SIMILARITY_HELP,
-            "notice": _TOO_DIFFERENT if _is_unaligned(changes, share) else "",
+            "notice": _TOO_DIFFERENT if is_unaligned else "",
         },
     }
     tables = {
@@ -128,15 +126,10 @@ def comparison(
         "right_tokens": _tokens_table(right),
         "right_metrics": metric_table(right.metrics, len(right.tokens)),
     }
-    reports = ("vs", "metric", "picker")
-    callbacks: dict[str, Any] = {f"on_{name}_change": only_rerun for name in reports}
+    callbacks = reruns("vs", "metric", "picker")
     result: Any = _COMPONENT(key=key, data={**tables, "view": view}, **callbacks)
     vs, chosen = (one if isinstance(one, str) else None for one in (result.vs, result.metric))
     return vs, chosen
-
-
-def _of_both(name: str, left: Side, right: Side) -> TokenValues:
-    return np.ma.concatenate([one.metrics[name] for one in (left, right) if name in one.metrics])
 
 
 def _tokens_table(side: Side) -> pa.Table:
@@ -154,8 +147,3 @@ def _changes_table(changes: Sequence[Change]) -> pa.Table:
             "aligned": pa.array([one.is_aligned for one in changes], pa.bool_()),
         }
     )
-
-
-def _is_unaligned(changes: Sequence[Change], share: float) -> bool:
-    is_long = sum(len(one.left) + len(one.right) for one in changes) > _LONG_CHARACTERS
-    return (is_long and share < _LEAST_SHARE) or not all(one.is_aligned for one in changes)

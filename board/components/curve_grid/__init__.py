@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from board.components import declare, only_rerun
+from board.components import declare, reruns
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("words", "page", "axis", "marks", "dots", "plot", "save", "grid")
@@ -43,7 +43,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark on the axis of steps. words: shown on hover, as text. id: what a click on it is told by."""
+    """A mark on the axis of steps. words: shown on hover, as text. id: what a click on it reports."""
 
     step: int
     kind: Literal["resumed", "finding", "evaluation"]
@@ -105,11 +105,16 @@ def curve_grid(
     as CSV, with the numbers that are drawn, and as PNG. key: one per place and run.
     """
     ordered = sorted(marks, key=lambda mark: mark.step)
+    common = {
+        "step": step,
+        "across": across,
+        "one_legend": one_legend,
+        "marks": [asdict(mark) for mark in ordered],
+    }
     result: Any = _GRID(
         key=_key("curves", key),
-        data=_written(step, across, cards, ordered, one_legend=one_legend),
-        on_picked_change=only_rerun,
-        on_opened_change=only_rerun,
+        data=_written(common, cards),
+        **reruns("picked", "opened"),
     )
     if opened := result.opened:
         known = {(mark.kind, mark.id, mark.step): mark for mark in ordered}
@@ -142,29 +147,16 @@ def _key(place: str, name: str) -> str:
     return f"{place}-{zlib.crc32(name.encode('utf-8', 'replace')):08x}"
 
 
-def _written(
-    step: int | None,
-    across: int,
-    cards: Sequence[Card],
-    marks: Sequence[Mark] = (),
-    *,
-    one_legend: bool = False,
-) -> bytes:
+def _written(common: Mapping[str, Any], cards: Sequence[Card]) -> bytes:
     """A line of JSON for what all charts have in common, and the charts behind it, packed one by one.
 
     A browser takes a message of a megabyte in many pieces, between everything else that a new page asks
     of it: a fifth of that is there sooner. `charts`: of each its sign, which changes with it, and how
     many bytes it has.
     """
-    charts = [_packed(_json(_plain(card))) for card in cards]
-    common = {
-        "step": step,
-        "across": across,
-        "one_legend": one_legend,
-        "marks": [asdict(mark) for mark in marks],
-        "charts": [(sign, len(packed)) for sign, packed in charts],
-    }
-    return b"".join([_json(common), b"\n", *(packed for _, packed in charts)])
+    packed = [_packed(_json(_plain(card))) for card in cards]
+    signs = [(sign, len(chart)) for sign, chart in packed]
+    return b"".join([_json({**common, "charts": signs}), b"\n", *(chart for _, chart in packed)])
 
 
 @lru_cache(maxsize=64)

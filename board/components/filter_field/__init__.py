@@ -1,7 +1,7 @@
 """The filter field: one line in the language of filters, with colours, completion and saved filters.
 
 It completes columns and values, marks what can't be read in its place, and applies on Enter. The last
-filters and those with a name are kept by the browser.
+filters and those with a name are stored by the browser.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FilterContent:
-    """text: what stands in the field. count: how many rollouts it leaves, in words. focus: whether the
+    """text: of the field. count: how many rollouts it leaves, in words. focus: whether the
     key `/` leads here.
     """
 

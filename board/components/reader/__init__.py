@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from board.components import declare, only_rerun, read_files
+from board.components import declare, read_files, reruns
 from board.components.reader.choice import FIELDS, Chosen, fitting, latest
 from board.components.reader.frame import Frame
 from board.components.token_data import (
@@ -22,7 +22,7 @@ from board.components.token_data import (
     TokenSegment,
     metric_table,
     prompt_tables,
-    spec_for_unknown,
+    spec_list,
     token_table,
     top_k_tables,
 )
@@ -73,8 +73,8 @@ def reader(
     """Shows a rollout and returns what the user chose.
 
     A choice changes the picture in the browser at once and then reruns the script (the fragment,
-    inside one). `chosen` may be another one on any run, from the URL for one: whichever of the caller and
-    the user spoke last wins. What of it is not on offer is left out.
+    inside one). `chosen` may be another one on any run, from the URL for one: the newer choice of caller
+    and user wins. What of it is not on offer is left out.
 
     Args:
         content: tokens and their values; empty where the frame has turns.
@@ -101,9 +101,7 @@ def reader(
         content, frame, signature=signature, choice=choice.current, step_spans=step_spans
     )
     data["view"] |= {"height": height, "choices": menu}
-    names = (*FIELDS, "picker", "vs")
-    callbacks: dict[str, Any] = {f"on_{name}_change": only_rerun for name in names}
-    vs = _COMPONENT(key=key, data=data, **callbacks).vs
+    vs = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs")).vs
     if isinstance(vs, str) and vs:
         on_compare(vs)
     return choice.current
@@ -135,14 +133,7 @@ def reader_data(
         "segments": [
             asdict(one) for one in content.segments or [TokenSegment(0, count, "")] if count
         ],
-        "specs": [
-            {
-                "name": name,
-                **asdict(content.specs.get(name) or spec_for_unknown(name, values)),
-                "span": asdict(spans[name]) if name in spans else None,
-            }
-            for name, values in content.metrics.items()
-        ],
+        "specs": spec_list(content.metrics, content.specs, spans),
         "rules": [asdict(rule) for rule in RULES.values()],
         "recordedMasks": RECORDED,
         **frame.data(),

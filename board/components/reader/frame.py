@@ -12,7 +12,7 @@ from board.core.texts.conversation import TOO_DEEP, Block, ConversationTurn, arg
 from board.core.texts.messages import RULE
 
 _ONE_LINE: Final = 400
-"""Characters of a call of one argument that stands in one line."""
+"""Characters of a call of one argument that is written on one line."""
 _HINT: Final = 24
 
 
@@ -115,18 +115,23 @@ def _block(block: Block) -> dict[str, Any]:
         "error": block.error,
         "seconds": block.seconds,
         "open": block.is_open,
-        "arguments": _arguments(block.arguments) if is_call else [],
+        "arguments": [
+            {"name": name, "text": text, "json": is_json}
+            for name, text, is_json in (_arguments(block.arguments) if is_call else ())
+        ],
         "hint": _hint(block.arguments) if is_call else "",
     }
 
 
-def _arguments(arguments: Any) -> list[dict[str, Any]]:
-    """Parts of a call as they are shown: indented JSON; texts of several lines each under their name."""
+def _arguments(arguments: Any) -> list[tuple[str, str, bool]]:
+    """Parts of a call as they are shown with name and whether it is JSON: one indented JSON, and
+    texts of several lines under their names.
+    """
     if arguments is None or isinstance(arguments, str):
-        return [_part("", arguments or "", is_json=False)]
+        return [("", arguments or "", False)]
     compact = arguments_text(arguments)
     if compact == TOO_DEEP or not isinstance(arguments, Mapping):
-        return [_part("", compact, is_json=True)]
+        return [("", compact, True)]
     named = cast("Mapping[str, Any]", arguments)
     long = {
         name: value
@@ -134,15 +139,11 @@ def _arguments(arguments: Any) -> list[dict[str, Any]]:
         if isinstance(value, str) and "\n" in value.strip()
     }
     if len(named) <= 1 and not long and len(compact) <= _ONE_LINE:
-        return [_part("", compact, is_json=True)]
+        return [("", compact, True)]
     short = {name: value for name, value in named.items() if name not in long}
     indented = json.dumps(short, indent=2, ensure_ascii=False, default=str)
-    parts = [_part("", indented, is_json=True)] if short else []
-    return [*parts, *(_part(name, text, is_json=False) for name, text in long.items())]
-
-
-def _part(name: str, text: str, *, is_json: bool) -> dict[str, Any]:
-    return {"name": name, "text": text, "json": is_json}
+    parts = [("", indented, True)] if short else []
+    return [*parts, *((name, text, False) for name, text in long.items())]
 
 
 def _hint(arguments: Any) -> str:

@@ -48,7 +48,7 @@ _SHARE_BARS = declare(
 class Tile:
     """One tile, all in words. history: finite values from left to right. ink: CSS colour of their line.
 
-    note: stands muted behind the change. help: shown while the pointer rests on the tile.
+    note: muted, behind the change. help: the tooltip of the tile.
     """
 
     label: str

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from board.core.metrics.shares import ROUNDING_NOISE, percent
+from board.charts import layout
+from board.core.metrics.shares import percent
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -61,11 +62,7 @@ def number(value: float | None, unit: str = "") -> str:
         return "not recorded"
     if unit == "share":
         return percent(value)
-    if abs(value) < ROUNDING_NOISE:
-        return "0"
-    is_long = 1000 <= abs(value) < 1e15
-    digits = f"{value:,.0f}" if is_long else f"{value:.4g}".replace("e-0", "e-")
-    return f"−{digits[1:]}" if value < 0 else digits
+    return layout.number(value).replace("-", "−", 1) if value < 0 else layout.number(value)
 
 
 _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")

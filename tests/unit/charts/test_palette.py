@@ -56,16 +56,13 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("key", SERIES)
 def test_every_series_stands_out_from_the_page(key, dark):
-    assert contrast(colour(key, dark=dark), ink(dark).background) >= 3
+    assert contrast(colour(key, dark=dark), ink("background", dark=dark)) >= 3
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_words_are_readable_on_page_and_hover_label(dark):
-    colours = ink(dark)
-    for words, ground in itertools.product(
-        (colours.text, colours.muted), (colours.background, colours.surface)
-    ):
-        assert contrast(words, ground) >= 4.5
+    for words, ground in itertools.product(("text", "muted"), ("background", "surface")):
+        assert contrast(ink(words, dark=dark), ink(ground, dark=dark)) >= 4.5
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -102,8 +99,8 @@ def test_theme_and_charts_agree_on_the_page():
     config = Path(__file__).parents[3] / ".streamlit" / "config.toml"
     theme = tomllib.loads(config.read_text(encoding="utf-8"))["theme"]
     for dark, name in ((False, "light"), (True, "dark")):
-        assert theme[name]["backgroundColor"] == ink(dark).background
-        assert theme[name]["textColor"] == ink(dark).text
+        assert theme[name]["backgroundColor"] == ink("background", dark=dark)
+        assert theme[name]["textColor"] == ink("text", dark=dark)
         assert theme[name]["primaryColor"] == colour("reward", dark=dark)
 
 

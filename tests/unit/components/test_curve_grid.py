@@ -17,15 +17,15 @@ def test_what_others_wrote_lies_beside_its_licence():
 def test_charts_arrive_as_they_are_whatever_they_are_called_and_keep_their_sign():
     names = ["Reward", "two\nlines", "half \ud800", "\u2028"]
     cards = [curve_grid.Card(name, name, {"lines": [{"y": [0.5, None]}]}) for name in names]
-    sent = curve_grid._written(7, 2, cards)
+    sent = curve_grid._written({"step": 7}, cards)
     common, charts = unpacked(sent)
-    assert common == {"step": 7, "across": 2, "one_legend": False, "marks": []}
+    assert common == {"step": 7}
     assert [chart["title"] for chart in charts] == names
     assert charts[0]["chart"] == cards[0].chart
     cards[0] = curve_grid.Card("Reward", "Reward", {"lines": [{"y": [0.5, 1.0]}]})
     before, after = (
         json.loads(one.partition(b"\n")[0])["charts"]
-        for one in (sent, curve_grid._written(7, 2, cards))
+        for one in (sent, curve_grid._written({"step": 7}, cards))
     )
     is_same = [old[0] == new[0] for old, new in zip(before, after, strict=True)]
     assert is_same == [False, True, True, True]
