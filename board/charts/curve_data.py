@@ -10,12 +10,12 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 
-from board.charts.layout import number, percent, safe_name
+from board.charts.layout import number, safe_name
 from board.charts.palette import SERIES, colour_key
 from board.core.groups.statistics import IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
 from board.core.metrics.kl import FloatArray
-from board.core.metrics.shares import without_residue
+from board.core.metrics.shares import percent, without_residue
 
 Band = Literal["std", "quantiles", "minmax", "none"]
 

@@ -189,8 +189,3 @@ def number(value: float) -> str:
     if not math.isfinite(value) or not 1e3 <= abs(value) < 1e15:
         return f"{value:.4g}".replace("e-0", "e-")
     return f"{value:,.0f}"
-
-
-def percent(share: float) -> str:
-    """A share to read, in percent; "-" if not recorded."""
-    return "-" if math.isnan(share) else shares.percent(share)

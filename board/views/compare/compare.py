@@ -113,12 +113,6 @@ def _shift_fields(runs: Sequence[Run]) -> None:
     state.put(compare_shifts={name: steps for name, steps in shifts.items() if steps})
 
 
-def _shifts_of(runs: Sequence[Run]) -> tuple[int, ...]:
-    shifts: Mapping[str, int] = state.get("compare_shifts")
-    here = state.get("run")
-    return tuple(0 if run.info.name == here else shifts.get(run.info.name, 0) for run in runs)
-
-
 def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
     parts = reward_parts(runs[0].metrics)
     return [part for part in parts if all(part in run.metrics for run in runs)]
@@ -126,7 +120,8 @@ def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
 
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
     """Draws the curves of the chosen metrics; returns these metrics."""
-    shifts = _shifts_of(runs)
+    of_names = {**state.get("compare_shifts"), state.get("run"): 0}
+    shifts = tuple(of_names.get(run.info.name, 0) for run in runs)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         chosen = page_parts.choose_metrics("compare_metrics", offered, width=420)
         smoothing = page_parts.smoothing()
@@ -171,9 +166,11 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         f"{one.label}, {unit}" if unit and unit not in one.label else one.label
         for one, unit in zip(known, units, strict=True)
     ]
-    ends = pd.DataFrame(
-        {name: [_ending(run, m) for m in metrics] for name, run in zip(names, runs, strict=True)}
-    )
+    ends = pd.DataFrame(index=range(len(metrics)))
+    for name, run in zip(names, runs, strict=True):
+        means = (mean_column(run.steps, base_name(metric)) for metric in metrics)
+        steps = run.steps["step"].tolist()
+        ends[name] = [np.nan if own is None else final(steps, own, _LAST).mean for own in means]
     is_share = np.array([one.unit == "share" for one in known])
     ends[is_share] = ends[is_share].map(in_percent)
     parts = [{*reward_parts(run.metrics)} for run in runs]
@@ -214,11 +211,6 @@ def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
 
 def _names(runs: Sequence[Run]) -> list[str]:
     return [one_line(run.info.name, 40) for run in runs]
-
-
-def _ending(run: Run, metric: str) -> float:
-    values = mean_column(run.steps, base_name(metric))
-    return np.nan if values is None else final(run.steps["step"].tolist(), values, _LAST).mean
 
 
 def _settings(runs: tuple[Run, ...]) -> None:
@@ -275,7 +267,7 @@ def _show_shared_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> Non
         return
     labels = where_they_differ(shared["prompt"].tolist(), 120)
     texts = dict(zip(map(written_key, shared["key"].tolist()), labels, strict=True))
-    # A prompt chosen on another page need not be shared: that is no wrong link.
+    # A prompt chosen on another page need not be shared: the link is not wrong.
     if state.get("prompt") not in texts:
         state.put(prompt=None)
     state.ensure("prompt", texts, next(iter(texts)))

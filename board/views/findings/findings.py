@@ -19,8 +19,9 @@ from board.query.groups import group_names
 from board.query.open_run import Run
 from board.views.findings import log_health
 from board.views.frame import sidebar
-from board.views.shared import known_findings, page_parts, shortcuts, state
+from board.views.shared import known_findings, page_parts, shortcuts, state, tables
 from board.views.shared.background import show_progress
+from board.views.shared.tables import Column
 from board.views.shared.text import counted, harmless_cell, plain, visible_token
 
 _FIRST_CARDS: Final = 20
@@ -188,23 +189,18 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
         words.append(f"Switched off: {', '.join(off)}.")
     st.caption(plain(" ".join(words), 1500))
     with st.expander("Rules and thresholds", icon=":material/rule:"):
-        st.dataframe(
-            [
-                {
-                    "rule": rule.rule,
-                    "looks for": rule.about,
-                    "state": f"{rule.state}: {rule.missing}" if rule.missing else rule.state,
-                    "thresholds": ", ".join(
-                        f"{name} {bound:g}" for name, bound in limits.thresholds[rule.rule].items()
-                    ),
-                }
-                for rule in rules
-            ],
-            hide_index=True,
-            column_config={
-                "looks for": st.column_config.TextColumn(width=440),
-                "thresholds": st.column_config.TextColumn(width=280),
-            },
+        bounds = [limits.thresholds[rule.rule].items() for rule in rules]
+        states = [f"{r.state}: {r.missing}" if r.missing else r.state for r in rules]
+        tables.draw(
+            {
+                "rule": Column([rule.rule for rule in rules]),
+                "looks for": Column([rule.about for rule in rules], width=440),
+                "state": Column(states),
+                "thresholds": Column(
+                    [", ".join(f"{name} {bound:g}" for name, bound in own) for own in bounds],
+                    width=280,
+                ),
+            }
         )
 
 

@@ -25,9 +25,9 @@ from board.core.findings.log_checks import (
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
 from board.query.rollouts import total
-from board.views.shared import cache, known_findings, state
+from board.views.shared import cache, known_findings, state, tables
 from board.views.shared.background import show_progress
-from board.views.shared.tables import problem_table
+from board.views.shared.tables import Column, problem_table
 from board.views.shared.text import counted, plain, size
 
 _SUPERSEDED_COLUMNS: Final = (
@@ -81,33 +81,26 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
 
 
 def _pairs_table(pairs: list[PairAudit]) -> None:
-    rows = [
-        {
-            "arrays": pair.name,
-            **{_SHIFTS[shift]: value for shift, value in pair.correlations.items()},
-            "best shift": _SHIFTS[pair.shift].removeprefix("shift ")
-            if pair.shift is not None
-            else "not known",
-            "apart": pair.apart,
-            "steps": pair.steps,
-            "tokens": pair.tokens,
-        }
+    best = [
+        "not known" if pair.shift is None else _SHIFTS[pair.shift].removeprefix("shift ")
         for pair in pairs
     ]
-    number_column = st.column_config.NumberColumn
-    st.dataframe(
-        rows,
-        hide_index=True,
-        placeholder="–",
-        column_config={
-            **{
-                words: number_column(f"correlation, {words}", format="%.3f")
-                for words in _SHIFTS.values()
-            },
-            "apart": number_column("median difference, nats", format="%.3g"),
-            "steps": number_column(format="%d", help="Steps that were checked."),
-            "tokens": number_column(format="localized"),
-        },
+    correlations = {
+        words: Column(
+            [pair.correlations.get(shift) for pair in pairs], "%.3f", f"correlation, {words}"
+        )
+        for shift, words in _SHIFTS.items()
+    }
+    steps = [pair.steps for pair in pairs]
+    tables.draw(
+        {
+            "arrays": Column([pair.name for pair in pairs]),
+            **correlations,
+            "best shift": Column(best),
+            "apart": Column([pair.apart for pair in pairs], "%.3g", "median difference, nats"),
+            "steps": Column(steps, "%d", help="Steps that were checked."),
+            "tokens": Column([pair.tokens for pair in pairs], "localized"),
+        }
     )
     st.caption(
         "Correlation of the first array at token i with the second at i + shift, loss tokens only, "
@@ -235,25 +228,26 @@ def _ranges(steps: Sequence[int], recorded: Sequence[int]) -> str:
 
 def _files(run: Run) -> None:
     visible, joined = run.rows.file_counts(), run.rows.joined_files()
-    rows: list[dict[str, object]] = []
-    for file in run.info.files:
-        path = run.info.path_of(file)
-        count, first, last = visible.get(path, (0, None, None))
-        row: dict[str, object] = {
-            "file": path,
-            "format": format_title(file.reader),
-            "size": size(file.size),
-        }
-        row |= {"rollouts shown": count, "first step": first, "last step": last}
-        rows.append(row | ({"joined to others": joined.get(path, 0)} if run.joins else {}))
+    paths = [run.info.path_of(file) for file in run.info.files]
+    counts, firsts, lasts = zip(
+        *(visible.get(path, (0, None, None)) for path in paths), strict=True
+    )
+    columns = {
+        "file": Column(paths),
+        "format": Column([format_title(file.reader) for file in run.info.files]),
+        "size": Column([size(file.size) for file in run.info.files]),
+        "rollouts shown": Column(counts, "localized"),
+        "first step": Column(firsts, "%d"),
+        "last step": Column(lasts, "%d"),
+        **(
+            {"joined to others": Column([joined.get(p, 0) for p in paths], "%d")}
+            if run.joins
+            else {}
+        ),
+    }
     st.markdown("#### Files")
     st.text(str(run.info.path))
-    st.dataframe(
-        rows,
-        hide_index=True,
-        placeholder="–",
-        column_config={"rollouts shown": st.column_config.NumberColumn(format="localized")},
-    )
+    tables.draw(columns)
     if run.info.ignored:
         st.text("Also in the folder, not opened because their names are not those of logs:")
         for one in run.info.ignored:

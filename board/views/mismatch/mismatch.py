@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Final
 
 import pandas as pd
@@ -17,6 +18,7 @@ from board.views.mismatch.over_steps import over_steps
 from board.views.mismatch.rule_bounds import show_rules
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.background import show_progress
+from board.views.shared.tables import Column
 from board.views.shared.text import number, plain
 
 _SLICES: Final = {
@@ -100,13 +102,16 @@ def _columns(parts: Decomposition) -> dict[str, Apart | None]:
 
 
 def _show_cards(total: Apart) -> None:
-    with st.grid(len(_CARDS), min_column_width=170, gap="small"):
-        for field in _CARDS:
-            label, formula = _FIELDS[field]
-            unit = " :gray[nats]" if "KL" in label else ""
-            explained = plain(f"{formula}. {_WHAT_D_IS}", 400)
-            value = _formatted(total, field)
-            st.metric(f"{plain(label)}{unit}", value, help=explained, border=True)
+    fields = {field: _FIELDS[field] for field in _CARDS}
+    tables.cards(
+        (
+            label,
+            _formatted(total, field),
+            "nats" if "KL" in label else "",
+            f"{formula}. {_WHAT_D_IS}",
+        )
+        for field, (label, formula) in fields.items()
+    )
 
 
 def _formatted(apart: Apart, field: str) -> str:
@@ -119,23 +124,20 @@ def _show_parts(parts: Decomposition) -> None:
     """The estimators of the whole mismatch and of its two parts, side by side."""
     formulas = "; ".join(f"{label}: {formula}" for label, formula in _FIELDS.values())
     st.markdown("**How far they diverge**", help=plain(f"{_WHAT_D_IS} {formulas}.", 1200))
-    columns = {name: apart for name, apart in _columns(parts).items() if apart is not None}
-    rows = [
-        {"measure": f"{label}, nats" if "nats" in formula and "nats" not in label else label}
-        | {name: _formatted(apart, field) for name, apart in columns.items()}
-        for field, (label, formula) in _FIELDS.items()
+    labels = [
+        f"{label}, nats" if "nats" in formula and "nats" not in label else label
+        for label, formula in _FIELDS.values()
     ]
-    tokens = {name: f"{apart.tokens:,}" for name, apart in columns.items()}
-    st.dataframe(
-        pd.DataFrame([*rows, {"measure": "tokens"} | tokens]),
-        hide_index=True,
-        row_height=33,
-        height=33 * (len(rows) + 2) + 3,
-        column_config={
-            name: st.column_config.TextColumn(name, help=explained, alignment="right")
-            for name, explained in _PARTS.items()
-        },
-    )
+    columns = {
+        name: Column(
+            [*(_formatted(apart, field) for field in _FIELDS), f"{apart.tokens:,}"],
+            help=_PARTS[name],
+            alignment="right",
+        )
+        for name, apart in _columns(parts).items()
+        if apart is not None
+    }
+    tables.draw({"measure": Column([*labels, "tokens"]), **columns})
     if parts.engine is None:
         words = "Not recorded at this step: old_logprobs, which separate engine from staleness."
     elif parts.engine_share != parts.engine_share:
@@ -193,11 +195,9 @@ def _render() -> None:
     if mismatch.likelihood:
         explained = "Negative log-likelihood, sft_mask 1."
         st.markdown("#### Tokens trained with cross-entropy", help=explained)
-        fields = {"of": "name", "tokens": "tokens", "mean NLL": "mean", "largest": "largest"}
-        rows = [
-            {name: getattr(one, f) for name, f in fields.items()} for one in mismatch.likelihood
-        ]
-        tables.draw_frame(pd.DataFrame(rows))
+        fields = {"name": "of", "tokens": "tokens", "mean": "mean NLL", "largest": "largest"}
+        rows = pd.DataFrame(map(asdict, mismatch.likelihood))
+        tables.draw_frame(rows[[*fields]].rename(columns=fields))
     is_recorded = parts is not None or mismatch.rules or mismatch.likelihood
     if is_recorded or "mismatch_kl_mean" in run.columns:
         over_steps(run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -13,21 +13,16 @@ from board.charts.curve_charts import prompt_course
 from board.charts.curves import light
 from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.groups.statistics import IntArray
-from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 from board.query.open_run import Run
 from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
 from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, step_choice, tables
-from board.views.shared.page_parts import answer_to_prompt, best_first
+from board.views.shared.page_parts import answer_to_prompt, best_first, text_box
 from board.views.shared.tables import Column
 from board.views.shared.text import plain, visible_token, where_they_differ
 
 _MOST_PROMPTS: Final = 500
-# A prompt of more characters or lines is scrolled.
-_TALL_CHARACTERS: Final = 800
-_TALL_LINES: Final = 7
-_TALL_PIXELS: Final = 200
 _LISTS: Final = {
     "all": "All",
     "never": "Never solved",
@@ -152,57 +147,45 @@ def _show_prompt(run: Run, key: int, listed: Sequence[str], length: str | None) 
     listed: the prompts that K and J go through. length: the column of lengths; None: the log has none.
     """
     rollouts = cache.prompt_rollouts(run, key)
-
-    def open_rollout(place: int) -> None:
-        step, index = int(rollouts.steps[place]), int(rollouts.indices[place])
-        state.go("rollouts", step=step, index=index, token=None)
-
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("#### Prompt", width="content")
         st.space("stretch")
         shortcuts.through("prompt of the list", listed, written_key(key), _put_prompt)
         if shortcuts.opens("its best answer at the newest step"):
-            open_rollout(best_first(rollouts, rollouts.steps.max())[0])
+            _open_rollout(rollouts, best_first(rollouts, rollouts.steps.max())[0])
     text = cache.prompt_table(run, (key,))["prompt"].iloc[0]
-    is_tall = len(text) > _TALL_CHARACTERS or text.count("\n") > _TALL_LINES
-    height = _TALL_PIXELS if is_tall else "content"
-    st.code(text, language=None, wrap_lines=True, height=height)
-    _show_charts(key, rollouts, length, open_rollout)
+    text_box(text, width=110, most_pixels=200)
+    _show_charts(key, rollouts, length)
     _show_answers(run, rollouts)
     _list_responses(run, key, rollouts, length)
 
 
-def _show_charts(
-    prompt: int,
-    rollouts: PromptRollouts,
-    length: str | None,
-    open_rollout: Callable[[int], object],
-) -> None:
+def _open_rollout(rollouts: PromptRollouts, place: int) -> None:
+    step, index = int(rollouts.steps[place]), int(rollouts.indices[place])
+    state.go("rollouts", step=step, index=index, token=None)
+
+
+def _show_charts(prompt: int, rollouts: PromptRollouts, length: str | None) -> None:
     """Rewards and lengths over the steps. A click on a point opens its rollout; one between points shows
     the answers of that step below.
     """
     charts = (("reward", rollouts.rewards, "reward"), (length, rollouts.lengths, "length"))
-    cards = [
-        _chart(rollouts, column, values, name)
-        for column, values, name in charts
-        if column and np.isfinite(values).any()
-    ]
+    units = {"response_tokens": "tokens", "response_chars": "characters"}
+    help_lines = ["Click a point to open the rollout; drag to zoom both charts."]
+    cards: list[Card] = []
+    for column, values, name in charts:
+        if column and np.isfinite(values).any():
+            numbers = rollouts.steps, rollouts.indices, values
+            drawn = light(prompt_course(*numbers, name, name, dark=page_parts.dark()))
+            cards.append(Card(column, f"{name.title()}s", drawn, units.get(column, ""), help_lines))
     first, last = int(rollouts.steps.min()), int(rollouts.steps.max())
     curve_bar(first, last, key=page_parts.chart_key("prompt_bar"))
     key = page_parts.chart_key(f"prompt_{prompt}")
     clicked = curve_grid(cards, step=int(state.get("step")), key=key)
     if clicked and clicked.dot is not None:
-        open_rollout(clicked.dot)
+        _open_rollout(rollouts, clicked.dot)
     elif clicked:
         state.put(prompts_step=clicked.step, prompts_first=0)
-
-
-def _chart(rollouts: PromptRollouts, column: str, values: FloatArray, name: str) -> Card:
-    dark = page_parts.dark()
-    drawn = light(prompt_course(rollouts.steps, rollouts.indices, values, name, name, dark=dark))
-    unit = {"response_tokens": "tokens", "response_chars": "characters"}.get(column, "")
-    click = "Click a point to open the rollout; drag to zoom both charts."
-    return Card(column, f"{name.title()}s", drawn, unit, [click])
 
 
 def _show_answers(run: Run, rollouts: PromptRollouts) -> None:
@@ -254,7 +237,7 @@ def _choose_step(seen: list[int]) -> int | None:
                 [None, *seen],
                 **state.bound("prompts_step"),
                 width=230,
-                # None is no choice to Streamlit, which shows the placeholder.
+                # Streamlit takes None for nothing chosen, and shows the placeholder.
                 placeholder=_NO_STEP,
                 format_func=lambda step: _NO_STEP if step is None else f"step {step}, all of them",
                 help=_STEP_HELP,
@@ -315,8 +298,7 @@ def _list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | 
         placeholder="not recorded",
     )
     if row is not None:
-        step, index = int(rollouts.steps[newest[row]]), int(rollouts.indices[newest[row]])
-        state.go("rollouts", step=step, index=index, token=None)
+        _open_rollout(rollouts, newest[row])
 
 
 def _previews(run: Run, rollouts: PromptRollouts, places: Sequence[int]) -> list[str | None]:

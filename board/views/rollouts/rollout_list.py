@@ -206,7 +206,7 @@ def _column(run: Run, name: str, values: pd.Series[Any], worth: int) -> ListColu
     return ListColumn(
         name,
         short_heading(name),
-        definition(name),
+        one_line(definition(name), 600),
         _WIDTHS.get(name, width),
         worth,
         "words" if name in _TEXTS else kind,

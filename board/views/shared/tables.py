@@ -81,17 +81,11 @@ def _short(name: str) -> str:
 
 
 def definition(name: str) -> str:
-    """The metric, its formula, and its name in filters, where text is shown as it is."""
+    """The metric, its formula, and its name in filters. To be escaped as `text` says."""
     metric = rollout_metric(name)
     unit = f", in {metric.unit}" if metric.unit not in ("", "share") else ""
     formula = f" {metric.formula}" if metric.formula else ""
-    return one_line(f"{metric.label}{unit}.{formula} In filters: {name}.", 600)
-
-
-def explained(name: str) -> str:
-    """The metric, its formula, and its name in filters, where Markdown is rendered."""
-    metric = rollout_metric(name)
-    return plain(f"{metric.label}. {metric.formula} In filters: {name}.", 600)
+    return f"{metric.label}{unit}.{formula} In filters: {name}."
 
 
 def width(name: str, least: int = 60) -> int:
@@ -145,7 +139,7 @@ def metric_column(name: str, values: pd.Series[Any]) -> Column:
         PERCENT if is_share else number_format,
         heading(name),
         width(name),
-        explained(name),
+        plain(definition(name), 600),
     )
 
 
@@ -201,7 +195,8 @@ def cards(entries: Iterable[tuple[str, str, str, str]]) -> None:
         for label, value, words, explained in entries:
             with st.container(border=True, height="stretch"):
                 st.metric(label, value, help=plain(explained, 600))
-                st.caption(plain(words))
+                if words:
+                    st.caption(plain(words))
 
 
 def problem_table(problems: Iterable[Problem], *, of_whole_files: bool = False) -> None:

@@ -20,7 +20,7 @@ from board.core.tokens.contributions import (
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
 from board.views.shared.cache import Spike
-from board.views.shared.tables import PERCENT, Column, explained, heading
+from board.views.shared.tables import PERCENT, Column, definition, heading
 from board.views.shared.text import one_line, plain, visible_token
 
 _TOKENS: Final = 100
@@ -151,7 +151,7 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
     rows = rows.iloc[order[:_ROLLOUTS]]
     columns = {
         "index": Column(rows["index"], "%d", "rollout", 60),
-        column: Column(rows[column], "%.4g", heading(column), help=explained(column)),
+        column: Column(rows[column], "%.4g", heading(column), help=plain(definition(column), 600)),
     }
     # Shares of values of both signs, or of a mean of zero, would say nothing.
     total = float(np.nansum(values))

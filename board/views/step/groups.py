@@ -103,11 +103,7 @@ def _equal_outcomes(groups: RunGroups, i: int) -> str:
         shares = [(by_step.all_right[i], "all right"), (by_step.all_wrong[i], "all wrong")]
     if by_step.other[i] > 0:
         shares.append((by_step.other[i], "equal otherwise"))
-    return ", ".join(f"{_percent(share)} {words}" for share, words in shares)
-
-
-def _percent(share: float) -> str:
-    return "–" if np.isnan(share) else percent(share)
+    return ", ".join(f"{percent(share)} {words}" for share, words in shares)
 
 
 def _fit_help(fit: StepFit) -> str:
@@ -174,7 +170,7 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> pd.DataFrame:
     """The rollouts of the chosen group, the best reward first."""
     words = dict(zip(cells.names, cells.words, strict=True))
     first = next((name for name, outcome in words.items() if "/" in outcome), cells.names[0])
-    # A step has groups of its own: what was chosen at the one before is no wrong link.
+    # A step has groups of its own: what was chosen at the one before does not make the link wrong.
     before = state.get("groups_id")
     if before == st.session_state.get(_CHOSEN) and before not in words:
         state.put(groups_id="")
@@ -266,7 +262,7 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
         st.warning(
             plain(
                 f"The advantages follow none of the known conventions; the closest, {known.label}, fits "
-                f"{_percent(share)} of the steps. The trainer may change them afterwards.",
+                f"{percent(share)} of the steps. The trainer may change them afterwards.",
                 400,
             ),
             icon=":material/rule:",
@@ -274,7 +270,7 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
     left, right = st.columns([1, 1.4], gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
-        st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps checked"))
+        st.caption(plain(f"{known.formula}; fits {percent(share)} of the steps checked"))
         columns = rollouts.advantages, fit.expected, fit.differs, rollouts.indices
         figure = recorded_against_expected(*columns, dark=page_parts.dark())
         page_parts.draw_figure(figure, "advantages", _open_rollout)
