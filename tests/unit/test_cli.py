@@ -144,14 +144,6 @@ def test_rollouts_are_in_order_with_their_file_and_line(run_folder, call):
     assert "offset" not in rows[4]
 
 
-def test_missing_values_sort_last_either_way(run_folder, call):
-    for options in ([], ["--desc"]):
-        rows = call("rollouts", run_folder, "--sort", "reward", *options, "--json").document
-        *rewards, last = [row["reward"] for row in rows]
-        assert last is None
-        assert rewards == sorted(rewards, reverse=bool(options))
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -198,17 +190,8 @@ def test_what_can_t_be_done_as_given_is_refused_with_the_reason(
     [
         (["--step", "0", "--limit", "2"], [(0, 0), (0, 1)]),
         (["--where", "reward < 0.75 and step == 0"], [(0, 0), (0, 2)]),
-        (["--where", "reward != 0.5"], [(0, 1), (0, 2), (1, 0)]),
         (["--where", 'response contains "the needle"'], [(0, 2)]),
-        (["--where", "contains(response, 'the needle')"], [(0, 2)]),
-        (["--where", "response == two and step >= 1"], [(1, 0)]),
-        (["--where", "file == rank_0.jsonl and reward==1"], [(0, 1)]),
         (["--where", "reward > 5 or reward < -5"], []),
-        (["--where", "reward * 2 >= 1"], [(0, 0), (0, 1)]),
-        (["--where", "reward == 1 or reward == 0"], [(0, 1), (0, 2)]),
-        # Rollout 3 has no reward.
-        (["--where", "not reward > 0.5"], [(0, 0), (0, 2), (1, 0)]),
-        (["--where", "missing(reward)"], [(0, 3)]),
     ],
 )
 def test_options_choose_the_rollouts_that_meet_every_condition(run_folder, call, options, indices):
@@ -216,14 +199,10 @@ def test_options_choose_the_rollouts_that_meet_every_condition(run_folder, call,
     assert [(row["step"], row["index"]) for row in rows] == indices
 
 
-def test_columns_are_those_named_in_their_order(run_folder, call):
+def test_columns_are_those_named_in_their_order_and_steps_the_last(run_folder, call):
     for command, names in (("steps", ("reward_mean", "step")), ("rollouts", ("reward", "step"))):
         asked = (command, run_folder, "--columns", ",".join(names))
         assert {tuple(row) for row in call(*asked, "--json").document} == {names}
-
-
-def test_the_last_steps_alone_are_shown(run_folder, call):
-    for command in ("steps", "rollouts"):
         rows = call(command, run_folder, "--last", 1, "--json").document
         assert {row["step"] for row in rows} == {1}
         assert call(command, run_folder, "--last", 0, "--json").document == []
@@ -253,34 +232,15 @@ def test_show_holds_texts_tokens_and_derived_arrays(run_folder, call):
     assert (whole["file"], whole["line"]) == ("rank_0.jsonl", 2)
 
 
-def test_show_keeps_numbers_unrounded_and_beyond_64_bits(tmp_path, call):
+def test_numbers_are_unrounded_and_beyond_64_bits_and_those_that_are_none_null(tmp_path, call):
     rewards = {"reward": 0.1 + 0.2, "rewards": {"tiny": 1e-17}}
-    line = rollout(0, **rewards, big=2**70, logprobs=[float("nan"), -1.0])
-    whole = call(
-        "show", write(tmp_path / "a.jsonl", [line]), "--step", 0, "--index", 0, "--json"
-    ).document
+    odd = {"big": 2**70, "level": float("nan"), "logprobs": [float("nan"), float("-inf")]}
+    file = write(tmp_path / "a.jsonl", [rollout(0, **rewards, **odd), rollout(1, level=1.0)])
+    assert call("steps", file, "--json").document[0]["level_mean"] is None
+    whole = call("show", file, "--step", 0, "--index", 0, "--json").document
     assert whole["scores"] == {"reward": 0.1 + 0.2, "rewards.tiny": 1e-17}
     assert whole["extras"]["big"] == 2**70
-    assert whole["metrics"]["logprobs"] == [None, -1.0]
-
-
-def test_nan_in_a_log_is_null_in_json(tmp_path, call):
-    line = rollout(0, reward=float("nan"), logprobs=[float("nan"), float("-inf")])
-    file = write(tmp_path / "a.jsonl", [line])
-    assert call("steps", file, "--json").document[0]["reward_mean"] is None
-    whole = call("show", file, "--step", 0, "--index", 0, "--json").document
-    assert whole["metrics"]["logprobs"] == [None, None]
-    assert whole["metrics"]["k3"] == [None, None]
-
-
-def test_an_array_of_unequal_length_is_named_and_not_cut(tmp_path, call):
-    file = write(tmp_path / "a.jsonl", [rollout(0, logprobs=[-0.5, -1.0, -2.0, -3.0])])
-    (row,) = call("rollouts", file, "--json").document
-    assert row.get("k3_mean") is None
-    whole = call("show", file, "--step", 0, "--index", 0, "--json").document
-    assert whole["metrics"]["logprobs"] == [-0.5, -1.0, -2.0, -3.0]
-    assert "k3" not in whole["metrics"]
-    assert any(remark["field"] == "logprobs" for remark in whole["remarks"])
+    assert whole["metrics"]["logprobs"] == whole["metrics"]["k3"] == [None, None]
 
 
 def test_check_names_file_line_field_and_reason(tmp_path, call):

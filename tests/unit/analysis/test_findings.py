@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from faults.plant import go_in_circles, shift_logprobs
 from faults.scene import AT, clean
-from written_logs import rllb_run, texts_only_run, write_lines
+from read_formats import SAMPLES, info_at, run_at, run_of
+from written_logs import rllb_run, texts_only_run
 
 from board import cli
 from board.analysis.findings import (
@@ -16,14 +17,8 @@ from board.analysis.findings import (
 )
 from board.analysis.token_sample import ROLLOUTS, STEPS, sampled_digests
 from board.errors import UnreadableError
-from board.index.discovery.discovered_runs import RunInfo, discover
+from board.index.discovery.discovered_runs import RunInfo
 from board.query import groups
-from board.query.open_run import Run, open_run
-
-
-def opened(folder: Path) -> Run:
-    (info,) = discover(folder).runs
-    return open_run(info)
 
 
 @pytest.fixture(scope="module")
@@ -34,27 +29,27 @@ def shifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_small_budget_still_tells_the_first_step_exactly(shifted):
-    found = diagnose(opened(shifted), budget=Budget(rollouts=16, bytes=200_000))
+    found = diagnose(run_at(shifted), budget=Budget(rollouts=16, bytes=200_000))
     assert found.steps_read < found.steps
     assert [f.first_step for f in found.findings if f.rule == "misaligned"] == [AT]
 
 
 def test_progress_never_goes_beyond_what_is_to_read(shifted):
     seen: list[tuple[int, int]] = []
-    diagnose(opened(shifted), progress=lambda done, total: seen.append((done, total)))
+    diagnose(run_at(shifted), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] > 0
     assert all(done <= total for done, total in seen)
 
 
 def test_without_tokens_no_rule_speaks_of_them(shifted):
-    found = diagnose(opened(shifted), tokens=False)
+    found = diagnose(run_at(shifted), tokens=False)
     assert found.rollouts_read == 0
     assert {f.rule for f in found.findings} == {"kl_spike"}
 
 
 @pytest.mark.parametrize("write", [rllb_run, texts_only_run])
 def test_logs_without_most_fields_have_no_findings(write, tmp_path):
-    assert diagnose(opened(write(tmp_path / "run"))).findings == ()
+    assert diagnose(run_at(write(tmp_path / "run"))).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +64,7 @@ def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
 ):
     row = {"step": 1, "rollout_id": "a", "prompt": "p", "response": "r", "reward": 1.0}
     rows = [row | {column: value} for value in values]
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    run = run_of(tmp_path, rows)
     found = [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
     assert [e.index for f in found for e in f.evidence] == duplicates
 
@@ -112,12 +107,8 @@ def test_a_model_s_text_can_t_steer_the_terminal(tmp_path, capsys):
     assert "\u202e" not in capsys.readouterr().out
 
 
-SAMPLES = Path(__file__).parents[3] / "rollout_samples"
-
-
 def a_run(folder: Path) -> RunInfo:
-    (info,) = discover(rllb_run(folder / "run")).runs
-    return info
+    return info_at(rllb_run(folder / "run"))
 
 
 def test_a_file_in_the_runs_folder_changes_what_it_names_of_the_packages(tmp_path):
@@ -153,7 +144,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
 
 
 def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for():
-    run = open_run(discover(SAMPLES).run("resumed"))
+    run = run_at(SAMPLES / "resumed")
     seen: list[tuple[int, int]] = []
     found = sampled_digests(run, 7, lambda done, total: seen.append((done, total)))
     steps = [digest.step for digest in found]
@@ -169,12 +160,11 @@ def test_group_ids_are_coded_for_the_run_and_not_by_step(tmp_path, monkeypatch):
         {"step": n // 4, "group_id": f"g{n // 2}", "response": "x", "reward": n % 2}
         for n in range(80)
     )
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (info,) = discover(tmp_path).runs
+    run = run_of(tmp_path, lines)
     calls: list[int] = []
     group_codes = groups.group_codes
     monkeypatch.setattr(
         groups, "group_codes", lambda rows: calls.append(len(rows)) or group_codes(rows)
     )
-    assert diagnose(open_run(info)).steps_read == 20
+    assert diagnose(run).steps_read == 20
     assert set(calls) == {80}

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from written_logs import write_lines
+from read_formats import run_of
 
 from board.analysis.rollout import in_loss, open_rollout, read_spans
 from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
+from board.query.open_run import Run
 
 LINE = {
     "step": 3,
@@ -258,11 +257,6 @@ def test_the_response_of_messages_is_what_the_assistant_began(write_log, opened)
     assert shown == "[assistant]\nI add.\n\n[tool]\n5"
 
 
-def run_of(root: Path, rows: list[dict[str, object]]) -> Run:
-    write_lines(root / "run" / "20260101T000000Z-rank00000-00000000.jsonl", rows)
-    return open_run(discover(root).runs[0])
-
-
 def row(step: int, value: float, **more: object) -> dict[str, object]:
     ids, entropy = [1, 2], [value, value + 1]
     return {"type": "sample", "step": step, "response_ids": ids, "entropy": entropy, **more}
@@ -282,7 +276,7 @@ def test_tokens_outside_the_loss_do_not_widen_the_span(tmp_path):
 
 def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path):
     run = run_of(tmp_path, [row(1, 0.0), row(1, 9.0)])
-    file = next((tmp_path / "run").glob("*.jsonl"))
+    file = tmp_path / "run" / "log.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"#" * (len(lines[0]) - 1) + b"\n" + lines[1])
     found = read_spans(run, 1, lambda done, total: None)

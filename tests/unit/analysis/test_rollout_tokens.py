@@ -1,12 +1,10 @@
 """What is read of the tokens of many rollouts, and in what order."""
 
-import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from read_formats import REAL_RUNS, real_run
+from read_formats import REAL_RUNS, real_run, run_of
 
 from board.analysis import step_records
 from board.analysis.rollout import open_rollout
@@ -14,8 +12,7 @@ from board.analysis.step_records import StepRecords
 from board.analysis.step_tokens import ReadTokens, StepReader, tokens_of
 from board.core.records import Record
 from board.formats import sources
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Follower, Run
+from board.query.open_run import Run
 
 
 def known(values: Any) -> list[float | None]:
@@ -40,14 +37,6 @@ def plain(record: Record) -> Any:
     arrays = {name: known(array.values()) for name, array in record.tokens.items()}
     ids = None if record.response_ids is None else known(record.response_ids.values())
     return record.step, dict(record.ids), dict(record.texts), dict(record.scores), arrays, ids
-
-
-def log(folder: Path, lines: Iterable[str | dict[str, Any]]) -> Run:
-    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    folder.mkdir(exist_ok=True)
-    (folder / "a.jsonl").write_text("".join(text + "\n" for text in texts))
-    (info,) = discover(folder).runs
-    return Follower().run(info)
 
 
 def line(number: int, **changed: Any) -> dict[str, Any]:
@@ -98,7 +87,7 @@ ODD: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...], str]] = {
 @pytest.mark.parametrize("name", ODD)
 def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name):
     changed, arrays, faults, tokens = ODD[name]
-    run = log(tmp_path / "run", [line(n, **changed) if n % 3 == 0 else line(n) for n in range(60)])
+    run = run_of(tmp_path, [line(n, **changed) if n % 3 == 0 else line(n) for n in range(60)])
     records = StepRecords(run).of(run.rollouts)
     reads = [tokens_of(*one, ReadTokens(texts=True)) for one in records]
     assert len(reads) == 60
@@ -109,8 +98,8 @@ def test_what_does_not_fit_the_other_arrays_is_left_out_and_named(tmp_path, name
 
 
 def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path):
-    run = log(tmp_path / "run", [line(n) for n in range(60)])
-    path = tmp_path / "run" / "a.jsonl"
+    run = run_of(tmp_path, [line(n) for n in range(60)])
+    path = tmp_path / "run" / "log.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     lines[7] = b"x" * (len(lines[7]) - 1) + b"\n"
     path.write_bytes(b"".join(lines[:50]) + lines[50][:20])
@@ -124,7 +113,7 @@ def test_lines_that_are_gone_are_left_out_and_the_others_read(tmp_path):
 
 
 def test_lines_are_read_in_the_order_of_the_file_and_few_at_a_time(tmp_path, monkeypatch):
-    run = log(tmp_path / "run", [line(n) for n in range(200)])
+    run = run_of(tmp_path, [line(n) for n in range(200)])
     monkeypatch.setattr(step_records, "_BATCH_BYTES", 2_000)
     asked: list[tuple[int, int]] = []
     read_bytes = sources.read_bytes

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from read_formats import SAMPLES, run_at, run_of
 from written_logs import native_run, rllb_run, texts_only_run, write_lines
 
 from board.analysis.mismatch import mismatch_by_step
@@ -11,26 +12,18 @@ from board.analysis.step_tokens import COLUMNS, ReadTokens, read_step
 from board.core.tokens.contributions import contributions
 from board.core.tokens.pieces import KINDS
 from board.errors import NotFoundError
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
-
-SAMPLES = Path(__file__).parents[3] / "rollout_samples"
-
-
-def opened(folder: Path) -> Run:
-    (info,) = discover(folder).runs
-    return open_run(info)
+from board.query.open_run import Run
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return opened(native_run(tmp_path / "run"))
+    return run_at(native_run(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("name", ["resumed", "ppo_critic"])
 @pytest.mark.parametrize("metric", ["k3", "k1", "mismatch_kl", "entropy"])
 def test_contributions_add_up_to_the_step_s_mean_in_the_table(name, metric):
-    run = open_run(discover(SAMPLES).run(name))
+    run = run_at(SAMPLES / name)
     for row in run.steps.iloc[::9].to_dict("records"):
         found = contributions(read_step(run, row["step"], ReadTokens.of_metric(metric)), metric)
         assert found.mean == pytest.approx(row[f"{metric}_mean"], rel=1e-9)
@@ -74,12 +67,12 @@ def test_a_step_that_is_not_there_is_named(run):
 
 
 def test_pieces_are_read_where_there_are_no_ids(tmp_path):
-    tokens = read_step(opened(rllb_run(tmp_path / "run")), 1)
+    tokens = read_step(run_at(rllb_run(tmp_path / "run")), 1)
     assert [tokens.piece(t) for t in range(3)] == ["It", " is", " 4"]
 
 
 def test_words_stand_for_tokens_where_a_log_has_texts_only(tmp_path):
-    run = opened(texts_only_run(tmp_path / "run"))
+    run = run_at(texts_only_run(tmp_path / "run"))
     tokens = read_step(run, 1, ReadTokens(texts=True))
     assert [tokens.piece(t) for t in range(tokens.count)] == ["answer ", "1"]
     assert read_step(run, 1).count == 0
@@ -92,8 +85,7 @@ def line(**keys: object) -> dict[str, object]:
 
 def test_an_array_of_another_length_is_left_out_and_named(tmp_path):
     rows = [line(ref_logprobs=[-1.0]), line(ref_logprobs=[-1.0, -2.0, -3.0])]
-    folder = write_lines(tmp_path / "run" / "a.jsonl", rows).parent
-    tokens = read_step(opened(folder), 1)
+    tokens = read_step(run_of(tmp_path, rows), 1)
     assert dict(tokens.faults) == {"ref_logprobs": 1}
     assert np.isnan(tokens.arrays["ref_logprobs"][:3]).all()
 
@@ -105,7 +97,7 @@ def test_characters_that_are_no_text_are_counted_in_texts_and_in_decoded_ids(tmp
     rows[2]["logprobs"] = [-1.0] * 5
     folder = write_lines(tmp_path / "run" / "a.jsonl", rows).parent
     (folder / "vocab.json").write_text(json.dumps({"pieces": ["a", "æ"], "coding": "byte_level"}))
-    tokens = read_step(opened(folder), 1, ReadTokens(texts=True))
+    tokens = read_step(run_at(folder), 1, ReadTokens(texts=True))
     assert tokens.numbers["broken"].tolist() == [3 / 8, 0.0, 4 / 5]
     assert KINDS[tokens.token_kinds[-2]] == "part of a character"
 
@@ -115,8 +107,7 @@ def test_roles_come_from_recorded_segments(tmp_path):
         {"start": 0, "end": 1, "role": "assistant"},
         {"start": 1, "end": 3, "role": "tool", "name": "python"},
     ]
-    folder = write_lines(tmp_path / "run" / "a.jsonl", [line(segments=segments), line()]).parent
-    tokens = read_step(opened(folder), 1)
+    tokens = read_step(run_of(tmp_path, [line(segments=segments), line()]), 1)
     assert [*tokens.roles] == ["assistant", "tool python"]
     assert tokens.role_codes.tolist() == [0, 1, 1, -1, -1, -1]
     assert tokens.turns.tolist() == [0, 1, 1, 0, 0, 0]

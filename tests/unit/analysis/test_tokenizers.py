@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from written_logs import write_lines
+from read_formats import run_of
 
 from board.analysis.rollout import open_rollout
 from board.analysis.tokenizers import load_vocabulary, named_tokenizer
 from board.errors import NotFoundError
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
+from board.query.open_run import Run
 
 pytest.importorskip("transformers")
 
@@ -47,11 +46,9 @@ def ids_run(root: Path, **settings: object) -> Run:
         "topk_ids": [[2, 1], [1, 2], [3, 1]],
         "topk_logprobs": [[-0.1, -2], [-1, -2], [-1, -2]],
     }
-    write_lines(folder / "20260101T000000Z-rank00000-00000000.jsonl", [row])
-    if settings:
-        text = json.dumps(settings)
-        (folder / "run-20260101T000000Z.json").write_text(text, encoding="utf-8")
-    return open_run(discover(root).runs[0])
+    folder.mkdir(parents=True)
+    (folder / "run-20260101T000000Z.json").write_text(json.dumps(settings), encoding="utf-8")
+    return run_of(root, [row])
 
 
 def test_a_tokenizer_s_pieces_become_text(tokenizer):

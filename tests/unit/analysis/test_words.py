@@ -1,20 +1,14 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
-from written_logs import native_run, write_lines
+from read_formats import SAMPLES, run_at, run_of
+from written_logs import native_run
 
 from board.analysis.rollout import open_rollout
 from board.analysis.utterances import Hit, compiled, hit_in
 from board.analysis.words import trending_phrases, watch
 from board.errors import ChoiceError
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Run, open_run
-
-
-def opened(folder: Path) -> Run:
-    (info,) = discover(folder).runs
-    return open_run(info)
+from board.query.open_run import Run
 
 
 def test_hits_and_misses_have_their_own_mean_reward(tmp_path):
@@ -23,7 +17,7 @@ def test_hits_and_misses_have_their_own_mean_reward(tmp_path):
         {"step": 1, "env": "a", "prompt": "wait", "response": "no", "reward": 0.25},
         {"step": 1, "env": "b", "prompt": "wait", "response": "no", "reward": None},
     ]
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    run = run_of(tmp_path, rows)
     first, second = watch(run, compiled("wait"))
     assert (first.env, first.rollouts, first.hits, first.times) == ("a", 2, 1, 2)
     assert (first.reward_hits, first.reward_misses, first.examples) == (1.0, 0.25, [0])
@@ -33,7 +27,7 @@ def test_hits_and_misses_have_their_own_mean_reward(tmp_path):
 
 
 def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path):
-    run = opened(native_run(tmp_path / "run"))
+    run = run_at(native_run(tmp_path / "run"))
     assert sum(w.hits for w in watch(run, compiled("2*3*4"))) == run.rollout_count // 2
     assert sum(w.hits for w in watch(run, compiled("2.3.4", regex=True))) == run.rollout_count // 2
     with pytest.raises(ChoiceError, match="regular expression"):
@@ -43,14 +37,14 @@ def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path):
 @pytest.mark.parametrize("by", ["response", "prompt", "answer", "reasoning"])
 def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path, by):
     rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    run = run_of(tmp_path, rows)
     (found,) = watch(run, compiled("wait"), by=by)
     assert (found.rollouts, found.not_recorded, found.scored_misses) == (0, 1, 0)
 
 
 def test_an_empty_response_says_nothing(tmp_path):
     rows = [{"step": 1, "prompt": "p", "response": "", "reward": 1.0}]
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    run = run_of(tmp_path, rows)
     (found,) = watch(run, compiled("wait"))
     assert (found.rollouts, found.hits, found.not_recorded) == (1, 0, 0)
 
@@ -117,7 +111,7 @@ def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
     ],
 )
 def test_who_speaks_is_told_by_segments_and_then_by_messages(tmp_path, keys, heard):
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken(**keys)]).parent)
+    run = run_of(tmp_path, [spoken(**keys)])
     assert {one: hits(run, *one) for one in heard} == {one: [told] for one, told in heard.items()}
 
 
@@ -137,14 +131,14 @@ def test_who_speaks_is_told_by_segments_and_then_by_messages(tmp_path, keys, hea
 )
 def test_reasoning_and_answer_are_told_apart(tmp_path, row):
     rows = [{"step": 1, "prompt": "4 or 5", **row}]
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    run = run_of(tmp_path, rows)
     for said, reasoning, answer in (("4", 1, 0), ("5", 0, 1), ("think", 0, 0)):
         assert hits(run, said, "reasoning") == [(reasoning, reasoning, 0)]
         assert hits(run, said, "answer") == [(answer, answer, 0)]
 
 
 def test_a_hit_names_the_token_that_it_begins_in(tmp_path):
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
+    run = run_of(tmp_path, [spoken()])
     whole = open_rollout(run, 1, 0)
     for by, said, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
         found = hit_in(run, whole, compiled(said), by, 160)
@@ -167,7 +161,7 @@ def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path):
         {"role": "assistant", "content": "all done"},
     ]
     row = {"step": 1, "prompt": "p", "response_tokens": tokens, "messages": messages}
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    run = run_of(tmp_path, [row])
     assert first_hit(run, "up", "assistant").token == 2
     assert first_hit(run, "done", "assistant").token == 9
     assert first_hit(run, "error", "tool").token == 6
@@ -195,7 +189,7 @@ def test_a_hit_of_no_one_token_says_why(keys, by, text, why, tmp_path):
         ],
         response="yes right yes",
     )
-    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [{**row, **keys}]).parent)
+    run = run_of(tmp_path, [{**row, **keys}])
     found = first_hit(run, text, by)
     assert found.token is None
     assert why in found.unplaced
@@ -220,15 +214,8 @@ def test_half_characters_and_signs_of_patterns_are_only_text():
     assert compiled("é").first("e") == -1
 
 
-SAMPLES = Path(__file__).parents[3] / "rollout_samples"
-
-
-def opened_run(folder: Path, name: str) -> Run:
-    return open_run(discover(folder).run(name))
-
-
 def test_the_reward_hack_is_heard_in_what_it_says():
-    found = trending_phrases(opened_run(SAMPLES, "grpo_reward_hack"))
+    found = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"))
     changes = {one.phrase: one.change for one in found.phrases}
     assert changes["check"] > 0.3
     assert changes["answer"] < -0.5
@@ -237,12 +224,11 @@ def test_the_reward_hack_is_heard_in_what_it_says():
 
 
 def test_of_large_rollouts_fewer_are_read():
-    found = trending_phrases(opened_run(SAMPLES, "grpo_reward_hack"), budget=100_000)
+    found = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"), budget=100_000)
     assert 24 <= found.rollouts < 100
 
 
 def test_a_run_that_does_not_tell_who_speaks_has_no_words_of_it(tmp_path):
     rows = [{"step": s, "prompt": "p", "response": "r", "reward": 1.0} for s in (1, 2)]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    found = trending_phrases(opened_run(tmp_path, "run"), "tool")
+    found = trending_phrases(run_of(tmp_path, rows), "tool")
     assert (found.phrases, found.rollouts) == ((), 0)

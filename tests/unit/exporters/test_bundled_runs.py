@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import REAL_RUNS, SAMPLES, real_run
+from read_formats import SAMPLES, info_at, real_run
 
 from board.query.open_run import Run
 from exporters.examples import calculator
@@ -36,8 +36,7 @@ def lines(run: str) -> list[dict[str, Any]]:
 
 
 def board_run(run: str) -> Run:
-    (info,) = (info for info in REAL_RUNS if info.path == SAMPLES / run)
-    return real_run(info)
+    return real_run(info_at(SAMPLES / run))
 
 
 def array(sample: dict[str, Any], name: str) -> np.ndarray:

@@ -25,7 +25,6 @@ from board.query.columns import numbers
 from board.query.environments import environment_curves
 from board.query.groups import run_groups
 from board.query.open_run import Follower, OpenOptions, Run
-from board.query.prompts import prompt_rollouts, prompt_table, run_prompts
 
 STEPS = 6
 NUMBERS = ("reward", "advantage", "response_tokens", "timestamp", "rank", "rewards.correct")
@@ -147,7 +146,6 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(seed, options, tmp_pat
                 assert_same(values, expected.expected_advantages(facts.steps[-1], name))
         assert_groups(run, expected)
         assert_rows(facts, expected)
-        assert_prompts(run, rows)
         for column in ("reward", "response_tokens", "step"):
             assert_environments(run, rows, column)
         for limits in (default_thresholds(), eager()):
@@ -188,31 +186,6 @@ def assert_groups(run: Run, expected: Facts) -> None:
     assert_same(pass_at_k_by_step(found.groups, 2), pass_at_k_by_step(expected.groups, 2))
     for step in run.counts:
         assert found.of(step).groups.tolist() == expected.rows_of(step).read_groups().tolist()
-
-
-def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
-    found = run_prompts(run)
-    if "prompt" not in rows or "reward" not in rows:
-        return
-    table = prompt_table(run, found.keys.tolist())
-    texts = rows["prompt"].dropna().unique().tolist()
-    assert table["prompt"].tolist() == texts
-    rows = rows.assign(right=right_of(rows))
-    for place, text in enumerate(texts):
-        own = rows[rows["prompt"] == text]
-        by_step = own.groupby("step")
-        rates = by_step["right"].mean().dropna()
-        assert found.steps[place] == by_step.ngroups
-        assert found.graded[place] == len(rates)
-        np.testing.assert_allclose(table["rewards"][place], by_step["reward"].mean())
-        if len(rates):
-            ends = table[["first_rate", "last_rate"]].iloc[place]
-            np.testing.assert_allclose(ends, rates.iloc[[0, -1]])
-        listed = prompt_rollouts(run, int(found.keys[place]))
-        assert listed.steps.tolist() == own["step"].tolist()
-        assert listed.indices.tolist() == own["index"].tolist()
-        np.testing.assert_array_equal(listed.rewards, numbers(own, "reward"))
-        np.testing.assert_array_equal(listed.lengths, numbers(own, "response_tokens"))
 
 
 def assert_environments(run: Run, rows: pd.DataFrame, column: str) -> None:
