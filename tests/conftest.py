@@ -18,8 +18,15 @@ settings.load_profile("untimed")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# One worker starts the browser and its servers, and one loads TRL.
-_TOGETHER = ("tests/browser/", "tests/unit/exporters/")
+_TOGETHER = {
+    "tests/browser/": "browser",
+    "tests/unit/exporters/": "exporters",
+    "tests/formats/test_diagnosed.py": "real runs",
+    "tests/unit/analysis/test_rollout_tokens.py": "real runs",
+    "tests/unit/query/test_user_sql.py": "real runs",
+    "tests/unit/query/test_whole_texts.py": "real runs",
+}
+"""What one worker does: it starts the browser and its servers, loads TRL, or reads all real runs once."""
 _LONGEST = (
     *_TOGETHER,
     "tests/contract/test_same_answers.py",
@@ -27,18 +34,17 @@ _LONGEST = (
     "tests/unit/index/test_following.py",
     "tests/unit/index/test_killed.py",
     "tests/unit/index/test_ray_engine.py",
-    "tests/unit/query/test_user_sql.py",
     "tests/unit/test_cli.py",
 )
 """What takes long begins early, so that no worker is alone with it in the end."""
 
 
 class _Scheduling(LoadFileScheduling):
-    """A file at a time to each worker, or a folder whose tests share what takes long to start."""
+    """A file at a time to each worker, or files whose tests share what takes long to make."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folders = (folder for folder in _TOGETHER if nodeid.startswith(folder))
-        return next(folders, super()._split_scope(nodeid))
+        shared = (scope for path, scope in _TOGETHER.items() if nodeid.startswith(path))
+        return next(shared, super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:

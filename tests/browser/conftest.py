@@ -110,6 +110,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     yield start
     for process, _ in running.values():
         process.terminate()
+    for process, _ in running.values():
         process.wait(timeout=20)
 
 

@@ -1,11 +1,12 @@
 """The pure parts of the reader's script: numbers, percentiles, scales, search."""
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 import board.components.token_data
 from board.core.metrics.definitions import menu_entry
@@ -31,12 +32,13 @@ METRIC = """({values, absent, spec, mask}) => {
 }"""
 
 
-@pytest.fixture
-def script(page: Page) -> Page:
-    page.set_content("<p>")
+@pytest.fixture(scope="module")
+def script(chromium: Browser) -> Iterator[Page]:
+    page = chromium.new_page()
     for part in PURE_PARTS:
         page.add_script_tag(content=(SCRIPTS / f"{part}.js").read_text(encoding="utf-8"))
-    return page
+    yield page
+    page.close()
 
 
 def scaled(script: Page, values: list[float], **given: Any) -> dict[str, Any]:

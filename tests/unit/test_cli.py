@@ -513,27 +513,32 @@ def test_every_command_explains_itself(command, capsys):
 JOINED = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
 
 
+@pytest.fixture(scope="module")
+def joined_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(JOINED, tmp_path_factory.mktemp("joined") / "run")
+
+
 @pytest.mark.parametrize(
     ("source", "rollouts"),
     [((), 10), (("--source", "joined"), 10), (("--source", "episodes"), 7)],
 )
-def test_each_log_of_a_folder_of_several_formats_can_be_named(tmp_path, call, source, rollouts):
-    folder = shutil.copytree(JOINED, tmp_path / "run")
+def test_each_log_of_a_folder_of_several_formats_can_be_named(
+    joined_folder, call, source, rollouts
+):
     for command in ("check", "index"):
-        assert call(command, folder, *source, "--json").document["rollouts"] == rollouts
-    assert len(call("rollouts", folder, *source, "--json").document) == rollouts
+        assert call(command, joined_folder, *source, "--json").document["rollouts"] == rollouts
+    assert len(call("rollouts", joined_folder, *source, "--json").document) == rollouts
     name = "run" if rollouts == 10 else "run (episodes)"
-    assert call("findings", folder, *source, "--json").document["run"] == name
-    one = call("show", folder, *source, "--step", 2, "--index", 1, "--json").document
+    found = call("findings", joined_folder, *source, "--index-only", "--json").document
+    assert found["run"] == name
+    one = call("show", joined_folder, *source, "--step", 2, "--index", 1, "--json").document
     assert ("logprobs" in one["metrics"]) == (rollouts == 10)
 
 
 @pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])
-def test_a_split_of_joined_logs_can_be_named_and_all_of_them(tmp_path, call, command):
-    folder = shutil.copytree(JOINED, tmp_path / "run")
-
+def test_a_split_of_joined_logs_can_be_named_and_all_of_them(joined_folder, call, command):
     def rollouts(*split: str) -> int:
-        found = call(command, folder, *split, "--json").document
+        found = call(command, joined_folder, *split, "--json").document
         if command == "findings":
             return found["rollouts_read"]
         return sum(row.get("rollouts", 1) for row in found)

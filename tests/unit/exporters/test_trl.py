@@ -262,12 +262,12 @@ def test_training_with_the_hook_has_the_losses_of_training_without(tmp_path, nam
         folder = tmp_path / kind
         folder.mkdir()
         trained = new_trainer(
-            folder, trainer, config, options, max_steps=3, gradient_accumulation_steps=2
+            folder, trainer, config, options, max_steps=2, gradient_accumulation_steps=2
         )
         trained.train()
         logs = trained.state.log_history
         found[kind] = [(log["loss"], log["grad_norm"]) for log in logs if "loss" in log]
-    assert len(found["on"]) == 3
+    assert len(found["on"]) == 2
     assert found["on"] == found["off"] == found["plain"]
     assert any(loss for loss, _ in found["on"])
     assert len(list((tmp_path / "rollouts").glob("*.jsonl"))) == 1
