@@ -224,7 +224,7 @@ def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0) -> CurveChart
     chart = columns_over_steps(
         steps, columns, "share", _PASS_COLOURS, dark=dark, smoothing=smoothing
     )
-    chart.percent, chart.ends = True, _SHARE_ENDS
+    chart.ends = _SHARE_ENDS
     return chart
 
 

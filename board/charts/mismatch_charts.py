@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,9 +22,7 @@ from board.charts.layout import (
 )
 from board.charts.palette import CATEGORIES, colour, faded
 from board.core.metrics.kl import FloatArray
-from board.core.tokens.masks import Side
-from board.core.tokens.mismatch import Decomposition, Likelihood, Slice
-from board.core.tokens.rule_counts import RuleShares
+from board.core.tokens.mismatch import Likelihood, Slice
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {
     "d_abs": ("mean |d|", "nats"),
@@ -119,42 +117,18 @@ def _texts(names: Sequence[str], slices: Sequence[Slice], measure: str) -> list[
     ]
 
 
-Parts = Mapping[int, Decomposition | None]
-"""Of steps, the mismatch and its parts."""
+def fields_over_steps(
+    steps: Mapping[int, object | None], fields: Mapping[str, str], unit: str, *, dark: bool
+) -> CurveChart:
+    """A curve for each field of what is known of the steps; those that are never recorded are left out.
 
-
-def distances(steps: Parts, fields: Mapping[str, str], unit: str, *, dark: bool) -> CurveChart:
-    """Estimates of how far sampler and trainer are apart, over the steps. fields: of Apart -> label."""
-    totals = [one.total if one else None for one in steps.values()]
-    columns = {label: [_float(one, field) for one in totals] for field, label in fields.items()}
-    return columns_over_steps([*steps], columns, unit, _COLOURS, dark=dark)
-
-
-def parts(steps: Parts, *, dark: bool) -> CurveChart:
-    """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
-    labels = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
-    columns = {
-        label: [_float(getattr(one, name, None), "forward_k3") for one in steps.values()]
-        for name, label in labels.items()
-    }
-    return columns_over_steps([*steps], _recorded(columns), "nats", _COLOURS, dark=dark)
-
-
-def rule_curves(shares: Mapping[int, RuleShares | None], bound: Side, *, dark: bool) -> CurveChart:
-    """Shares of the loss tokens that a rule stops beyond one of its bounds: of all, and of those with a
-    positive and with a negative advantage, each among its own. What the rule does not stop is not drawn.
-
-    shares: by step.
+    fields: of a `Decomposition` or `RuleShares`, as in "total.forward_k3" -> label.
     """
-    own = shares.values()
     columns = {
-        "of all loss tokens": [_float(one, bound) for one in own],
-        "of those with A > 0": [_float(one and one.positive, bound) for one in own],
-        "of those with A < 0": [_float(one and one.negative, bound) for one in own],
+        label: [_float(one, field) for one in steps.values()] for field, label in fields.items()
     }
-    chart = columns_over_steps([*shares], _recorded(columns), "share", _COLOURS, dark=dark)
-    chart.percent = True
-    return chart
+    recorded = {label: values for label, values in columns.items() if np.isfinite(values).any()}
+    return columns_over_steps([*steps], recorded, unit, _COLOURS, dark=dark)
 
 
 def likelihoods(steps: Mapping[int, Sequence[Likelihood]], field: str, *, dark: bool) -> CurveChart:
@@ -173,8 +147,7 @@ def likelihoods(steps: Mapping[int, Sequence[Likelihood]], field: str, *, dark: 
 
 
 def _float(of: object, field: str) -> float:
-    return float("nan") if of is None else float(getattr(of, field))
-
-
-def _recorded(columns: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    return {label: values for label, values in columns.items() if np.isfinite(values).any()}
+    """A field or a field of a field; NaN where any of them is None."""
+    for name in field.split("."):
+        of = getattr(of, name, None)
+    return float("nan") if of is None else float(cast(float, of))

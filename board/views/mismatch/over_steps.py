@@ -10,13 +10,7 @@ import streamlit as st
 from board.analysis.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
 from board.charts.curve_data import CurveOptions
 from board.charts.curves import CurveChart, light
-from board.charts.mismatch_charts import (
-    distances,
-    likelihoods,
-    over_lags,
-    parts,
-    rule_curves,
-)
+from board.charts.mismatch_charts import fields_over_steps, likelihoods, over_lags
 from board.components.curve_grid import Card
 from board.core.tokens.masks import RULES, Side
 from board.core.tokens.mismatch import Slice, pooled
@@ -28,6 +22,30 @@ from board.views.shared.tables import Column
 from board.views.shared.text import plain
 
 _CLICK: Final = "Click a step to see its mismatch."
+_DISTANCES: Final = (
+    (
+        "kl",
+        "KL in both directions",
+        {
+            "total.forward_k3": "KL(sampler‖trainer), k3",
+            "total.reverse_k3": "KL(trainer‖sampler), k3",
+        },
+        "nats",
+    ),
+    (
+        "parts",
+        "Engine and staleness, KL k3",
+        {
+            "total.forward_k3": "total",
+            "engine.forward_k3": "engine only",
+            "staleness.forward_k3": "staleness only",
+        },
+        "nats",
+    ),
+    ("chi2", "χ² of the weights", {"total.chi2": "χ²"}, ""),
+    ("ess", "Effective sample share", {"total.ess": "ESS"}, ""),
+)
+"""Key, title, fields of a `Decomposition` with their labels, and unit of a chart."""
 _SIDES: Final[dict[Side, str]] = {"high": "Above the upper bound", "low": "Below the lower bound"}
 
 
@@ -72,12 +90,9 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
         return
     _show_rule(values, bounds)
     steps = {one.step: one.parts for one in values}
-    kl = {"forward_k3": "KL(sampler‖trainer), k3", "reverse_k3": "KL(trainer‖sampler), k3"}
     cards = [
-        _card("kl", "KL in both directions", distances(steps, kl, "nats", dark=dark), "nats"),
-        _card("parts", "Engine and staleness, KL k3", parts(steps, dark=dark), "nats"),
-        _card("chi2", "χ² of the weights", distances(steps, {"chi2": "χ²"}, "", dark=dark)),
-        _card("ess", "Effective sample share", distances(steps, {"ess": "ESS"}, "", dark=dark)),
+        _card(key, title, fields_over_steps(steps, fields, unit, dark=dark), unit)
+        for key, title, fields, unit in _DISTANCES
     ]
     _draw(cards, "over")
     _show_lags(scan.partial or [])
@@ -124,10 +139,14 @@ def _show_rule(values: Sequence[StepMismatch], bounds: Bounds) -> None:
     for side, title in _SIDES.items():
         if getattr(rule, side) is not None:
             sign = rule.signs(side)
-            figure = rule_curves(shares, side, dark=page_parts.dark())
-            cards.append(
-                _card(side, title, figure, f"stops only tokens with {sign}" if sign else "")
-            )
+            fields = {
+                side: "of all loss tokens",
+                f"positive.{side}": "of those with A > 0",
+                f"negative.{side}": "of those with A < 0",
+            }
+            chart = fields_over_steps(shares, fields, "share", dark=page_parts.dark())
+            unit = f"stops only tokens with {sign}" if sign else ""
+            cards.append(_card(side, title, chart, unit))
     _draw(cards, f"rule_{name}")
 
 

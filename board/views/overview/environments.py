@@ -29,7 +29,7 @@ _TABLE: Final = (
 )
 _MOST_TABLE_PARTS: Final = 4
 _MOST_ENVIRONMENTS: Final = 8
-"""Drawn unless others are asked for: more colours can't be told apart."""
+"""Drawn unless others are asked for: more colours can't be distinguished."""
 
 
 def choose_options(run: Run) -> CurveOptions:
@@ -37,32 +37,13 @@ def choose_options(run: Run) -> CurveOptions:
     page_parts.choose_metrics("overview_metrics", run.metrics)
     smoothing = page_parts.smoothing()
     if "env" in run.columns:
-        _environment_keys(cache.environments_of(run))
+        names, chosen = cache.environments_of(run), list(state.get("env"))
+        if len(names) > 1:
+            one = chosen[0] if len(chosen) == 1 else None
+            shortcuts.through("environment, alone", names, one, lambda name: state.put(env=[name]))
+        if shortcuts.opens("the step's rollouts of what is chosen"):
+            curves.open_rollouts(int(state.get("step")))
     return CurveOptions(band="none", smoothing=smoothing)
-
-
-def _environment_keys(names: Sequence[str]) -> None:
-    """Keys from one environment alone to the next, and to the rollouts of what is chosen."""
-    chosen = list(state.get("env"))
-    if len(names) > 1:
-        one = chosen[0] if len(chosen) == 1 else None
-        shortcuts.through("environment, alone", names, one, lambda name: state.put(env=[name]))
-    if shortcuts.opens("the step's rollouts of what is chosen"):
-        curves.open_rollouts(int(state.get("step")))
-
-
-def _drawn_codes(counts: EnvCurves) -> tuple[int, ...]:
-    """Codes of the environments that are drawn: the chosen ones, else the largest."""
-    if chosen := state.get("env"):
-        return tuple(counts.names.index(name) for name in chosen)
-    largest = np.argsort(-counts.counts.sum(axis=1), kind="stable")[:_MOST_ENVIRONMENTS]
-    return tuple(sorted(largest.tolist()))
-
-
-def _metrics(run: Run) -> list[str]:
-    parts = reward_parts(run.metrics)[:_MOST_PARTS]
-    usual = [name for name in ("reward", *parts, *_USUAL) if name in run.metrics]
-    return list(state.get("overview_metrics")) or usual or list(run.metrics[:2])
 
 
 def _hidden_words(one: Hidden, names: Sequence[str], metric: str) -> str:
@@ -154,7 +135,12 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
     counts = cache.by_environment(run, "step")
-    codes, metrics = _drawn_codes(counts), _metrics(run)
+    largest = np.argsort(-counts.counts.sum(axis=1), kind="stable")[:_MOST_ENVIRONMENTS]
+    chosen = [counts.names.index(name) for name in state.get("env")]
+    codes = tuple(chosen or sorted(largest.tolist()))
+    parts = reward_parts(run.metrics)[:_MOST_PARTS]
+    usual = [name for name in ("reward", *parts, *_USUAL) if name in run.metrics]
+    metrics = list(state.get("overview_metrics")) or usual or list(run.metrics[:2])
     if len(counts.names) == 1:
         st.caption(plain(f"This run has one environment: {counts.names[0]}."))
     for metric in metrics:

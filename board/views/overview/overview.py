@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import streamlit as st
 from board.charts.curve_data import CurveOptions, mean_column, together
 from board.charts.curves import last_means
 from board.charts.palette import EVALUATIONS, colour, colour_key, dash
-from board.components.curve_grid import Card, Click, LineName, Mark, curve_bar
+from board.components.curve_grid import Card, LineName, Mark, curve_bar
 from board.components.small_charts import Tile, Tone, tiles
 from board.core.metrics.definitions import (
     REWARD_PART,
@@ -57,21 +57,14 @@ _EXPRESSION_HELP: Final = (
     'col("odd name"). A comparison is 1 or 0, so its mean is a share. Texts are whole. Missing values '
     "stay missing."
 )
+_Columns = tuple[str, ...]
+"""What a chart draws; it is named by the first of them."""
 _MOST_TILES: Final = 6
 _MOST_PARTS: Final = 2
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
 _USUAL: Final = ("response_tokens", "response_chars", "is_truncated", "entropy_mean", "reward_gap")
-_MOST_PARTS_DRAWN: Final = 7  # more colours can't be told apart
+_MOST_PARTS_DRAWN: Final = 7  # more colours can't be distinguished
 _COMPARED_STEPS: Final = 2 * WINDOW
-
-
-@dataclass(frozen=True, slots=True)
-class _Chart:
-    """One chart: the metric it is named by, the columns it draws, and words behind its name."""
-
-    metric: Metric
-    columns: tuple[str, ...]
-    words: str = ""
 
 
 def _caption(run: Run) -> str:
@@ -167,64 +160,61 @@ def _has(run: Run, column: str) -> bool:
     return column in run.columns
 
 
-def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
-    """The charts that say how a run goes, what only this run logs included; and the others."""
+def _charts(run: Run) -> tuple[list[_Columns], list[_Columns]]:
+    """The columns of the charts that say how a run goes, what only this run logs included; and of the
+    others.
+    """
     parts, rewards = reward_parts(run.metrics), _reward_columns(run)
     wanted = [curves.KL[state.get("overview_kl")], *_MAIN]
     wanted += [name for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
-    main = [_Chart(rollout_metric(name), (name,)) for name in wanted if _has(run, name)]
-    if rewards:
-        words = "and its parts" if parts and rewards[0] == "reward" else ""
-        main.insert(0, _Chart(rollout_metric(rewards[0]), rewards, words))
-    drawn = {chart.metric.name for chart in main} | {*rewards, *curves.KL.values()} - {*parts}
-    others = [_Chart(rollout_metric(name), (name,)) for name in run.metrics if name not in drawn]
-    return main, others
+    main = [rewards] if rewards else []
+    main += [(name,) for name in wanted if _has(run, name)]
+    drawn = {columns[0] for columns in main} | {*rewards, *curves.KL.values()} - {*parts}
+    return main, [(name,) for name in run.metrics if name not in drawn]
 
 
-def _evaluations(chart: _Chart) -> tuple[Run, ...]:
-    """The splits that are drawn with training's: of the chart's own metric, where they record it."""
-    if not state.get("overview_evals") or chart.metric.name == _PER_STEP:
+def _evaluations(column: str) -> tuple[Run, ...]:
+    """The splits that are drawn with training's: of a chart's first column, where they record it."""
+    if not state.get("overview_evals") or column == _PER_STEP:
         return ()
-    return tuple(run for run in sidebar.evaluations() if chart.metric.name in run.metrics)
+    return tuple(run for run in sidebar.evaluations() if column in run.metrics)
 
 
-def _card(run: Run, chart: _Chart, options: CurveOptions) -> Card:
-    metric = chart.metric
+def _card(run: Run, columns: _Columns, options: CurveOptions) -> Card:
+    metric = rollout_metric(columns[0])
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
     drawn = cache.light_curve(
         run,
-        chart.columns,
+        columns,
         options,
         dark=page_parts.dark(),
-        evaluations=_evaluations(chart),
+        evaluations=_evaluations(metric.name),
         among=_reward_columns(run),
     )
-    are_parts = len(chart.columns) > 1 and metric.name.startswith(REWARD_PART)
+    has_parts = len(columns) > 1 and columns[-1].startswith(REWARD_PART)
     return page_parts.card(
         metric.name,
         drawn,
         "Click a step to see what contributes most to it; drag to zoom all curves.",
-        title="Reward parts" if are_parts else "",
-        columns=chart.columns,
-        unit=chart.words,
+        title="Reward parts" if has_parts and metric.name.startswith(REWARD_PART) else "",
+        columns=columns,
+        unit="and its parts" if has_parts and metric.name == "reward" else "",
     )
 
 
 def _draw(
-    run: Run, charts: list[_Chart], options: CurveOptions, marks: list[Mark], *, key: str
+    run: Run, charts: list[_Columns], options: CurveOptions, marks: list[Mark], *, key: str
 ) -> None:
-    clicked = curves.draw([_card(run, chart, options) for chart in charts], marks, key)
-    if clicked:
-        _open_step(next(one for one in charts if one.metric.name == clicked.chart), clicked)
-
-
-def _open_step(chart: _Chart, clicked: Click) -> None:
-    """Opens what contributes to the step that was clicked, of the split whose curve it was."""
-    column, split = chart.metric.name, str(state.get("split"))
-    others = _evaluations(chart)[max(clicked.line - len(chart.columns), 0) :]
-    if clicked.line < len(chart.columns) or not others:
-        column = chart.columns[min(clicked.line, len(chart.columns) - 1)]
+    """Draws charts; a click opens what contributes to the step, of the split whose curve it was."""
+    clicked = curves.draw([_card(run, columns, options) for columns in charts], marks, key)
+    if not clicked:
+        return
+    columns = next(columns for columns in charts if columns[0] == clicked.chart)
+    column, split = columns[0], str(state.get("split"))
+    others = _evaluations(column)[max(clicked.line - len(columns), 0) :]
+    if clicked.line < len(columns) or not others:
+        column = columns[min(clicked.line, len(columns) - 1)]
     else:
         split = splits.written(others[0].split or "")
     state.go(
@@ -269,7 +259,7 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
         st.toggle(
             counted(len(others), "more curve"),
             **state.bound("overview_more"),
-            help=plain(", ".join(chart.metric.label for chart in others), 600),
+            help=plain(", ".join(rollout_metric(name).label for (name,) in others), 600),
         )
         if state.get("overview_more"):
             _draw(run, others, options, marks, key="curves_more")

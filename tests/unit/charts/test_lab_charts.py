@@ -18,11 +18,9 @@ from board.charts.curve_data import CurveOptions
 from board.charts.curves import light
 from board.charts.layout import notes_of
 from board.charts.mismatch_charts import (
-    distances,
+    fields_over_steps,
     likelihoods,
     over_lags,
-    parts,
-    rule_curves,
     slice_bars,
 )
 from board.charts.palette import CATEGORIES
@@ -102,20 +100,30 @@ def shares(high: float) -> RuleShares:
 def test_mismatch_over_steps_is_that_of_each_step():
     d = np.array([0.1, -0.1])
     by_step = {n: Decomposition(apart(d * n), None, None, NAN, NAN, NAN) for n in (1, 2)}
-    (chi2,) = distances({**by_step, 3: None}, {"chi2": "χ²"}, "", dark=True).lines
+    fields = {"total.chi2": "χ²", "engine.chi2": "never recorded"}
+    (chi2,) = fields_over_steps({**by_step, 3: None}, fields, "", dark=True).lines
     assert chi2.y[0] == pytest.approx(apart(d).chi2)
     assert np.isnan(chi2.y[2])
-    (whole,) = parts({**by_step, 3: None}, dark=True).lines
-    assert list(whole.x) == [1, 2, 3]
+    assert list(chi2.x) == [1, 2, 3]
 
 
 def test_what_a_rule_does_not_stop_has_no_curve():
     values = {1: shares(0.5), 2: shares(0.25), 3: None}
-    whole, rising = rule_curves(values, "high", dark=True).lines
+    labels = ("of all loss tokens", "of those with A > 0", "of those with A < 0")
+    high, low = (
+        fields_over_steps(
+            values,
+            dict(zip((side, f"positive.{side}", f"negative.{side}"), labels, strict=True)),
+            "share",
+            dark=True,
+        )
+        for side in ("high", "low")
+    )
+    whole, rising = high.lines
     assert (whole.name, rising.name) == ("of all loss tokens", "of those with A &gt; 0")
     np.testing.assert_array_equal(whole.y, [0.5, 0.25, NAN])
     np.testing.assert_array_equal(rising.y, [0.25, 0.125, NAN])
-    assert rule_curves(values, "low", dark=True).lines == []
+    assert low.lines == []
 
 
 def test_the_curve_over_the_lag_is_ordered_by_lag():
