@@ -57,8 +57,8 @@ _EXPRESSION_HELP: Final = (
     'col("odd name"). A comparison is 1 or 0, so its mean is a share. Texts are whole. Missing values '
     "stay missing."
 )
+# What a chart draws; it is named by the first of them.
 _Columns = tuple[str, ...]
-"""What a chart draws; it is named by the first of them."""
 _MOST_TILES: Final = 6
 _MOST_PARTS: Final = 2
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
