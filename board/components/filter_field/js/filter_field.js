@@ -10,7 +10,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   field.apply = (text) => setTriggerValue("applied", text);
   load(field, data);
   return () => {
-    field.unbind();
+    field.stop.abort();
     FIELDS.delete(root);
   };
 }
@@ -18,21 +18,21 @@ export default function ({ data, parentElement, setTriggerValue }) {
 function createField(root) {
   const ui = { root, input: root.querySelector("input") };
   for (const name of PARTS) ui[name] = root.querySelector(`.${name}`);
-  const field = { ui, data: null, menu: null };
+  const field = { ui, data: null, menu: null, stop: new AbortController() };
   const { input } = ui;
-  input.addEventListener("input", () => edited(field));
-  input.addEventListener("click", () => complete(field));
-  input.addEventListener("focus", () => complete(field));
-  input.addEventListener("scroll", () => (ui.ink.scrollLeft = input.scrollLeft));
-  input.addEventListener("keydown", (event) => pressed(field, event));
-  root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has keys of its own
-  root.addEventListener("focusout", (event) => root.contains(event.relatedTarget) || closeMenu(field));
-  ui.clear.addEventListener("click", () => submit(field, ""));
-  ui.recent.addEventListener("click", () => toggle(field, "recent", showRecent));
-  ui.save.addEventListener("click", () => toggle(field, "save", showNaming));
-  const slash = (event) => focusedBySlash(field, event);
-  document.addEventListener("keydown", slash);
-  field.unbind = () => document.removeEventListener("keydown", slash);
+  // Mounted again, the element is the same: what was bound to it has been stopped.
+  const on = (target, type, act) => target.addEventListener(type, act, { signal: field.stop.signal });
+  on(input, "input", () => edited(field));
+  on(input, "click", () => complete(field));
+  on(input, "focus", () => complete(field));
+  on(input, "scroll", () => (ui.ink.scrollLeft = input.scrollLeft));
+  on(input, "keydown", (event) => pressed(field, event));
+  on(root, "keydown", (event) => event.stopPropagation()); // the page has keys of its own
+  on(root, "focusout", (event) => root.contains(event.relatedTarget) || closeMenu(field));
+  on(ui.clear, "click", () => submit(field, ""));
+  on(ui.recent, "click", () => toggle(field, "recent", showRecent));
+  on(ui.save, "click", () => toggle(field, "save", showNaming));
+  on(document, "keydown", (event) => focusedBySlash(field, event));
   return field;
 }
 

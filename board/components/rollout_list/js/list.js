@@ -90,7 +90,7 @@ function build(root) {
   ui.edge = make("div", "edge");
   ui.edge.title = "Drag to resize, double-click to reset";
   ui.grid.append(ui.scroller, foot);
-  root.append(ui.grid, ui.show, ui.edge);
+  root.replaceChildren(ui.grid, ui.show, ui.edge); // mounted again, it holds what was built before
   return ui;
 }
 
