@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from read_formats import records, run_at
+from read_formats import records, run_at, values_of
 
-from board.core.records import Record
 from exporters import RolloutExporter
 from exporters.batch import Batch
 from exporters.lines import native_line
@@ -38,7 +37,7 @@ def opened(folder: Path) -> list[dict[str, Any]]:
     """
     run = run_at(folder)
     assert not run.problems
-    return [_plain(record) for record in records(run)]
+    return [*map(values_of, records(run))]
 
 
 def assert_rollouts(folder: Path, *expected: Mapping[str, Any]) -> None:
@@ -56,20 +55,3 @@ def with_real(stand_in: Any, module: str, name: str) -> list[Any]:
     with suppress(ImportError):
         return [stand_in, getattr(import_module(module), name)]
     return [stand_in]
-
-
-def _plain(record: Record) -> dict[str, Any]:
-    ids = {"prompt_ids": record.prompt_ids, "response_ids": record.response_ids}
-    return {
-        "step": record.step,
-        **{name: [int(i) for i in a.values()] for name, a in ids.items() if a is not None},
-        **{name: [_known(v) for v in a.values().tolist()] for name, a in record.tokens.items()},
-        **record.ids,
-        **record.texts,
-        **record.scores,
-        **record.extras,
-    }
-
-
-def _known(value: float) -> float | None:
-    return None if value != value else value

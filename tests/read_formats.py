@@ -1,7 +1,7 @@
 """Runs as the board has them: those of this checkout, and those that a test writes."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -72,3 +72,45 @@ def records(run: Run) -> list[Record]:
 def reasons(run: Run) -> list[tuple[str, int]]:
     """What is said of the run: reason and count of each problem."""
     return [(problem.reason, problem.count) for problem in run.problems]
+
+
+def values_of(record: Record) -> dict[str, Any]:
+    """All that a record holds, side by side: step, ids, token arrays, texts, scores and extras.
+
+    In arrays None stands for a token without a value.
+    """
+    ids = {"prompt_ids": record.prompt_ids, "response_ids": record.response_ids}
+    return {
+        "step": record.step,
+        **{name: [int(i) for i in a.values()] for name, a in ids.items() if a is not None},
+        **{name: [_known(v) for v in a.values().tolist()] for name, a in record.tokens.items()},
+        **record.ids,
+        **record.texts,
+        **record.scores,
+        **record.extras,
+    }
+
+
+def _known(value: Any) -> Any:
+    return None if value != value else value
+
+
+def assert_fields(
+    found: Iterable[Record],
+    rows: Iterable[Any],
+    *same: str,
+    **fields: str | Callable[[Any], Any],
+) -> None:
+    """Each record holds what its row of the original file has; NaN and null are not recorded.
+
+    Args:
+        found: the records, in the order of the rows.
+        rows: of the files, read plainly.
+        same: names that record and row share.
+        fields: name in the record -> key in the row, or what makes the value of the row.
+    """
+    for record, row in zip(found, rows, strict=True):
+        values = values_of(record)
+        for name, of in (dict(zip(same, same, strict=True)) | fields).items():
+            expected = _known(of(row) if callable(of) else row.get(of))
+            assert values.get(name) == expected, name

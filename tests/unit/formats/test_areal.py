@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from read_formats import DATA, json_lines, records, run_at
+from read_formats import DATA, assert_fields, json_lines, records, run_at
 
 TRIAL = DATA / "areal" / "trial0"
 FILES = {
@@ -26,24 +26,27 @@ def run():
     return run_at(TRIAL)
 
 
+def id_of(row: dict) -> str:
+    return f"{row['task_id']}-{row['sample_idx']}"
+
+
 def test_every_row_and_value_is_that_of_the_files(run):
-    for record, row in zip(records(run), plain(), strict=True):
-        assert record.step == row["tail_version"]
-        assert record.texts == {"prompt": row["prompt"], "response": row["completion"]}
-        reward = None if math.isnan(row["reward"]) else row["reward"]
-        assert record.scores.get("reward") == reward
-        assert record.ids["group_id"] == str(row["task_id"])
-        assert record.ids["rollout_id"] == f"{row['task_id']}-{row['sample_idx']}"
-        assert record.ids["split"] == row["split"]
-        for key in ("seqlen", "prompt_len", "tail_version"):
-            assert record.extras[key] == row[key]
+    assert_fields(
+        *(records(run), plain()),
+        *("prompt", "reward", "split", "seqlen", "prompt_len", "tail_version"),
+        step="tail_version",
+        response="completion",
+        group_id=lambda row: str(row["task_id"]),
+        rollout_id=id_of,
+    )
 
 
 def test_a_version_that_the_prompts_tokens_have_is_no_policys(run):
-    heads = [row["head_version"] for row in plain()]
-    assert {-1, 0, 9} <= set(heads)
-    expected = [None if head == -1 else head for head in heads]
-    assert [r.ids.get("policy_version") for r in records(run)] == expected
+    assert {-1, 0, 9} <= {row["head_version"] for row in plain()}
+    assert_fields(
+        *(records(run), plain()),
+        policy_version=lambda x: None if x["head_version"] == -1 else x["head_version"],
+    )
 
 
 def test_a_file_elsewhere_has_its_records_step(read_line):
@@ -75,24 +78,21 @@ def newer():
 
 
 def test_every_row_of_the_newer_form_is_that_of_the_files(newer):
-    for record, row in zip(records(newer), turns(), strict=True):
-        assert record.texts == {"prompt": row["prompt"], "response": row["completion"]}
-        assert record.ids["policy_version"] == row["head_version"]
-        assert record.ids["rollout_id"] == f"{row['task_id']}-{row['sample_idx']}"
-        for key in ("seqlen", "prompt_len", "tail_version", "version_rle"):
-            assert record.extras[key] == row[key]
-
-
-def test_samples_of_a_task_stay_together_at_the_version_of_their_folder(newer):
-    assert [r.step for r in records(newer)] == [row["version"] for row in turns()]
+    assert_fields(
+        *(records(newer), turns()),
+        *("prompt", "seqlen", "prompt_len", "tail_version", "version_rle"),
+        step="version",  # samples of a task stay together at the version of their folder
+        response="completion",
+        policy_version="head_version",
+        rollout_id=id_of,
+        reward=lambda row: row.get("original_reward", row["reward"]),
+    )
     assert newer.counts == {3: 4, 7: 1, 10: 2}
 
 
-def test_the_reward_is_the_tasks_own_and_not_the_one_that_was_normalised(newer):
+def test_the_reward_that_was_normalised_is_kept_beside_the_tasks_own(newer):
     for record, row in zip(records(newer), turns(), strict=True):
-        own = row.get("original_reward", row["reward"])
-        assert record.scores.get("reward") == (None if math.isnan(own) else own)
-        if "original_reward" in row and not math.isnan(own):
+        if "original_reward" in row and not math.isnan(row["original_reward"]):
             assert record.extras["trained_reward"] == row["reward"]
 
 

@@ -1,8 +1,7 @@
-import math
 import shutil
 
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, assert_fields, opened, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -42,14 +41,9 @@ def run():
 
 
 def test_every_sample_and_value_is_that_of_the_files(run):
-    for record, row in zip(records(run), plain(), strict=True):
-        assert (record.step, record.ids["split"]) == (row["step"], row["split"])
-        assert (record.ids["group_id"], record.ids["rollout_id"]) == (row["group"], row["id"])
-        assert record.texts == {"prompt": row["prompt"], "response": row["response"]}
-        reward = None if math.isnan(row["reward"]) else row["reward"]
-        assert record.scores.get("reward") == reward
-        assert record.extras["seqlen"] == row["seqlen"]
-        assert record.ids["policy_version"] == row["step"]
+    same = ("step", "split", "prompt", "response", "reward", "seqlen")
+    ids = {"group_id": "group", "rollout_id": "id", "policy_version": "step"}
+    assert_fields(records(run), plain(), *same, **ids)
 
 
 def test_a_response_that_looks_like_a_header_is_a_response(run):

@@ -1,9 +1,7 @@
 import json
-import math
 
-import numpy as np
 import pytest
-from read_formats import DATA, json_lines, reasons, records, run_at
+from read_formats import DATA, assert_fields, json_lines, reasons, records, run_at
 
 FOLDER = DATA / "ms_swift"
 
@@ -21,13 +19,13 @@ def table_rows(shape: str) -> list[dict]:
 
 
 def assert_rows(found, expected, step_key):
-    assert [r.step for r in found] == [int(row[step_key]) for row in expected]
-    assert [r.texts["prompt"] for r in found] == [row["prompt"] for row in expected]
-    assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
-    assert [r.scores["advantage"] for r in found] == [row["advantages"] for row in expected]
-    for name in ("Accuracy", "Format"):
-        parts = [r.scores.get(f"rewards.{name}", math.nan) for r in found]
-        np.testing.assert_array_equal(parts, [row[name] for row in expected])
+    assert_fields(
+        *(found, expected, "prompt"),
+        step=lambda row: int(row[step_key]),
+        response="completion",
+        advantage="advantages",
+        **{"rewards.Accuracy": "Accuracy", "rewards.Format": "Format"},
+    )
 
 
 def test_every_row_of_every_table_is_a_rollout():
@@ -47,23 +45,21 @@ def test_a_buffer_that_is_not_emptied_is_shown_once_at_the_step_that_wrote_it_fi
 
 
 def test_rows_of_their_own_have_their_reward():
-    found, expected = records(run_at(FOLDER / "rows")), plain("rows")
-    assert [r.step for r in found] == [row["gen_step"] for row in expected]
-    assert [r.scores["reward"] for r in found] == [row["reward"] for row in expected]
-    assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
+    found = records(run_at(FOLDER / "rows"))
+    assert_fields(found, plain("rows"), "reward", step="gen_step", response="completion")
 
 
 def test_the_first_tables_have_messages_and_the_total():
     lines = plain("first")
     expected = [{k: column[i] for k, column in line.items()} for line in lines for i in range(2)]
     run = run_at(FOLDER / "first")
-    found = records(run)
-    assert [r.step for r in found] == [int(row["step"]) for row in expected] == [5, 5, 6, 6]
-    assert [r.scores["reward"] for r in found] == [row["reward"] for row in expected]
-    assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
-    assert [r.texts["prompt"] for r in found] == [
-        f"[user]\n{row['messages'][0]['content']}" for row in expected
-    ]
+    assert_fields(
+        *(records(run), expected, "reward"),
+        step=lambda row: int(row["step"]),
+        response="completion",
+        prompt=lambda row: f"[user]\n{row['messages'][0]['content']}",
+    )
+    assert run.counts == {5: 2, 6: 2}
     assert run.problems == ()
 
 
@@ -92,10 +88,7 @@ def test_what_stands_after_the_advantages_is_no_part_of_the_reward():
     first, second = plain("extras")
     rows = [{k: v[i] for k, v in first.items()} for i in range(4)]
     rows += [{k: v[i] for k, v in second.items()} for i in range(2, 6)]
-    found = records(run)
-    assert [r.scores["reward"] for r in found] == [row["Accuracy"] for row in rows]
-    assert [r.extras["num_turns"] for r in found] == [row["num_turns"] for row in rows]
-    assert [r.texts["ground_truth"] for r in found] == [row["solution"] for row in rows]
-    assert [r.scores["advantage"] for r in found] == [row["advantages"] for row in rows]
+    own = {"reward": "Accuracy", "ground_truth": "solution", "advantage": "advantages"}
+    assert_fields(records(run), rows, "num_turns", **own)
     assert "rewards.num_turns" not in run.rollouts
     assert not any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))

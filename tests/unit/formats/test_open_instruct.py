@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from read_formats import DATA, json_lines, opened, reasons, records, run_at
+from read_formats import DATA, assert_fields, json_lines, opened, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -21,22 +21,24 @@ def run():
 
 
 def test_every_row_token_and_value_is_that_of_the_files(run):
-    for record, row in zip(records(run), plain(), strict=True):
-        assert record.step == row["step"]
-        assert record.prompt_ids.values().tolist() == row["prompt_tokens"]
-        assert record.response_ids.values().tolist() == row["response_tokens"]
-        called = row["request_info"]["tool_calleds"]
-        logprobs = [np.nan if called and p == 0 else p for p in row["logprobs"]]
-        found = record.tokens["sampling_logprobs"].values() if record.tokens else [np.nan]
-        np.testing.assert_array_equal(found, logprobs)
-        assert record.scores["reward"] == row["reward"]
-        assert record.scores["advantage"] == row["advantage"]
-        assert record.scores["is_truncated"] == (row["finish_reason"] == "length")
-        assert record.texts["ground_truth"] == str(row["ground_truth"])
-        assert record.ids["rollout_id"] == f"{RUN}-{row['sample_idx']}"
-        assert record.ids["group_id"] == f"{RUN}-{row['prompt_idx']}"
-        assert record.ids["env"] == row["dataset"]
-        assert record.extras["tool_runtimes"] == row["request_info"]["tool_runtimes"]
+    assert_fields(
+        *(records(run), plain(), "step", "reward", "advantage"),
+        prompt_ids="prompt_tokens",
+        response_ids="response_tokens",
+        sampling_logprobs=logprobs_of,
+        is_truncated=lambda row: row["finish_reason"] == "length",
+        ground_truth=lambda row: str(row["ground_truth"]),
+        rollout_id=lambda row: f"{RUN}-{row['sample_idx']}",
+        group_id=lambda row: f"{RUN}-{row['prompt_idx']}",
+        env="dataset",
+        tool_runtimes=lambda row: row["request_info"]["tool_runtimes"],
+    )
+
+
+def logprobs_of(row: dict) -> list[float | None]:
+    """A zero beside a tool's answer is no log-probability, and NaN is none."""
+    called = row["request_info"]["tool_calleds"]
+    return [None if p != p or (called and p == 0) else p for p in row["logprobs"]]
 
 
 def test_the_zeros_of_a_tools_answer_are_no_log_probabilities(run):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, assert_fields, opened, reasons, records, run_at
 
 DUMP = DATA / "roll" / "rollout_dump"
 BOARD = DATA / "roll" / "logging_board"
@@ -27,17 +27,15 @@ def run():
 
 def test_every_row_and_value_is_that_of_the_tables(run):
     expected = pd.concat([table(step) for step in (1, 2, 10)], ignore_index=True)
-    found = records(run)
-    assert [r.step for r in found] == expected["global_step"].tolist()
-    assert [r.texts["response"] for r in found] == expected["responses"].tolist()
-    assert [r.texts["ground_truth"] for r in found] == expected["ground_truth"].tolist()
-    assert [r.scores["reward"] for r in found] == expected["scores"].tolist()
-    assert [r.ids["group_id"] for r in found] == expected["id"].tolist()
-    assert [r.ids["env"] for r in found] == expected["domain"].tolist()
-    assert [r.extras["tag"] for r in found] == expected["tag"].tolist()
-    assert [r.extras["difficulty"] for r in found] == expected["difficulty"].tolist()
-    for record, messages in zip(found, expected["messages"], strict=True):
-        assert record.texts["prompt"] == "[user]\n" + json.loads(messages)[0]["content"]
+    assert_fields(
+        *(records(run), expected.to_dict("records"), "ground_truth", "tag", "difficulty"),
+        step="global_step",
+        response="responses",
+        reward="scores",
+        group_id="id",
+        env="domain",
+        prompt=lambda row: "[user]\n" + json.loads(row["messages"])[0]["content"],
+    )
 
 
 def test_an_agents_trajectory_has_its_episodes_reward_and_messages(read_line):

@@ -1,7 +1,5 @@
-import math
-
 import pytest
-from read_formats import DATA, json_lines, opened, reasons, records, run_at
+from read_formats import DATA, assert_fields, json_lines, opened, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -20,9 +18,8 @@ def plain() -> list[dict]:
     return rows
 
 
-def total(score) -> float | None:
-    number = sum(score) if isinstance(score, list) else score
-    return None if math.isnan(number) else number
+def total(score: float | list[float]) -> float:
+    return sum(score) if isinstance(score, list) else score
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +28,17 @@ def run():
 
 
 def test_every_row_and_value_is_that_of_the_files(run):
+    assert_fields(
+        *(records(run), plain(), "step", "env_class"),
+        prompt="input_prompt",
+        response="output_response",
+        finish_reason="stop_reason",
+        env="data_source",
+        split=lambda row: "eval",
+        ground_truth=lambda row: row["env_extras"]["reward_spec"]["ground_truth"],
+        reward=lambda row: total(row["score"]),
+    )
     for record, row in zip(records(run), plain(), strict=True):
-        assert record.step == row["step"]
-        assert record.texts["prompt"] == row["input_prompt"]
-        assert record.texts["response"] == row["output_response"]
-        assert record.texts["ground_truth"] == row["env_extras"]["reward_spec"]["ground_truth"]
-        assert record.texts.get("finish_reason") == row["stop_reason"]
-        assert record.scores.get("reward") == total(row["score"])
-        assert (record.ids["env"], record.ids["split"]) == (row["data_source"], "eval")
-        assert record.extras["env_class"] == row["env_class"]
         assert record.extras["env_extras"]["extra_info"] == row["env_extras"]["extra_info"]
 
 

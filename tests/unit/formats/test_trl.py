@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import DATA, opened, reasons, records, run_at
+from read_formats import DATA, assert_fields, opened, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
 
@@ -19,15 +19,10 @@ def texts():
 
 def test_every_row_and_value_is_that_of_the_tables(texts):
     expected = plain("text", 1, 3)
-    found = records(texts)
-    assert [r.step for r in found] == expected["step"].tolist()
-    assert [r.texts["prompt"] for r in found] == expected["prompt"].tolist()
-    assert [r.texts["response"] for r in found] == expected["completion"].tolist()
-    assert [r.scores["advantage"] for r in found] == expected["advantage"].tolist()
-    assert [r.extras["seen"] for r in found] == expected["seen"].tolist()
-    for name in ("count_e", "short"):
-        parts = [r.scores.get(f"rewards.{name}", np.nan) for r in found]
-        np.testing.assert_array_equal(parts, expected[name])
+    parts = {f"rewards.{name}": name for name in ("count_e", "short")}
+    same = ("step", "prompt", "advantage", "seen")
+    rows = expected.to_dict("records")
+    assert_fields(records(texts), rows, *same, response="completion", **parts)
 
 
 def test_several_parts_without_weights_have_no_total_and_a_note_says_so(texts):

@@ -1,8 +1,5 @@
-import math
-
-import numpy as np
 import pytest
-from read_formats import DATA, json_lines, records, run_at
+from read_formats import DATA, assert_fields, json_lines, records, run_at
 
 from board.errors import RecordError
 
@@ -16,13 +13,9 @@ def plain(path: str) -> list[dict]:
 def test_every_row_is_that_of_the_file_and_steps_are_in_natural_order():
     run = run_at(FOLDER / "v0")
     expected = [*plain("v0/2.jsonl"), *plain("v0/10.jsonl")]
-    found = records(run)
-    assert [r.step for r in found] == [2] * 4 + [10] * 4
-    assert [r.texts["prompt"] for r in found] == [row["input"] for row in expected]
-    assert [r.texts["response"] for r in found] == [row["output"] for row in expected]
-    assert [r.ids["rollout_id"] for r in found] == [row["request_id"] for row in expected]
-    scores = [r.scores.get("reward", math.nan) for r in found]
-    np.testing.assert_array_equal(scores, [row["score"] for row in expected])
+    names = {"prompt": "input", "response": "output", "rollout_id": "request_id", "reward": "score"}
+    assert_fields(records(run), expected, **names)
+    assert run.counts == {2: 4, 10: 4}
     assert run.steps["reward_mean"].tolist() == [0.75, 0.25]
 
 
@@ -37,11 +30,13 @@ def test_numbers_and_flags_written_as_text_are_numbers_and_flags():
 
 def test_a_uid_names_the_group():
     run, expected = run_at(FOLDER / "v1"), plain("v1/1.jsonl")
-    found = records(run)
-    assert [r.ids["rollout_id"] for r in found] == [row["uid"] for row in expected]
-    assert [r.ids["group_id"] for r in found] == ["a0", "a0", "a1", "a1"]
-    assert [r.texts["ground_truth"] for r in found] == ["0", "0", "1", "1"]
-    assert run.rollouts["reward"].tolist() == [row["score"] for row in expected]
+    assert_fields(
+        *(records(run), expected),
+        rollout_id="uid",
+        group_id=lambda row: row["uid"].partition("_")[0],
+        ground_truth="gts",
+        reward="score",
+    )
 
 
 def test_a_validation_folder_is_an_evaluation():
