@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.core.metrics.definitions import RATIOS, Kind, Metric, menu_entry
+from board.core.metrics.definitions import RATIOS, Kind, Metric
 from board.core.records import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
@@ -117,7 +117,6 @@ class TokenContent:
 def spec_of(metric: Metric) -> TokenMetricSpec:
     """The spec of a metric that the board knows. Ratios diverge around 1."""
     ratio = metric.name in RATIOS
-    place = menu_entry(metric.name)
     return TokenMetricSpec(
         label=metric.label,
         unit=metric.unit,
@@ -125,9 +124,9 @@ def spec_of(metric: Metric) -> TokenMetricSpec:
         kind="diverging" if ratio else metric.kind,
         centre=1.0 if ratio else 0.0,
         notable="low" if metric.name in _LOW_IS_NOTABLE else "high",
-        group=place.group,
-        short=place.name,
-        axis=place.axis,
+        group=metric.group,
+        short=metric.short,
+        axis=metric.axis,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import board.components.token_data
-from board.core.metrics.definitions import menu_entry
+from board.core.metrics.definitions import token_metric
 from board.core.metrics.shares import percent
 
 pytestmark = pytest.mark.browser
@@ -187,7 +187,7 @@ def test_peaks_are_walked_by_value_and_hits_in_reading_order(script):
 
 def test_value_and_return_share_an_axis_and_other_units_do_not(script):
     specs = {
-        n: {"spec": {"axis": menu_entry(n).axis}} for n in ("values", "returns", "entropy", "k1")
+        n: {"spec": {"axis": token_metric(n).axis}} for n in ("values", "returns", "entropy", "k1")
     }
     shares = "([one, other]) => sharesAxis(one, other)"
     assert script.evaluate(shares, [specs["values"], specs["returns"]])

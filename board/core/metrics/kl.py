@@ -108,27 +108,17 @@ def k3_clamped(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArr
     return np.minimum(_excess(clamped), K3_LIMIT)
 
 
-def importance_ratio(logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike) -> FloatArray:
-    """exp(logprobs - old_logprobs), the ratio that PPO and GRPO clip; no unit.
+def ratio(logprobs: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
+    """exp(logprobs - others), the probability under one policy over that under another; no unit.
 
-    Above 1: the update has made the token more likely. Source: PPO, arXiv 1707.06347.
+    Above 1: the first policy makes the token more likely. The importance ratio is trainer over trainer
+    before its updates, as PPO and GRPO clip it (arXiv 1707.06347); the mismatch ratio trainer over sampler;
+    the engine ratio trainer before its updates over sampler, which TIS truncates and IcePop bounds.
+    Sources of the last: verl@1dda039 verl/trainer/ppo/rollout_corr_helper.py; TRL@f2cd577
+    trl/trainer/grpo_trainer.py; NeMo-RL@7ea279a nemo_rl/algorithms/loss/loss_functions.py,
+    prev_logprobs - generation_logprobs.
     """
-    return _ratio(_difference(logprobs, old_logprobs))
-
-
-def mismatch_ratio(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
-    """exp(logprobs - sampling_logprobs), trainer over sampler; no unit. 1 when the engines agree."""
-    return _ratio(_difference(logprobs, sampling_logprobs))
-
-
-def engine_ratio(old_logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
-    """exp(old_logprobs - sampling_logprobs), trainer before its updates over sampler; no unit.
-
-    The weight that TIS truncates and the ratio that IcePop bounds. Sources: verl@1dda039
-    verl/trainer/ppo/rollout_corr_helper.py; TRL@f2cd577 trl/trainer/grpo_trainer.py; NeMo-RL@7ea279a
-    nemo_rl/algorithms/loss/loss_functions.py, prev_logprobs - generation_logprobs.
-    """
-    return _ratio(_difference(old_logprobs, sampling_logprobs))
+    return _ratio(_difference(logprobs, others))
 
 
 def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
@@ -143,8 +133,8 @@ def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> Fl
 def mismatch(
     logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """mismatch_ratio and mismatch_kl at the price of one exponential; the ratio may differ from that of
-    mismatch_ratio in its last bit.
+    """`ratio` and `mismatch_kl` at the price of one exponential; the ratio may differ from that of `ratio`
+    in its last bit.
     """
     difference = _difference(logprobs, sampling_logprobs)
     if not _is_moderate(difference):

@@ -8,7 +8,6 @@ from board.core.metrics.definitions import (
     TOKEN_METRICS,
     in_menu_order,
     is_zero_std,
-    menu_entry,
     token_metrics,
 )
 
@@ -88,9 +87,9 @@ def test_a_metric_the_board_does_not_know_is_called_what_the_framework_calls_it(
 
 
 def test_every_known_token_metric_has_a_group_and_a_name_in_it():
-    places = [menu_entry(name) for name in TOKEN_METRICS]
-    assert "Other" not in {place.group for place in places}
-    names = [(place.group, place.name) for place in places]
+    metrics = TOKEN_METRICS.values()
+    assert "Other" not in {metric.group for metric in metrics}
+    names = [(metric.group, metric.short) for metric in metrics]
     assert len({*names}) == len(names)
 
 
@@ -100,5 +99,5 @@ def test_k3_comes_first_and_what_the_board_does_not_know_last():
 
 
 def test_the_metrics_of_a_group_stand_together():
-    groups = [menu_entry(name).group for name in in_menu_order(TOKEN_METRICS)]
+    groups = [TOKEN_METRICS[name].group for name in in_menu_order(TOKEN_METRICS)]
     assert groups == sorted(groups, key=groups.index)
