@@ -112,8 +112,9 @@ def ratio(logprobs: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
     """exp(logprobs - others), the probability under one policy over that under another; no unit.
 
     Above 1: the first policy makes the token more likely. The importance ratio is trainer over trainer
-    before its updates, as PPO and GRPO clip it (arXiv 1707.06347); the mismatch ratio trainer over sampler;
-    the engine ratio trainer before its updates over sampler, which TIS truncates and IcePop bounds.
+    before its updates, as PPO and GRPO clip it (arXiv 1707.06347); the mismatch ratio trainer over
+    sampler; the engine ratio trainer before its updates over sampler, which TIS truncates and IcePop
+    bounds.
     Sources of the last: verl@1dda039 verl/trainer/ppo/rollout_corr_helper.py; TRL@f2cd577
     trl/trainer/grpo_trainer.py; NeMo-RL@7ea279a nemo_rl/algorithms/loss/loss_functions.py,
     prev_logprobs - generation_logprobs.
@@ -133,8 +134,8 @@ def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> Fl
 def mismatch(
     logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """`ratio` and `mismatch_kl` at the price of one exponential; the ratio may differ from that of `ratio`
-    in its last bit.
+    """`ratio` and `mismatch_kl` at the price of one exponential; the first may differ from that of
+    `ratio` in its last bit.
     """
     difference = _difference(logprobs, sampling_logprobs)
     if not _is_moderate(difference):
