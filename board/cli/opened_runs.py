@@ -59,11 +59,19 @@ def of_split(run: Run, written: str | None) -> Run:
             for name, count in counts.items()
             if name != chosen.split
         )
+        unnamed = chosen.split == splits.TRAIN and not _names_split(run, splits.TRAIN)
+        of_split = "that name no split" if unnamed else f"of split {chosen.split}"
         say(
-            f"rollouts of split {chosen.split}; left out: {others} (--split NAME for one of these, "
+            f"rollouts {of_split}; left out: {others} (--split NAME for one of these, "
             "--split all for all together)"
         )
     return chosen
+
+
+def _names_split(run: Run, name: str) -> bool:
+    """Whether a rollout says that it is of a split: those that name none are training's too."""
+    table = run.table(f"SELECT count(*) AS n FROM {run.view} WHERE split = $name", {"name": name})
+    return bool(table["n"][0].as_py())
 
 
 def of_environments(run: Run, written: str | None) -> Run:

@@ -77,9 +77,18 @@ def print_rows(
             print_table(rows, columns if table_columns is None else table_columns)
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Aligned columns, numbers to the right; a dash where nothing is recorded."""
-    cells = [[cell(row.get(column)) for column in columns] for row in rows]
+def print_table(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: Sequence[str] = ()
+) -> None:
+    """Aligned columns, numbers to the right; a dash where nothing is recorded.
+
+    whole: columns whose texts are never cut.
+    """
+    widths = [sys.maxsize if column in whole else _MAX_CELL for column in columns]
+    cells = [
+        [cell(row.get(column), width) for column, width in zip(columns, widths, strict=True)]
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     numeric = [any(isinstance(row.get(column), int | float) for row in rows) for column in columns]
     for line in ([*columns], *cells):

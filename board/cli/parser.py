@@ -120,6 +120,14 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "a TOML file with thresholds of your own for findings; what it leaves out keeps its "
         "default (without it: thresholds.toml in the run's folder, where there is one)",
     },
+    "--all": {
+        "action": "store_true",
+        "help": "list each file, also where several have the same reason",
+    },
+    "--write": {
+        "action": "store_true",
+        "help": "save the suggested mapping as rollout-board.toml beside the file, where there is none",
+    },
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--engine": {
         "choices": ("local", "ray"),
@@ -181,7 +189,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "check": Command(
         "index",
         "every line and value that could not be used",
-        "run --source --json",
+        "run --source --all --json",
         "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
         "not shown. partial: a value of a rollout is not shown. note: all is shown, and it is said how "
         "it was read. Exits 1 when anything is lost or partial; notes alone exit 0.",
@@ -189,10 +197,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sniff": Command(
         "discovery",
         "why a file is or is not recognised",
-        "path=sniffed --json",
+        "path=sniffed --write --all --json",
         "Says of a file, or of each file of a folder that may be a log, by which reader it is read, or "
-        "what each reader misses, and suggests a mapping file (docs/own_format.md). Exits 0 when a file "
-        "is recognised, 1 when none is.",
+        "what each reader misses, and suggests a mapping file (docs/own_format.md) with the first "
+        "rollouts that it gives. Exits 0 when a file is recognised, 1 when none is.",
     ),
     "findings": Command(
         "analysis",

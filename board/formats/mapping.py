@@ -21,13 +21,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from board.core import schema
-from board.core.records import Record
+from board.core.records import Remark
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, Place, Reader, layout_match
-from board.formats.field_values import split_named
-from board.formats.fields import RecordBuilder
+from board.formats.field_values import EXTRA, split_named
+from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.io.parquet_files import PARQUET
-from board.formats.messages import is_messages
+from board.formats.messages import is_messages, without_nulls
 from board.formats.parse import is_list, is_object, kind_of
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
 
@@ -103,6 +103,7 @@ _TABLES: Final = ("title", "files", "rows", "keys")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
+_NO_EXTRAS: Final = frozenset({"type", "index", "remarks"})
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 
@@ -167,29 +168,35 @@ class MappingReader(Reader):
             path = self.row_path
         return path in row or _root(path) in row
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line or row; the step is the key's, else the path's, else there is none."""
-        builder = RecordBuilder(at.options)
-        values = {key: value_at(line, path) for key, path in self.keys.items()}
+    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+        """The fields of one line or row; the step is the key's, else the path's, else there is none."""
+        fields: Fields = {}
+        remarks: list[Remark] = []
         for key, path in self.keys.items():
-            if value_at(line, path, _ABSENT) is _ABSENT:
+            fields[key] = value_at(line, path, _ABSENT)
+            if fields[key] is _ABSENT:
+                fields[key] = None
                 reason = f"{path} is not there, which the mapping file gives for {key}"
                 hint = "not recorded here; is the key spelled the same way in all lines?"
-                builder.note(key, reason, hint)
+                remarks.append(Remark(key, reason, hint, "note"))
         for key, value in line.items():
             if key in self._used:
                 continue
             if key in _FIELDS and key not in self.keys:
-                values[key] = value
-            else:
-                builder.take(f"logged.{key}" if key in schema.SAMPLE_FIELDS else key, value)
-        step = values.pop("step", None)
-        _take(builder, values)
-        if (split := at.named("split")) is not None:
-            builder.ids.setdefault("split", split_named(split))
+                fields[key] = value
+            elif key not in _NO_EXTRAS:
+                fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
+        _take_rewards(fields, remarks)
+        _take_conversation(fields)
+        split = fields.get("split")
+        split = at.named("split") if split is None else str(split)
+        fields["split"] = None if split is None else split_named(split)
+        fields["remarks"] = tuple(remarks)
+        step = fields.pop("step", None)
         step = at.step if step is None else step
-        dated = "step" in self.keys or at.named("step") is not None or step is not None
-        return builder.build(step) if dated else builder.build_undated()
+        if step is None and ("step" in self.keys or at.named("step") is not None):
+            return fields  # a line without the step that it should have can't be used
+        return at_step(fields, step)
 
 
 class MappedRowsReader(MappingReader):
@@ -245,27 +252,30 @@ def mapping_reader(text: str) -> MappingReader:
     return (MappedRowsReader if "rows" in table else MappingReader)(text, table)
 
 
-def _take(builder: RecordBuilder, values: dict[str, Any]) -> None:
-    """Gives the builder what the mapping found, by the record's names."""
-    parts = {key.removeprefix(_PARTS): values[key] for key in values if key.startswith(_PARTS)}
-    whole = values.pop("rewards", None)
+def _take_rewards(fields: Fields, remarks: list[Remark]) -> None:
+    """Puts the parts of the reward together, those that are named one by one and those of an object."""
+    names = [key for key in fields if key.startswith(_PARTS)]
+    parts = {key.removeprefix(_PARTS): fields.pop(key) for key in names}
+    whole = fields.pop("rewards", None)
     if is_object(whole):
         parts = {**whole, **parts}
-    else:
-        builder.take("rewards", whole)
-    builder.take_rewards(parts, values.pop("reward", None))
-    messages = values.pop("messages", None)
-    prompt, response = values.pop("prompt", None), values.pop("response", None)
-    if is_messages(messages) and prompt is None and response is None:
-        builder.take_conversation(messages)
-    else:
-        builder.take_exchange(prompt, response)
-        builder.take("messages", messages)
-    if (split := values.pop("split", None)) is not None:
-        builder.ids["split"] = split_named(str(split))
-    for key, value in values.items():
-        if not key.startswith(_PARTS):
-            builder.take(key, value)
+    elif whole is not None:
+        reason = f"rewards is {kind_of(whole)}"
+        remarks.append(Remark("rewards", reason, "expected: an object {name: number}"))
+    rewards = named_rewards(parts, fields.pop("reward", None))
+    remarks += rewards.pop("remarks", ())
+    fields |= rewards
+
+
+def _take_conversation(fields: Fields) -> None:
+    """Makes a conversation as a whole the prompt, up to the assistant's first turn, and the response."""
+    messages = fields.get("messages")
+    if not is_messages(messages) or any(fields.get(k) is not None for k in ("prompt", "response")):
+        return
+    roles = [message.get("role") for message in messages]
+    first = roles.index("assistant") if "assistant" in roles else len(roles)
+    fields["messages"] = without_nulls(messages)
+    fields["prompt"], fields["response"] = messages[:first] or None, messages[first:] or None
 
 
 def _title(table: Mapping[str, Any]) -> str:

@@ -1,25 +1,19 @@
-"""Which reader reads a file: its beginning, the reader that recognises it, or why there is none.
-
-Where there is none, a mapping file that could read it is suggested.
-"""
+"""Which reader reads a file: its beginning, the reader that recognises it, or why there is none."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from pathlib import PurePath
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from board.errors import BoardError, RecordError
-from board.formats import READERS, source_of
+from board.errors import RecordError
+from board.formats import READERS, known_mapping, source_of
 from board.formats.base import Head, Reader
+from board.formats.generic import generic_mapping
 from board.formats.io.lines import Line
 from board.formats.io.locations import Location, pure_path
-from board.formats.mapping import WHOLE_LINE, MappingReader, mapping_reader
-from board.formats.messages import is_messages
-from board.formats.parse import CUT_OFF, is_list, is_object, parse_whole
+from board.formats.mapping import MappingReader
+from board.formats.parse import CUT_OFF, is_object, parse_whole
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
 
 NO_FORMAT: Final = "its records (keys "
@@ -65,6 +59,8 @@ def recognise(
             return reader, ""
     if source in (JSON_LINES, JSON_DOCUMENT) and (kind := _known_as(head)):
         return None, f"its records {kind}"
+    if source is JSON_LINES and mapping is None and (text := generic_mapping(head)):
+        return known_mapping(text), ""
     keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
     return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"
@@ -140,114 +136,3 @@ def _is_numbers(record: Mapping[str, Any]) -> bool:
     return any(not isinstance(value, bool | str) for _, value in recorded) and all(
         isinstance(v, str) and (key in _WHO or _MEASURED.fullmatch(v)) for key, v in others
     )
-
-
-_NAMES: Final[Mapping[str, str]] = {
-    "messages": "messages conversation conversations chat dialogue",
-    "prompt": "prompt input inputs question query queries instruction problem prompt_text input_text "
-    "ask user request",
-    "response": "response output completion generation generated_text model_output output_text out "
-    "answer text",
-    "reward": "reward score total_reward reward_total final_reward total",
-    "advantage": "advantage",
-    "step": "step global_step iteration iter train_step training_step trainer_step update gen_step",
-    "group_id": "group_id prompt_id problem_id task_id group uid",
-    "rollout_id": "rollout_id sample_id request_id trajectory_id id",
-    "ground_truth": "ground_truth gts gt label reference target expected solution",
-    "finish_reason": "finish_reason stop_reason",
-    "response_ids": "response_ids completion_ids output_ids",
-    "logprobs": "logprobs log_probs",
-    "ref_logprobs": "ref_logprobs ref_log_probs",
-}
-"""Names of keys that are likely a field's, the likeliest first."""
-_GIVEN: Final = frozenset(_NAMES["prompt"].split())
-"""Whatever is below a key of such a name was given to the model."""
-_GENERATED: Final = frozenset({"response", "messages", "response_ids"})
-_SHARED: Final = frozenset({"prompt", "step", "group_id", "ground_truth"})
-"""Fields beside the rows of a line that apply to each of them."""
-_MOST_KEYS: Final = 500
-_STEP_IN_PATH: Final = re.compile(
-    r"(?:step|iter|iteration|update|rollout|version)[_-]?([0-9]{1,19})(?![0-9])"
-    r"|(?:^|/)([0-9]{1,19})\.[a-z.]+$",
-    re.IGNORECASE,
-)
-
-
-def suggested_mapping(head: Head) -> str | None:
-    """The text of a mapping file that reads these records, by the names of their keys.
-
-    None where no key is named as what a model generates is. A guess that the user is to look at.
-    """
-    for record in head.records:
-        guesses = [(rows, keys) for rows, keys in _guesses(record) if keys.keys() & _GENERATED]
-        for rows, keys in sorted(guesses, key=lambda guess: "reward" not in guess[1]):
-            files = "" if "step" in keys else _files_pattern(head.path)
-            lines = [f"files = '{files}'"] if files else []
-            lines += [f"rows = {json.dumps(rows, ensure_ascii=False)}"] if rows else []
-            fields = (f"{k} = {json.dumps(path, ensure_ascii=False)}" for k, path in keys.items())
-            text = "\n".join([*lines, "[keys]", *fields]) + "\n"
-            with suppress(BoardError, UnicodeEncodeError):  # names that no mapping can hold
-                if not mapping_reader(text).why_not(head):
-                    return text
-    return None
-
-
-def _guesses(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """`rows` and `[keys]` of a line that is a rollout or a table of them, or has a list of them."""
-    keys = _keys_of(record)
-    response = record.get(keys.get("response", ""))
-    yield (WHOLE_LINE if is_list(response) and not is_messages(response) else ""), keys
-    entries = {path: v[0] for path, v in _values(record) if is_list(v) and v and is_object(v[0])}
-    lists = {
-        path: own
-        for path, row in entries.items()
-        if not is_messages([row]) and path.partition(".")[0].lower() not in _GIVEN
-        if (own := _keys_of(row)).keys() & _GENERATED
-    }
-    scored = {path: own for path, own in lists.items() if "reward" in own}
-    lists = scored if len(scored) == 1 else lists
-    if len(lists) == 1:  # nothing tells which of several is the one
-        ((path, own),) = lists.items()
-        root = path if path in record else path.partition(".")[0]
-        shared = _keys_of({key: value for key, value in record.items() if key != root})
-        yield path, {k: v for k, v in shared.items() if k in _SHARED} | own
-
-
-def _keys_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """From fields to paths, by the names of keys; a key of null only where all are."""
-    paths: dict[str, str] = {}
-    names_only = all(value is None for value in row.values())
-    for path, value in _values(row):
-        root, _, last = path.lower().partition(".")
-        if not is_object(value) and (names_only or value is not None):
-            paths.setdefault(root if root in _GIVEN else last or root, path)
-    paths_by_field = {
-        field: next((paths[name] for name in names.split() if name in paths), None)
-        for field, names in _NAMES.items()
-    }
-    keys = {field: path for field, path in paths_by_field.items() if path is not None}
-    if "response" in keys:
-        keys.pop("messages", None)
-    return keys
-
-
-def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Dotted paths and their values, the outer ones first, up to a bound."""
-    outer = list(row.items())[:_MOST_KEYS]
-    yield from outer
-    for path, value in outer:
-        if is_object(value) and "." not in path:
-            inner = [(key, entry) for key, entry in value.items() if "." not in key]
-            yield from ((f"{path}.{key}", entry) for key, entry in inner[:_MOST_KEYS])
-
-
-def _files_pattern(path: PurePath) -> str:
-    """A pattern for the end of the path that takes the step from it; empty where it has none."""
-    end = "/".join(path.parts[-2:])
-    spans = [match.span(match.lastindex or 0) for match in _STEP_IN_PATH.finditer(end)]
-    if not spans:
-        return ""
-    begin, after = spans[-1]
-    texts = (end[end.rfind("/", 0, begin) + 1 : begin], end[after:])
-    before, behind = (re.sub(r"[0-9]+", r"\\d+", re.escape(text)) for text in texts)
-    return rf"{before}(?P<step>\d+){behind}"

@@ -22,6 +22,7 @@ from board.index.storage import FolderStorage, MemoryStorage, Storage, committed
 from board.query.run import OpenOptions, Run
 from board.query.run_rows import RunRows
 from board.query.steps import refreshed
+from board.query.unread_fields import unread_fields
 
 __all__ = [
     "Follower",
@@ -228,6 +229,7 @@ def _run_of(
     superseded, repeated = [*rows.files.superseded()], [*rows.repeated()]
     log = ProblemLog((*sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated))
     log.extend(rows.joins.differences)
+    log.extend(unread_fields(rows, RUN_ITSELF))
     for state in rows.files.states:
         log.extend(state.all_problems)
     run = Run(

@@ -16,16 +16,19 @@ from board import __version__
 from board.cli import output
 from board.cli.runs import default_root, mapping_hint, no_runs
 from board.core.problems import count_of
+from board.errors import ChoiceError
 from board.formats import reader_named
 from board.formats.io.locations import Location, cache_folder, location_of
 from board.formats.mapping import PREFIX
 from board.index.discovery.discovered_runs import RunInfo, discover
+from board.index.discovery.mappings import FILE_NAME
 from board.index.discovery.sniff import Sniffed, SniffedFolder
 from board.index.discovery.sniff import sniff as sniffed
 from board.index.manifest import VERSION
 
 _MAX_PROBLEMS: Final = 3
 _MAX_KEYS: Final = 12
+_WIDTH: Final = 40
 _CACHE: Final = "counts"
 """Folder in the user's cache: runs that did not change are not opened."""
 
@@ -59,7 +62,7 @@ def runs(args: argparse.Namespace) -> int:
         for row, info in zip(rows, discovery.runs, strict=True):
             if row["format"].startswith(PREFIX):  # a hash of a mapping's text: useless to a reader
                 row["format"] = ", ".join(reader_named(name).title for name in info.formats)
-        output.print_table(rows, tuple(rows[0]))
+        output.print_table(rows, tuple(rows[0]), whole=("run", "path"))
     return 0
 
 
@@ -109,6 +112,8 @@ def sniff(args: argparse.Namespace) -> int:
     """Explains each file; 0 when one at least is recognised, 1 when none is."""
     path = location_of(args.path)
     folder = sniffed(path)
+    if args.write:
+        _write_mapping(folder)
     if args.json:
         document = {
             "path": str(path),
@@ -127,7 +132,7 @@ def sniff(args: argparse.Namespace) -> int:
         }
         output.print_json(document)
     else:
-        _print_sniffed(path, folder)
+        _print_sniffed(path, folder, each=args.all)
     if any(file.reader for file in folder.files):
         return 0
     if hint := mapping_hint(path):
@@ -135,13 +140,43 @@ def sniff(args: argparse.Namespace) -> int:
     return 1
 
 
-def _print_sniffed(path: Location, folder: SniffedFolder) -> None:
-    for file in folder.files:
+def _write_mapping(folder: SniffedFolder) -> None:
+    """Saves the suggested mapping beside its file. Raises ChoiceError where it can't be saved."""
+    suggested = {file.suggested: file.path for file in folder.files if file.suggested}
+    if len(suggested) != 1:
+        found = "none is" if not suggested else f"{len(suggested)} different ones are"
+        raise ChoiceError(f"--write saves one mapping, and {found} suggested; give one file")
+    ((text, path),) = suggested.items()
+    if not isinstance(path, Path):
+        raise ChoiceError("--write saves beside a file on disk, not in a store")
+    target = path.parent / FILE_NAME
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ChoiceError(f"{target} is there already; change it, or remove it first") from None
+    output.say(f"wrote {target}")
+
+
+def _print_sniffed(path: Location, folder: SniffedFolder, *, each: bool) -> None:
+    """each: every file by itself; else files of which the same is known are one, after the first."""
+    groups: dict[object, list[Sniffed]] = {}
+    for number, file in enumerate(folder.files):
+        known = (file.reader, file.reason, file.kind, file.keys, file.first_error, file.missing)
+        groups.setdefault(number if each else known, []).append(file)
+    for own in groups.values():
+        file = own[0]
         verdict = f"{file.title} ({file.reader})" if file.reader else "not recognised"
         lines = [f"  {name}: {text}" for name, text in _facts_of(file) if text]
         if file.suggested:
             lines.append("  a mapping to try, as rollout-board.toml in the run's folder:")
             lines += [f"    {line}" for line in output.printable(file.suggested).splitlines()]
+            lines += [
+                "  gives: " + ", ".join(f"{key} {output.cell(row[key], _WIDTH)}" for key in row)
+                for row in file.preview
+            ]
+        if len(own) > 1:
+            lines.append(f"  and {len(own) - 1:,} more files like it; --all lists each")
         output.print_lines([f"{file.path}: {verdict}", *lines])
     if folder.unexplained:
         output.say(f"and {folder.unexplained:,} more files; give one of the folders")

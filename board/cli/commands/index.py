@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -109,8 +110,9 @@ def _report(
         return code
     lines = [f"{name}: {', '.join(f'{key} {count}' for key, count in counts.items())}"]
     lines += [join.words for join in joins]
-    for one in problems:
+    for one, files in _by_reason(problems, each=args.all):
         count = "1 line" if one.count == 1 else f"{one.count} lines"
+        count += f" in {files} files, this is the first" if files > 1 else ""
         lines.append(f"{one.severity:8}{one.where}  {one.reason}  ({count})")
         lines += [f"{'':8}{one.hint}"] if one.hint else []
     lines += [f"skipped by name: {one.words}" for one in ignored]
@@ -120,3 +122,16 @@ def _report(
     )
     output.print_lines([*lines, total if problems else "no problems"])
     return code
+
+
+def _by_reason(problems: Iterable[Problem], *, each: bool) -> list[tuple[Problem, int]]:
+    """Problems of the same reason as one, with their number of files. each: every one by itself."""
+    if each:
+        return [(one, 1) for one in problems]
+    groups: dict[tuple[str, str | None, str, str], list[Problem]] = {}
+    for one in problems:
+        groups.setdefault((one.severity, one.field, one.reason, one.hint), []).append(one)
+    return [
+        (replace(own[0], count=sum(one.count for one in own)), len({one.path for one in own}))
+        for own in groups.values()
+    ]

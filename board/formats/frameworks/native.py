@@ -13,6 +13,7 @@ from board.core import schema
 from board.errors import RecordError
 from board.formats.base import Event, Head, Place, Reader
 from board.formats.fields import Fields
+from board.formats.generic import has_other_names
 
 _ONLY_NATIVE_LISTS: Final = (
     *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
@@ -54,5 +55,5 @@ def _is_rollout(record: Mapping[str, Any]) -> bool:
         return True
     if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
         return True
-    has_id = any(key in record for key in _ONLY_NATIVE_IDS)
+    has_id = any(key in record for key in _ONLY_NATIVE_IDS) and not has_other_names(record)
     return has_id and any(key in record for key in _CONTENT)

@@ -10,7 +10,7 @@ Failures stand in `<stem>_failures.jsonl` with _ng_failure_class; their reward o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +19,9 @@ from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
-from board.formats.messages import instructions_of, messages_of
+from board.formats.messages import Message, instructions_of, messages_of
 from board.formats.number_arrays import as_numbers
-from board.formats.parse import object_at, objects_in
+from board.formats.parse import is_list, object_at, objects_in
 from board.formats.sequences import Piece, take_pieces
 
 _TASK: Final = "_ng_task_index"
@@ -32,6 +32,10 @@ _READ_APART: Final = frozenset(
         *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", _FAILURE),
     }
 )
+_ALSO_OF_TASKS: Final = frozenset(
+    {"prompt", "messages", "input_tokens", "output_tokens", "model", "temperature", "tools"}
+)
+"""Names under which a task may have something too: what the model was given and measured goes before."""
 _OURS: Final[Mapping[str, str]] = {"expected_answer": "ground_truth"}
 
 
@@ -52,13 +56,34 @@ class NeMoGymReader(Reader):
         builder = RecordBuilder(at.options)
         request, response = object_at(line, "responses_create_params"), object_at(line, "response")
         given = [*instructions_of(request), *messages_of(request.get("input"))]
-        builder.take_turns(given, messages_of(response.get("output")))
-        builder.take_keys(line, _OURS, _READ_APART)
+        output = response.get("output")
+        if is_list(output) and output and is_list(output[-1]):
+            _take_transitions(builder, given, messages_of(output[-1]))
+        else:
+            builder.take_turns(given, messages_of(output))
+        for key in _ALSO_OF_TASKS & line.keys():
+            builder.take_extra(f"task.{key}", line[key])
+        builder.take_keys(line, _OURS, _READ_APART | _ALSO_OF_TASKS)
+        builder.take("model", response.get("model"))
+        for key in ("temperature", "tools"):
+            builder.take(key, request.get(key))
         builder.take("env", object_at(line, "agent_ref").get("name"))
         _take_ids(builder, line)
         _take_verdict(builder, line, response)
         _take_tokens(builder, response)
         return builder.build_undated()
+
+
+def _take_transitions(
+    builder: RecordBuilder, given: Sequence[Message], history: Sequence[Message]
+) -> None:
+    """Takes what an environment says transition by transition. history: of the last one, which is all."""
+    if list(history[: len(given)]) == list(given):
+        builder.take_turns(given, history[len(given) :])
+    elif history and history[0].get("role") != "assistant":
+        builder.take_conversation(history)
+    else:
+        builder.take_turns(given, history)
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:

@@ -29,10 +29,14 @@ from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.field_values import EXTRA
 from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts
+from board.formats.generic import has_other_names
 from board.formats.number_arrays import as_numbers
 from board.formats.parse import is_list
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})
+_ITS_OWN: Final = frozenset(
+    {"response_tokens", "logprobs", "ref_logprobs", "values", "token_rewards", "ref_response"}
+)
 _VALIDATION: Final = re.compile(r"rank_val[0-9]*\.")
 _ROLLS: Final[Mapping[str, str]] = {
     "new_response_mask": "loss_mask",
@@ -64,10 +68,14 @@ class RLLoggingBoardReader(Reader):
     repeats = "copied_steps"
 
     def recognises(self, head: Head) -> bool:
-        """A record with a step and a text or pieces; a number under such a key is a metric."""
+        """A record with a step and a text or pieces, its response and reward under these names.
+
+        A number under such a key is a metric.
+        """
         return any(
             "step" in record
             and any(isinstance(record.get(key), str | list) for key in _ROLLOUT_KEYS)
+            and (not _ITS_OWN.isdisjoint(record) or not has_other_names(record))
             for record in head.records
         )
 

@@ -7,18 +7,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from board.core.problems import Problem
 from board.errors import UnreadableError
-from board.formats import READERS, reader_named, source_of
+from board.formats import READERS, mapping_text, reader_named, source_of
 from board.formats.base import Head, Place, Reader, layout_match
+from board.formats.generic import preview, suggested_mapping
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
-from board.formats.recognition import NO_FORMAT, head_of, suggested_mapping
+from board.formats.recognition import NO_FORMAT, head_of
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, TEXT, Source
 from board.index.discovery.candidates import PICKLES, list_root
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, first_lines
@@ -56,7 +57,8 @@ class Sniffed:
     first_error: what is wrong with its first line that can't be used. mapping: the mapping file it was
     compared with. missing: keys which that names and the first records do not have. readers: why each
     reader passes its records over, where nothing else is known of them. suggested: the text of a
-    mapping file that could read it.
+    mapping file that could read it, or by which it is read as generic. preview: the first rollouts that
+    it gives.
     """
 
     path: Location
@@ -71,6 +73,7 @@ class Sniffed:
     missing: tuple[str, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict[str, str])
     suggested: str | None = None
+    preview: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
             keys=_keys(head),
             first_error=first_error,
             missing=() if own is None or own is not reader else own.missing(head),
+            **_suggestion(head, mapping_text(reader.name) if own is not reader else None),
         )
     reason = result.reason.removeprefix(LEFT_OUT)
     if reason == result.reason:  # it was not looked into
@@ -135,8 +139,15 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         first_error=first_error,
         missing=() if own is None else own.missing(head),
         readers=dict(_reasons(path, head, own)) if is_unknown else {},
-        suggested=suggested_mapping(head) if is_unknown else None,
+        **_suggestion(head, suggested_mapping(head) if is_unknown else None),
     )
+
+
+def _suggestion(head: Head, text: str | None) -> dict[str, Any]:
+    """A mapping file that reads a file, and the first rollouts that it gives."""
+    if not text:
+        return {}
+    return {"suggested": text, "preview": preview(text, head)}
 
 
 def _kind(path: Location) -> str:
@@ -147,8 +158,9 @@ def _kind(path: Location) -> str:
     if is_packed(path):
         return f"{_KINDS[source.like]}, packed"
     suffix = PurePosixPath(path.name).suffix or "its name"
-    tried = "" if source.takes(path) else f", though {suffix} is none of its names"
-    return _KINDS[source.like] + tried
+    if source.takes(path):
+        return _KINDS[source.like]
+    return f"{suffix}, tried as {_KINDS[source.like]}"
 
 
 def _head(path: Location) -> tuple[Head, str]:

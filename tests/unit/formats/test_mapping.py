@@ -16,7 +16,7 @@ KEYS = '[keys]\nresponse = "out"\nstep = "meta.step"\n'
 def read(text, line, path="log.jsonl"):
     reader = mapping_reader(text)
     at = Place(PurePath(path), layout=reader.layout)
-    return [reader.read(row, at) for row in reader.rows(line, at)]
+    return [reader.record(row, at) for row in reader.rows(line, at)]
 
 
 def test_dotted_paths_reach_into_objects_and_names_with_dots_come_first():

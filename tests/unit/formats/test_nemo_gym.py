@@ -156,3 +156,33 @@ def test_a_response_that_is_no_object_costs_the_response_alone(read_line, lines)
     record = read_line("nemo_gym", lines[4] | {"response": None, "agent_ref": "x"})
     assert record.scores["reward"] == 0.0
     assert "response" not in record.texts
+
+
+def test_the_last_of_several_transitions_is_the_whole_history(tmp_path):
+    asked, said = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
+    line = {
+        "responses_create_params": {"input": [asked], "temperature": 0.5},
+        "response": {"output": [[asked, said], [asked, said, asked, said]], "model": "tiny"},
+        "reward": 1.0,
+    }
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    (record,) = records(run_at(tmp_path))
+    assert record.texts["prompt"] == "[user]\nq"
+    assert len(record.messages) == 4
+    assert (record.extras["model"], record.extras["temperature"]) == ("tiny", 0.5)
+
+
+def test_what_the_model_was_given_goes_before_what_a_task_calls_so(tmp_path):
+    line = {
+        "responses_create_params": {"input": "given"},
+        "response": {"output": [], "usage": {"input_tokens": 7}},
+        "reward": 1.0,
+        "prompt": "of the task",
+        "input_tokens": 3,
+    }
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    (record,) = records(run_at(tmp_path))
+    assert record.texts["prompt"] == "[user]\ngiven"
+    assert record.extras["input_tokens"] == 7
+    assert record.extras["task.prompt"] == "of the task"
+    assert record.extras["task.input_tokens"] == 3

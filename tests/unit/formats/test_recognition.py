@@ -75,7 +75,9 @@ def test_metrics_are_no_logs_and_are_called_so(found, line):
     [
         {"model": "x", "lr": 1e-6, "messages": []},
         {"prompt": "p", "response": "r"},
-        {"input": "p", "output": "r", "step": 1},
+        {"input": "p", "output": "r"},
+        {"step": 1, "text": "epoch done", "loss": 0.1},
+        {"messages": [{"role": "user", "content": "of a dataset"}]},
         {"token_ids": [1], "trainer_logprobs": [1]},
         {},
     ],

@@ -423,7 +423,7 @@ def test_sniff_explains_what_lies_in_a_store_as_what_lies_on_disk(store, tmp_pat
     store.put("sniffed/notes.md", b"# Notes\n")
     capsys.readouterr()
     assert cli.main(["sniff", f"{url}/notes.md"]) == 1
-    assert "though .md is none of its names" in capsys.readouterr().out
+    assert "kind: .md, tried as JSON lines" in capsys.readouterr().out
     assert cli.main(["sniff", f"{url}/nothing"]) == 2
 
 

@@ -14,7 +14,7 @@ from read_formats import DATA, records, run_at
 from board import cli
 from board.formats import READERS
 from board.formats.base import Head
-from board.formats.recognition import suggested_mapping
+from board.formats.generic import suggested_mapping
 from board.formats.sources import JSON_LINES
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sniff import sniff
@@ -129,7 +129,7 @@ def test_what_an_evaluation_was_run_with_is_named_with_what_it_belongs_to():
 
 
 def test_odd_names_and_packed_logs_are_said_to_be_ones(tmp_path):
-    assert only(write(tmp_path / "x.md", "# Notes\n")).kind.startswith("JSON lines, though .md")
+    assert only(write(tmp_path / "x.md", "# Notes\n")).kind == ".md, tried as JSON lines"
     packed = tmp_path / "x.jsonl.gz"
     packed.write_bytes(gzip.compress(json.dumps(RLLB).encode() + b"\n"))
     assert (only(packed).reader, only(packed).kind) == ("rllb", "JSON lines, packed")

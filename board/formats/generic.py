@@ -1,0 +1,232 @@
+"""Logs that no framework wrote: which key is which field of a rollout, by names and values of keys.
+
+A log whose lines look like rollouts (a response with a prompt or a reward, at a step or with a reward) is
+read by a mapping that is made here, format *generic*. For other files the mapping is only suggested.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, Final
+
+from board.core.records import Record
+from board.errors import BoardError, RecordError
+from board.formats.base import Head, Place
+from board.formats.mapping import WHOLE_LINE, MappingReader, mapping_reader
+from board.formats.messages import is_messages
+from board.formats.parse import is_list, is_object
+
+TITLE: Final = "generic"
+_NAMES: Final[Mapping[str, str]] = {
+    "messages": "messages conversation conversations chat dialogue",
+    "prompt": "prompt input inputs question query queries instruction problem prompt_text input_text "
+    "prompts ask user request",
+    "response": "response completion generation output model_output generated_text output_text "
+    "model_response responses completions generations outputs out text",
+    "reward": "reward score total_reward reward_total final_reward total rewards scores "
+    "correct is_correct",
+    "advantage": "advantage advantages",
+    "step": "step global_step iteration iter train_step training_step trainer_step update gen_step",
+    "group_id": "group_id prompt_id problem_id task_id group uid",
+    "rollout_id": "rollout_id sample_id request_id trajectory_id id",
+    "ground_truth": "ground_truth gts gt label reference target expected solution answer gold",
+    "finish_reason": "finish_reason stop_reason",
+    "response_ids": "response_ids completion_ids output_ids",
+    "logprobs": "logprobs log_probs",
+    "ref_logprobs": "ref_logprobs ref_log_probs",
+}
+"""Names of keys that are likely a field's, the likeliest first."""
+_GIVEN: Final = frozenset(_NAMES["prompt"].split())
+"""Whatever is below a key of such a name was given to the model."""
+_GENERATED: Final = frozenset({"response", "messages", "response_ids"})
+_SHARED: Final = frozenset({"prompt", "step", "group_id", "ground_truth"})
+"""Fields beside the rows of a line that apply to each of them."""
+_WEAK: Final = frozenset({"text", "out"})
+"""Names under which a program's own messages are logged too."""
+_AMBIGUOUS: Final = "answer"
+"""A reference, unless it differs between rollouts of one prompt."""
+_MOST_KEYS: Final = 500
+_MAX_PREVIEW: Final = 3
+_STEP_IN_PATH: Final = re.compile(
+    r"(?:step|iter|iteration|update|rollout|version)[_-]?([0-9]{1,19})(?![0-9])"
+    r"|(?:^|/)([0-9]{1,19})\.[a-z.]+$",
+    re.IGNORECASE,
+)
+OTHER_RESPONSES: Final = (
+    *("completion", "generation", "output", "model_output", "generated_text", "output_text"),
+    *("model_response", "responses", "completions", "generations", "outputs"),
+)
+"""Keys that hold what the model generated, in logs that do not call it the response."""
+OTHER_REWARDS: Final = ("score", "total_reward", "reward_total", "final_reward", "correct")
+"""Keys that hold the reward, in logs that do not call it so."""
+
+
+def has_other_names(record: Mapping[str, Any]) -> bool:
+    """Whether a record's response or reward is under another name than the record's own."""
+    has_response = any(
+        record.get(key) is not None
+        for key in ("response", "response_tokens", "response_ids", "messages")
+    )
+    if not has_response and any(isinstance(record.get(k), str | list) for k in OTHER_RESPONSES):
+        return True
+    has_reward = any(record.get(key) is not None for key in ("reward", "rewards"))
+    return not has_reward and any(isinstance(record.get(k), int | float) for k in OTHER_REWARDS)
+
+
+def generic_mapping(head: Head) -> str | None:
+    """The text of the mapping by which a file is read as *generic*; None where its lines are no rollouts
+    as far as their keys say.
+    """
+    text = suggested_mapping(head)
+    if text is None:
+        return None
+    reader = mapping_reader(text := f"title = {json.dumps(TITLE)}\n{text}")
+    fields = reader.keys.keys()
+    response = reader.keys.get("response", "").rpartition(".")[2]
+    has_exchange = "response" in fields and bool({"prompt", "reward"} & fields)
+    if response in _WEAK and not {"prompt", "reward"} <= fields:
+        has_exchange = False
+    if not ("messages" in fields or has_exchange) or not {"reward", "step"} & fields:
+        return None
+    records = [*_read(reader, head)]
+    has_texts = any("response" in record.texts or record.messages for record in records)
+    has_rewards = any("reward" in record.scores for record in records)
+    return text if has_texts and (has_rewards or "reward" not in fields) else None
+
+
+def _read(reader: MappingReader, head: Head) -> Iterator[Record]:
+    """The rollouts at the head of a file."""
+    place = Place(head.path, layout=reader.layout)
+    for line in head.records:
+        with suppress(RecordError):
+            for row in reader.rows(line, place):
+                record = reader.record(row, place)
+                if isinstance(record, Record):
+                    yield record
+
+
+def preview(mapping: str, head: Head) -> tuple[dict[str, Any], ...]:
+    """Of the first rollouts that a mapping file gives of a file the step, the texts and the reward."""
+    return tuple(
+        {
+            "step": record.step,
+            "prompt": record.texts.get("prompt"),
+            "response": record.texts.get("response"),
+            "reward": record.scores.get("reward"),
+        }
+        for record in islice(_read(mapping_reader(mapping), head), _MAX_PREVIEW)
+    )
+
+
+def suggested_mapping(head: Head) -> str | None:
+    """The text of a mapping file that reads these records, by the names of their keys.
+
+    None where no key is named as what a model generates is. A guess that the user is to look at.
+    """
+    for record in (_merged(head.records), *head.records):
+        guesses = [
+            (rows, keys)
+            for rows, keys in _guesses(record, head.records)
+            if keys.keys() & _GENERATED
+        ]
+        for rows, keys in sorted(guesses, key=lambda guess: "reward" not in guess[1]):
+            files = "" if "step" in keys else _files_pattern(head.path)
+            lines = [f"files = '{files}'"] if files else []
+            lines += [f"rows = {json.dumps(rows, ensure_ascii=False)}"] if rows else []
+            fields = (f"{k} = {json.dumps(path, ensure_ascii=False)}" for k, path in keys.items())
+            text = "\n".join([*lines, "[keys]", *fields]) + "\n"
+            with suppress(BoardError, UnicodeEncodeError):  # names that no mapping can hold
+                if not mapping_reader(text).why_not(head):
+                    return text
+    return None
+
+
+def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Every key with its first value that is not null."""
+    merged: dict[str, Any] = {}
+    for record in records:
+        for key, value in record.items():
+            if merged.get(key) is None:
+                merged[key] = value
+    return merged
+
+
+def _guesses(
+    record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """`rows` and `[keys]` of a line that is a rollout or a table of them, or has a list of them."""
+    keys = _keys_of(record)
+    if not keys.keys() & _GENERATED and _differs(records, keys.get("prompt"), _AMBIGUOUS):
+        keys.pop("ground_truth", None)
+        keys["response"] = _AMBIGUOUS
+    response = record.get(keys.get("response", ""))
+    yield (WHOLE_LINE if is_list(response) and not is_messages(response) else ""), keys
+    entries = {path: v[0] for path, v in _values(record) if is_list(v) and v and is_object(v[0])}
+    lists = {
+        path: own
+        for path, row in entries.items()
+        if not is_messages([row]) and path.partition(".")[0].lower() not in _GIVEN
+        if (own := _keys_of(row)).keys() & _GENERATED
+    }
+    scored = {path: own for path, own in lists.items() if "reward" in own}
+    lists = scored if len(scored) == 1 else lists
+    if len(lists) == 1:  # nothing tells which of several is the one
+        ((path, own),) = lists.items()
+        root = path if path in record else path.partition(".")[0]
+        shared = _keys_of({key: value for key, value in record.items() if key != root})
+        yield path, {k: v for k, v in shared.items() if k in _SHARED} | own
+
+
+def _differs(records: Sequence[Mapping[str, Any]], prompt: str | None, key: str) -> bool:
+    """Whether a key has several texts for one prompt."""
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for record in records:
+        if prompt is not None and isinstance(text := record.get(key), str):
+            texts[str(record.get(prompt))].add(text)
+    return any(len(own) > 1 for own in texts.values())
+
+
+def _keys_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """From fields to paths, by the names of keys; a key of null only where all are."""
+    paths: dict[str, str] = {}
+    names_only = all(value is None for value in row.values())
+    for path, value in _values(row):
+        root, _, last = path.lower().partition(".")
+        if not is_object(value) and (names_only or value is not None):
+            paths.setdefault(root if root in _GIVEN else last or root, path)
+    paths_by_field = {
+        field: next((paths[name] for name in names.split() if name in paths), None)
+        for field, names in _NAMES.items()
+    }
+    keys = {field: path for field, path in paths_by_field.items() if path is not None}
+    if "response" in keys:
+        keys.pop("messages", None)
+    return keys
+
+
+def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Dotted paths and their values, the outer ones first, up to a bound."""
+    outer = list(row.items())[:_MOST_KEYS]
+    yield from outer
+    for path, value in outer:
+        if is_object(value) and "." not in path:
+            inner = [(key, entry) for key, entry in value.items() if "." not in key]
+            yield from ((f"{path}.{key}", entry) for key, entry in inner[:_MOST_KEYS])
+
+
+def _files_pattern(path: PurePath) -> str:
+    """A pattern for the end of the path that takes the step from it; empty where it has none."""
+    end = "/".join(path.parts[-2:])
+    spans = [match.span(match.lastindex or 0) for match in _STEP_IN_PATH.finditer(end)]
+    if not spans:
+        return ""
+    begin, after = spans[-1]
+    texts = (end[end.rfind("/", 0, begin) + 1 : begin], end[after:])
+    before, behind = (re.sub(r"[0-9]+", r"\\d+", re.escape(text)) for text in texts)
+    return rf"{before}(?P<step>\d+){behind}"
