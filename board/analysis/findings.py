@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from board.analysis.token_sample import Budget, Progress, TokenSample
+from board.core.arrays import FloatArray, IntArray
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import SEVERITIES, Finding, Thresholds, changed, parse
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import REWARD_PART
-from board.core.records import FloatArray
 from board.errors import BoardError, ChoiceError, UnreadableError
 from board.formats import reader_named
 from board.formats.io.locations import Location
@@ -103,7 +102,7 @@ def _with(facts: Facts, digests: Mapping[int, Digest]) -> Facts:
 
 
 def _between(
-    steps: npt.NDArray[np.int64], digests: Mapping[int, Digest], findings: Iterable[Finding]
+    steps: IntArray, digests: Mapping[int, Digest], findings: Iterable[Finding]
 ) -> set[int]:
     """Steps in the middle between one where something of the tokens holds and the one read before."""
     read = np.array(sorted(digests))
@@ -173,7 +172,7 @@ def _step_rows(run: Run, groups: Groups | None, envs: Sequence[str], step: int) 
     def read(*columns: str) -> pd.DataFrame:
         return run.frame(columns, (step, step))
 
-    def read_groups() -> npt.NDArray[np.int64]:
+    def read_groups() -> IntArray:
         if groups is None:
             return np.full(len(rows), -1, np.int64)
         return places_of(groups, step, read(*GROUP_COLUMNS))
@@ -186,7 +185,7 @@ def _step_rows(run: Run, groups: Groups | None, envs: Sequence[str], step: int) 
     )
 
 
-def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[np.int64]:
+def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> IntArray:
     """[count] the place of each rollout's environment among these, -1 for none."""
     if "env" not in rows:
         return np.full(count, -1, np.int64)

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged
+from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
 from board.core.metrics.kl import recorded_gamma, td_error
-from board.core.records import FloatArray, Record, Remark, TopK, read_top_k
+from board.core.records import Record, Remark, TopK, read_top_k
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import SCALE_PERCENTILES, Histogram

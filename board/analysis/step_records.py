@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from board.core.arrays import IntArray
 from board.core.joined_records import LoggedRecord
 from board.core.records import ReadOptions, Record
 from board.errors import RecordError
@@ -42,7 +42,6 @@ _SHORT_LINE_BYTES: Final = 1 << 10
 _MOST_OPEN: Final = 4
 """Files of a joined run at hand at once: one of each log, as a rule."""
 
-_IntArray = npt.NDArray[np.int64]
 _Placed = Iterator[tuple[int, Record | None]]
 """Rollouts with their places in the table of addresses; None for those that can't be read any more."""
 
@@ -78,7 +77,7 @@ class StepRecords:
                     progress(done, len(rows))
                 unreported = 0
 
-    def _of_files(self, table: _IntArray) -> _Placed:
+    def _of_files(self, table: IntArray) -> _Placed:
         files, at = table[:, 1], table[:, 2:]
         order = np.lexsort((at[:, 3], at[:, 1], files))
         for places in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
@@ -93,7 +92,7 @@ class StepRecords:
             for place in unread:
                 yield place, None
 
-    def _joined(self, table: _IntArray) -> _Placed:
+    def _joined(self, table: IntArray) -> _Placed:
         """Of a run that is joined of several logs, in the order of the last one's files: its arrays are
         the longest, so that they are read once.
         """
@@ -138,7 +137,7 @@ def bytes_again(run: Run, rows: pd.DataFrame) -> int:
     return total
 
 
-def _cut(places: _IntArray, sizes: _IntArray, most: int) -> Iterator[_IntArray]:
+def _cut(places: IntArray, sizes: IntArray, most: int) -> Iterator[IntArray]:
     """Places of lines that are read together, at most so many."""
     ends = np.cumsum(sizes)
     first = 0

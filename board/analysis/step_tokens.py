@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.analysis.step_records import PLACES, Progress, StepRecords
+from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import DERIVED
-from board.core.records import FloatArray, NumberArray, Record
+from board.core.records import NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.texts.turns import from_markers, of_tokens, with_tool_names
 from board.core.tokens.pieces import (
@@ -30,7 +31,6 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.query.open_run import Run
 
-IntArray = npt.NDArray[np.int64]
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 _LEAST_BROKEN: Final = 3
 

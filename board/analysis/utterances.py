@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.analysis.rollout import OpenRollout
+from board.core.arrays import IntArray
 from board.core.records import Record
 from board.core.texts.turns import at_character, from_markers, of_tokens, signs_in, token_starts
 from board.core.tokens.pieces import joined
@@ -28,7 +28,6 @@ from board.index.whole_texts import response_tokens, whole_text
 from board.query.open_run import Run
 
 MOST_CHARACTERS: Final = 1000
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

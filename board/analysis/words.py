@@ -8,12 +8,12 @@ from itertools import accumulate, groupby
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from board.analysis.step_records import PLACES, StepRecords
 from board.analysis.utterances import Pattern, split_reasoning, utterances
+from board.core.arrays import BoolArray
 from board.core.sampling import evenly_spaced
 from board.core.texts.phrases import Changed, changed_phrases
 from board.index.segments import MESSAGES, TOKEN_ROLES
@@ -37,7 +37,7 @@ class SpokenTexts:
 
     rows: pd.DataFrame
     texts: Any
-    is_readable: npt.NDArray[np.bool_]
+    is_readable: BoolArray
 
 
 def spoken_texts(

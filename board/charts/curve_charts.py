@@ -13,10 +13,9 @@ from board.charts.curve_data import MAX_POINTS, CurveOptions, Series, keep_extre
 from board.charts.curves import CurveChart, Dots, Line, curve
 from board.charts.layout import number
 from board.charts.palette import CATEGORIES, category, colour, faded
+from board.core.arrays import FloatArray, IntArray
 from board.core.groups.environments import EnvCurves
-from board.core.groups.statistics import IntArray
 from board.core.metrics.definitions import base_name, rollout_metric
-from board.core.metrics.kl import FloatArray
 
 ALL: Final = "all environments"
 """Name of the mean over all; the stems of the curves are numbers, so no environment's name clashes."""

@@ -12,9 +12,8 @@ import pandas as pd
 
 from board.charts.layout import number, safe_name
 from board.charts.palette import SERIES, colour_key
-from board.core.groups.statistics import IntArray
+from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
-from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent, without_residue
 
 Band = Literal["std", "quantiles", "minmax", "none"]

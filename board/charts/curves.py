@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pandas as pd
 
@@ -26,8 +25,7 @@ from board.charts.curve_data import (
 )
 from board.charts.layout import safe_name
 from board.charts.palette import EVALUATIONS, colour, dash, faded, ink
-from board.core.groups.statistics import IntArray
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.metrics.shares import ROUNDING_NOISE
 
 LightCurve = Mapping[str, Any]
@@ -58,7 +56,7 @@ class Line:
     width: float = 2.1
     dash: str = "solid"
     group: str | None = None
-    lone: npt.NDArray[np.bool_] | None = None
+    lone: BoolArray | None = None
     connect: bool = False
     named: bool = True
 

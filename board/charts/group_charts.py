@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import plotly.graph_objects as go
 
 from board.charts.curve_charts import columns_over_steps
@@ -15,14 +14,13 @@ from board.charts.curve_data import smoothed
 from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import fit_tick_labels, new_figure, number, safe_name, set_notes
 from board.charts.palette import colour, faded, ink
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.statistics import (
     Groups,
-    IntArray,
     Outcome,
     StepGroups,
     pass_at_k_by_step,
 )
-from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
 MAX_CELLS: Final = 1200
@@ -231,7 +229,7 @@ def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0) -> CurveChart
 def recorded_against_expected(
     recorded: FloatArray,
     expected: FloatArray,
-    differs: npt.NDArray[np.bool_],
+    differs: BoolArray,
     index: IntArray,
     *,
     dark: bool,

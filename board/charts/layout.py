@@ -18,8 +18,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from board.charts.palette import faded, ink
+from board.core.arrays import FloatArray
 from board.core.metrics import shares
-from board.core.metrics.kl import FloatArray
 
 _FONT: Final = '"Source Sans", "Source Sans Pro", sans-serif'
 _SMALL: Final = 0.005

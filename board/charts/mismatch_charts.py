@@ -21,7 +21,7 @@ from board.charts.layout import (
     show_legend_above,
 )
 from board.charts.palette import CATEGORIES, colour, faded
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray
 from board.core.tokens.mismatch import Likelihood, Slice
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {

@@ -26,8 +26,7 @@ from board.charts.layout import (
     show_legend_above,
 )
 from board.charts.palette import colour, faded, ink
-from board.core.groups.statistics import IntArray
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray, IntArray
 from board.core.sampling import evenly_spaced
 
 _WHO: Final = {"group_id": "group", "env": "env"}

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
+from board.core.arrays import FloatArray
+from board.core.records import NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
 
 _RELATIVE: Final = 1e-5

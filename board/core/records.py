@@ -14,9 +14,8 @@ from typing import Any, Final, Protocol, TypeGuard, cast
 import numpy as np
 import numpy.typing as npt
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.problems import Severity
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -73,7 +72,7 @@ class Sparse:
     """
 
     array: FloatArray
-    places: npt.NDArray[np.bool_]
+    places: BoolArray
 
     def __len__(self) -> int:
         return len(self.array)
@@ -182,7 +181,7 @@ class TopK:
 class RecordedTopK:
     """ids: [R, k], -1 where there is none. logprobs: [R, k], NaN where there is none."""
 
-    ids: npt.NDArray[np.int64]
+    ids: IntArray
     logprobs: npt.NDArray[np.float32]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

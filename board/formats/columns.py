@@ -17,10 +17,10 @@ from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.aggregate import NEEDED
-from board.core.records import FloatArray, ReadOptions
+from board.core.records import ReadOptions
 from board.errors import RecordError
 from board.formats.field_values import (
     EXTRA,
@@ -43,7 +43,6 @@ from board.formats.parse import as_object, is_list
 
 Values = list[Any]
 """One value per row; None: the row has none."""
-IntArray = npt.NDArray[np.int64]
 
 _NOTHING: Final = type(None)
 _NUMBER: Final = frozenset({float, int, bool, _NOTHING})

@@ -19,7 +19,8 @@ from typing import Any, Final, cast
 import numpy as np
 import orjson
 
-from board.core.records import FloatArray, NumberArray, Parsed
+from board.core.arrays import FloatArray
+from board.core.records import NumberArray, Parsed
 from board.errors import RecordError
 from board.formats.parse import (
     is_list,

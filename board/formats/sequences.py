@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from board.core.records import FloatArray, Parsed, Record, Sparse
+from board.core.arrays import FloatArray
+from board.core.records import Parsed, Record, Sparse
 from board.formats.fields import RecordBuilder
 
 TOKENS_JOINED_BY: Final = "step and exact token ids"

@@ -10,10 +10,10 @@ import numpy as np
 import orjson
 from xxhash import xxh3_64_digest
 
+from board.core.arrays import IntArray
 from board.core.records import Record
 from board.formats.base import Repeats
 from board.formats.columns import FieldColumns
-from board.index.reading.file_steps import IntArray
 from board.index.segments import JOIN_KEYS
 
 BY_ID: Final = ("same_id", "unique_id")

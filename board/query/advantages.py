@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from board.core.groups.statistics import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
-from board.core.records import FloatArray
+from board.core.arrays import BoolArray, FloatArray
+from board.core.groups.statistics import ABSOLUTE, EPSILON, RELATIVE, FitCounts
 from board.query.run import Run
 
 FACTORS: Final[Mapping[str, str]] = {

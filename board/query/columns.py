@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS
 from board.index import segments
@@ -151,7 +151,7 @@ def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
     return frame
 
 
-def numbers(rows: pd.DataFrame, column: str) -> npt.NDArray[np.float64]:
+def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
     """[rows] a column as numbers, NaN where it has none or is not there."""
     values = rows.get(column)
     if values is None or not pd.api.types.is_numeric_dtype(values):

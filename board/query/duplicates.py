@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from board.core.arrays import BoolArray
 from board.formats import reader_named
 from board.formats.base import Repeats
 from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap
@@ -195,7 +195,7 @@ def _buffer_starts(table: pa.Table, kind: Repeats) -> list[int]:
 def _overlapping(table: pa.Table, starts: Sequence[int]) -> pa.Table:
     """The rows of buffers that end the one before. starts: of each buffer."""
     keys = table.column("key").to_numpy()
-    is_copy: npt.NDArray[np.bool_] = np.zeros(len(keys), bool)
+    is_copy: BoolArray = np.zeros(len(keys), bool)
     for first, second in pairwise(pairwise([*starts, len(keys)])):
         shared = overlap(keys[slice(*first)], keys[slice(*second)])
         is_copy[second[0] : second[0] + shared] = True

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.statistics import (
     AdvantageFit,
     Grid,
@@ -28,14 +28,11 @@ from board.core.groups.statistics import (
     right_part,
 )
 from board.core.metrics.definitions import REWARD_PART
-from board.core.metrics.kl import FloatArray
 from board.errors import ChoiceError
 from board.query import splits
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.columns import numbers
 from board.query.open_run import Run
-
-IntArray = npt.NDArray[np.int64]
 
 GROUP_COLUMNS: Final = ("group_id", "split")
 """Columns of the rollouts that tell their groups."""
@@ -69,7 +66,7 @@ class StepFit:
 
     of_run: AdvantageFit
     expected: FloatArray
-    differs: npt.NDArray[np.bool_]
+    differs: BoolArray
 
 
 @dataclass(frozen=True)

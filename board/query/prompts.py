@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.index.reading.record_row import CUT_SIGN
 from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, right_column
 from board.query.run import Run
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 _LENGTHS: Final = ("response_tokens", "response_chars")
 _LONGEST_PROMPT: Final = 64 << 10

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from board.core.metrics.kl import FloatArray
-from board.core.tokens.step_tokens import BoolArray, StepTokens
+from board.core.arrays import BoolArray, FloatArray
+from board.core.tokens.step_tokens import StepTokens
 
 SHIFTS: Final = (-1, 0, 1)
 PAIRS: Final = (

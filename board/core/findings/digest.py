@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.audit import Audit, audit
 from board.core.findings.finding import Evidence
-from board.core.metrics.kl import FloatArray
 from board.core.tokens.contributions import TokenShare, TypeShare, contributions
 from board.core.tokens.mismatch import ENGINE, WHOLE, Apart, decompose
 from board.core.tokens.pieces import KINDS
-from board.core.tokens.step_tokens import BoolArray, IntArray, StepTokens
+from board.core.tokens.step_tokens import StepTokens
 
 _TYPES: Final = 64
 _TOKENS: Final = 200

@@ -8,21 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
 from board.core.findings.trailing import Period, periods
 from board.core.groups.environments import EnvCurves
 from board.core.groups.statistics import (
-    BoolArray,
     FitCounts,
     Groups,
-    IntArray,
     StepGroups,
     by_step,
     right_part,
 )
 from board.core.metrics.definitions import REWARD_PART
-from board.core.metrics.kl import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from board.core.arrays import BoolArray, FloatArray
 from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import Evidence, Found, Limits, Target, first_index
 from board.core.findings.trailing import periods, trailing_mean, window_periods, window_words
 from board.core.groups.statistics import (
     CONVENTIONS,
-    BoolArray,
     Convention,
     FitCounts,
     Outcome,
     fitted_convention,
 )
-from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}

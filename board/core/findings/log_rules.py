@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from board.core.arrays import BoolArray
 from board.core.findings.audit import culprit
 from board.core.findings.facts import Facts, StepChecks
 from board.core.findings.finding import Evidence, Found, Limits, Target, first_index
 from board.core.findings.trailing import periods
-from board.core.groups.statistics import BoolArray
 from board.core.metrics.shares import percent
 
 _MOST_RANKS: Final = 4096

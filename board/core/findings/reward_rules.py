@@ -9,6 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.facts import Facts, StepChecks
 from board.core.findings.finding import (
     Evidence,
@@ -25,9 +26,7 @@ from board.core.findings.trailing import (
     window_periods,
     window_words,
 )
-from board.core.groups.statistics import BoolArray, IntArray
 from board.core.metrics.definitions import REWARD_PART
-from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
 

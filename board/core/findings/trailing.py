@@ -8,9 +8,8 @@ from statistics import median
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray, IntArray
 
 MAD_TO_STD: Final = 1.4826
 """Scales the median absolute deviation to the standard deviation of a normal distribution."""
@@ -92,7 +91,7 @@ class Period:
 
 
 def periods(
-    steps: npt.NDArray[np.int64], fires: np.ndarray, badness: FloatArray, calm: int = 1
+    steps: IntArray, fires: np.ndarray, badness: FloatArray, calm: int = 1
 ) -> Iterator[Period]:
     """Periods of steps that fire, with at most `calm` in a row between that do not. All [n]."""
     places = np.flatnonzero(fires)
@@ -105,7 +104,7 @@ def periods(
 
 
 def window_periods(
-    steps: npt.NDArray[np.int64],
+    steps: IntArray,
     fires: np.ndarray,
     badness: FloatArray,
     values: FloatArray,

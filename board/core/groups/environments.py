@@ -12,8 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from board.core.groups.statistics import IntArray
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.sampling import evenly_spaced
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 RIGHT_PARTS: Final = ("correct", "accuracy", "acc", "correctness", "is_correct", "solved", "answer")
 """Names of reward parts that say whether an answer is right, the likeliest first."""

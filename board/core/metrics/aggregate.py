@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from board.core.arrays import BoolArray, FloatArray
 from board.core.metrics import kl
 from board.core.metrics.definitions import DERIVED, REDUCTIONS, Reduction
-from board.core.metrics.kl import FloatArray
 
 NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
 """Token arrays that enter per-rollout aggregates; loss_mask selects the tokens."""
@@ -112,7 +112,7 @@ class Aggregator:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
+def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
     """The columns of these rollouts, and by array which of them have entries that are no numbers."""
     arrays = {
         name: parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -204,14 +204,14 @@ class _Segments:
 
 def _missing(
     arrays: Mapping[str, FloatArray],
-    in_loss: npt.NDArray[np.bool_] | None,
+    in_loss: BoolArray | None,
     starts: npt.NDArray[np.intp],
-) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
+) -> tuple[FloatArray, dict[str, BoolArray]]:
     """Recorded entries in the loss that are null, NaN or infinite, per segment; and by array, bool
     [segments]: whether it has such entries, in the loss or not.
     """
     missing = np.zeros(len(starts))
-    incomplete: dict[str, npt.NDArray[np.bool_]] = {}
+    incomplete: dict[str, BoolArray] = {}
     for name, values in arrays.items():
         if math.isfinite(values.sum()):  # the quick test: a sum of finite numbers may overflow, too
             continue

@@ -16,8 +16,9 @@ from typing import Final, Literal
 
 import numpy as np
 
+from board.core.arrays import FloatArray
 from board.core.metrics import kl
-from board.core.metrics.kl import FloatArray, td_error
+from board.core.metrics.kl import td_error
 
 Kind = Literal["diverging", "sequential", "flag"]
 Direction = Literal["up", "down", "neither"]

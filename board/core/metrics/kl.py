@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from board.core.arrays import FloatArray
 
 MAX_LOG_RATIO = 80.0
 """Log-ratios are clamped here before exp(): a masked-out -3.4e38 among the log-probabilities then gives

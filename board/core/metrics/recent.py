@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.groups.statistics import IntArray
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray, IntArray
 
 WINDOW: Final = 10
 """Steps in a mean: fewer make every step a trend, more hide the last hour of a training."""

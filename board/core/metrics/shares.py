@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray
 
 ROUNDING_NOISE: Final = 1e-12
 """What is smaller is left of a sum that is zero, such as the mean advantage of a group: it reads 0."""

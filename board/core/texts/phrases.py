@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from board.core.arrays import FloatArray
+
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Scripts that put no space between words: two signs in a row count as a word.
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
@@ -101,8 +103,8 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
 
 
 def _change(
-    counts: npt.NDArray[np.float64],
-    sizes: npt.NDArray[np.float64],
+    counts: FloatArray,
+    sizes: FloatArray,
     stages: Sequence[npt.NDArray[np.intp]],
 ) -> tuple[float, float] | None:
     """The largest and the smallest share of a stage, the earlier first; None where chance can explain

@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.metrics.definitions import REDUCTIONS, Reduction, token_metric
-from board.core.metrics.kl import FloatArray
 from board.core.tokens.pieces import KINDS
-from board.core.tokens.step_tokens import BoolArray, IntArray, StepTokens
+from board.core.tokens.step_tokens import StepTokens
 
 Grouping = Literal["kind", "piece", "role"]
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import BoolArray, FloatArray
 from board.core.records import is_number
 
-BoolArray = npt.NDArray[np.bool_]
 Side = Literal["low", "high"]
 
 

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from board.core.arrays import FloatArray
 from board.core.metrics import kl
-from board.core.metrics.kl import FloatArray
 from board.core.tokens.pieces import KINDS
 from board.core.tokens.step_tokens import StepTokens
 

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray, IntArray
 from board.core.tokens.masks import RULES, MaskRule, Side, Threshold
-from board.core.tokens.step_tokens import IntArray, StepTokens
+from board.core.tokens.step_tokens import StepTokens
 
 _POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = _SIGNS = range(4)
 """Signs of an advantage."""

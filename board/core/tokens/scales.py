@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray
 
 SCALE_PERCENTILES: Final = (1.0, 99.0)
 
@@ -81,7 +81,7 @@ def _bins_of(values: FloatArray) -> npt.NDArray[np.uint32]:
     return ordered >> np.uint32(_DROPPED_BITS)
 
 
-def _values_of(bins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+def _values_of(bins: npt.NDArray[np.integer[Any]]) -> FloatArray:
     """The number of a bin that is nearest to zero."""
     ordered = bins.astype(np.uint32) << np.uint32(_DROPPED_BITS)
     low_bits = np.uint32((1 << _DROPPED_BITS) - 1)

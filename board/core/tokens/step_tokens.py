@@ -9,12 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.metrics.definitions import DERIVED
-from board.core.metrics.kl import FloatArray
 from board.core.tokens.pieces import KINDS
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

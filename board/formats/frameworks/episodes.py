@@ -22,7 +22,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, Record
+from board.core.arrays import FloatArray
+from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, Place, Reader
 from board.formats.fields import RecordBuilder

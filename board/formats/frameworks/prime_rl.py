@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.records import FloatArray, NumberArray, Parsed, Record
+from board.core.arrays import FloatArray
+from board.core.records import NumberArray, Parsed, Record
 from board.errors import RecordError
 from board.formats.base import Event, Head, Join, Place, Reader
 from board.formats.fields import RecordBuilder

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
+
+from board.core.arrays import IntArray
 
 MAX_RESTARTS: Final = 8
 """More falls of the step within one file than this are no restarts: its lines are in no order."""
@@ -23,8 +24,6 @@ follow it, ranks that share the file were out of step with each other."""
 
 _MOST_STEPS: Final = 100_000_000
 """More steps than this are a way to fill the memory of whoever reads it."""
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)

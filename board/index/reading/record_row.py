@@ -10,9 +10,10 @@ from typing import Any, Final, cast
 import numpy as np
 import pyarrow as pa
 
+from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import NEEDED
 from board.core.metrics.definitions import ROLLOUT_METRICS, base_name
-from board.core.records import FloatArray, NumberArray, Record, Remark, Sparse
+from board.core.records import NumberArray, Record, Remark, Sparse
 from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts

@@ -12,7 +12,7 @@ import streamlit as st
 from board.charts.curve_charts import prompt_course
 from board.charts.curves import light
 from board.components.curve_grid import Card, curve_bar, curve_grid
-from board.core.groups.statistics import IntArray
+from board.core.arrays import IntArray
 from board.core.metrics.shares import percent
 from board.query.open_run import Run
 from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key

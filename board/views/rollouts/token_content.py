@@ -18,8 +18,8 @@ from board.components.token_data import (
     TokenSegment,
     spec_of,
 )
+from board.core.arrays import FloatArray
 from board.core.metrics.definitions import in_menu_order, token_metric
-from board.core.metrics.kl import FloatArray
 from board.core.texts.messages import TOOL_ROLES, error_within
 from board.core.texts.turns import (
     Turn,

@@ -4,15 +4,14 @@ import numpy as np
 import pandas as pd
 from plain_groups import PlainGroups
 
+from board.core.arrays import BoolArray, FloatArray
 from board.core.groups.statistics import (
     ABSOLUTE,
     CONVENTIONS,
     EPSILON,
     RELATIVE,
-    BoolArray,
     FitCounts,
 )
-from board.core.metrics.kl import FloatArray
 
 FORMULAS = {
     "grpo": lambda of: of["apart"] / (of["std"] + EPSILON),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from board.core.groups.statistics import Groups, IntArray, outcomes_of
-from board.core.metrics.kl import FloatArray
+from board.core.arrays import FloatArray, IntArray
+from board.core.groups.statistics import Groups, outcomes_of
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,14 @@ import pytest
 from plain_advantages import FORMULAS, by_convention, computed, fit_counts
 from plain_groups import PlainGroups, groups_of
 
+from board.core.arrays import FloatArray, IntArray
 from board.core.groups.statistics import (
     CONVENTIONS,
-    IntArray,
     fitted_convention,
     grid,
     pass_at_k,
     right_part,
 )
-from board.core.metrics.kl import FloatArray
 
 NAN = float("nan")
 
