@@ -19,7 +19,7 @@ from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import SEVERITIES, Finding, Thresholds, changed, parse
 from board.core.groups.statistics import Groups
-from board.core.metrics.definitions import REWARD_PART
+from board.core.metrics.definitions import reward_parts
 from board.errors import BoardError, ChoiceError, UnreadableError
 from board.formats import reader_named
 from board.formats.io.locations import Location
@@ -133,7 +133,7 @@ def facts_of(run: Run) -> Facts:
         fit=advantage_fit(run),
         expected_advantages=partial(expected_advantages, run),
         env_rewards=env_rewards,
-        parts=[name for name in run.columns if name.startswith(REWARD_PART)],
+        parts=reward_parts(run.columns),
         world_sizes=run.rows.world_sizes() if expects_all_ranks(run) else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=copies(run),
@@ -165,8 +165,7 @@ _CACHED_STEPS: Final = 16
 
 def _step_rows(run: Run, groups: Groups | None, envs: Sequence[str], step: int) -> StepRows:
     """Numbers are read together; group ids and environments when a rule asks for them."""
-    parts = (name for name in run.columns if name.startswith(REWARD_PART))
-    names = [name for name in (*_COLUMNS, *parts) if name in run.columns]
+    names = [*(name for name in _COLUMNS if name in run.columns), *reward_parts(run.columns)]
     rows = run.frame(names, (step, step))
 
     def read(*columns: str) -> pd.DataFrame:

@@ -191,7 +191,6 @@ class TokenCodes:
 
 _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
-_FAULTY: Final = 3
 
 
 COLUMNS: Final = (*PLACES, *_NUMBERS)
@@ -241,10 +240,10 @@ class StepReader:
         kinds = texts.kinds()
         roles = _roles(reads, codes, texts.texts, kinds, starts) if what.roles else {}
         indices = rows["index"].to_numpy(np.int64)[places]
-        faulty: dict[str, list[int]] = {}
+        faults: dict[str, list[int]] = {}
         for read, index in zip(reads, indices.tolist(), strict=True):
             for name in read.faults:
-                faulty.setdefault(name, []).append(index)
+                faults.setdefault(name, []).append(index)
         return StepTokens(
             step=step,
             indices=indices,
@@ -261,8 +260,7 @@ class StepReader:
                 if name in rows
             },
             left_out=len(rows) - len(reads),
-            faults={name: len(own) for name, own in faulty.items()},
-            faulty={name: own[:_FAULTY] for name, own in faulty.items()},
+            faults=faults,
             **roles,
         )
 

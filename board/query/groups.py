@@ -25,9 +25,8 @@ from board.core.groups.statistics import (
     fitted_convention,
     grid,
     outcomes_of,
-    right_part,
+    right_column,
 )
-from board.core.metrics.definitions import REWARD_PART
 from board.errors import ChoiceError
 from board.query import splits
 from board.query.advantages import advantage_fit, expected_advantages
@@ -129,7 +128,7 @@ def _groups_of_run(run: Run) -> Groups:
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, group_id, {run.split_value} AS split,
                 {run.column("reward")} AS reward,
-                {run.column(right_column(run) or "reward")} AS score
+                {run.column(right_column(run.columns) or "reward")} AS score
             FROM {run.view} WHERE {run.condition}),
         ends AS (SELECT min(score) AS lowest, max(score) AS highest FROM rollouts)
         SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
@@ -155,7 +154,7 @@ def _groups_of_run(run: Run) -> Groups:
 def run_groups(run: Run) -> RunGroups | None:
     """The groups of all steps; None where the run has no group_id or no reward."""
     groups = groups_of_run(run)
-    return None if groups is None else RunGroups(run, groups, right_column(run))
+    return None if groups is None else RunGroups(run, groups, right_column(run.columns))
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
@@ -218,15 +217,8 @@ def _coded(values: pd.Series[Any], missing: str | None) -> tuple[IntArray, int]:
     return places[np.asarray(kinds.codes, np.int64)], len(names)
 
 
-def right_column(run: Run) -> str | None:
-    """The column of the reward part that says whether an answer is right; None where none does."""
-    parts = [c.removeprefix(REWARD_PART) for c in run.columns if c.startswith(REWARD_PART)]
-    reward_part = right_part(parts)
-    return None if reward_part is None else f"{REWARD_PART}{reward_part}"
-
-
 def counts_of_right(run: Run) -> str:
     """SQL that counts rollouts as `graded` and `right`, by their `score` (of `right_column`, else the
     reward) and the `lowest` and `highest` score of the run.
     """
-    return _BY_REWARD if right_column(run) is None else _BY_PART
+    return _BY_REWARD if right_column(run.columns) is None else _BY_PART

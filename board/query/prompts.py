@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.groups.statistics import right_column
 from board.index.reading.record_row import CUT_SIGN
 from board.index.segments import PROMPT_KEY
-from board.query.groups import counts_of_right, right_column
+from board.query.groups import counts_of_right
 from board.query.run import Run
 
 _LENGTHS: Final = ("response_tokens", "response_chars")
@@ -86,7 +87,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
         FROM courses ORDER BY first
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return RunPrompts(**columns, length=length_column(run), right_by=right_column(run))
+    return RunPrompts(**columns, length=length_column(run), right_by=right_column(run.columns))
 
 
 def prompt_table(run: Run, keys: Sequence[int]) -> pd.DataFrame:
@@ -132,7 +133,7 @@ def _visits(run: Run, keys: str) -> str:
     and the share of right rollouts. first: of RunRows.key, which takes less time than a position.
     """
     key = run.column(PROMPT_KEY)
-    score = run.column(right_column(run) or "reward")
+    score = run.column(right_column(run.columns) or "reward")
     return f"""
         WITH ends AS (
             SELECT min({score}) AS lowest, max({score}) AS highest

@@ -53,11 +53,10 @@ class Digest:
     read: rollouts that were read; first_index: of the first of them. k3: the step's mean over them;
     pieces: what types of tokens contribute to it; tokens: single ones. engine: sampler against trainer
     with the same weights; engine_pair: the arrays compared.
-    missing: by array the share of NaN. faults: arrays of another length than the response. loops: by
-    rollout the longest; lengths: tokens of each rollout. broken: rollouts with their share of
-    characters that are not text. common: the largest share of rollouts, of different prompts, that are
-    one response; common_prompts: how many prompts. kind_shares: of tokens. foreign: some CJK tokens.
-    unequal: a rollout of each array of faults.
+    missing: by array the share of NaN. faults: by array the rollouts in which it has another length than
+    the response. loops: by rollout the longest. broken: rollouts with their share of characters that are
+    not text. common: the largest share of rollouts, of different prompts, that are one response;
+    common_prompts: how many prompts. kind_shares: of tokens. foreign: some CJK tokens.
     """
 
     step: int
@@ -72,7 +71,9 @@ class Digest:
     engine_worst: tuple[Evidence, ...] = ()
     missing: Mapping[str, float] = field(default_factory=dict[str, float])
     missing_worst: Mapping[str, Evidence] = field(default_factory=dict[str, Evidence])
-    faults: Mapping[str, int] = field(default_factory=dict[str, int])
+    faults: Mapping[str, tuple[Evidence, ...]] = field(
+        default_factory=dict[str, tuple[Evidence, ...]]
+    )
     loops: tuple[Loop, ...] = ()
     broken: tuple[Evidence, ...] = ()
     pairs: Pairs = Pairs()
@@ -81,9 +82,6 @@ class Digest:
     common_prompts: int = 0
     kind_shares: Mapping[str, float] = field(default_factory=dict[str, float])
     foreign: tuple[Evidence, ...] = ()
-    unequal: Mapping[str, tuple[Evidence, ...]] = field(
-        default_factory=dict[str, tuple[Evidence, ...]]
-    )
 
 
 def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
@@ -109,10 +107,9 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
         engine_worst=worst,
         missing=missing,
         missing_worst=where,
-        faults=tokens.faults,
-        unequal={
+        faults={
             name: tuple(Evidence(tokens.step, index) for index in indices)
-            for name, indices in tokens.faulty.items()
+            for name, indices in tokens.faults.items()
         },
         foreign=_foreign(tokens),
         loops=tuple(_loops(tokens)),

@@ -18,9 +18,8 @@ from board.core.groups.statistics import (
     Groups,
     StepGroups,
     by_step,
-    right_part,
+    right_column,
 )
-from board.core.metrics.definitions import REWARD_PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,7 @@ class Facts:
     @cached_property
     def right_column(self) -> str | None:
         """The reward part that says whether an answer is right."""
-        column = right_part([name.removeprefix(REWARD_PART) for name in self.parts])
-        return None if column is None else f"{REWARD_PART}{column}"
+        return right_column(self.parts)
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""

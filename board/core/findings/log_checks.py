@@ -133,13 +133,13 @@ def array_checks(digests: Sequence[Digest]) -> list[Check]:
 def _lengths(digests: Sequence[Digest], of: str) -> Check:
     counts: Counter[str] = Counter()
     for digest in digests:
-        counts.update(digest.faults)
+        counts.update({name: len(own) for name, own in digest.faults.items()})
     if not counts:
         return Check("Array lengths", "good", f"every array is as long as the response, in {of}")
     first = next(digest.step for digest in digests if digest.faults)
     summary = ", ".join(f"{name} in {count:,}" for name, count in counts.items())
     words = f"another length than the response, of {of.partition(' of ')[0]}: {summary}"
-    some = next((one for d in digests for place in d.unequal.values() for one in place), None)
+    some = next((one for d in digests for own in d.faults.values() for one in own), None)
     return Check("Array lengths", "bad", words, some, first)
 
 

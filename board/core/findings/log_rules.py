@@ -95,7 +95,7 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Found]:
 def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Found]:
     """Arrays of another length than the response: which value is of which token is not known."""
     for name in dict.fromkeys(name for d in facts.digests for name in d.faults):
-        counts = np.array([float(d.faults.get(name, 0)) for d in facts.digests])
+        counts = np.array([float(len(d.faults.get(name, ()))) for d in facts.digests])
         for period, digest, count in facts.read_periods(counts >= limits["rollouts"], counts):
             yield Found(
                 "warning",
@@ -106,7 +106,7 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Found]:
                 count,
                 limits["rollouts"],
                 Target("health", digest.step, metric=name),
-                digest.unequal.get(name, ()),
+                digest.faults[name][:3],
                 title=f"{name} differs in length",
             )
 

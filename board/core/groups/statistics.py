@@ -6,7 +6,7 @@ size. A group belongs to one step: an id that comes again at another step is ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from math import nextafter
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.sampling import evenly_spaced
 
 RIGHT_PARTS: Final = ("correct", "accuracy", "acc", "correctness", "is_correct", "solved", "answer")
@@ -169,10 +170,12 @@ def grid(codes: IntArray, values: FloatArray) -> Grid:
     return Grid(unique[np.argsort(first)], cells, padded[cells])
 
 
-def right_part(names: Sequence[str]) -> str | None:
-    """Which of the named reward parts says that an answer is right; None where none does."""
-    lowered = {name.lower(): name for name in reversed(names)}
-    return next((lowered[name] for name in RIGHT_PARTS if name in lowered), None)
+def right_column(columns: Iterable[str]) -> str | None:
+    """Which column is of the reward part that says that an answer is right; None where none does."""
+    parts = {
+        part.removeprefix(REWARD_PART).lower(): part for part in reversed(reward_parts(columns))
+    }
+    return next((parts[name] for name in RIGHT_PARTS if name in parts), None)
 
 
 def _divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:

@@ -22,11 +22,11 @@ class StepTokens:
     one's tokens begin in the flat arrays; the last entry is T. arrays: recorded token arrays by name,
     [T], NaN where a rollout has none. in_loss: [T] loss_mask, True where none is recorded.
     codes: [T] place of each token in `pieces`, -1 where not known. pieces: display text; kinds: their
-    codes in token_kinds.KINDS. role_codes: [T] place in `roles` of who speaks, -1 where not known;
+    codes in pieces.KINDS. role_codes: [T] place in `roles` of who speaks, -1 where not known;
     turns: [T] number of the turn, counted from 0. numbers: per rollout, [n] by column name, NaN where
-    missing. hashes: [n] of the token ids, equal for equal responses. left_out: rollouts of the step
-    that are not here, because they could not be read or were not asked for; faults: how many arrays of
-    another length than the response were left out, by name; faulty: indices of the first such rollouts.
+    missing. left_out: rollouts of the step that are not here, because they could not be read or were not
+    asked for. faults: indices of the rollouts of which an array was left out since its length is not
+    that of the response, by its name.
     """
 
     step: int
@@ -42,8 +42,7 @@ class StepTokens:
     turns: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     numbers: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     left_out: int = 0
-    faults: Mapping[str, int] = field(default_factory=dict[str, int])
-    faulty: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    faults: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
 
     @cached_property
     def rollout_of(self) -> IntArray:

@@ -11,7 +11,7 @@ from board.core.groups.statistics import (
     fitted_convention,
     grid,
     pass_at_k,
-    right_part,
+    right_column,
 )
 
 NAN = float("nan")
@@ -46,8 +46,8 @@ def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones():
 
 
 def test_the_part_that_says_right_is_found_by_its_name():
-    assert right_part(["format", "Accuracy"]) == "Accuracy"
-    assert right_part(["format"]) is None
+    assert right_column(["rewards.format", "rewards.Accuracy", "acc"]) == "rewards.Accuracy"
+    assert right_column(["rewards.format"]) is None
 
 
 DICE = np.random.default_rng(1)

@@ -4,6 +4,7 @@ import numpy as np
 from made_tokens import step_tokens
 
 from board.core.findings.digest import Digest, digest
+from board.core.findings.finding import Evidence
 from board.core.findings.log_checks import array_checks, pair_audits, shift_words
 
 
@@ -46,6 +47,8 @@ def test_a_log_without_arrays_has_nothing_to_check():
 
 
 def test_another_length_is_counted_by_array():
-    lengths, _ = array_checks([replace(digest_of(), faults={"ref_logprobs": 2})])
+    lengths, _ = array_checks(
+        [replace(digest_of(), faults={"ref_logprobs": (Evidence(1, 0), Evidence(1, 1))})]
+    )
     assert lengths.state == "bad"
     assert "ref_logprobs in 2" in lengths.message
