@@ -161,7 +161,7 @@ class TokenCodes:
         return np.array(codes, np.int32)
 
     def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
-        """All ids at once: most occur many times, and each is decoded once. -1 for what is no id."""
+        """All ids at once: most occur many times, and each is decoded once. -1 for anything but an id."""
         places, distinct = pd.factorize(np.where(np.isfinite(ids), ids, np.nan), sort=True)
         numbers: list[int] = distinct.astype(np.int64).tolist()
         self._learn([number for number in numbers if number not in self._codes])

@@ -7,9 +7,10 @@ run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
+from board.core.texts.messages import as_fields
 from board.core.tokens.pieces import Coding
 from board.core.tokens.vocabulary import Vocabulary, coding_of_pieces
 from board.errors import NotFoundError
@@ -27,20 +28,15 @@ _CONFIG_KEYS: Final = (
 def named_tokenizer(run: Run) -> str | None:
     """The tokenizer that a run's settings name: a folder or a hub name; None without one."""
     for settings in run.settings.values():
-        for fields in (settings, _fields(settings.get("config"))):
+        for fields in (settings, as_fields(settings.get("config")) or {}):
             for key in _CONFIG_KEYS:
                 if name := _name_in(fields.get(key)):
                     return name
     return None
 
 
-def _fields(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
-
-
 def _name_in(value: object) -> str | None:
-    if isinstance(value, Mapping):
-        fields = _fields(cast("object", value))
+    if fields := as_fields(value):
         value = next((fields[key] for key in _NAME_KEYS if fields.get(key)), None)
     return value if isinstance(value, str) and value.strip() else None
 

@@ -191,7 +191,7 @@ def watch(
 def watch_step(
     run: Run, step: int, patterns: Sequence[Pattern], by: str = "response"
 ) -> list[list[Watched]]:
-    """As `watch` of one step, for each of several patterns; the step is read once."""
+    """What `watch` gives of one step, for each of several patterns; the step is read once."""
     rows = _counted(run, [step], patterns, by)
     return [_by_step(rows, f"times {n}").get(step, []) for n in range(len(patterns))]
 

@@ -30,7 +30,7 @@ def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
 
 
 def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local_engine) -> Run:
-    """The run, read whole, with progress on stderr; persist: its index is kept however small it is."""
+    """The run, read whole, with progress on stderr; persist: stores its index however small it is."""
     with closing(ProgressLine()) as progress:
         run = Follower(persist=persist, engine=engine).run(info, progress)
     for problem in run.problems:
@@ -48,7 +48,7 @@ def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local
 
 
 def of_split(run: Run, written: str | None) -> Run:
-    """The run with the rollouts of a split alone: training's unless told otherwise, which is said on
+    """The run with the rollouts of a split alone: training's by default, which is said on
     stderr where others are left out. Raises ChoiceError for a split that it does not have.
     """
     chosen = chosen_split(run, written or "")

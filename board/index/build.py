@@ -51,12 +51,6 @@ RefreshSteps = Callable[[Manifest], Manifest]
 
 
 @dataclass(frozen=True, slots=True)
-class _InFlight:
-    reading: PendingBatch
-    shards: list[Shard]
-
-
-@dataclass(frozen=True, slots=True)
 class Extended:
     """An index that is up to date, and the files that could not be read just now."""
 
@@ -72,14 +66,14 @@ def extend(
     progress: Progress | None = None,
     engine: ChooseEngine = local_engine,
     *,
-    anew: bool = False,
+    rebuild: bool = False,
 ) -> Extended:
     """Reads new lines of a run's files, drops rows of deleted files, and commits. Needs the lock.
 
-    key: what rows depend on besides the log; an index with another key is rebuilt, as any is with anew.
+    key: what rows depend on besides the log; an index with another key is rebuilt, and any with rebuild.
     refresh: updates the table of steps. Raises BrokenIndexError where the index was damaged.
     """
-    known = None if anew else committed(job.storage)
+    known = None if rebuild else committed(job.storage)
     if known is not None:
         job.storage.check(known)
     build = _Build(
@@ -183,23 +177,23 @@ class _Build:
         """Reads all ranges, with as many batches in flight as the engine allows."""
         self._report()
         waiting = deque(ranges)
-        in_flight = deque[_InFlight]()
+        in_flight = deque[tuple[PendingBatch, list[Shard]]]()
         left = sum(shard.size for shard in ranges)
         with choose(self._job, left) as engine:
             while waiting or in_flight:
                 if waiting and (shards := self._next_batch(waiting, left, engine.parallel)):
-                    in_flight.append(_InFlight(engine.submit(shards), shards))
+                    in_flight.append((engine.submit(shards), shards))
                     left -= sum(shard.size for shard in shards)
                 while in_flight and (
-                    in_flight[0].reading.is_done()
+                    in_flight[0][0].is_done()
                     or len(in_flight) >= engine.max_in_flight
                     or not waiting
                 ):
-                    first = in_flight.popleft()
-                    result = first.reading.result()
-                    done = (batch.shards for batch in in_flight if batch.reading.is_done())
+                    reading, batch = in_flight.popleft()
+                    result = reading.result()
+                    done = (shards for later, shards in in_flight if later.is_done())
                     read_ahead = sum(shard.size for shards in done for shard in shards)
-                    waiting.extend(self._unread_of_objects(first.shards, result))
+                    waiting.extend(self._unread_of_objects(batch, result))
                     self._take(result, read_ahead)
 
     def _next_batch(self, waiting: deque[Shard], left: int, parallel: int) -> list[Shard]:

@@ -111,7 +111,7 @@ class FileState:
 
 
 def short_header(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a header line what tells attempts and ranks apart; values of other kinds are not kept."""
+    """What distinguishes attempts and ranks of a header line; values of other kinds are left out."""
     known_keys = {key: data.get(key) for key in _HEADER_KEYS}
     return {
         key: value[:200] if isinstance(value, str) else value

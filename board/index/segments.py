@@ -110,7 +110,7 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def table_of_columns(columns: Mapping[str, list[Any] | Array]) -> pa.Table:
-    """As table_of, of the values of each column: a list, None where a row has none, a numpy array of
+    """A table of the values of each column: a list, None where a row has none, a numpy array of
     numbers, NaN where it has none, or an Arrow array of the column's type.
     """
     arrays: dict[str, pa.Array] = {}

@@ -3,8 +3,8 @@
 A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every file is written under a
 temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
 index that was there before. Readers take no lock. The lock is the operating system's (flock): it ends
-with the process that held it. The folder, or a file in it, may be deleted at any moment: the builder then
-gets a DeletedIndexError.
+with the process that locked it. The folder, or a file in it, may be deleted at any moment: the builder
+then gets a DeletedIndexError.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from board.core.problems import Problem
+from board.core.records import is_number
 from board.formats import reader_named
 from board.index.manifest import FileState, Manifest
 from board.index.reading.file_steps import Restart
@@ -76,9 +77,7 @@ def _attempt(header: Mapping[str, Any]) -> Attempt:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
+    return float(value) if is_number(value) and math.isfinite(value) else None
 
 
 def _whole(value: object) -> int | None:

@@ -85,7 +85,7 @@ def index_key(info: RunInfo, options: ReadOptions, sidecars: SidecarFiles) -> st
 class Follower:
     """Opens one run again and again while it is written, reading what is new.
 
-    persist: keep the index on disk however small the run is. engine: what reads the log.
+    persist: stores the index on disk however small the run is. engine: what reads the log.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Follower:
             with job.storage.writer() as alone:
                 if alone:
                     refresh = partial(self._refreshed, job.storage, info)
-                    return extend(job, key, info, refresh, progress, self._engine, anew=rebuild)
+                    return extend(job, key, info, refresh, progress, self._engine, rebuild=rebuild)
             known = committed(job.storage) or Manifest(key)
             if not wait:
                 return Extended(known if known.key == key and not rebuild else Manifest(key), ())

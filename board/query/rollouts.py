@@ -146,7 +146,7 @@ def batches(
     limit: int | None = None,
     size: int,
 ) -> Iterator[pd.DataFrame]:
-    """As `frame`, at most `size` rollouts at a time. texts: columns that hold whole texts instead."""
+    """The rows of `frame`, at most `size` at a time. texts: columns that hold whole texts instead."""
     values = [run.rows.whole_text(n) if n in texts else run.rows.frame_value(n) for n in columns]
     tables: Iterable[pa.Table]
     if limit is not None:

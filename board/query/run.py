@@ -40,7 +40,7 @@ _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """How a run is opened. max_per_step: at most so many rollouts of each step are kept (None: all)."""
+    """How a run is opened. max_per_step: at most so many rollouts of each step are shown (None: all)."""
 
     read: ReadOptions = field(default_factory=ReadOptions)
     max_per_step: int | None = None
@@ -174,7 +174,7 @@ class Run:
     def batches(
         self, sql: str, rows: int, parameters: Mapping[str, Any] | None = None
     ) -> Iterator[pa.Table]:
-        """As `table`, some rows at a time."""
+        """What a statement gives, some rows at a time; see `table`."""
         with self.rows.cursor() as cursor:
             asked = cursor.sql(sql, params=self._parameters(parameters))
             for batch in asked.to_arrow_reader(rows):
@@ -192,7 +192,7 @@ class Run:
     # Steps and counts
 
     def remembered(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for this run and kept as long as it."""
+        """What `make` gives, computed once and cached as long as the run."""
         answers = self._cache.answers
         if name not in answers:  # who asks for what is known waits for no question of others
             with self._cache.lock:
@@ -201,7 +201,7 @@ class Run:
         return answers[name]
 
     def remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
-        """The same about one step; kept of the last few steps."""
+        """The same about one step; cached for the last few steps."""
         with self._cache.lock:
             of_step = self._cache.of_step
             if (what, step) not in of_step:

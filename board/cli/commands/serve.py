@@ -1,4 +1,4 @@
-"""`rollout-board serve`: the server of `app.py`, for this machine alone unless told otherwise."""
+"""`rollout-board serve`: the server of `app.py`, for this machine alone by default."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def coverage(
     columns: Collection[str], thresholds: Thresholds, *, tokens_read: bool
 ) -> list[Coverage]:
     """Of every rule. columns: of the table of rollouts. tokens_read: whether token arrays were read."""
-    # Any part of the reward serves for what REWARD_PART stands for.
+    # REWARD_PART means any part of the reward.
     known = {REWARD_PART if name.startswith(REWARD_PART) else name for name in columns}
     covered: list[Coverage] = []
     for rule in RULES:

@@ -16,7 +16,7 @@ from board.core.tokens.contributions import TokenShare, TypeShare
 
 _MOST_SPIKES: Final = 5
 _LEAST_OF_FIRST: Final = 0.1
-"""A token that contributes less than this part of what the first one does is no evidence."""
+"""A token that contributes less than this part of what the first one does is not shown as evidence."""
 _EBB: Final = 4
 
 

@@ -13,12 +13,14 @@ way round.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from board.core.arrays import FloatArray
+from board.core.records import is_number
+from board.core.texts.messages import as_fields
 
 MAX_LOG_RATIO = 80.0
 """Log-ratios are clamped here before exp(): a masked-out -3.4e38 among the log-probabilities then gives
@@ -146,7 +148,7 @@ def mismatch(
 
 def probability(logprobs: npt.ArrayLike) -> FloatArray:
     """exp(logprobs), the probability that the policy gave the sampled token, 0 to 1."""
-    with np.errstate(over="ignore"):  # a positive log-probability is no probability at all
+    with np.errstate(over="ignore"):  # a positive log-probability is not one of any probability
         return np.exp(np.asarray(logprobs, np.float64))
 
 
@@ -183,13 +185,9 @@ def recorded_gamma(settings: Mapping[str, Any]) -> float:
     settings: the content of run-*.json; looked for as `gamma` at the top and in `config`, and there
     under `algorithm` (verl). Anything but a number in 0..1 is passed over.
     """
-    config = _fields(settings.get("config"))
-    for part in (settings, config, _fields(config.get("algorithm"))):
+    config = as_fields(settings.get("config")) or {}
+    for part in (settings, config, as_fields(config.get("algorithm")) or {}):
         gamma = part.get("gamma")
-        if isinstance(gamma, int | float) and not isinstance(gamma, bool) and 0 <= gamma <= 1:
+        if is_number(gamma) and 0 <= gamma <= 1:
             return float(gamma)
     return 1.0
-
-
-def _fields(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

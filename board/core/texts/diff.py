@@ -164,7 +164,7 @@ def _matched(left: Sequence[int], right: Sequence[int]) -> Iterator[_Span]:
 
 
 def _by_chunks(left: _Ids, right: _Ids, whole: _Span, budget: _Budget) -> Iterator[_Span]:
-    """Like `_middle`, by aligning equal chunks, then what is between them."""
+    """Spans of long texts: of equal chunks, then of what is between them."""
     whole.is_aligned = False
     every = max(2, max(len(left), len(right)) // _CHUNKS)
     borders = _borders(left, every), _borders(right, every)

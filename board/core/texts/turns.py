@@ -99,8 +99,8 @@ def _ends(signs: Sequence[re.Match[str]], text: str) -> list[int]:
 
 
 def signs_in(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Like pattern.finditer, for a pattern whose matches begin with one of `<[◁`: many times as fast on
-    long texts, where most places need no look.
+    """What pattern.finditer gives, for a pattern whose matches begin with one of `<[◁`: many times as
+    fast on long texts, where most places need no look.
     """
     end = 0
     for place in _BRACKET.finditer(text):

@@ -15,6 +15,7 @@ import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray
 from board.core.records import is_number
+from board.core.texts.messages import as_fields
 
 Side = Literal["low", "high"]
 
@@ -275,7 +276,7 @@ def recorded_clip(settings: Mapping[str, Any]) -> dict[str, float] | None:
     A missing upper range equals the lower one, as trainers have it.
     """
     parts = (settings.get("thresholds"), settings.get("config"), settings)
-    for part in (cast("Mapping[str, Any]", one) for one in parts if isinstance(one, Mapping)):
+    for part in filter(None, map(as_fields, parts)):
         for low_name, high_name in _CLIP_NAMES:
             low, high = part.get(low_name), part.get(high_name)
             if is_number(low):

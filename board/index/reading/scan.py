@@ -1,4 +1,4 @@
-"""A byte range of a log file -> one table row per rollout, with where its line stands in the file.
+"""A byte range of a log file -> one table row per rollout, with the place of its line in the file.
 
 `index_shard` is a plain function of plain data: what it returns for a range does not depend on any
 other range, so that ranges can be read in any process and put together afterwards.
@@ -62,8 +62,8 @@ def index_shard(
 
 @lru_cache(maxsize=256)
 def _parser_of(path: Location) -> LineParser:
-    """The parser of a file, kept from shard to shard: learning the layout of long lines takes longer than
-    reading a dozen of them.
+    """The parser of a file, the same for all its shards: learning the layout of long lines takes longer
+    than reading a dozen of them.
     """
     return LineParser()
 
