@@ -59,6 +59,7 @@ _USUAL_TYPES: Final[Mapping[str, frozenset[type]]] = {
 }
 """By RecordBuilder's methods, the types of values that it takes as they are."""
 _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
+    "remarks": frozenset({tuple, _NOTHING}),
     **dict.fromkeys(NUMBER_IDS, frozenset({int, _NOTHING})),
     **dict.fromkeys(("prompt", "response"), frozenset({str, list, _NOTHING})),
     "timestamp": frozenset({int, float, _NOTHING}),

@@ -57,14 +57,16 @@ Fields = dict[str, Any]
 """What a line says of a rollout, by the record's names; values as they are logged, not checked yet.
 
 `prompt` and `response` may be texts or lists of chat messages. Other names than the record's become
-extras. `remarks` is a tuple of Remarks.
+extras. `remarks` is a tuple of Remarks; what a log has under that name is no tuple, and an extra.
 """
 
 
 def record_of(fields: Fields, options: ReadOptions) -> Record:
     """The Record of a rollout's fields. Raises RecordError when the line can't be used."""
     builder = RecordBuilder(options)
-    builder.remarks += fields.get("remarks", ())
+    if "remarks" in fields:
+        fields = with_remarks(fields)
+        builder.remarks += fields["remarks"]
     builder.lengths_explained = any(one in SURPLUS.values() for one in builder.remarks)
     try:
         builder.take_exchange(fields.get("prompt"), fields.get("response"))
@@ -85,7 +87,15 @@ def at_step(fields: Fields, step: object) -> Fields:
     """The fields of a rollout at a step; None: the log has none. It is at 0 then, and a note says so."""
     if step is not None:
         return {**fields, "step": step}
-    return {**fields, "step": 0, "remarks": (*fields.get("remarks", ()), UNDATED)}
+    return {**with_remarks(fields, UNDATED), "step": 0}
+
+
+def with_remarks(fields: Fields, *remarks: Remark) -> Fields:
+    """The fields with further remarks. A log's own key of that name becomes an extra."""
+    before = fields.get("remarks")
+    if before is None or isinstance(before, tuple):
+        return {**fields, "remarks": (*(before or ()), *remarks)}
+    return {**fields, f"{EXTRA}remarks": before, "remarks": remarks}
 
 
 def as_extras(values: Mapping[str, Any]) -> Fields:

@@ -25,7 +25,7 @@ from board.core.records import Remark
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, Place, Reader, layout_match
 from board.formats.field_values import EXTRA, split_named
-from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.fields import Fields, at_step, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
 from board.formats.messages import is_messages, without_nulls
 from board.formats.parse import is_list, is_object, kind_of
@@ -103,7 +103,7 @@ _TABLES: Final = ("title", "files", "rows", "keys")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
-_NO_EXTRAS: Final = frozenset({"type", "index", "remarks"})
+_NO_EXTRAS: Final = frozenset({"type", "index"})
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 
@@ -191,7 +191,7 @@ class MappingReader(Reader):
         split = fields.get("split")
         split = at.named("split") if split is None else str(split)
         fields["split"] = None if split is None else split_named(split)
-        fields["remarks"] = tuple(remarks)
+        fields = with_remarks(fields, *remarks)
         step = fields.pop("step", None)
         step = at.step if step is None else step
         if step is None and ("step" in self.keys or at.named("step") is not None):

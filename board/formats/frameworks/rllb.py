@@ -28,7 +28,7 @@ from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.field_values import EXTRA
-from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts
+from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
 from board.formats.generic import has_other_names
 from board.formats.number_arrays import as_numbers
 from board.formats.parse import is_list
@@ -93,9 +93,9 @@ class RLLoggingBoardReader(Reader):
         if is_eval and fields.get("split") is None:
             fields["split"] = "eval"
         if by_roll:
-            fields["remarks"] = (_NO_VALUES, *_cut_as_roll(fields))
-        elif surplus := _surplus(fields):
-            fields["remarks"] = (surplus,)
+            return with_remarks(fields, _NO_VALUES, *_cut_as_roll(fields))
+        if surplus := _surplus(fields):
+            return with_remarks(fields, surplus)
         return fields
 
 

@@ -104,3 +104,26 @@ def test_a_torch_file_nested_deep_is_named(tmp_path):
             out.writestr(entry, deep if entry.endswith("data.pkl") else plain.read(entry))
     with pytest.raises(DamagedError, match="nested too deep"):
         TORCH.fetch(tmp_path / "deep.pt", 0, 1)
+
+
+@pytest.mark.parametrize("value", [3, "seen", {"a": 1}])
+@pytest.mark.parametrize("reader", sorted(logs()))
+def test_a_key_called_remarks_costs_no_rollout_of_any_log(tmp_path, reader, value):
+    file = logs()[reader].files[0].path
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()[:40]]
+    changed = [line if "header" in line.values() else {**line, "remarks": value} for line in lines]
+    counts = []
+    for name, own in (("as it is", lines), ("changed", changed)):
+        path = tmp_path / name / file.relative_to(file.parents[2])
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in own))
+        counts.append(dict(open_run(discover(tmp_path / name).runs[0]).counts))
+    assert counts[0] == counts[1] != {}
+
+
+@pytest.mark.parametrize("reader", ["rllb", "generic"])
+def test_a_key_called_remarks_becomes_a_column(tmp_path, reader):
+    names = ("response", "reward") if reader == "rllb" else ("completion", "score")
+    line = {"step": 1, "prompt": "p", names[0]: "r", names[1]: 1.0, "remarks": "seen"}
+    (tmp_path / "log.jsonl").write_text(f"{json.dumps(line)}\n{json.dumps(line)}\n")
+    assert open_run(discover(tmp_path).runs[0]).rollouts["remarks"].tolist() == ["seen", "seen"]
