@@ -117,21 +117,16 @@ def test_following_switches_live_on_and_live_follows(open_app, growing):
     assert state(app) == (7, *FOLLOWING)
 
 
-def test_an_empty_folder_is_waited_for_and_then_followed(open_app, tmp_path):
-    app = open_app(tmp_path)
+@pytest.mark.parametrize("folder", [".", "later"], ids=["empty", "still to be made"])
+def test_an_empty_folder_is_waited_for_and_then_followed(open_app, tmp_path, folder):
+    root = tmp_path / folder
+    app = open_app(root)
     assert "Waiting for the first rollout" in app.subheader[0].value
-    assert str(tmp_path / "my_run") in app.code[0].value
-    write(tmp_path, range(1, 3))
+    assert str(root / "my_run") in app.code[0].value
+    assert ("does not exist yet" in texts(app)) == (folder == "later")
+    write(root, range(1, 3))
     assert app.run().subheader[0].value == "run"
     assert_sound(app)
-
-
-def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app, tmp_path):
-    app = open_app(tmp_path / "later")
-    assert "Waiting for the first rollout" in app.subheader[0].value
-    assert "does not exist yet" in texts(app)
-    write(tmp_path / "later", range(1, 3))
-    assert app.run().subheader[0].value == "run"
 
 
 def test_a_run_without_a_rollout_is_waited_for(open_app, tmp_path):

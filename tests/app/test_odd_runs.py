@@ -65,16 +65,6 @@ def test_one_problem_of_many_files_is_one_row(open_app, tmp_path):
     assert of_reward["lines"].tolist() == [6]
 
 
-def test_prompts_that_share_a_long_beginning_are_told_apart(open_rows):
-    rows = [
-        {"step": step, "reward": step, "prompt": "x" * 300 + str(step), "response": "a"}
-        for step in range(2)
-    ]
-    app = open_rows("prompts", *rows)
-    (count,) = (card.value for card in app.metric if card.label == "Prompts")
-    assert count == "2"
-
-
 def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows):
     said = [("user", "q"), ("assistant", "four"), ("user", "more?"), ("assistant", "seven..")]
     messages = [{"role": role, "content": text} for role, text in said]

@@ -38,19 +38,6 @@ def test_sorting_orders_all_rows_in_scope_and_begins_with_the_newest_step(open_a
     assert len({step for step, _ in places}) > 1
 
 
-@pytest.mark.parametrize(
-    ("chosen", "indices"),
-    [
-        ({"sort": "reward"}, [2, 1, 0]),
-        ({"sort": "reward", "desc": "1"}, [1, 2, 0]),
-        ({"range": "reward:-5..5"}, [1, 2]),
-    ],
-)
-def test_rows_without_a_value_sort_last_either_way_and_are_in_no_range(open_rows, chosen, indices):
-    rows = [{"step": 0, "prompt": "p", "reward": r} for r in (None, 2.0, 1.0)]
-    assert table(open_rows("rollouts", *rows, **chosen))["index"].tolist() == indices
-
-
 def test_the_column_picker_decides_what_is_shown_beside_parts_of_the_reward(open_app, logs):
     app = open_app(logs, "rollouts", run="native")
     columns = list(table(app).columns)

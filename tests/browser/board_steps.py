@@ -1,14 +1,17 @@
 """What tests do with a board in a browser: start it, wait for it, click in its charts and tables."""
 
+import json
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 from waits import until
 
 ServeCommand = Callable[[Sequence[str]], str]
+Message = dict[str, Any]
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 # None while the figure is not drawn.
@@ -109,3 +112,15 @@ def click_row(page: Page, table: int, row: int) -> None:
     frame.scroll_into_view_if_needed()
     settled(page)
     frame.click(position={"x": 120, "y": 36 * (row + 1) + 18})
+
+
+def agent_turns(thoughts: Sequence[str], commands: Sequence[str], output: str) -> list[Message]:
+    """Messages of an agent: in each turn a thought, a call of its shell, and what that printed."""
+    said: list[Message] = []
+    for turn, (thought, command) in enumerate(zip(thoughts, commands, strict=True)):
+        function = {"name": "bash", "arguments": json.dumps({"command": command})}
+        call = {"id": str(turn), "type": "function", "function": function}
+        words = f"<think>{thought}</think>I run test {turn}."
+        said.append({"role": "assistant", "content": words, "tool_calls": [call]})
+        said.append({"role": "tool", "tool_call_id": str(turn), "content": output})
+    return said

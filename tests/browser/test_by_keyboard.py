@@ -3,10 +3,9 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from board_steps import ServeCommand, board_on, settled
+from board_steps import Message, ServeCommand, agent_turns, board_on, settled
 from playwright.sync_api import Locator, Page, expect
 from waits import until
 from written_logs import write_lines
@@ -25,23 +24,14 @@ def command(turn: int, answer: str) -> str:
     return f"pytest {turn}" if turn != OTHER_TURN else f"pytest --only {answer[3:6]}"
 
 
-def conversation(answer: str) -> list[dict[str, Any]]:
-    said: list[dict[str, Any]] = [
+def conversation(answer: str) -> list[Message]:
+    thoughts = [f"idea {turn} {TRAP}" for turn in range(TURNS)]
+    return [
         {"role": "system", "content": f"You are an agent. {TRAP}"},
         {"role": "user", "content": f"Fix it. {TRAP}"},
+        *agent_turns(thoughts, [command(turn, answer) for turn in range(TURNS)], OUTPUT),
+        {"role": "assistant", "content": answer},
     ]
-    for turn in range(TURNS):
-        arguments = json.dumps({"command": command(turn, answer)})
-        call = {"id": str(turn), "type": "function"}
-        said += [
-            {
-                "role": "assistant",
-                "content": f"<think>idea {turn} {TRAP}</think>I run test {turn}.",
-                "tool_calls": [{**call, "function": {"name": "bash", "arguments": arguments}}],
-            },
-            {"role": "tool", "tool_call_id": str(turn), "content": OUTPUT},
-        ]
-    return [*said, {"role": "assistant", "content": answer}]
 
 
 def spoken(turn: int, answer: str) -> str:

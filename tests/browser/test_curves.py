@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from board_steps import SAMPLES, board_on, drag_over, settled
-from playwright.sync_api import expect
+from board_steps import SAMPLES, ServeCommand, board_on, drag_over, settled
+from playwright.sync_api import Locator, Page, expect
 
 import board.components.curve_grid
 from board.charts.layout import step_ends, step_ticks
@@ -15,13 +15,19 @@ pytestmark = pytest.mark.browser
 AXIS = Path(board.components.curve_grid.__file__).parent / "js" / "axis.js"
 
 
-@pytest.mark.parametrize("place", ["", "prompts"])
-def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(page, serve, place):
+def curves(page: Page, serve: ServeCommand, place: str, curve: int) -> tuple[Locator, Locator]:
+    """The cards of a page, and the plot of one of them."""
     page.goto(f"{board_on(serve, SAMPLES)}/{place}?run=grpo_arithmetic")
     cards = page.locator(".curves .card")
-    plot = cards.nth(1).locator(".u-over")
+    plot = cards.nth(curve).locator(".u-over")
     expect(plot).to_be_visible()
     settled(page)
+    return cards, plot
+
+
+@pytest.mark.parametrize("place", ["", "prompts"])
+def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(page, serve, place):
+    cards, plot = curves(page, serve, place, 1)
     entries = page.evaluate("history.length")
     drag_over(page, plot, 0.3, 0.6)
     expect(page).to_have_url(re.compile(r"steps=\d+-\d+"))
@@ -40,11 +46,7 @@ def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(page, ser
 
 
 def test_the_step_under_the_pointer_is_shown_in_every_curve(page, serve):
-    page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
-    cards = page.locator(".curves .card")
-    plot = cards.first.locator(".u-over")
-    expect(plot).to_be_visible()
-    settled(page)
+    cards, plot = curves(page, serve, "", 0)
     box = plot.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20)
     page.mouse.move(box["x"] + box["width"] * 0.5 + 3, box["y"] + 20)
@@ -65,10 +67,7 @@ def test_light_charts_and_those_of_plotly_name_the_same_steps(page, ends):
 
 
 def test_a_point_of_a_prompt_opens_its_rollout(page, serve):
-    page.goto(f"{board_on(serve, SAMPLES)}/prompts?run=grpo_arithmetic")
-    plot = page.locator(".curves .card").nth(1).locator(".u-over")
-    expect(plot).to_be_visible()
-    settled(page)
+    _, plot = curves(page, serve, "prompts", 1)
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     tip = page.locator(".curves .tip:not([hidden])")

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from colours import channels, contrast
 from playwright.sync_api import Browser, Page
 
 import board.components.token_data
@@ -237,24 +239,5 @@ def test_text_on_the_strongest_colours_keeps_a_contrast_of_4_5(script, theme):
     page_colour, text = (channels(colours[name]) for name in ("backgroundColor", "textColor"))
     palette = script.evaluate("name => PALETTES[name]", theme)
     for end in (palette["high"], palette["low"]):
-        mixed = [
-            palette["cap"] * c + (1 - palette["cap"]) * p
-            for c, p in zip(end, page_colour, strict=True)
-        ]
+        mixed = palette["cap"] * np.array(end) + (1 - palette["cap"]) * page_colour
         assert contrast(mixed, text) >= 4.5
-
-
-def channels(colour: str) -> list[float]:
-    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-
-
-def contrast(one: list[float], other: list[float]) -> float:
-    """Contrast ratio of two sRGB colours, as WCAG 2.2 defines it."""
-    darker, lighter = sorted((luminance(one), luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def luminance(colour: list[float]) -> float:
-    shares = (channel / 255 for channel in colour)
-    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,11 +1,10 @@
 """A conversation in the reader: what is marked, folded at first, and seen without scrolling."""
 
-import json
 import re
 from typing import Any
 
 import pytest
-from board_steps import ServeCommand, board_on, settled
+from board_steps import Message, ServeCommand, agent_turns, board_on, settled
 from playwright.sync_api import Locator, Page, expect
 from waits import until
 from written_logs import write_lines
@@ -31,23 +30,15 @@ VISIBLE_LINES = """flow => {
 }"""
 
 
-def conversation() -> list[dict[str, Any]]:
-    said: list[dict[str, Any]] = [
+def conversation() -> list[Message]:
+    said = [
         {"role": "system", "content": "You are an agent."},
         {"role": "user", "content": "Fix it."},
+        *agent_turns(*([f"{of} {n}" for n in range(TURNS)] for of in ("idea", "pytest")), LINES),
+        {"role": "assistant", "content": "Done."},
     ]
-    for turn in range(TURNS):
-        call = {"name": "bash", "arguments": json.dumps({"command": f"pytest {turn}"})}
-        tool = "Traceback (most recent call last):\nIndexError" if turn == 5 else LINES
-        said += [
-            {
-                "role": "assistant",
-                "content": f"<think>idea {turn}</think>I run test {turn}.",
-                "tool_calls": [{"id": str(turn), "type": "function", "function": call}],
-            },
-            {"role": "tool", "tool_call_id": str(turn), "content": tool},
-        ]
-    return [*said, {"role": "assistant", "content": "Done."}]
+    said[2 + 2 * 5 + 1]["content"] = "Traceback (most recent call last):\nIndexError"
+    return said
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +60,16 @@ def opened(page: Page, board: str, run: str = "native") -> Locator:
     return reader
 
 
-def test_an_error_of_a_tool_is_marked_in_text_and_outline(page, board):
+def test_an_error_of_a_tool_is_marked_and_full_screen_covers_the_window(page, board):
     reader = opened(page, board)
     expect(reader.locator(".result.failed")).to_have_count(1)
     expect(reader.locator(".outline-row .dot.failed")).to_have_count(1)
     expect(reader.locator(".outline-head")).to_contain_text("1 error")
+    page.keyboard.press("f")
+    box: Any = reader.bounding_box()
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1440, 900)
+    page.keyboard.press("Escape")
+    expect(reader).not_to_have_class(re.compile("full"))
 
 
 def test_a_system_prompt_is_folded_after_the_first_look(page, board):
@@ -91,12 +87,3 @@ def test_thirty_lines_are_seen_without_scrolling(page, board, run):
     flow = opened(page, board, run).locator(".flow")
     expect(flow.locator(".token")).to_have_count(120 if run == "tokens" else 0)
     until(page, "30 lines are seen", lambda: flow.evaluate(VISIBLE_LINES) >= 30)
-
-
-def test_full_screen_covers_the_window_and_escape_leaves_it(page, board):
-    reader = opened(page, board)
-    page.keyboard.press("f")
-    box: Any = reader.bounding_box()
-    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1440, 900)
-    page.keyboard.press("Escape")
-    expect(reader).not_to_have_class(re.compile("full"))

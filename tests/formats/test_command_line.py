@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import yaml
-from read_formats import collection
+from read_formats import collection, json_lines
+from slime_files import torch_data
 
 from board import cli
 from board.formats import READERS
@@ -23,10 +23,7 @@ Rows = Iterator[tuple[int, float | None]]
 
 def lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file of lines; those of a document."""
-    content = path.read_text("utf-8")
-    if path.suffix == ".json":
-        return [json.loads(content)]
-    return [json.loads(line) for line in content.split("\n") if line]
+    return [json.loads(path.read_text("utf-8"))] if path.suffix == ".json" else json_lines(path)
 
 
 def of(step: str, number: str, *, where: str = "") -> Callable[[Path], Rows]:
@@ -102,21 +99,15 @@ def trl(path: Path) -> Rows:
     yield from zip(frame["step"].tolist(), frame["advantage"].tolist(), strict=True)
 
 
-class Spilled:
-    """What slime's dump says of a tensor in a file of its own."""
-
-
 def slime(path: Path) -> Rows:
-    name = "slime.utils.tensor_store.DiskTensorRef"
-    with torch.serialization.safe_globals([(Spilled, name)]):
-        content = torch.load(path, weights_only=True)
+    content = torch_data(path)
     for sample in content["samples"]:
         reward = sample["reward"]
         yield content["rollout_id"], None if isinstance(reward, dict) else reward
 
 
 def slime_train(path: Path) -> Rows:
-    content = torch.load(path, weights_only=True)
+    content = torch_data(path)
     for sample in content["samples"]:
         yield content["rollout_id"], content["raw_reward"][sample["rollout_position"]]
 

@@ -61,17 +61,6 @@ def test_what_can_be_derived_is_derived(write_log, opened):
     assert math.isnan(metrics["mismatch_kl"][2])
 
 
-def test_the_table_and_the_opened_rollout_agree(write_log, opened):
-    write_log("x.jsonl", LINE)
-    run = opened()
-    rollout, row = open_rollout(run, 3, 0), run.row(3, 0)
-    for column, name in (("k1_mean", "k1"), ("k3_mean", "k3"), ("logprobs_mean", "logprobs")):
-        assert row[column] == pytest.approx(rollout.metrics[name][:2].mean())
-    assert row["k3_max"] == pytest.approx(rollout.metrics["k3"][:2].max())
-    assert row["mismatch_kl_mean"] == pytest.approx(rollout.metrics["mismatch_kl"][:2].mean())
-    assert row["response_tokens"] == len(rollout.tokens)
-
-
 def test_tokens_are_text_where_there_is_a_vocabulary_and_else_ids(write_log, opened):
     write_log("x.jsonl", LINE)
     rollout = open_rollout(opened(), 3, 0)

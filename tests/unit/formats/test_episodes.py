@@ -78,24 +78,12 @@ def test_every_trace_of_an_evaluation_is_a_rollout_with_its_values():
         assert record.response_ids is None
     assert {r.ids["split"] for r in found} == {"eval"}
     assert [r.ids["group_id"] for r in found] == [line["task"]["key"] for line in lines]
-
-
-def test_an_unscored_trace_has_no_reward_and_names_its_error():
-    found = by_id(run_at(EVALUATION))["t2"]
-    assert "reward" not in found.scores
-    assert found.extras["error"] == "ToolError: no such tool"
-
-
-def test_an_episode_that_failed_without_a_trace_is_shown_with_its_task_and_error():
-    found = by_id(run_at(EVALUATION))["e3"]
-    assert found.extras["error"] == "SandboxError: did not start"
-    assert found.texts == {"prompt": "2+2?"}
-    assert found.scores == {}
-
-
-def test_a_limit_of_turns_is_a_truncation():
-    found = by_id(run_at(EVALUATION))
-    assert [found[i].scores["is_truncated"] for i in ("t0", "t1")] == [0, 1]
+    *ended, unscored, failed = found  # the last without a trace
+    assert [record.scores["is_truncated"] for record in ended] == [0, 1]  # by the limit of turns
+    assert "reward" not in unscored.scores
+    assert unscored.extras["error"] == "ToolError: no such tool"
+    assert failed.extras["error"] == "SandboxError: did not start"
+    assert (failed.texts, failed.scores) == ({"prompt": "2+2?"}, {})
 
 
 def test_the_tokens_of_a_trace_are_those_of_its_messages_in_order():

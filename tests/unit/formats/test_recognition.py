@@ -88,17 +88,11 @@ def test_configs_and_foreign_records_are_no_logs(found, line):
     assert "of no format read here" in reason
 
 
-def test_bad_lines_at_the_top_do_not_hide_a_log(found):
-    assert found(b"shell text\n" + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
-    assert found(b"shell text\n" * 500 + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
-
-
-def test_blank_lines_at_the_top_do_not_hide_a_log(found):
-    assert found(b"\n" * 200 + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
-
-
-def test_a_byte_order_mark_does_not_hide_a_log(found):
-    assert found(b"\xef\xbb\xbf" + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
+@pytest.mark.parametrize(
+    "before", [b"shell text\n", b"shell text\n" * 500, b"\n" * 200, b"\xef\xbb\xbf"]
+)
+def test_what_stands_before_its_first_line_does_not_hide_a_log(found, before):
+    assert found(before + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
 
 
 @pytest.mark.parametrize(

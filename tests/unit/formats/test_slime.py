@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records
-from slime_files import ARRAYS, MILES, SLIME
+from slime_files import ARRAYS, MILES, SLIME, Spilled, torch_data
 
 from board.core.records import Record
 from board.formats.io import torch_files
@@ -16,10 +16,6 @@ from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run
 
 torch = pytest.importorskip("torch")
-
-
-def plain(path):
-    return torch.load(path, weights_only=True)
 
 
 def runs_at(folder) -> dict[str, Run]:
@@ -62,7 +58,7 @@ def assert_tokens(record: Record, tokens: list[int], response_length: int) -> No
 def test_every_sample_and_value_is_that_of_the_dump(folder, slime, miles):
     run = (slime if folder is SLIME else miles)["slime"]
     for path in sorted((folder / "rollout_data").iterdir()):
-        content = plain(path)
+        content = torch_data(path)
         split = "eval" if path.name.startswith("eval_") else "train"
         found = of(run, content["rollout_id"], split)
         for record, sample in zip(found, content["samples"], strict=True):
@@ -85,7 +81,7 @@ def test_every_sample_and_value_is_that_of_the_dump(folder, slime, miles):
 
 def test_every_sample_and_array_is_that_of_the_training_data(slime):
     for path in sorted((SLIME / "train_data").iterdir()):
-        content = plain(path)
+        content = torch_data(path)
         found = of(slime["slime_train"], content["rollout_id"])
         for record, sample in zip(found, content["samples"], strict=True):
             assert_tokens(record, sample["tokens"].tolist(), sample["response_lengths"])
@@ -102,7 +98,7 @@ def test_ranks_that_dump_the_same_shard_are_shown_once_and_counted(miles):
     run = opened_run.run
     assert (run.counts, run.repeated) == ({0: 4, 1: 4}, 8)
     for step in (0, 1):
-        own = [plain(MILES / "train_data" / f"{step}_{rank}.pt") for rank in range(4)]
+        own = [torch_data(MILES / "train_data" / f"{step}_{rank}.pt") for rank in range(4)]
         columns = [content["rollout_data"] for content in own]
         expected = {
             index: shard["log_probs"][i].tolist()
@@ -168,7 +164,7 @@ def test_other_names_of_the_guides_are_found(tmp_path, name):
 
 
 def test_a_dump_that_torch_can_not_take_is_refused_in_one_plain_line(tmp_path):
-    content = plain(SLIME / "rollout_data" / "0.pt")
+    content = torch_data(SLIME / "rollout_data" / "0.pt")
     (tmp_path / "rollout_data").mkdir()
     torch.save(content, tmp_path / "rollout_data" / "0.pt", pickle_protocol=4)
     (run,) = [open_run(info) for info in discover(tmp_path).runs]
@@ -192,8 +188,7 @@ def spilled(sample: int, kind: str) -> list:
 
 def test_tensors_that_slime_keeps_in_files_of_their_own_are_shown_with_their_dump():
     run = open_run(discover(SPILLED).runs[0])
-    with torch.serialization.safe_globals([(Spilled, "slime.utils.tensor_store.DiskTensorRef")]):
-        samples = plain(DATA / "slime" / "spilled" / "rollout_data" / "0.pt")["samples"]
+    samples = torch_data(DATA / "slime" / "spilled" / "rollout_data" / "0.pt")["samples"]
     for place, (record, sample) in enumerate(zip(records(run), samples, strict=True)):
         assert_tokens(record, sample["tokens"], sample["response_length"])
         ids, logprobs = spilled(place, "topk_ids"), spilled(place, "topk_log_probs")
@@ -226,10 +221,6 @@ def test_a_tensor_file_that_can_not_be_used_costs_its_dump_only_the_tensor(damag
     assert ("topk_ids" in second.extras) == (damage != "elsewhere")
     assert all("file of the sampler's likeliest tokens can't be used" in r for r, _ in reasons(run))
     assert sum(count for _, count in reasons(run)) == (2 if damage == "elsewhere" else 1)
-
-
-class Spilled:
-    """What a dump says of a tensor in a file of its own."""
 
 
 def test_without_torch_the_dumps_are_named_with_what_to_install(monkeypatch, tmp_path):

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_formats import DATA, json_lines, opened, reasons
-from slime_files import ARRAYS, MILES, SLIME
+from slime_files import ARRAYS, MILES, SLIME, torch_data
 
 from board.analysis.findings import facts_of
 from board.analysis.rollout import open_rollout
@@ -40,14 +40,10 @@ def joined(folder: Path) -> Run:
     return open_run(sources(folder)[JOINED])
 
 
-def pt(path: Path) -> Any:
-    return pytest.importorskip("torch").load(path, weights_only=True)
-
-
 @contextmanager
 def changed(path: Path) -> Iterator[Any]:
     """What a torch file holds, to be changed."""
-    content = pt(path)
+    content = torch_data(path)
     yield content
     pytest.importorskip("torch").save(content, path)
 
@@ -68,8 +64,10 @@ def test_every_value_of_a_joined_rollout_is_that_of_its_own_dump(slime):
     rows = slime.rollouts[slime.rollouts["split"] == "train"].set_index(["step", "rollout_id"])
     found = {(o.step, o.record.ids["rollout_id"]): o for o in opened(slime) if is_train(o)}
     for step in (0, 1):
-        training = pt(SLIME / "train_data" / f"{step}.pt")
-        sampled = {s["index"]: s for s in pt(SLIME / "rollout_data" / f"{step}.pt")["samples"]}
+        training = torch_data(SLIME / "train_data" / f"{step}.pt")
+        sampled = {
+            s["index"]: s for s in torch_data(SLIME / "rollout_data" / f"{step}.pt")["samples"]
+        }
         for sample in training["samples"]:
             theirs = sampled[sample["sample_index"]]
             key = (step, str(sample["sample_index"]))
@@ -139,7 +137,7 @@ def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_pa
         start = len(row["tokens"]) - row["response_length"]
         assert rollout.record.response_ids.values().tolist() == row["tokens"].tolist()[start:]
         for rank in range(4):
-            shard = pt(folder / "train_data" / f"{rollout.step}_{rank}.pt")["rollout_data"]
+            shard = torch_data(folder / "train_data" / f"{rollout.step}_{rank}.pt")["rollout_data"]
             if index in shard["sample_indices"]:
                 place = shard["sample_indices"].index(index)
                 for name in ("log_probs", "advantages", "entropy"):
@@ -210,7 +208,7 @@ def test_values_that_differ_are_counted_and_named_with_their_origin(copy):
     assert problem.reason == "reward differs between slime rollouts and slime training data"
     assert "and 9.0" in problem.hint
     assert "that of slime rollouts is shown" in problem.hint
-    original = pt(copy / "rollout_data/1.pt")["samples"]
+    original = torch_data(copy / "rollout_data/1.pt")["samples"]
     assert run.of_step(1)["reward"].tolist() == [s["reward"] for s in original]
     found = [open_rollout(run, 1, index) for index in range(4)]
     said = [[remark.field for remark in rollout.remarks] for rollout in found]

@@ -15,6 +15,7 @@ from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower
 
 PACK = {"gz": gzip.compress, "zst": zstandard.ZstdCompressor().compress}
+pytestmark = pytest.mark.parametrize("kind", PACK)
 ROWS = [{"step": s, "prompt": "p", "response": f"r{s}", "logprobs": [-1.0 * s]} for s in range(9)]
 
 
@@ -32,7 +33,6 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_a_compressed_log_is_the_log_it_was(tmp_path, write_log, kind):
     write_log("plain/x.jsonl", TEXT)
     write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT))
@@ -43,7 +43,6 @@ def test_a_compressed_log_is_the_log_it_was(tmp_path, write_log, kind):
     assert open_rollout(run, 3, 0).line == ROWS[3]
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_a_log_beside_its_packed_copy_is_shown_once_and_the_copy_is_named(
     tmp_path, write_log, kind
 ):
@@ -59,7 +58,6 @@ def test_a_log_beside_its_packed_copy_is_shown_once_and_the_copy_is_named(
     assert run_at(plain.parent).rollout_count == 18
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_a_log_of_several_compressed_pieces_is_read_whole_and_followed(tmp_path, write_log, kind):
     path = write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT), PACK[kind](text(9)))
     follower = Follower()
@@ -69,7 +67,6 @@ def test_a_log_of_several_compressed_pieces_is_read_whole_and_followed(tmp_path,
     assert follower.run(info_at(path.parent)).rollout_count == 27
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_what_is_there_of_a_file_that_is_still_written_shows(write_log, tmp_path, kind):
     noise = b"".join(
         json.dumps({"step": s, "prompt": os.urandom(600).hex(), "response": "r"}).encode() + b"\n"
@@ -81,7 +78,6 @@ def test_what_is_there_of_a_file_that_is_still_written_shows(write_log, tmp_path
     assert 0 < run.rollout_count < 900
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_a_bomb_costs_a_bounded_number_of_bytes_and_is_named(
     write_log, tmp_path, monkeypatch, cache, kind
 ):
@@ -95,7 +91,6 @@ def test_a_bomb_costs_a_bounded_number_of_bytes_and_is_named(
     assert sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) == 0
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path, kind):
     write_log(f"packed/x.jsonl.{kind}", TEXT)
     write_log(f"packed/y.jsonl.{kind}", PACK[kind](TEXT)[:9] + b"no such thing\n" * 10)
@@ -106,7 +101,6 @@ def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path
     assert "damaged" in damaged
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_a_packed_log_that_was_cut_off_is_named_once_it_is_at_rest(write_log, tmp_path, kind):
     rows = [{"step": 1, "response": os.urandom(8).hex()} for _ in range(9000)]
     whole = PACK[kind](b"".join(json.dumps(row).encode() + b"\n" for row in rows))
@@ -118,7 +112,6 @@ def test_a_packed_log_that_was_cut_off_is_named_once_it_is_at_rest(write_log, tm
         assert [p.reason.partition(":")[0] for p in problems if p.line is None] == named
 
 
-@pytest.mark.parametrize("kind", PACK)
 def test_a_git_lfs_pointer_is_one_under_the_name_of_a_packed_log_too(write_log, tmp_path, kind):
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 9\n"
     write_log(f"packed/x.jsonl.{kind}", pointer)
@@ -127,13 +120,12 @@ def test_a_git_lfs_pointer_is_one_under_the_name_of_a_packed_log_too(write_log, 
     assert problem.severity == "lost"
 
 
-@pytest.mark.parametrize("suffix", PACK)
-def test_what_the_path_of_a_packed_file_says_is_known(tmp_path, suffix):
+def test_what_the_path_of_a_packed_file_says_is_known(tmp_path, kind):
     row = {"idx": 0, "content": [["q", "a"]], "rewards": [1.0]}
     folder = tmp_path / "exp_001"
     folder.mkdir()
-    (folder / f"val_data_step12.jsonl.{suffix}").write_bytes(
-        PACK[suffix](json.dumps(row).encode() + b"\n")
+    (folder / f"val_data_step12.jsonl.{kind}").write_bytes(
+        PACK[kind](json.dumps(row).encode() + b"\n")
     )
     run = run_at(folder)
     assert run.rollouts[["step", "split"]].values.tolist() == [[12, "eval"]]

@@ -255,31 +255,6 @@ def test_padding_adds_no_length_and_no_divergence(write_log, opened):
     assert kept.steps["response_tokens_mean"].tolist() == [3]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_logs_equal_a_plain_loop_over_their_lines(write_log, opened, seed):
-    random = np.random.default_rng(seed)
-    lines, k3 = [], {step: [] for step in range(5)}
-    for _ in range(200):
-        step, n = int(random.integers(0, 5)), int(random.integers(1, 9))
-        logprobs, ref_logprobs = random.normal(size=(2, n))
-        logprobs[random.random(n) < 0.1] = NAN
-        line = rollout(step, random.choice([0.0, 1.0, 0.5]))
-        line["logprobs"] = [None if value != value else value for value in logprobs.tolist()]
-        if random.random() < 0.8:
-            line["ref_logprobs"] = ref_logprobs.tolist()
-            values = np.exp(ref_logprobs - logprobs) - 1 + logprobs - ref_logprobs
-            k3[step] += [np.nanmean(values)] if np.isfinite(values).any() else []
-        lines.append(line)
-    write_log("a.jsonl", *lines[:120])
-    write_log("b.jsonl", *lines[120:])
-    steps = opened().steps
-    assert steps["k3_mean"].tolist() == pytest.approx([np.mean(of_step) for of_step in k3.values()])
-    assert steps["k3_n"].tolist() == [*map(len, k3.values())]
-    rewards = pd.DataFrame(lines).groupby("step")["reward"]
-    assert steps["reward_mean"].tolist() == pytest.approx(rewards.mean().tolist())
-    assert steps["reward_std"].tolist() == pytest.approx(rewards.std().tolist())
-
-
 def test_what_is_known_of_a_run_does_not_wait_for_a_question_of_others(write_log, opened):
     write_log("x.jsonl", rollout(1))
     run = opened()
