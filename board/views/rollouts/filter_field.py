@@ -130,6 +130,8 @@ def _apply_entered(run: Run, scope: Run) -> tuple[str, ExpressionError] | None:
         return text, error
     st.session_state.pop(_REFUSED, None)
     state.put(where=text, page=0, **{name: state.CHOICES[name].default for name in _OLDER})
+    # Before the list: who sees it may enter the next filter, and that begins with the browser's URL.
+    state.push()
     return None
 
 
