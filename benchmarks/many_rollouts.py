@@ -117,7 +117,6 @@ def _compare(run: Run) -> None:
     """A run with itself: the prompts that both have, and the first one of each side."""
     key = int(shared_prompts(run, run, 2000)["key"].iloc[0])
     for _ in range(2):
-        prompt_table(run, [key])
         prompt_rollouts(run, key)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from board.core.arrays import BoolArray, FloatArray
-from board.core.groups.statistics import ABSOLUTE, EPSILON, RELATIVE, FitCounts
+from board.core.groups.statistics import (
+    ABSOLUTE,
+    EPSILON,
+    RELATIVE,
+    AdvantageFit,
+    FitCounts,
+    deciding_steps,
+    fitted_convention,
+)
 from board.query.run import Run
 
 FACTORS: Final[Mapping[str, str]] = {
@@ -31,7 +39,19 @@ def advantage_fit(run: Run) -> FitCounts | None:
     return run.remembered("advantage fit", lambda: _advantage_fit(run))
 
 
-def _advantage_fit(run: Run) -> FitCounts:
+def convention_of(run: Run, steps: Sequence[int]) -> AdvantageFit | None:
+    """The convention that the recorded advantages follow; None where none is recorded.
+
+    steps: those with groups, of which `deciding_steps` are read. Raises UnreadableError.
+    """
+    if not {"group_id", "reward", "advantage"} <= {*run.columns}:
+        return None
+    deciding = deciding_steps(steps)
+    return fitted_convention(run.remembered("convention", lambda: _advantage_fit(run, deciding)))
+
+
+def _advantage_fit(run: Run, steps: Sequence[int] | None = None) -> FitCounts:
+    """steps: which ones are read; None: all."""
     counts = ", ".join(
         f"""count(*) FILTER (informative AND NOT differs_{name}) AS hits_{name},
             count(*) FILTER (differs_{name}) AS differs_{name},
@@ -40,7 +60,7 @@ def _advantage_fit(run: Run) -> FitCounts:
     )
     table = run.table(f"""
         SELECT step, count(*) FILTER (informative) AS informative, {counts}
-        FROM ({_compared(run, join="JOIN")}) GROUP BY step ORDER BY step
+        FROM ({_compared(run, "JOIN", steps)}) GROUP BY step ORDER BY step
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     return FitCounts(
@@ -63,12 +83,13 @@ def expected_advantages(run: Run, step: int, convention: str) -> tuple[FloatArra
     return table["expected"].to_numpy(), table["differs"].to_numpy()
 
 
-def _compared(run: Run, join: str = "LEFT JOIN") -> str:
+def _compared(run: Run, join: str = "LEFT JOIN", steps: Sequence[int] | None = None) -> str:
     """SQL for rollouts with each convention's advantage, and whether the recorded one
     differs: both NULL where not known. informative: whether it is one by which conventions differ:
     rewards at their group's mean tell as little as zeros do. join: JOIN leaves out rollouts without
-    a group.
+    a group. steps: the only ones; None: all.
     """
+    of_steps = "true" if steps is None else f"step IN ({', '.join(map(str, steps)) or 'NULL'})"
     # By a hash: to join by texts takes half as long again.
     group = f"""CASE WHEN {run.column("group_id")} IS NOT NULL
         THEN hash(step, {run.column("group_id")}, {run.split_value}) END AS group_hash"""
@@ -83,7 +104,8 @@ def _compared(run: Run, join: str = "LEFT JOIN") -> str:
         WITH statistics AS MATERIALIZED (
             SELECT step, group_hash, count(reward) AS n, avg(reward) AS mean,
                 stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
-            FROM (SELECT step, {group}, {reward} FROM {run.view} WHERE {run.advantage_batch.condition})
+            FROM (SELECT step, {group}, {reward} FROM {run.view}
+                WHERE {run.advantage_batch.condition} AND {of_steps})
             WHERE group_hash IS NOT NULL GROUP BY step, group_hash),
         means AS (SELECT step, sum(n * mean) / sum(n) AS step_mean FROM statistics GROUP BY step),
         batch AS (
@@ -93,7 +115,7 @@ def _compared(run: Run, join: str = "LEFT JOIN") -> str:
         groups AS (SELECT group_hash, mean, {factors} FROM statistics JOIN batch USING (step)),
         rollouts AS NOT MATERIALIZED (
             SELECT step, position, {group}, {reward}, {run.column("advantage")} AS advantage
-            FROM {run.view} WHERE {run.condition}),
+            FROM {run.view} WHERE {run.condition} AND {of_steps}),
         expected AS (
             SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS informative,
                 {expected}

@@ -22,14 +22,13 @@ from board.core.groups.statistics import (
     Groups,
     StepGroups,
     by_step,
-    fitted_convention,
     grid,
     outcomes_of,
     right_column,
 )
 from board.errors import ChoiceError
 from board.query import splits
-from board.query.advantages import advantage_fit, expected_advantages
+from board.query.advantages import convention_of, expected_advantages
 from board.query.columns import numbers
 from board.query.open_run import Run
 
@@ -96,10 +95,9 @@ class RunGroups:
 
     def fit(self, step: int) -> StepFit | None:
         """Recorded advantages of a step against recomputed ones; None where none is recorded."""
-        counts = advantage_fit(self.run)
-        if counts is None or not np.isfinite(self.of(step).advantages).any():
+        fit = convention_of(self.run, np.unique(self.groups.steps).tolist())
+        if fit is None or not np.isfinite(self.of(step).advantages).any():
             return None
-        fit = fitted_convention(counts)
         return StepFit(fit, *expected_advantages(self.run, step, fit.closest))
 
 
@@ -129,11 +127,10 @@ def _groups_of_run(run: Run) -> Groups:
             SELECT step, group_id, {run.split_value} AS split,
                 {run.column("reward")} AS reward,
                 {run.column(right_column(run.columns) or "reward")} AS score
-            FROM {run.view} WHERE {run.condition}),
-        ends AS (SELECT min(score) AS lowest, max(score) AS highest FROM rollouts)
+            FROM {run.view} WHERE {run.condition})
         SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
             count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
-        FROM rollouts CROSS JOIN ends WHERE group_id IS NOT NULL
+        FROM rollouts CROSS JOIN ({score_range(run)}) WHERE group_id IS NOT NULL
         GROUP BY step, group_id, split ORDER BY step, group_id, split
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
@@ -219,6 +216,17 @@ def _coded(values: pd.Series[Any], missing: str | None) -> tuple[IntArray, int]:
 
 def counts_of_right(run: Run) -> str:
     """SQL that counts rollouts as `graded` and `right`, by their `score` (of `right_column`, else the
-    reward) and the `lowest` and `highest` score of the run.
+    reward) and by `score_range`.
     """
     return _BY_REWARD if right_column(run.columns) is None else _BY_PART
+
+
+def score_range(run: Run) -> str:
+    """SQL of a row with the `lowest` and the `highest` score of the run."""
+    score = run.column(right_column(run.columns) or "reward")
+    sql = f"SELECT min({score}) AS lowest, max({score}) AS highest FROM {run.view} WHERE {run.condition}"
+    values = run.remembered("score range", lambda: run.table(sql).to_pylist()[0])
+    return "SELECT " + ", ".join(
+        f"CAST({'NULL' if value is None else repr(str(value))} AS DOUBLE) AS {name}"
+        for name, value in values.items()
+    )

@@ -5,8 +5,9 @@ Two prompts are the same where all of their text is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +15,8 @@ import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.statistics import right_column
-from board.index.reading.record_row import CUT_SIGN
 from board.index.segments import PROMPT_KEY
-from board.query.groups import counts_of_right
+from board.query.groups import counts_of_right, score_range
 from board.query.run import Run
 
 _LENGTHS: Final = ("response_tokens", "response_chars")
@@ -38,7 +38,7 @@ class PromptRollouts:
 
 @dataclass(frozen=True)
 class RunPrompts:
-    """Arrays [prompts], in the order in which they first come.
+    """Arrays [prompts], in the order of their first steps and the lines there.
 
     keys: a hash of the prompt, the same in every run. steps: at how many it comes; graded: at how many
     of these it is known whether a rollout is right. never_solved: two or more, nothing right at any.
@@ -76,7 +76,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
             SELECT prompt_key, count(*) AS steps, count(rate) AS graded,
                 arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
                 max(rate) AS best_rate, stddev_samp(reward) AS spread, avg(reward) AS mean,
-                min(first) AS first
+                min(step) AS first_step, arg_min(line, step) AS line, arg_min(part, step) AS part
             FROM visits GROUP BY prompt_key)
         SELECT prompt_key AS keys, steps, graded,
             coalesce(graded > 1 AND best_rate = 0, false) AS never_solved,
@@ -84,7 +84,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
             coalesce(graded > 1 AND last_rate = 0 AND best_rate > 0, false) AS lost_again,
             -- Equal means of rewards that were summed in another order differ in their last bits.
             CASE WHEN spread < {_ROUNDING} * abs(mean) THEN 0 ELSE spread END AS volatility
-        FROM courses ORDER BY first
+        FROM courses ORDER BY first_step, line, part, keys
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     return RunPrompts(**columns, length=length_column(run), right_by=right_column(run.columns))
@@ -101,11 +101,12 @@ def prompt_table(run: Run, keys: Sequence[int]) -> pd.DataFrame:
         {_visits(run, "IN (SELECT unnest($keys))")}
         SELECT prompt_key AS key, list(reward ORDER BY step) AS rewards,
             arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
-            CAST(sum(rollouts) AS BIGINT) AS rollouts
+            CAST(sum(rollouts) AS BIGINT) AS rollouts, min(step) AS first_step
         FROM visits GROUP BY prompt_key ORDER BY list_position($keys, prompt_key)
     """
     frame = run.table(sql, {"keys": [*keys]}).to_pandas()
-    frame.insert(1, "prompt", pd.Series(_texts(run, keys), dtype=str))
+    first_steps = dict(zip(frame["key"].tolist(), frame.pop("first_step").tolist(), strict=True))
+    frame.insert(1, "prompt", pd.Series(_texts(run, first_steps), dtype=str))
     return frame
 
 
@@ -130,22 +131,19 @@ def length_column(run: Run) -> str | None:
 
 def _visits(run: Run, keys: str) -> str:
     """SQL of `visits`: a row for each step of each prompt whose key is one of these, with the mean reward
-    and the share of right rollouts. first: of RunRows.key, which takes less time than a position.
+    and the share of right rollouts. line, part: the smallest ones.
     """
     key = run.column(PROMPT_KEY)
     score = run.column(right_column(run.columns) or "reward")
     return f"""
-        WITH ends AS (
-            SELECT min({score}) AS lowest, max({score}) AS highest
-            FROM {run.view} WHERE {run.condition}),
-        rollouts AS NOT MATERIALIZED (
+        WITH rollouts AS NOT MATERIALIZED (
             SELECT {key} AS prompt_key, step, CAST({run.column("reward")} AS DOUBLE) AS reward,
-                {score} AS score, {run.rows.key} AS place
+                {score} AS score, line, part
             FROM {run.view} AS rollouts WHERE {run.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
-            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward, min(place) AS first,
-                {counts_of_right(run)}
-            FROM rollouts CROSS JOIN ends GROUP BY prompt_key, step),
+            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward, min(line) AS line,
+                min(part) AS part, {counts_of_right(run)}
+            FROM rollouts CROSS JOIN ({score_range(run)}) GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(graded, 0) AS rate FROM counts)"""
 
@@ -155,42 +153,41 @@ def shared_prompts(left: Run, right: Run, limit: int) -> pd.DataFrame:
 
     Columns: key, and prompt (of more than 64 kB the beginning). Raises UnreadableError.
     """
-    own, others = _keys(left), _keys(right)
-    keys = own[np.isin(own, others)][:limit]
-    texts = pd.Series(_texts(left, keys.tolist()), dtype=str)
-    return pd.DataFrame({"key": keys, "prompt": texts})
+    own, others = _first_steps(left), _first_steps(right)
+    shared = {key: step for key, step in own.items() if key in others}
+    shared = dict(islice(shared.items(), limit))
+    texts = pd.Series(_texts(left, shared), dtype=str)
+    return pd.DataFrame({"key": pd.Series([*shared], dtype=np.int64), "prompt": texts})
 
 
-def _keys(run: Run) -> IntArray:
-    """The keys of a run's prompts, in the order in which they first come."""
+def _first_steps(run: Run) -> dict[int, int]:
+    """By key of a prompt its first step, ordered as in RunPrompts."""
     table = run.table(f"""
-        SELECT {run.column(PROMPT_KEY)} AS key FROM {run.view}
-        WHERE {run.condition} AND key IS NOT NULL
-        GROUP BY key ORDER BY min({run.rows.key})
+        WITH visits AS NOT MATERIALIZED (
+            SELECT {run.column(PROMPT_KEY)} AS key, step, min(line) AS line, min(part) AS part
+            FROM {run.view} WHERE {run.condition} AND key IS NOT NULL GROUP BY key, step)
+        SELECT key, min(step) AS first_step FROM visits GROUP BY key
+        ORDER BY first_step, arg_min(line, step), arg_min(part, step), key
     """)
-    return table["key"].to_numpy()
+    return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _texts(run: Run, keys: Sequence[int]) -> list[str]:
-    """The texts of prompts, of more than 64 kB the beginning."""
-    key = run.column(PROMPT_KEY)
-    own = f"{run.condition} AND {key} IN (SELECT unnest($keys))"
-    sql = f"""
-        SELECT {key} AS key, min({run.column("prompt")}) AS text, min(step) AS step
-        FROM {run.view} WHERE {own} GROUP BY key
+def _texts(run: Run, first_steps: Mapping[int, int]) -> list[str]:
+    """The texts of prompts, of more than 64 kB the beginning. first_steps: where each one comes, by key:
+    the rollouts of all steps would take longer.
     """
-    rows = run.table(sql, {"keys": [*keys]}).to_pylist()
-    texts = {row["key"]: row["text"] or "" for row in rows}
-    cut = {row["key"]: row["step"] for row in rows if texts[row["key"]].endswith(CUT_SIGN)}
-    if cut:  # whole texts of all rollouts would take longer
-        text = run.rows.whole_text("prompt")
-        sql = f"""
-            SELECT {key} AS key, min({text}) AS text FROM {run.view}
-            WHERE {own} AND step IN ({", ".join(map(str, set(cut.values())))})
-                AND strlen({text}) <= {_LONGEST_PROMPT} GROUP BY key
-        """
-        texts |= dict(zip(*run.table(sql, {"keys": [*cut]}).to_pydict().values(), strict=True))
-    return [texts[key] for key in keys]
+    key, text = run.column(PROMPT_KEY), run.rows.whole_text("prompt")
+    steps = ", ".join(map(str, {*first_steps.values()})) or "NULL"
+    sql = f"""
+        SELECT {key} AS key, coalesce(min({text}) FILTER (strlen({text}) <= {_LONGEST_PROMPT}),
+            min({run.column("prompt")}), '') AS text
+        FROM {run.view}
+        WHERE {run.condition} AND {key} IN (SELECT unnest($keys)) AND step IN ({steps})
+        GROUP BY key
+    """
+    rows = run.table(sql, {"keys": [*first_steps]}).to_pydict()
+    texts = dict(zip(rows["key"], rows["text"], strict=True))
+    return [texts[key] for key in first_steps]
 
 
 def written_key(key: int) -> str:

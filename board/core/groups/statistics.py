@@ -6,7 +6,7 @@ size. A group belongs to one step: an id that comes again at another step is ano
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import nextafter
@@ -273,11 +273,16 @@ class AdvantageFit:
     compared: int
 
 
+def deciding_steps(steps: Sequence[int]) -> list[int]:
+    """The steps, of those with groups, that decide which convention a run follows: 200 evenly spaced."""
+    return [steps[place] for place in evenly_spaced(len(steps), _STEPS)]
+
+
 def fitted_convention(counts: FitCounts) -> AdvantageFit:
     """Which convention the recorded advantages follow.
 
     A convention fits a step when 9 of 10 of its informative advantages are equal, and the run when it
-    fits more than half of the steps, or else the first 10. Of a long run, 200 evenly spaced steps decide.
+    fits more than half of the deciding steps, or else the first 10.
     """
     places = evenly_spaced(len(counts.steps), _STEPS)
     informative = counts.informative[places]

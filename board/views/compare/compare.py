@@ -300,7 +300,8 @@ def _choose_pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 def _show_side(run: Run, key: int, side: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
-    rewards = cache.prompt_table(run, (key,))["rewards"].iloc[0]
+    rollouts = cache.prompt_rollouts(run, key)
+    rewards = pd.Series(rollouts.rewards).groupby(rollouts.steps).mean().to_numpy()
     st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
     known = rewards[np.isfinite(rewards)]
     if len(known) > 1:
@@ -311,7 +312,6 @@ def _show_side(run: Run, key: int, side: int) -> None:
         sparkline(known.tolist(), key=f"rewards-{side}")
     elif len(known):
         st.metric("Reward, last", number(float(known[-1])))
-    rollouts = cache.prompt_rollouts(run, key)
     order = page_parts.best_first(rollouts, int(rollouts.steps.max()))
     for place in dict.fromkeys((order[0], order[-1])):
         page_parts.answer_to_prompt(run, rollouts, place, width=_LINE_CHARACTERS)

@@ -9,9 +9,16 @@ import pytest
 from read_formats import SAMPLES, run_at, run_of
 from written_logs import native_sample, rllb_run
 
-from board.core.groups.statistics import CONVENTIONS, Groups, Outcome, by_step, pass_at_k_by_step
+from board.core.groups.statistics import (
+    CONVENTIONS,
+    Groups,
+    Outcome,
+    by_step,
+    fitted_convention,
+    pass_at_k_by_step,
+)
 from board.errors import ChoiceError
-from board.query.advantages import FACTORS
+from board.query.advantages import FACTORS, advantage_fit
 from board.query.environments import environment_curves, table_of_step
 from board.query.groups import group_codes, group_names, groups_of_run, run_groups, step_grid
 from board.query.open_run import Run
@@ -110,6 +117,20 @@ def test_a_run_follows_the_convention_its_settings_name(resumed):
     fits = [found.fit(int(step)) for step in resumed.steps["step"]]
     assert {fit.of_run.convention for fit in fits if fit} == {"grpo"}  # TRL's scale_rewards="group"
     assert not any(fit.differs.any() for fit in fits if fit)
+
+
+def test_the_convention_of_a_long_run_is_that_of_the_steps_that_decide(tmp_path):
+    rows = [
+        {"step": step, "group_id": "g", "response": "r", "reward": reward}
+        | {"advantage": (reward - 2.0) * (1 if step % 3 else 7)}
+        for step in range(450)
+        for reward in (0.0, 1.0, 5.0)
+    ]
+    run = run_of(tmp_path, rows)
+    of_run = run_groups(run).fit(449).of_run
+    assert of_run == fitted_convention(advantage_fit(run))
+    assert of_run.compared == 600  # of 200 steps
+    assert 0.6 < of_run.shares["dr_grpo"] < 0.7
 
 
 def test_a_grid_s_cells_are_indices_of_rollouts(resumed):
