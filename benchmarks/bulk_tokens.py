@@ -59,8 +59,8 @@ def read_all(run: Run) -> tuple[int, int]:
     """Rollouts and bytes that were read."""
     rows = run.frame(PLACES)
     what = ReadTokens(roles=False, texts=True)
-    found = [tokens_of(place, record, what).place for place, record in StepRecords(run).of(rows)]
-    return len(found), int(rows["size"].sum())
+    result = [tokens_of(place, record, what).place for place, record in StepRecords(run).of(rows)]
+    return len(result), int(rows["size"].sum())
 
 
 def find(run: Run) -> tuple[int, int]:
@@ -88,9 +88,9 @@ def _apart(folder: Path, work: str) -> dict[str, float]:
 
 
 def _print_row(title: str, folder: Path, work: str, repeats: int) -> None:
-    found = [_apart(folder, work) for _ in range(repeats)]
-    rollouts, size = found[0]["rollouts"], found[0]["bytes"]
-    wall, cpu, grown = (median(one[name] for one in found) for name in ("wall", "cpu", "grown"))
+    result = [_apart(folder, work) for _ in range(repeats)]
+    rollouts, size = result[0]["rollouts"], result[0]["bytes"]
+    wall, cpu, grown = (median(one[name] for one in result) for name in ("wall", "cpu", "grown"))
     rate = f"{size / 1e6 / cpu:.0f}" if size else ""
     print(
         f"| {title}, {work} | {rollouts:,.0f} | {wall:.2f} | {cpu:.2f} | {rate} "

@@ -61,22 +61,22 @@ def make_step(folder: Path, tokens: int) -> Path:
 
 def timed(work: Callable[[], object]) -> str:
     """Median (slowest) of some runs, in ms."""
-    found: list[float] = []
+    result: list[float] = []
     for _ in range(_TIMES):
         begun = time.perf_counter()
         work()
-        found.append((time.perf_counter() - begun) * 1e3)
-    return f"{statistics.median(found):.0f} ({max(found):.0f})"
+        result.append((time.perf_counter() - begun) * 1e3)
+    return f"{statistics.median(result):.0f} ({max(result):.0f})"
 
 
 def of_step(run: Run) -> dict[str, Callable[[], None]]:
     """What pages ask of a step's tokens."""
 
     def lists() -> None:
-        found = contributions(read_step(run, 1, ReadTokens.of_metric("k3")), "k3")
-        found.top_tokens(50)
-        found.by("kind")
-        found.by("piece", 50)
+        result = contributions(read_step(run, 1, ReadTokens.of_metric("k3")), "k3")
+        result.top_tokens(50)
+        result.by("kind")
+        result.by("piece", 50)
 
     def lab() -> None:
         step_mismatch(run, 1)
@@ -93,12 +93,12 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory() as folder:
         (info,) = discover(make_step(Path(folder) / "run", args.tokens)).runs
-        found = {what: timed(work) for what, work in of_step(open_run(info)).items()}
+        result = {what: timed(work) for what, work in of_step(open_run(info)).items()}
     if args.run:
         run = open_run(discover(args.run).runs[0])
-        found["facts from the index"] = timed(lambda: facts_of(run))
+        result["facts from the index"] = timed(lambda: facts_of(run))
     print("\n| | ms, median (slowest) |\n|---|---|")
-    for what, text in found.items():
+    for what, text in result.items():
         print(f"| {what} | {text} |")
 
 

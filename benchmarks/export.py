@@ -102,7 +102,7 @@ class Figures:
     def __getitem__(self, name: str) -> float:
         return median(self.of[name])
 
-    def shown(self, name: str, unit: float = 1) -> str:
+    def visible(self, name: str, unit: float = 1) -> str:
         """Median (smallest to largest), in a table's cell."""
         seconds = [value * unit for value in self.of[name]]
         digits = 1 if unit > 1 else 3
@@ -111,7 +111,7 @@ class Figures:
         )
 
 
-def measure_writing(folder: Path, step: dict[str, Any], repeats: int, found: Figures) -> list[int]:
+def measure_writing(folder: Path, step: dict[str, Any], repeats: int, result: Figures) -> list[int]:
     """Seconds until the step is in the file, both ways in turn; bytes of a step of each."""
     with (folder / "json.jsonl").open("w") as file, RolloutExporter(folder / "own") as exporter:
         for number in range(repeats + 1):  # the first is not counted: it touches memory first
@@ -128,12 +128,12 @@ def measure_writing(folder: Path, step: dict[str, Any], repeats: int, found: Fig
                     ("json wall", usual[0]),
                     ("json cpu", usual[1]),
                 ):
-                    found.add(name, seconds)
+                    result.add(name, seconds)
         assert exporter.path is not None
         return [size // (repeats + 1) for size in (exporter.path.stat().st_size, file.tell())]
 
 
-def measure_training(folder: Path, step: dict[str, Any], repeats: int, found: Figures) -> None:
+def measure_training(folder: Path, step: dict[str, Any], repeats: int, result: Figures) -> None:
     """Seconds of the same loops alone, beside the exporter, inline json, and a busy process."""
     with RolloutExporter(folder / "train") as exporter, (folder / "train.jsonl").open("w") as file:
         write_with_exporter(exporter, 0, step)
@@ -142,7 +142,7 @@ def measure_training(folder: Path, step: dict[str, Any], repeats: int, found: Fi
         for number in range(1, repeats + 1):
             for size, loop in loops.items():
                 for name, seconds in one_round(exporter, file, number, step, loop).items():
-                    found.add(f"{size} {name}", seconds)
+                    result.add(f"{size} {name}", seconds)
 
 
 def loop_of_a_second(size: int) -> Callable[[], None]:
@@ -175,15 +175,15 @@ def one_round(
     return seconds
 
 
-def report(found: Figures, sizes: list[int]) -> None:
+def report(result: Figures, sizes: list[int]) -> None:
     own, usual = (size / 1e6 for size in sizes)
     print("|  | RolloutExporter | tolist + json.dumps | ratio |\n|---|---|---|---|")
     for name in ("wall", "cpu"):
-        ratio = found[f"json {name}"] / found[f"own {name}"]
-        cells = (found.shown(f"own {name}"), found.shown(f"json {name}"), f"{ratio:.1f}")
+        ratio = result[f"json {name}"] / result[f"own {name}"]
+        cells = (result.visible(f"own {name}"), result.visible(f"json {name}"), f"{ratio:.1f}")
         print(f"| {name} s a step | {' | '.join(cells)} |")
     print(f"| MB a step | {own:.1f} | {usual:.1f} | {usual / own:.1f} |")
-    print(f"| of which in log(), ms | {found.shown('log', 1000)} | all | |\n")
+    print(f"| of which in log(), ms | {result.visible('log', 1000)} | all | |\n")
     for size, what in LOOPS.items():
         print(f"| loop of {what} beside | s a step | beside nothing = 1 |\n|---|---|---|")
         for name, label in (
@@ -192,9 +192,9 @@ def report(found: Figures, sizes: list[int]) -> None:
             ("busy", "another busy process"),
             ("inline json", "tolist + json.dumps, one step inline"),
         ):
-            of_all = found[f"{size} {name}"] / found[f"{size} alone"]
-            print(f"| {label} | {found.shown(f'{size} {name}')} | {of_all:.2f} |")
-        ratio = found[f"{size} exporter"] / found[f"{size} busy"]
+            of_all = result[f"{size} {name}"] / result[f"{size} alone"]
+            print(f"| {label} | {result.visible(f'{size} {name}')} | {of_all:.2f} |")
+        ratio = result[f"{size} exporter"] / result[f"{size} busy"]
         print(f"\nexporter / busy process: {ratio:.2f}\n")
 
 
@@ -204,16 +204,16 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to write; default: a temporary folder")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    step, found = one_step(torch.Generator().manual_seed(0)), Figures()
+    step, result = one_step(torch.Generator().manual_seed(0)), Figures()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        sizes = measure_writing(Path(name), step, options.repeats, found)
-        measure_training(Path(name), step, options.repeats, found)
+        sizes = measure_writing(Path(name), step, options.repeats, result)
+        measure_training(Path(name), step, options.repeats, result)
     packages = ", ".join(f"{p} {version(p)}" for p in ("torch", "numpy", "orjson"))
     print(
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {packages}"
     )
     print(f"{ROLLOUTS} rollouts x {TOKENS} tokens x 12 arrays; medians of {options.repeats}\n")
-    report(found, sizes)
+    report(result, sizes)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ _TELLS: Final = (
 class Look:
     """Seconds after an append: until the page tells of it, until it is at rest; of the server's CPU."""
 
-    told: float
+    text: float
     settled: float
     cpu: float
 
@@ -74,7 +74,7 @@ def follow(page: Page, pid: int, folder: Path, repeats: int) -> tuple[list[Look]
     CPU that the server takes in a second in which nothing is new.
     """
     run = Follower(persist=True).run(discover(folder).runs[0])
-    shown, looks = run.rollout_count, list[Look]()
+    visible, checks = run.rollout_count, list[Look]()
     idle, began = _cpu(pid), time.perf_counter()
     page.wait_for_timeout(_IDLE_SECONDS * 1000)
     rate = (_cpu(pid) - idle) / (time.perf_counter() - began)
@@ -82,22 +82,22 @@ def follow(page: Page, pid: int, folder: Path, repeats: int) -> tuple[list[Look]
     for number in range(repeats + 1):
         page.wait_for_timeout(2000 + number * _PHASES * 1000)
         before = _cpu(pid)
-        shown += next(appends)
+        visible += next(appends)
         began = time.perf_counter()
-        page.wait_for_function(_TELLS, arg=f"{shown:,} rollouts", timeout=120_000)
-        told = time.perf_counter() - began
+        page.wait_for_function(_TELLS, arg=f"{visible:,} rollouts", timeout=120_000)
+        text = time.perf_counter() - began
         settle(page)
         took = time.perf_counter() - began
-        looks.append(Look(told, took - QUIET_MS / 1000, _cpu(pid) - before - rate * took))
-    return looks[1:], rate
+        checks.append(Look(text, took - QUIET_MS / 1000, _cpu(pid) - before - rate * took))
+    return checks[1:], rate
 
 
 def measure(
-    chromium: str, megabytes: int, repeats: int, kept: Path | None
+    chromium: str, megabytes: int, repeats: int, remaining: Path | None
 ) -> tuple[list[Look], float]:
     """The looks of a run of that size, and what the server takes when nothing is new."""
     with tempfile.TemporaryDirectory() as temporary:
-        root = Path(temporary) if kept is None else kept / str(megabytes)
+        root = Path(temporary) if remaining is None else remaining / str(megabytes)
         folder = root / "run"
         if not folder.exists():
             write_run(folder, megabytes)
@@ -108,9 +108,9 @@ def measure(
             )
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             open_page(page, address, "overview", "run&live=1")
-            found = follow(page, pid, folder, repeats)
+            result = follow(page, pid, folder, repeats)
             browser.close()
-    return found
+    return result
 
 
 def main() -> None:
@@ -131,10 +131,10 @@ def main() -> None:
     )
     print("|---|---|---|---|---|")
     for megabytes in args.megabytes:
-        looks, idle = measure(chromium, megabytes, args.repeats, args.folder)
-        sides = zip(*((look.told, look.settled, look.cpu) for look in looks), strict=True)
-        told = " | ".join(f"{median(values):.2f} ({max(values):.2f})" for values in sides)
-        print(f"| {megabytes} | {told} | {idle:.3f} |", flush=True)
+        checks, idle = measure(chromium, megabytes, args.repeats, args.folder)
+        sides = zip(*((look.text, look.settled, look.cpu) for look in checks), strict=True)
+        text = " | ".join(f"{median(values):.2f} ({max(values):.2f})" for values in sides)
+        print(f"| {megabytes} | {text} | {idle:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -96,15 +96,15 @@ def peaks(command: list[str]) -> tuple[list[float], float]:
     """Peak MB of each process of a command, the first one's first, and seconds on the clock."""
     begun = time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
         while process.poll() is None:
             for pid in _family(process.pid):
-                found[pid] = _peak(pid) or found.get(pid, 0)
+                result[pid] = _peak(pid) or result.get(pid, 0)
             time.sleep(_POLL_SECONDS)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return [kilobytes * 1024 / 1e6 for kilobytes in found.values()], time.perf_counter() - begun
+    return [kilobytes * 1024 / 1e6 for kilobytes in result.values()], time.perf_counter() - begun
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -132,10 +132,10 @@ def measured(folder: Path, shape: str, rollouts: int) -> str:
     run = written(folder, shape, rollouts)
     size = sum(path.stat().st_size for path in run.iterdir() if path.is_file())
     code = "import sys; from board.cli import main; sys.exit(main())"
-    found, took = peaks([sys.executable, "-c", code, "index", str(run)])
-    told = ", ".join(f"{peak:.0f}" for peak in found)
+    result, took = peaks([sys.executable, "-c", code, "index", str(run)])
+    text = ", ".join(f"{peak:.0f}" for peak in result)
     return (
-        f"| {shape} | {rollouts:,} | {size / 1e6:,.0f} | {max(found):.0f} | {told} | {took:.1f} |"
+        f"| {shape} | {rollouts:,} | {size / 1e6:,.0f} | {max(result):.0f} | {text} | {took:.1f} |"
     )
 
 

@@ -77,7 +77,7 @@ def answer(folder: Path) -> dict[str, float]:
     places = [(steps[i * len(steps) // _ASKED], i % 8) for i in range(_ASKED)]
     follower = Follower(persist=True)
     follower.run(info)
-    found = {
+    result = {
         "re-open, ms": _median_ms(lambda: Follower(persist=True).run(discover(folder).runs[0])),
         "one rollout, ms": median(_ms(lambda p=p: open_rollout(run, *p)) for p in places),
     }
@@ -93,7 +93,7 @@ def answer(folder: Path) -> dict[str, float]:
         took = _ms(lambda: follower.run(discover(folder).runs[0]))
     finally:
         os.truncate(path, size)
-    return {**found, f"following {len(last) / 1e6:.1f} MB, ms": took}
+    return {**result, f"following {len(last) / 1e6:.1f} MB, ms": took}
 
 
 def _ms(call: Any) -> float:
@@ -117,18 +117,18 @@ def apart(*arguments: str) -> dict[str, float]:
 
 def compare(name: str, folder: Path, repeats: int) -> None:
     """Prints the tables of one run."""
-    found: dict[str, list[dict[str, float]]] = {engine: [] for engine in _ENGINES}
+    result: dict[str, list[dict[str, float]]] = {engine: [] for engine in _ENGINES}
     for repeat in range(repeats):
         for engine in _ENGINES:
             print(f"{name}: {repeat + 1} of {repeats}, {engine}", file=sys.stderr)
-            found[engine].append(apart("--engine", engine, "--folder", str(folder)))
-    if len({round(one["check"], 6) for results in found.values() for one in results}) > 1:
+            result[engine].append(apart("--engine", engine, "--folder", str(folder)))
+    if len({round(one["check"], 6) for results in result.values() for one in results}) > 1:
         raise SystemExit("the engines do not agree on the reward means of the steps")
     size = sum(path.stat().st_size for path in folder.glob("*.jsonl")) / 1e9
     print(f"\n### {name}, {size:.2f} GB, medians of {repeats} in turn\n")
     print("| | wall s | CPU s | CPU s/GB | peak MB | speed, loop = 1 |\n|---|---|---|---|---|---|")
-    loop = median(one["wall s"] for one in found["loop"])
-    for engine, results in found.items():
+    loop = median(one["wall s"] for one in result["loop"])
+    for engine, results in result.items():
         wall, cpu, peak = (
             median(r[key] for r in results) for key in ("wall s", "CPU s", "peak MB")
         )

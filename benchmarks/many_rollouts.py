@@ -89,20 +89,20 @@ def _middle(run: Run) -> int:
 
 
 def _groups(run: Run) -> None:
-    found, step = run_groups(run), _middle(run)
-    assert found is not None
-    assert found.by_step is not None
+    matches, step = run_groups(run), _middle(run)
+    assert matches is not None
+    assert matches.by_step is not None
     for k in (1, 4, 8):
-        pass_at_k_by_step(found.groups, k)
-    found.of(step)
-    found.fit(step)
+        pass_at_k_by_step(matches.groups, k)
+    matches.of(step)
+    matches.fit(step)
     step_grid(run, step)
 
 
 def _prompts(run: Run) -> None:
-    found = run_prompts(run)
-    assert found is not None
-    keys = found.keys[:500].tolist()
+    matches = run_prompts(run)
+    assert matches is not None
+    keys = matches.keys[:500].tolist()
     prompt_table(run, keys)
     prompt_rollouts(run, keys[0])
 
@@ -146,16 +146,16 @@ _OF_ALL: Final[dict[str, Callable[[Run], None]]] = {
 
 def _prompt_lists(run: Run) -> None:
     """Each list of the page: its first 500, with their courses and beginnings."""
-    found = run_prompts(run)
-    assert found is not None
-    lists = [np.flatnonzero(held) for held in (found.never_solved, found.lost_again)]
-    for places in (*lists, np.argsort(-found.volatility, kind="stable")):
-        prompt_table(run, found.keys[places[:500]].tolist())
+    matches = run_prompts(run)
+    assert matches is not None
+    lists = [np.flatnonzero(stored) for stored in (matches.never_solved, matches.lost_again)]
+    for places in (*lists, np.argsort(-matches.volatility, kind="stable")):
+        prompt_table(run, matches.keys[places[:500]].tolist())
 
 
 def _filtered_step(run: Run) -> None:
-    found = _of_step(run).where(f"{_WHERE} and -1 <= k3_mean <= 1")
-    frame(found, _SHOWN, Sorting("reward", descending=True), limit=200)
+    matches = _of_step(run).where(f"{_WHERE} and -1 <= k3_mean <= 1")
+    frame(matches, _SHOWN, Sorting("reward", descending=True), limit=200)
 
 
 def _own_curve(run: Run) -> None:
@@ -230,27 +230,27 @@ def _ms(work: Callable[[], object]) -> tuple[float, float]:
 
 def measure(folder: Path, pages: Sequence[str]) -> dict[str, Timing]:
     """Milliseconds in this process, and MB."""
-    found: dict[str, Timing] = {}
+    matches: dict[str, Timing] = {}
     for page in pages:
         work, run = PAGES[page], list[Run]()
-        found[f"{page}, first"] = _ms(lambda work=work, run=run: work(_kept(run, opened(folder))))
-        found[f"{page}, later"] = _ms(lambda work=work, run=run: work(run[0]))
+        matches[f"{page}, first"] = _ms(lambda work=work, run=run: work(_kept(run, opened(folder))))
+        matches[f"{page}, later"] = _ms(lambda work=work, run=run: work(run[0]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    return found | {"all of these, peak MB": (peak, 0)}
+    return matches | {"all of these, peak MB": (peak, 0)}
 
 
 def sorting(folder: Path) -> dict[str, Timing]:
     """Milliseconds until a page of the whole run is there, sorted and filtered: 200 rollouts."""
-    found: dict[str, Timing] = {}
+    matches: dict[str, Timing] = {}
     for column, where in _SORTED_BY:
         run = opened(folder)
         title = f"sorted by {column}{f', those with {where}' if where else ''}"
-        found[f"{title}, first"] = _ms(lambda r=run, by=column, only=where: _page(r, by, only))
-        found[f"{title}, later"] = _ms(lambda r=run, by=column, only=where: _page(r, by, only))
+        matches[f"{title}, first"] = _ms(lambda r=run, by=column, only=where: _page(r, by, only))
+        matches[f"{title}, later"] = _ms(lambda r=run, by=column, only=where: _page(r, by, only))
     run = opened(folder)
-    found["the last page, by k3_mean"] = _ms(lambda: _page(run, "k3_mean", "", last=True))
-    found["the whole table, as for a CSV"] = _ms(lambda: run.rollouts)
-    return found
+    matches["the last page, by k3_mean"] = _ms(lambda: _page(run, "k3_mean", "", last=True))
+    matches["the whole table, as for a CSV"] = _ms(lambda: run.rollouts)
+    return matches
 
 
 def _page(run: Run, column: str, where: str, *, last: bool = False) -> None:
@@ -262,8 +262,8 @@ def _page(run: Run, column: str, where: str, *, last: bool = False) -> None:
     frame(selection, _SHOWN, Sorting(column, descending=True), limit=200, offset=offset)
 
 
-def _kept(kept: list[Run], run: Run) -> Run:
-    kept.append(run)
+def _kept(remaining: list[Run], run: Run) -> Run:
+    remaining.append(run)
     return run
 
 
@@ -278,10 +278,10 @@ def tokens(folder: Path) -> dict[str, Timing]:
     run = open_run(discover(folder / "long").runs[0])
     at = int(run.steps["step"].iloc[0])
     ones = [_ms(lambda i=i: open_rollout(run, at, i)) for i in range(min(run.counts[at], 21))]
-    found = {"one rollout of 8,000 tokens x 12 arrays": _medians(ones[1:])}
+    matches = {"one rollout of 8,000 tokens x 12 arrays": _medians(ones[1:])}
     for what, work in of_step(step).items():
-        found[what] = _medians([_ms(work) for _ in range(4)][1:])
-    return found
+        matches[what] = _medians([_ms(work) for _ in range(4)][1:])
+    return matches
 
 
 def _medians(timings: list[Timing]) -> Timing:

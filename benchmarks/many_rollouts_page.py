@@ -86,7 +86,7 @@ def _log(path: Path, rollouts: int) -> FileState:
     )
 
 
-def first_pages(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
+def first_pages(folder: Path, visible: str) -> Iterator[tuple[str, float]]:
     """Seconds until the first pages of new servers have settled."""
     with sync_playwright() as playwright:
         for name, serve, run in (
@@ -94,14 +94,14 @@ def first_pages(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
             ("Overview", partial(server_on, folder), "many"),
             ("Overview of the run that was named", partial(server_on, folder / "many"), "many"),
         ):
-            for kept, taken in _first_openings(playwright, shown, serve, run):
-                yield f"{name}, {kept}, s", taken
+            for remaining, accepted in _first_openings(playwright, visible, serve, run):
+                yield f"{name}, {remaining}, s", accepted
 
 
-def later_pages(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
+def later_pages(folder: Path, visible: str) -> Iterator[tuple[str, float]]:
     """Seconds until pages of the run have settled, and MB of the server after each."""
     with server_on(folder) as (address, pid), sync_playwright() as playwright:
-        browser, page = _browser(playwright, shown)
+        browser, page = _browser(playwright, visible)
         for _ in range(WARMING):
             open_page(page, address, "overview", "small")
         yield "server before, MB", _memory(pid, "VmRSS")
@@ -119,9 +119,9 @@ def _first_openings(
     browser, page = _browser(playwright, executable)
     page.goto("about:blank")
     port = free_port()
-    for kept in ("new browser", "browser that had opened it before"):
+    for remaining in ("new browser", "browser that had opened it before"):
         with serve(port) as (address, _):
-            yield kept, open_page(page, address, "overview", run)
+            yield remaining, open_page(page, address, "overview", run)
         page.close()
         page = browser.contexts[0].new_page()
     browser.close()
@@ -186,8 +186,8 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     print(f"\n{args.rollouts:,} rollouts\n\n| | |\n|---|---|")
     for what, value in in_browser(args.rollouts, args.folder, args.part or list(_PARTS)):
-        told = f"{value:.2f}" if what.endswith(" s") else f"{value:.0f}"
-        print(f"| {what} | {told} |", flush=True)
+        text = f"{value:.2f}" if what.endswith(" s") else f"{value:.0f}"
+        print(f"| {what} | {text} |", flush=True)
 
 
 if __name__ == "__main__":

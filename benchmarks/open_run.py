@@ -117,24 +117,24 @@ def measure_apart(engine: str, folder: Path) -> dict[str, Any]:
 
 def compare(folder: Path, repeats: int) -> dict[str, list[dict[str, Any]]]:
     """Board and loop in turn, `repeats` times each. Raises SystemExit when they disagree."""
-    found: dict[str, list[dict[str, Any]]] = {engine: [] for engine in _ENGINES}
+    result: dict[str, list[dict[str, Any]]] = {engine: [] for engine in _ENGINES}
     for repeat in range(repeats):
         for engine in _ENGINES:
             print(f"run {repeat + 1} of {repeats}: {engine}", file=sys.stderr)
-            found[engine].append(measure_apart(engine, folder))
-    ours, theirs = (found[engine][0]["means"] for engine in _ENGINES)
+            result[engine].append(measure_apart(engine, folder))
+    ours, theirs = (result[engine][0]["means"] for engine in _ENGINES)
     if ours.keys() != theirs.keys() or any(abs(ours[s] - theirs[s]) > 1e-9 for s in ours):
         raise SystemExit("the two engines do not agree on the reward means of the steps")
-    return found
+    return result
 
 
-def report(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
+def report(result: dict[str, list[dict[str, Any]]], folder: Path) -> str:
     """The table of medians, with what it was measured on."""
-    repeats = len(found["board"])
+    repeats = len(result["board"])
     size = sum(path.stat().st_size for path in folder.glob("*.jsonl")) / 1e6
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pandas", "ujson"))
     lines = [
-        f"{size:.0f} MB, {len(found['board'][0]['means'])} steps; "
+        f"{size:.0f} MB, {len(result['board'][0]['means'])} steps; "
         f"medians of {repeats} (smallest to largest), in turn",
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {versions}",
         "",
@@ -142,7 +142,7 @@ def report(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
         "|---|---|---|---|",
     ]
     for unit in ("wall s", "CPU s", "peak MB"):
-        series = {engine: [one[unit] for one in found[engine]] for engine in _ENGINES}
+        series = {engine: [one[unit] for one in result[engine]] for engine in _ENGINES}
         cells = [f"{median(s):.4g} ({min(s):.4g} to {max(s):.4g})" for s in series.values()]
         ratio = median(series["loop"]) / median(series["board"])
         lines.append(f"| {unit} | {cells[0]} | {cells[1]} | {ratio:.2f} |")

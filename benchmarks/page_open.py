@@ -45,10 +45,10 @@ def linked(run: Path, folder: Path) -> None:
     shutil.copytree(run, folder, copy_function=os.link)
 
 
-def opened(page: Page, address: str, shown: str, name: str) -> float:
+def opened(page: Page, address: str, visible: str, name: str) -> float:
     """Seconds until a page of a run has come to rest."""
     began = time.perf_counter()
-    page.goto(f"{address}/{'' if shown == 'overview' else shown}?run={name}")
+    page.goto(f"{address}/{'' if visible == 'overview' else visible}?run={name}")
     page.wait_for_selector("[data-testid=stAppViewContainer] h3", timeout=300_000)
     settle(page)
     # A library that is still being read changes nothing: what it is to draw has to be waited for.
@@ -57,11 +57,11 @@ def opened(page: Page, address: str, shown: str, name: str) -> float:
     return time.perf_counter() - began - QUIET_MS / 1000
 
 
-def measure(browser: Browser, root: Path, shown: str, names: list[str]) -> list[float]:
+def measure(browser: Browser, root: Path, visible: str, names: list[str]) -> list[float]:
     """Seconds of each run but the first two, which fill the caches of server and browser."""
     with served(root) as address:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        times = [opened(page, address, shown, name) for name in names]
+        times = [opened(page, address, visible, name) for name in names]
         page.close()
     return times[WARMING:]
 
@@ -87,10 +87,10 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
-        for shown in chosen.page or PAGES:
-            times = measure(browser, Path(temporary), shown, names)
+        for visible in chosen.page or PAGES:
+            times = measure(browser, Path(temporary), visible, names)
             print(
-                f"{shown:10}settled in {statistics.median(times):.2f} s, "
+                f"{visible:10}settled in {statistics.median(times):.2f} s, "
                 f"slowest {max(times):.2f} s of {len(times)}",
                 flush=True,
             )

@@ -129,10 +129,10 @@ def _point_at_step(page: Page, step: int) -> None:
         share = (left + right) / 2
         page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2, steps=2)
         page.wait_for_timeout(100)
-        found = re.search(r"step (\d+)", readout.inner_text())
-        if found is None or int(found[1]) == step:
+        result = re.search(r"step (\d+)", readout.inner_text())
+        if result is None or int(result[1]) == step:
             return
-        left, right = (share, right) if int(found[1]) < step else (left, share)
+        left, right = (share, right) if int(result[1]) < step else (left, share)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -25,7 +25,7 @@ PROJECT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
 # The path above is set while running; pyright does not know of it.
-from faults.judge import Verdict, judged, opened  # noqa: E402  # pyright: ignore[reportMissingImports]
+from faults.judge import Verdict, opened, verdict_on  # noqa: E402  # pyright: ignore[reportMissingImports]
 from faults.plant import FAULTS, Fault  # noqa: E402  # pyright: ignore[reportMissingImports]
 from faults.scene import (  # noqa: E402  # pyright: ignore[reportMissingImports]
     LATER,
@@ -61,17 +61,17 @@ HEADINGS: Final = ("planted", "found", "at the right step", "right evidence")
 
 
 @dataclass(frozen=True)
-class Tally:
+class Totals:
     """What is found of one fault in the held-out scenes: how often at all, at the right step, with the
     right rollouts and tokens; where not; severe findings of other rules.
     """
 
     fault: Fault
     planted: int
-    found: int
+    result: int
     at_step: int
     named: int
-    told: Sequence[str]
+    message: Sequence[str]
     others: Sequence[str]
 
 
@@ -110,8 +110,8 @@ def _write(name: str, text: str) -> None:
     begin, end = f"<!-- {name}: benchmarks/planted_faults.py -->\n", f"<!-- end {name} -->"
     document = next(path for path in DOCUMENTS if begin in path.read_text(encoding="utf-8"))
     whole = document.read_text(encoding="utf-8")
-    before, _, rest = whole.partition(begin)
-    after = rest.partition(end)[2]
+    before, _, remainder = whole.partition(begin)
+    after = remainder.partition(end)[2]
     document.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
 
 
@@ -121,7 +121,7 @@ def rules() -> Iterator[str]:
     yield "| rule | what it looks for | thresholds |"
     yield "|---|---|---|"
     for rule in RULES:
-        summary = (inspect.getdoc(rule.look) or "").split("\n\n")[0].replace("\n", " ")
+        summary = (inspect.getdoc(rule.check) or "").split("\n\n")[0].replace("\n", " ")
         what = summary.split(". ")[0].removesuffix(".") + "."
         numbers = ", ".join(f"{name} {value:g}" for name, value in thresholds[rule.name].items())
         yield f"| `{rule.name}`{' *' if rule.needs_tokens else ''} | {what} | {numbers} |"
@@ -136,32 +136,32 @@ def faults() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|"
     for fault in FAULTS:
         with tempfile.TemporaryDirectory() as folder:
-            verdict = judged(fault, Path(folder), TUNED, tokens=True)
+            verdict = verdict_on(fault, Path(folder), TUNED, tokens=True)
         step = f"{verdict.planted.step}{' (grows)' if fault.is_gradual else ''}"
         yield (
-            f"| {fault.name} | {fault.what} | {step} | {' | '.join(_told(verdict))} | "
+            f"| {fault.name} | {fault.what} | {step} | {' | '.join(_answer_cells(verdict))} | "
             f"{', '.join(sorted(verdict.others)) or 'none'} |"
         )
 
 
-def _told(verdict: Verdict) -> tuple[str, ...]:
+def _answer_cells(verdict: Verdict) -> tuple[str, ...]:
     own = verdict.own
     if own is None:
         return ("**not found**", "-", "-", "-", "-")
-    shown = ", ".join(_place(own, i) for i in range(len(own.evidence))) or "-"
+    visible = ", ".join(_place(own, i) for i in range(len(own.evidence))) or "-"
     return (
         f"`{own.rule}`",
         own.severity,
         f"{own.first_step}",
         "yes" if verdict.named else "**no**",
-        shown,
+        visible,
     )
 
 
-def _place(found: Finding, i: int) -> str:
+def _place(result: Finding, i: int) -> str:
     """Step/rollout:token; the step only where it is not the finding's worst one."""
-    one = found.evidence[i]
-    step = "" if one.step == found.step else f"{one.step}/"
+    one = result.evidence[i]
+    step = "" if one.step == result.step else f"{one.step}/"
     token = "" if one.position is None else f":{one.position}"
     return f"{step}{one.index}{token}"
 
@@ -173,34 +173,34 @@ def held_out(scenes: Sequence[Scene]) -> Iterator[str]:
     tallies = [_tally(fault, scenes) for fault in FAULTS]
     for one in tallies:
         yield (
-            f"| {one.fault.name} | {one.planted} | {one.found} | {one.at_step} | {one.named} | "
-            f"{'; '.join(one.told) or '-'} | {'; '.join(one.others) or 'none'} |"
+            f"| {one.fault.name} | {one.planted} | {one.result} | {one.at_step} | {one.named} | "
+            f"{'; '.join(one.message) or '-'} | {'; '.join(one.others) or 'none'} |"
         )
-    sums = [sum(getattr(t, n) for t in tallies) for n in ("planted", "found", "at_step", "named")]
+    sums = [sum(getattr(t, n) for t in tallies) for n in ("planted", "result", "at_step", "named")]
     alarms = sum(len(one.others) for one in tallies)
     yield f"| **all** | {' | '.join(f'**{n}**' for n in sums)} | | **{alarms}** |"
 
 
-def _tally(fault: Fault, scenes: Sequence[Scene]) -> Tally:
-    told: list[str] = []
+def _tally(fault: Fault, scenes: Sequence[Scene]) -> Totals:
+    message: list[str] = []
     others: list[str] = []
     all_hits: list[tuple[bool, bool, bool, bool]] = []
     for scene in scenes:
         if not fault.fits(clean(scene)):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            verdict = judged(fault, Path(folder), scene, tokens=True)
+            verdict = verdict_on(fault, Path(folder), scene, tokens=True)
         all_hits.append((True, verdict.own is not None, verdict.is_at, verdict.named))
         where = f"{scene.run.name} {scene.first}-{scene.last}"
         if verdict.own is None:
-            told.append(f"{where}: not found")
+            message.append(f"{where}: not found")
         elif not verdict.is_at:
-            told.append(f"{where}: {verdict.own.first_step} for {verdict.planted.step}")
+            message.append(f"{where}: {verdict.own.first_step} for {verdict.planted.step}")
         others += [f"{rule} in {where}" for rule in sorted(verdict.others)]
-    planted, found, at_step, named = (
+    planted, result, at_step, named = (
         sum(hits[i] for hits in all_hits) for i in range(len(HEADINGS))
     )
-    return Tally(fault, planted, found, at_step, named, told, others)
+    return Totals(fault, planted, result, at_step, named, message, others)
 
 
 def runs() -> Iterator[str]:
@@ -214,8 +214,8 @@ def held_out_runs(others: Sequence[Path]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for scene in (s for s in HELD_OUT if s.run.name == "grpo_arithmetic"):
         with tempfile.TemporaryDirectory() as folder:
-            found = _diagnosed(clean(scene).write(Path(folder) / "run"))
-        yield _row(f"`{scene.run.name}`, steps {scene.first} to {scene.last} alone", found)
+            result = _diagnosed(clean(scene).write(Path(folder) / "run"))
+        yield _row(f"`{scene.run.name}`, steps {scene.first} to {scene.last} alone", result)
     for run in others:
         yield _row(f"`{run.name}`", _diagnosed(run))
 
@@ -227,13 +227,13 @@ def _runs(folders: Sequence[Path]) -> Iterator[str]:
         yield _row(f"`{folder.name}`", _diagnosed(folder))
 
 
-def _row(name: str, found: Diagnosis) -> str:
-    by = [_of(found, severity) for severity in SEVERITIES]
-    return f"| {name} | {found.rollouts_read} | {' | '.join(by)} |"
+def _row(name: str, result: Diagnosis) -> str:
+    by = [_of(result, severity) for severity in SEVERITIES]
+    return f"| {name} | {result.rollouts_read} | {' | '.join(by)} |"
 
 
-def _of(found: Diagnosis, severity: str) -> str:
-    rules = [f.rule for f in found.findings if f.severity == severity]
+def _of(result: Diagnosis, severity: str) -> str:
+    rules = [f.rule for f in result.findings if f.severity == severity]
     counts = {rule: rules.count(rule) for rule in dict.fromkeys(rules)}
     return ", ".join(f"{rule} x {n}" if n > 1 else rule for rule, n in counts.items()) or "none"
 
@@ -248,11 +248,11 @@ def formats(folders: Sequence[Path]) -> Iterator[str]:
         name = folder.relative_to(PROJECT).as_posix() if is_ours else folder.name
         with tempfile.TemporaryDirectory() as copy:
             shutil.copytree(folder, Path(copy) / "logs")
-            found = [diagnose(open_run(info)) for info in discover(Path(copy) / "logs").runs]
-        counts = [sum(_of(one, severity) != "none" for one in found) for severity in SEVERITIES]
-        rollouts = sum(one.rollouts_read for one in found)
-        yield f"| `{name}`: {len(found)} | {rollouts} | {counts[0]} | {counts[1]} |"
-        rules = [{(f.severity, f.rule) for f in one.findings} for one in found]
+            result = [diagnose(open_run(info)) for info in discover(Path(copy) / "logs").runs]
+        counts = [sum(_of(one, severity) != "none" for one in result) for severity in SEVERITIES]
+        rollouts = sum(one.rollouts_read for one in result)
+        yield f"| `{name}`: {len(result)} | {rollouts} | {counts[0]} | {counts[1]} |"
+        rules = [{(f.severity, f.rule) for f in one.findings} for one in result]
         for (severity, rule), logs in sorted(Counter(chain.from_iterable(rules)).items()):
             if severity != "lead":
                 by_finding.append(f"| `{name}` | {severity} | `{rule}` | {logs} |")

@@ -136,9 +136,9 @@ def measure_texts(browser: Browser, url: str, rounds: int) -> None:
         page = opened(browser, url, variant, size)
         settled = [page.evaluate(ANOTHER) for _ in range(rounds)]
         scroll = [after_pause(page, SCROLL) for _ in range(rounds)]
-        found = [after_pause(page, FIND) for _ in range(rounds)]
+        result = [after_pause(page, FIND) for _ in range(rounds)]
         marked = [after_pause(page, SCROLL) for _ in range(rounds)]
-        cells = " | ".join(middle(values) for values in (settled, scroll, found, marked))
+        cells = " | ".join(middle(values) for values in (settled, scroll, result, marked))
         unit = "characters" if variant == "text" else "turns"
         print(f"| {size:,} {unit} | {cells} |", flush=True)
         page.context.close()

@@ -70,10 +70,10 @@ def show_turns(size: int, number: int) -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": f"#{number} Add."}]
     for turn in range(size - 1):
         call = {"name": "add", "arguments": f'{{"a": {turn}, "b": 2}}'}
-        said = f"<think>{words * 12}</think>I add."
+        message = f"<think>{words * 12}</think>I add."
         calls = [{"id": str(turn), "function": call}]
         messages += [
-            {"role": "assistant", "content": said, "tool_calls": calls},
+            {"role": "assistant", "content": message, "tool_calls": calls},
             {"role": "tool", "tool_call_id": str(turn), "content": words * 40},
         ]
     show_turns_of(messages, {}, number)
@@ -113,7 +113,7 @@ size = int(st.query_params.get("tokens", 32_000))
 if variant in ("text", "turns"):
     {"text": show_text, "turns": show_turns}[variant](size, st.session_state["number"])
 else:
-    shown = response(size, st.session_state["number"])
+    visible = response(size, st.session_state["number"])
     show = {"board": show_board, "heatmap": show_heatmap, "styler": show_styler}[variant]
-    show(*shown, st.session_state["number"])
+    show(*visible, st.session_state["number"])
 st.text(f"round {st.session_state['number']}")

@@ -268,10 +268,10 @@ def measure(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) 
     for _ in range(rounds):
         for name, engine in engines.items():
             begun = time.process_time()
-            found = engine()
+            result = engine()
             best[name] = min(best[name], time.process_time() - begun)
-            if found != rows:
-                raise SystemExit(f"{name} found {found} rollouts of {rows} in {path}")
+            if result != rows:
+                raise SystemExit(f"{name} found {result} rollouts of {rows} in {path}")
     size = path.stat().st_size
     each = {name: f"{seconds / rows * 1e6:.1f}" for name, seconds in best.items()}
     rates = {name: f"{size / 1e6 / seconds:.0f}" for name, seconds in best.items()}
@@ -297,8 +297,8 @@ def seconds(engine: str, path: Path) -> list[float]:
     shutil.rmtree(path / ".rollout-board", ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, __file__, "--engine", engine, "--path", str(path)]
-    said = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout
-    return [float(one) for one in said.split()]
+    message = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout
+    return [float(one) for one in message.split()]
 
 
 def _engine(engine: str, path: Path) -> None:
@@ -331,7 +331,7 @@ def measured_build(name: str, path: Path, run: Path, rows: int, rounds: int) -> 
         took["read"].append(read)
         took["index"].append(index)
     size = path.stat().st_size
-    middle = {name: median(found) for name, found in took.items() if found}
+    middle = {name: median(result) for name, result in took.items() if result}
     cells = [f"{size / rows / 1000:.1f}", f"{size / 1e6:.0f}"]
     cells += [f"{middle[k]:.2f} ({max(v):.2f})" if v else "" for k, v in took.items()]
     for one, other in (("loop", "read"), ("rows", "read"), ("loop", "index")):

@@ -76,9 +76,9 @@ def measure(way: Way, dtype: torch.dtype, options: argparse.Namespace) -> tuple[
 
 def resident(name: str) -> float:
     """MiB that the kernel accounts to this process."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
+    result = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert result is not None
+    return int(result[1]) / 1024
 
 
 def compare(options: argparse.Namespace) -> None:
@@ -102,8 +102,8 @@ def compare(options: argparse.Namespace) -> None:
 def in_a_process(way: str, dtype: str, options: argparse.Namespace) -> tuple[float, float]:
     size = ["--tokens", str(options.tokens), "--vocabulary", str(options.vocabulary)]
     command = [sys.executable, __file__, "--way", way, "--dtype", dtype, *size]
-    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return float(found[0]), float(found[1])
+    result = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(result[0]), float(result[1])
 
 
 if __name__ == "__main__":

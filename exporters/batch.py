@@ -15,7 +15,7 @@ from exporters.snapshot import Array, Copies
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BatchInfo:
     """Where a batch belongs: its step, its micro batch, and the number of its first rollout."""
 
     step: int
@@ -46,7 +46,7 @@ class Batch(ABC):
     wait for before the arrays are read. room: whose memory they take.
     """
 
-    place: Place
+    place: BatchInfo
     size: int
     columns: Mapping[str, Sequence[Any]]
     refused: Mapping[str, str]
@@ -133,7 +133,7 @@ class PaddedBatch(Batch):
 
 def take_padded(
     copies: Copies,
-    place: Place,
+    place: BatchInfo,
     frame: Mapping[str, Any],
     arrays: Mapping[str, Any],
     columns: Mapping[str, Any],

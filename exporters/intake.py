@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from exporters.batch import Batch, Place
+from exporters.batch import Batch, BatchInfo
+from exporters.counters import Counters
 from exporters.journal import Item, Journal
 from exporters.room import Room, Spare
 from exporters.sampling import GroupSampler
 from exporters.settings import Settings
 from exporters.snapshot import Copies, is_capturing
 from exporters.step_end import take_step_end
-from exporters.tally import Tally
 from exporters.worker import Worker
 
 # How far back a late `log` of an earlier step still continues that step's numbering.
 _STEPS_WITH_OPEN_INDEX = 8
 
-Take = Callable[[Copies, Place, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Batch]
+Take = Callable[[Copies, BatchInfo, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Batch]
 """What makes a batch of the frame, the arrays and the columns of a call."""
 
 
@@ -35,13 +35,13 @@ class Intake:
         self,
         settings: Settings,
         journal: Journal,
-        tally: Tally,
+        counters: Counters,
         sampler: GroupSampler | None,
         *,
         strict: bool,
     ) -> None:
         self._journal = journal
-        self._tally = tally
+        self._counters = counters
         self._sampler = sampler
         self._strict = strict
         self._next_index: dict[int, int] = {}
@@ -68,11 +68,11 @@ class Intake:
     ) -> None:
         """Copies the rollouts of a call and queues them. Raises what `take` raises."""
         if is_capturing():
-            self._tally.add("skipped:capture")
+            self._counters.add("skipped:capture")
             return
         present = {name: value for name, value in arrays.items() if value is not None}
         with self._calls:
-            place = Place(step, micro_step, self._next_index.get(step, 0))
+            place = BatchInfo(step, micro_step, self._next_index.get(step, 0))
             copies = Copies(Room(self._spare))
             self._accept(take(copies, place, frame, present, columns))
 
@@ -83,7 +83,7 @@ class Intake:
         refused: dict[str, str] = {}
         end = take_step_end(step, metrics, refused)
         for name, reason in refused.items():
-            self._tally.refuse(step, name, reason)
+            self._counters.refuse(step, name, reason)
             if self._strict:
                 raise ValueError(f"step {step}: {name}: {reason}")
         self._put(end, 0, step)
@@ -102,7 +102,7 @@ class Intake:
         if self._worker is not None and not self._worker.stop(timeout):
             for item in self._worker.waiting:
                 if isinstance(item, Batch):
-                    self._tally.add_to_step("lost", item.place.step, len(item.rows))
+                    self._counters.add_to_step("lost", item.place.step, len(item.rows))
             # The thread may still be inside a write: a second writer would tear its line.
             raise TimeoutError(f"queue not empty after {timeout:g} s")
         self._journal.close(max(0.0, deadline - time.monotonic()))
@@ -110,7 +110,7 @@ class Intake:
     def _accept(self, batch: Batch) -> None:
         step = batch.place.step
         for name, reason in batch.refused.items():
-            self._tally.refuse(step, name, reason)
+            self._counters.refuse(step, name, reason)
         if self._strict:
             batch.demand_all()
         self._next_index[step] = batch.place.first_index + batch.size
@@ -118,12 +118,12 @@ class Intake:
             del self._next_index[min(self._next_index)]
         if self._sampler is not None:
             rows = self._sampler.admit(step, [batch.group(row) for row in range(batch.size)])
-            self._tally.add_to_step("sampled_out", step, batch.size - len(rows))
+            self._counters.add_to_step("sampled_out", step, batch.size - len(rows))
             batch = replace(batch, rows=rows)
         if batch.rows and not self._put(batch, batch.nbytes, step):
-            self._tally.add("dropped", len(batch.rows))
-            self._tally.add_to_step("lost", step, len(batch.rows))
-            self._tally.warn(f"step {step}: queue full, {len(batch.rows)} rollouts dropped")
+            self._counters.add("dropped", len(batch.rows))
+            self._counters.add_to_step("lost", step, len(batch.rows))
+            self._counters.warn(f"step {step}: queue full, {len(batch.rows)} rollouts dropped")
 
     def _put(self, item: Item, nbytes: int, step: int) -> bool:
         if self._worker is not None:

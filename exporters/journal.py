@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from exporters.batch import Batch
+from exporters.counters import Counters
 from exporters.files import new_name
 from exporters.lines import native_line
 from exporters.parts import Parts
@@ -21,7 +22,6 @@ from exporters.sampling import GroupSampler
 from exporters.sealing import Sealer
 from exporters.settings import Settings
 from exporters.step_end import StepEnd
-from exporters.tally import Tally
 
 _STEPS_BUFFERED = 2
 _STEP_ENDS_OWED = 4096
@@ -40,7 +40,7 @@ class Journal:
         self,
         settings: Settings,
         started: float,
-        tally: Tally,
+        counters: Counters,
         sampler: GroupSampler | None,
         tokenizer: Any,
     ) -> None:
@@ -48,13 +48,13 @@ class Journal:
 
         With a `sampler`, lines wait until the end of their step says which groups stay.
         """
-        self._settings, self._tally, self._sampler = settings, tally, sampler
+        self._settings, self._counters, self._sampler = settings, counters, sampler
         self._buffered: dict[int, list[tuple[str, bytes]]] = {}
         self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
         self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
         self._is_native = settings.dialect == "native"
         self._line = native_line if self._is_native else RllbLines(tokenizer).line
-        self._sealer = Sealer(tally) if settings.compress else None
+        self._sealer = Sealer(counters) if settings.compress else None
         facts = {"schema": SCHEMA_VERSION, "rank": settings.rank, **settings.header(started)}
         self._parts = Parts(
             settings.folder,
@@ -75,7 +75,7 @@ class Journal:
             with self._lock:
                 self._handle(item)
         except Exception as error:
-            self._tally.fail("write", error)
+            self._counters.fail("write", error)
 
     def close(self, timeout: float) -> None:
         """Writes what waited and the closing line, and compresses what is full.
@@ -110,7 +110,7 @@ class Journal:
         if self._is_native:
             self._pay()
             facts = {"type": "close", "t": time.time(), "rank": self._settings.rank}
-            self._parts.append(encode_line({**facts, **self._tally.counts}))
+            self._parts.append(encode_line({**facts, **self._counters.counts}))
         if self._settings.fsync:
             self._parts.sync()
 
@@ -138,7 +138,7 @@ class Journal:
             if group in groups:
                 self._append(step, line)
             else:
-                self._tally.add_to_step("sampled_out", step)
+                self._counters.add_to_step("sampled_out", step)
 
     def _lines(self, batch: Batch) -> Iterator[bytes | None]:
         """One line a row; None where it was lost, which is counted."""
@@ -157,7 +157,7 @@ class Journal:
     def _encode(self, batch: Batch, row: int) -> bytes:
         rollout = batch.cut(row)
         for name in rollout.refused:
-            self._tally.refuse(batch.place.step, name, "its length is not that of the tokens")
+            self._counters.refuse(batch.place.step, name, "its length is not that of the tokens")
         settings = self._settings
         fields = self._line(batch, rollout, row, rank=settings.rank, digits=settings.digits)
         return encode_line(fields)
@@ -168,15 +168,15 @@ class Journal:
         except OSError as error:
             self._lose(step, 1, error)
         else:
-            self._tally.add_to_step("records", step)
+            self._counters.add_to_step("records", step)
 
     def _lose(self, step: int, rollouts: int, error: Exception) -> None:
-        self._tally.add_to_step("lost", step, rollouts)
-        self._tally.fail("write", error)
+        self._counters.add_to_step("lost", step, rollouts)
+        self._counters.fail("write", error)
 
     def _end(self, end: StepEnd) -> None:
         self._release(end.step)
-        take = partial(self._tally.take_step, step=end.step)
+        take = partial(self._counters.take_step, step=end.step)
         line: dict[str, Any] = {
             "type": "step_end",
             "step": end.step,
@@ -200,7 +200,7 @@ class Journal:
             metrics = end.rounded(self._settings.digits)
             return encode_line({**line, "metrics": metrics} if metrics else line)
         except Exception as error:
-            self._tally.refuse(end.step, "metrics", str(error))
+            self._counters.refuse(end.step, "metrics", str(error))
             return encode_line(line)
 
 

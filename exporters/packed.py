@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import Batch, Place, Rollout, check_name, take_columns
+from exporters.batch import Batch, BatchInfo, Rollout, check_name, take_columns
 from exporters.snapshot import Array, Copies
 
 # Values of a token given those before it. A packed sequence's first token has none before it: what
@@ -80,7 +80,7 @@ class PackedBatch(Batch):
 
 def take_packed(
     copies: Copies,
-    place: Place,
+    place: BatchInfo,
     frame: Mapping[str, Any],
     arrays: Mapping[str, Any],
     columns: Mapping[str, Any],

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import Batch, Place, Rollout, check_name, take_columns
+from exporters.batch import Batch, BatchInfo, Rollout, check_name, take_columns
 from exporters.snapshot import Array, Copies, as_numbers
 
 Row = Array | list[Any]
@@ -70,7 +70,7 @@ class RaggedBatch(Batch):
 
 def take_ragged(
     copies: Copies,
-    place: Place,
+    place: BatchInfo,
     frame: Mapping[str, Any],
     arrays: Mapping[str, Any],
     columns: Mapping[str, Any],

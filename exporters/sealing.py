@@ -11,7 +11,7 @@ import queue
 import threading
 from pathlib import Path
 
-from exporters.tally import Tally
+from exporters.counters import Counters
 
 _LEVEL = 3
 _CHUNK = 4 << 20
@@ -20,8 +20,8 @@ _CHUNK = 4 << 20
 class Sealer:
     """Turns `x.jsonl` into `x.jsonl.zst`, one file after the other."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self._paths: queue.Queue[Path | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="rollout-sealer", daemon=True)
         self._thread.start()
@@ -44,7 +44,7 @@ class Sealer:
             try:
                 compress(path)
             except Exception as error:
-                self._tally.fail("compress", error)
+                self._counters.fail("compress", error)
 
 
 def compress(path: Path) -> None:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from exporters.batch import count_rollouts, take_padded
+from exporters.counters import Counters
 from exporters.files import default_attempt, file_part
 from exporters.intake import Intake, Take
 from exporters.journal import Journal
@@ -27,7 +28,6 @@ from exporters.ragged import take_ragged
 from exporters.run_document import describe_run
 from exporters.sampling import GroupSampler
 from exporters.settings import Settings, rank_of_launch, size_of_launch
-from exporters.tally import Tally
 from exporters.termination import drain_on_sigterm
 
 _SECONDS_TO_CLOSE = 30.0
@@ -105,7 +105,7 @@ class RolloutExporter:
         self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
         self._every = every_n_steps
         self._strict = os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
-        self._tally = Tally()
+        self._counters = Counters()
         self._process = os.getpid()
         self._open = False
         self._closing, self._closed = threading.Lock(), threading.Event()
@@ -162,7 +162,7 @@ class RolloutExporter:
         """So far: `records` written, `lost` (for whatever reason), `dropped` (of these, for want of
         room in the queue), `sampled_out`, `errors:WHERE`, `refused:NAME`, `skipped:capture`.
         """
-        return self._tally.counts
+        return self._counters.counts
 
     def wants(self, step: int) -> bool:
         """Whether `log` of this step would be written: ask before preparing something costly."""
@@ -290,7 +290,7 @@ class RolloutExporter:
             if self._intake is not None and self.wants(step):
                 self._intake.end_step(step, metrics)
         except Exception as error:
-            self._tally.fail("end_step", error)
+            self._counters.fail("end_step", error)
             if self._strict:
                 raise
 
@@ -315,7 +315,7 @@ class RolloutExporter:
         try:
             self._intake.close(timeout)
         except Exception as error:
-            self._tally.fail("close", error)
+            self._counters.fail("close", error)
         finally:
             self._closed.set()
 
@@ -323,7 +323,7 @@ class RolloutExporter:
         """Called in a forked process: the file and the locks belong to the parent."""
         self._open = False
         self._intake = None
-        self._tally = Tally()
+        self._counters = Counters()
 
     # What torch.compile looks for: these calls are not for it to trace.
     for _call in (log, log_packed, log_ragged, end_step):
@@ -342,14 +342,14 @@ class RolloutExporter:
             settings.folder.mkdir(parents=True, exist_ok=True)
             if self.rank == 0:
                 describe_run(settings, started, run, tokenizer)
-            self._journal = Journal(settings, started, self._tally, sampler, pieces)
+            self._journal = Journal(settings, started, self._counters, sampler, pieces)
         except OSError as error:
             error.add_note(
                 f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
                 "may make and write to, or enabled=False."
             )
             raise
-        self._intake = Intake(settings, self._journal, self._tally, sampler, strict=self._strict)
+        self._intake = Intake(settings, self._journal, self._counters, sampler, strict=self._strict)
         self._open = True
         _live.add(self)
         atexit.register(self.close)
@@ -377,15 +377,15 @@ class RolloutExporter:
                 self._intake.log(take, step, int(micro_step), frame, arrays, meta or {})
         except Exception as error:
             self._lose_call(step, count_rollouts(rollouts))
-            self._tally.fail("log", error)
+            self._counters.fail("log", error)
             if self._strict:
                 raise
 
     def _lose_call(self, step: Any, rollouts: int) -> None:
         if isinstance(step, int):
-            self._tally.add_to_step("lost", step, rollouts)
+            self._counters.add_to_step("lost", step, rollouts)
         else:
-            self._tally.add("lost", rollouts)
+            self._counters.add("lost", rollouts)
 
 
 _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()

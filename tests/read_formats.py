@@ -26,8 +26,8 @@ def real_run(info: RunInfo) -> Run:
 
 def collection() -> Path:
     """Real files of other people's frameworks, beside the checkout or a folder above it."""
-    beside = (folder.parent / "shared" / "formats" for folder in Path(__file__).resolve().parents)
-    return next((folder for folder in beside if folder.is_dir()), Path("shared/formats"))
+    sidecar = (folder.parent / "shared" / "formats" for folder in Path(__file__).resolve().parents)
+    return next((folder for folder in sidecar if folder.is_dir()), Path("shared/formats"))
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
@@ -37,8 +37,8 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
 
 def info_at(folder: Path) -> RunInfo:
     """What is discovered of the one run at a folder, or below it."""
-    (found,) = discover(folder).runs
-    return found
+    (result,) = discover(folder).runs
+    return result
 
 
 def run_at(folder: Path, options: OpenOptions | None = None, *, persist: bool = False) -> Run:
@@ -96,7 +96,7 @@ def _known(value: Any) -> Any:
 
 
 def assert_fields(
-    found: Iterable[Record],
+    result: Iterable[Record],
     rows: Iterable[Any],
     *same: str,
     **fields: str | Callable[[Any], Any],
@@ -109,7 +109,7 @@ def assert_fields(
         same: names that record and row share.
         fields: name in the record -> key in the row, or what makes the value of the row.
     """
-    for record, row in zip(found, rows, strict=True):
+    for record, row in zip(result, rows, strict=True):
         values = values_of(record)
         for name, of in (dict(zip(same, same, strict=True)) | fields).items():
             expected = _known(of(row) if callable(of) else row.get(of))

@@ -21,7 +21,7 @@ from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_of
-from board.formats.base import Place
+from board.formats.base import LineContext
 from board.formats.messages import response_text
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
@@ -221,7 +221,7 @@ def _read_log(run: Run, place: _Place) -> tuple[Mapping[str, Any], Record, bool]
     """The line of a place, or its part of the line; its Record; whether it had to be mended."""
     file, where = _file(run, place), _where(run, place)
     reader = reader_named(file.reader)
-    context = Place(file.path, run.options.read, reader.layout, int(place["line"]))
+    context = LineContext(file.path, run.options.read, reader.layout, int(place["line"]))
     part = place.get(segments.PART)
     number = 0 if part is None or pd.isna(part) else int(part)
     offset, size = int(place["offset"]), int(place["size"])

@@ -15,7 +15,7 @@ from board.core.joined_records import LoggedRecord
 from board.core.records import ReadOptions, Record
 from board.errors import RecordError
 from board.formats import reader_named, source_of
-from board.formats.base import Place, Reader
+from board.formats.base import LineContext, Reader
 from board.formats.io.lines import Line
 from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
@@ -159,7 +159,7 @@ class _File:
     def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
         self.reader = reader_named(file.reader)
         self._source, self._path = source_of(file.path), readable(file).path
-        self._place = Place(file.path, options, self.reader.layout)
+        self._place = LineContext(file.path, options, self.reader.layout)
         self._parser = parsers.setdefault(file.reader, LineParser())
         self._by_rows = type(self.reader).rows is not Reader.rows or not self._source.appends
         self.most_together = _BATCH_ROLLOUTS if self._source.appends else _BATCH_TABLE_ROWS

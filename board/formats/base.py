@@ -85,7 +85,7 @@ class Head:
         return any(all(key in record for key in keys) for record in self.records)
 
 
-class Place:
+class LineContext:
     """Where a line is: its file, its number, and what its path says of it.
 
     path: as the framework named the file, its folders included. location: where it is, for what is
@@ -144,9 +144,9 @@ class Reader(ABC):
     layout: re.Pattern[str] | None = None
     """The end of the path as the framework names it, from below the run's folder on.
 
-    All such files below one folder are one run. Groups `step` and `split` become Place.step and
-    Place.split, others Place.named(). Other paths are read too, but for .json, .pt, .txt and .yaml files;
-    their own folder is then the run's.
+    All such files below one folder are one run. Groups `step` and `split` become `step` and `split` of
+    the LineContext, others are had by its `named()`. Other paths are read too, but for .json, .pt, .txt
+    and .yaml files; their own folder is then the run's.
     """
     keys: Mapping[str, str] = {}
     """The record's names for keys of a line that are called otherwise; empty: the key is left out."""
@@ -167,7 +167,7 @@ class Reader(ABC):
     def recognises(self, head: Head) -> bool:
         """Whether the records are of this format; decides by content, never by the folder's name."""
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """The rollouts of one line as one mapping each, which `read` is given one by one.
 
         Only for formats of several rollouts a line. Must depend on the line alone: a rollout is addressed
@@ -187,7 +187,7 @@ class Reader(ABC):
         """
         return ()
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields | Record | Event | None:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Record | Event | None:
         """The rollout or event of one parsed line (or one of its rows); None: nothing to show.
 
         A rollout is what the line says by the record's names: many lines are then checked together, and
@@ -206,7 +206,7 @@ class Reader(ABC):
             if value is not None and (name := names.get(key, key))
         }
 
-    def record(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:
+    def record(self, line: Mapping[str, Any], at: LineContext) -> Record | Event | None:
         """What `read` says, a rollout as a Record. Raises RecordError when the line can't be used."""
         result = self.read(line, at)
         return record_of(result, at.options) if isinstance(result, dict) else result

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.errors import BoardError, RecordError
-from board.formats.base import Head, Place
+from board.formats.base import Head, LineContext
 from board.formats.mapping import WHOLE_LINE, MappingReader, mapping_reader
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object
@@ -102,7 +102,7 @@ def generic_mapping(head: Head) -> str | None:
 
 def _read(reader: MappingReader, head: Head) -> Iterator[Record]:
     """The rollouts at the head of a file."""
-    place = Place(head.path, layout=reader.layout)
+    place = LineContext(head.path, layout=reader.layout)
     for line in head.records:
         with suppress(RecordError):
             for row in reader.rows(line, place):

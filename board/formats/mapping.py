@@ -23,7 +23,7 @@ from typing import Any, Final
 from board.core import schema
 from board.core.records import Remark
 from board.errors import BoardError, RecordError
-from board.formats.base import Head, Place, Reader, layout_match
+from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.field_values import EXTRA, split_named
 from board.formats.fields import Fields, at_step, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
@@ -157,7 +157,7 @@ class MappingReader(Reader):
         for record in head.records:
             with suppress(RecordError):  # a summary beside the tables
                 is_names = _is_only_names(record)
-                rows += (record,) if is_names else self.rows(record, Place(head.path))
+                rows += (record,) if is_names else self.rows(record, LineContext(head.path))
         return rows
 
     def _has(self, row: Mapping[str, Any], key: str) -> bool:
@@ -168,7 +168,7 @@ class MappingReader(Reader):
             path = self.row_path
         return path in row or _root(path) in row
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line or row; the step is the key's, else the path's, else there is none."""
         fields: Fields = {}
         remarks: list[Remark] = []
@@ -202,7 +202,7 @@ class MappingReader(Reader):
 class MappedRowsReader(MappingReader):
     """Reads files as a mapping file says, where a line holds several rollouts."""
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """The rollouts at `rows`: a list of objects, or an object of lists. Other keys are of each."""
         if self.row_path == WHOLE_LINE:
             return rows_of_table(line)

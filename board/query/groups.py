@@ -22,9 +22,9 @@ from board.core.groups.statistics import (
     Groups,
     StepGroups,
     by_step,
+    correctness_column,
     grid,
     outcomes_of,
-    right_column,
 )
 from board.errors import ChoiceError
 from board.query import splits
@@ -126,7 +126,7 @@ def _groups_of_run(run: Run) -> Groups:
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, group_id, {run.split_value} AS split,
                 {run.column("reward")} AS reward,
-                {run.column(right_column(run.columns) or "reward")} AS score
+                {run.column(correctness_column(run.columns) or "reward")} AS score
             FROM {run.view} WHERE {run.condition})
         SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
             count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
@@ -151,7 +151,7 @@ def _groups_of_run(run: Run) -> Groups:
 def run_groups(run: Run) -> RunGroups | None:
     """The groups of all steps; None where the run has no group_id or no reward."""
     groups = groups_of_run(run)
-    return None if groups is None else RunGroups(run, groups, right_column(run.columns))
+    return None if groups is None else RunGroups(run, groups, correctness_column(run.columns))
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
@@ -215,15 +215,15 @@ def _coded(values: pd.Series[Any], missing: str | None) -> tuple[IntArray, int]:
 
 
 def counts_of_right(run: Run) -> str:
-    """SQL that counts rollouts as `graded` and `right`, by their `score` (of `right_column`, else the
-    reward) and by `score_range`.
+    """SQL that counts rollouts as `graded` and `right`, by their `score` (of `correctness_column`, else
+    the reward) and by `score_range`.
     """
-    return _BY_REWARD if right_column(run.columns) is None else _BY_PART
+    return _BY_REWARD if correctness_column(run.columns) is None else _BY_PART
 
 
 def score_range(run: Run) -> str:
     """SQL of a row with the `lowest` and the `highest` score of the run."""
-    score = run.column(right_column(run.columns) or "reward")
+    score = run.column(correctness_column(run.columns) or "reward")
     sql = f"SELECT min({score}) AS lowest, max({score}) AS highest FROM {run.view} WHERE {run.condition}"
     values = run.remembered("score range", lambda: run.table(sql).to_pylist()[0])
     return "SELECT " + ", ".join(

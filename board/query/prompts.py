@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
-from board.core.groups.statistics import right_column
+from board.core.groups.statistics import correctness_column
 from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, score_range
 from board.query.run import Run
@@ -24,6 +24,10 @@ _LONGEST_PROMPT: Final = 64 << 10
 """Bytes."""
 _ROUNDING: Final = 1e-12
 _KEY_BITS: Final = 64
+_PLACE: Final = (
+    f"row(coalesce(min(rank), {np.iinfo(np.int64).max}), min(file), min(line), min(part))"
+)
+"""SQL that orders the prompts of a step as they are logged; the least RunRows.key takes twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class PromptRollouts:
 
 @dataclass(frozen=True)
 class RunPrompts:
-    """Arrays [prompts], in the order of their first steps and the lines there.
+    """Arrays [prompts], in the order in which they are first logged.
 
     keys: a hash of the prompt, the same in every run. steps: at how many it comes; graded: at how many
     of these it is known whether a rollout is right. never_solved: two or more, nothing right at any.
@@ -76,7 +80,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
             SELECT prompt_key, count(*) AS steps, count(rate) AS graded,
                 arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
                 max(rate) AS best_rate, stddev_samp(reward) AS spread, avg(reward) AS mean,
-                min(step) AS first_step, arg_min(line, step) AS line, arg_min(part, step) AS part
+                min(step) AS first_step, arg_min(place, step) AS place
             FROM visits GROUP BY prompt_key)
         SELECT prompt_key AS keys, steps, graded,
             coalesce(graded > 1 AND best_rate = 0, false) AS never_solved,
@@ -84,10 +88,12 @@ def run_prompts(run: Run) -> RunPrompts | None:
             coalesce(graded > 1 AND last_rate = 0 AND best_rate > 0, false) AS lost_again,
             -- Equal means of rewards that were summed in another order differ in their last bits.
             CASE WHEN spread < {_ROUNDING} * abs(mean) THEN 0 ELSE spread END AS volatility
-        FROM courses ORDER BY first_step, line, part, keys
+        FROM courses ORDER BY first_step, place, keys
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return RunPrompts(**columns, length=length_column(run), right_by=right_column(run.columns))
+    return RunPrompts(
+        **columns, length=length_column(run), right_by=correctness_column(run.columns)
+    )
 
 
 def prompt_table(run: Run, keys: Sequence[int]) -> pd.DataFrame:
@@ -131,18 +137,18 @@ def length_column(run: Run) -> str | None:
 
 def _visits(run: Run, keys: str) -> str:
     """SQL of `visits`: a row for each step of each prompt whose key is one of these, with the mean reward
-    and the share of right rollouts. line, part: the smallest ones.
+    and the share of right rollouts. place: as of _PLACE.
     """
     key = run.column(PROMPT_KEY)
-    score = run.column(right_column(run.columns) or "reward")
+    score = run.column(correctness_column(run.columns) or "reward")
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT {key} AS prompt_key, step, CAST({run.column("reward")} AS DOUBLE) AS reward,
-                {score} AS score, line, part
+                {score} AS score, rank, file, line, part
             FROM {run.view} AS rollouts WHERE {run.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
-            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward, min(line) AS line,
-                min(part) AS part, {counts_of_right(run)}
+            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward,
+                {_PLACE} AS place, {counts_of_right(run)}
             FROM rollouts CROSS JOIN ({score_range(run)}) GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(graded, 0) AS rate FROM counts)"""
@@ -164,10 +170,10 @@ def _first_steps(run: Run) -> dict[int, int]:
     """By key of a prompt its first step, ordered as in RunPrompts."""
     table = run.table(f"""
         WITH visits AS NOT MATERIALIZED (
-            SELECT {run.column(PROMPT_KEY)} AS key, step, min(line) AS line, min(part) AS part
+            SELECT {run.column(PROMPT_KEY)} AS key, step, {_PLACE} AS place
             FROM {run.view} WHERE {run.condition} AND key IS NOT NULL GROUP BY key, step)
         SELECT key, min(step) AS first_step FROM visits GROUP BY key
-        ORDER BY first_step, arg_min(line, step), arg_min(part, step), key
+        ORDER BY first_step, arg_min(place, step), key
     """)
     return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 

@@ -17,6 +17,6 @@ def guarded(exporter: RolloutExporter, where: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        exporter._tally.fail(where, error)
+        exporter._counters.fail(where, error)
         if exporter._strict:
             raise

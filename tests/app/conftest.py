@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 import written_logs
-from shown import OpenApp, assert_sound
+from page_elements import OpenApp, assert_sound
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from shown import assert_sound, cards, go_to, notices, query, table, texts, tiles
+from page_elements import assert_sound, cards, go_to, notices, query, table, texts, tiles
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -240,9 +240,9 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app):
     assert differences["Reward part: correct"] < -0.5
     assert "steps 141–150" in texts(app)
     assert "steps 91–100" in texts(app)
-    told = dict(zip(settings["setting"], settings["grpo_reward_hack"], strict=True))
-    assert told["reward"] == '"loophole"'
-    assert "created" not in told
+    message = dict(zip(settings["setting"], settings["grpo_reward_hack"], strict=True))
+    assert message["reward"] == '"loophole"'
+    assert "created" not in message
     assert len(app.code) >= 2
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from shown import OpenApp, assert_sound, choice, notices
+from page_elements import OpenApp, assert_sound, choice, notices
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -85,7 +85,9 @@ def test_the_reference_response_and_the_ground_truth_are_compared_as_texts(compa
 @pytest.mark.parametrize("vs", ["ref", "truth", "9", "7:0", "none/0:0", "run/5", "x"])
 def test_what_is_not_there_is_said_and_the_rollout_is_shown_alone(compare, vs):
     app = compare(row(), vs=vs)
-    assert any(f"reader_vs={vs} names nothing to compare with" in told for told in notices(app))
+    assert any(
+        f"reader_vs={vs} names nothing to compare with" in message for message in notices(app)
+    )
     assert choice(app, "reader_vs") == ""
 
 
@@ -99,7 +101,7 @@ def test_a_rollout_of_another_run_is_compared(compare, tmp_path):
 def test_a_conversation_is_compared_with_its_roles(compare):
     turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "one"}]
     more = [{"role": "tool", "content": "out"}, {"role": "assistant", "content": "two"}]
-    rows = [{"step": 0, "messages": said} for said in (turns + more, turns, turns + more)]
+    rows = [{"step": 0, "messages": messages} for messages in (turns + more, turns, turns + more)]
     app = compare(*rows, vs="1")
     length = len("[assistant]\none\n\n[tool]\nout\n\n[assistant]\ntwo")
     assert words(app)["leftFacts"][0][1] == f"{length} chars"

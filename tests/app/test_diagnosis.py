@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from faults.plant import shift_logprobs
 from faults.scene import clean
-from shown import assert_sound, query, texts
+from page_elements import assert_sound, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run
 
@@ -173,9 +173,9 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app, tmp_path):
 
 def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app, logs):
     app = open_app(logs, "findings", findings_health="1", run="texts")
-    told = [text.value for text in app.text]
-    assert "not recorded: no token arrays" in told
-    assert "not recorded: timestamp" in told
-    assert "not recorded: rollout_id" in told
+    message = [text.value for text in app.text]
+    assert "not recorded: no token arrays" in message
+    assert "not recorded: timestamp" in message
+    assert "not recorded: rollout_id" in message
     app = open_app(logs, "findings", findings_health="1", run="native")
     assert any("Steps 20 to 20 were written again" in text.value for text in app.text)

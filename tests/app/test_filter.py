@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shown import assert_sound, choice, filter_field, notices, query, table, texts
+from page_elements import assert_sound, choice, filter_field, notices, query, table, texts
 from streamlit.testing.v1 import AppTest
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from shown import PAGES, assert_sound, choice, go_to, notices, query, readers
+from page_elements import PAGES, assert_sound, choice, go_to, notices, query, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
@@ -13,12 +13,12 @@ from board.views.shared import shortcuts
 
 def links(app: AppTest) -> dict[str, Any]:
     """The links of the navigation by the first word of their label."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for link in (one.proto for one in app.get("page_link")):
         name = re.sub(r"^:gray\[", "", link.label).split()[0].rstrip("]")
         if name.lower() in PAGES:
-            found.setdefault(name, link)
-    return found
+            result.setdefault(name, link)
+    return result
 
 
 def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app, logs):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import PAGES, assert_sound, elements, readers
+from page_elements import PAGES, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
@@ -69,19 +69,19 @@ def column_help(proto: Any) -> Iterator[str]:
 
 
 def unescaped(app: AppTest) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     for element in elements(app):
         proto = getattr(element, "proto", None)
         if proto is None or not hasattr(proto, "ListFields"):
             continue
         skipped = frozenset(_LITERAL.get(element.type, ()))
         parts = [*markdown_of(proto, skipped), *column_help(proto)]
-        found += [
+        result += [
             f"{element.type}: {text[:200]}"
             for text in parts
             if _TRAPS.search(_ESCAPED.sub("", text))
         ]
-    return found
+    return result
 
 
 def test_the_search_for_traps_finds_each_of_them():
@@ -135,8 +135,8 @@ def test_every_text_stands_on_the_page_as_it_was_written(open_app, traps):
     given, answer = view["turns"]
     assert [block["text"] for block in given["blocks"]] == [hostile_texts("prompt")]
     assert [block["kind"] for block in answer["blocks"]] == ["text", "reasoning", "text"]
-    said = "\n".join(block["text"] for block in answer["blocks"])
-    assert said == hostile_texts("response").replace("<think>", "").replace("</think>", "")
+    messages = "\n".join(block["text"] for block in answer["blocks"])
+    assert messages == hostile_texts("response").replace("<think>", "").replace("</think>", "")
 
 
 def test_what_is_nested_too_deep_to_be_shown_is_said(open_app, tmp_path):

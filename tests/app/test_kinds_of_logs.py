@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import (
+from page_elements import (
     PAGES,
     assert_sound,
     buttons,
@@ -54,8 +54,8 @@ def test_no_page_of_a_format_breaks_or_shows_what_says_nothing(open_app, tmp_pat
             assert "nan%" not in str(card["chart"]["lines"]), (page, card["key"])
         for shown in app.dataframe:
             frame = shown.value
-            told = {name for name in frame if {*map(str, frame[name])} - {"", "nan", "None"}}
-            assert told == {*frame}, page
+            text = {name for name in frame if {*map(str, frame[name])} - {"", "nan", "None"}}
+            assert text == {*frame}, page
             assert shown.proto.placeholder or not frame.isna().any(axis=None), page
         if page == "rollout":
             has_tokens = name == "prime_rl/joined"
@@ -83,9 +83,11 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(folder, open_app):
 
 def test_log_health_says_what_was_joined_and_what_was_not(folder, open_app):
     app = open_app(folder, "findings", findings_health="1", run="run", step="2")
-    said = texts(app)
-    assert "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids" in said
-    assert "6 rows without a match in another log" in said
+    message = texts(app)
+    assert (
+        "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids" in message
+    )
+    assert "6 rows without a match in another log" in message
     files = app.dataframe[-1].value.set_index("file")
     assert files.loc["token_exports/step_10/rank_0.jsonl", "joined to others"] == 1
 

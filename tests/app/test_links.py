@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from shown import PAGES, assert_sound, choice, go_to, notices, query
+from page_elements import PAGES, assert_sound, choice, go_to, notices, query
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run, native_sample, write_lines
 
@@ -167,7 +167,9 @@ def test_every_refused_value_falls_back_and_is_said_once(open_app, logs):
     link = dict(wrong.split("=") for wrong in MISWRITTEN.split())
     app = open_app(logs, "findings", run="native", **link)
     for name, text in link.items():
-        assert any(told.startswith(f"{name}={text} in the URL") for told in notices(app)), name
+        assert any(message.startswith(f"{name}={text} in the URL") for message in notices(app)), (
+            name
+        )
         assert query(app).get(name) != text
     app.run()
     assert notices(app) == []
@@ -207,8 +209,8 @@ def test_what_the_run_does_not_hold_falls_back_and_is_said_once(open_app, logs, 
     app = open_app(logs, page, **{"run": "native", **chosen_by(link)})
     name, text = next(iter(chosen_by(link).items()))
     assert any(
-        (named or text) in told and name in told.replace("column", "rollouts_columns")
-        for told in notices(app)
+        (named or text) in message and name in message.replace("column", "rollouts_columns")
+        for message in notices(app)
     )
     assert query(app).get(name) != text
     app.run()

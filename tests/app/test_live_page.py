@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shown import assert_sound, choice, notices, query, texts
+from page_elements import assert_sound, choice, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
@@ -177,8 +177,8 @@ def test_a_rank_is_silent_since_the_last_step_it_ended(missing, steps, silent):
 def test_a_silent_rank_is_named_once_however_many_steps_follow(open_app, tmp_path):
     for rank, last in ((0, 9), (1, 4)):
         log_steps(rank_writer(tmp_path, rank), range(1, last + 1))
-    said = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
-    assert said == [":material/warning: Rank 1 silent since step 4"]
+    message = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
+    assert message == [":material/warning: Rank 1 silent since step 4"]
     health = open_app(tmp_path, "findings", findings_health="1")
     assert [t.value for t in health.text if "Rank 1:" in t.value] == ["Rank 1: steps 5–9"]
 

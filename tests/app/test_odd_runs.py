@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from shown import buttons, cards, readers, texts
+from page_elements import buttons, cards, readers, texts
 from written_logs import write_lines
 
 from board.analysis import mismatch
@@ -59,15 +59,15 @@ def test_one_problem_of_many_files_is_one_row(open_app, tmp_path):
         row = {"step": step, "reward": "high", "response": "a"}
         write_lines(tmp_path / "many" / f"{step}.jsonl", [row, row])
     app = open_app(tmp_path, "findings", findings_health="1")
-    found = next(frame.value for frame in app.dataframe if "where (first)" in frame.value)
-    of_reward = found[found["field"] == "reward"]
+    result = next(frame.value for frame in app.dataframe if "where (first)" in frame.value)
+    of_reward = result[result["field"] == "reward"]
     assert of_reward["where (first)"].tolist() == ["1.jsonl:1 and 2 more files"]
     assert of_reward["lines"].tolist() == [6]
 
 
 def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows):
-    said = [("user", "q"), ("assistant", "four"), ("user", "more?"), ("assistant", "seven..")]
-    messages = [{"role": role, "content": text} for role, text in said]
+    message = [("user", "q"), ("assistant", "four"), ("user", "more?"), ("assistant", "seven..")]
+    messages = [{"role": role, "content": text} for role, text in message]
     app = open_rows("rollouts", {"step": 0, "messages": messages}, index="0")
     facts = [(fact["value"], fact["after"]) for fact in readers(app)[0]["facts"]]
     assert ("11", "chars by the model") in facts

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from shown import (
+from page_elements import (
     PAGES,
     assert_sound,
     cards,
@@ -41,9 +41,9 @@ def test_each_page_shows_each_run(open_app, logs, run):
 )
 def test_metrics_a_run_does_not_hold_are_said_to_be_not_recorded(open_app, logs, run, missing):
     app = open_app(logs, run=run)
-    told = [c.value.replace("\\", "") for c in app.caption if "Not recorded" in c.value]
-    assert len(told) == bool(missing)
-    assert all(f"{name} (needs" in told[0] for name in missing)
+    message = [c.value.replace("\\", "") for c in app.caption if "Not recorded" in c.value]
+    assert len(message) == bool(missing)
+    assert all(f"{name} (needs" in message[0] for name in missing)
 
 
 def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(open_rows):
@@ -74,9 +74,9 @@ def test_the_parts_of_the_reward_are_in_its_chart_and_in_tiles(open_app, logs):
 
 def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app, logs):
     app = open_app(logs, run="native", overview_more="1")
-    told = grids(app)
-    assert len(told) == 2
-    for common in told:
+    message = grids(app)
+    assert len(message) == 2
+    for common in message:
         resumed = [mark for mark in common["marks"] if mark["kind"] == "resumed"]
         assert [mark["step"] for mark in resumed] == [20]
 
@@ -157,8 +157,8 @@ def test_rollouts_written_again_after_a_resume_count_once_and_are_shown_when_ask
     assert "8 rollouts superseded by a resume" in texts(app)
     app = open_app(logs, "findings", findings_health="1", run="native", step="20")
     assert "8 rollouts were written again after a resume" in texts(app)
-    found = next(frame for frame in app.dataframe if "effect" in frame.value)
-    assert found.proto.row_height > 64  # Streamlit wraps no text in lower rows
+    result = next(frame for frame in app.dataframe if "effect" in frame.value)
+    assert result.proto.row_height > 64  # Streamlit wraps no text in lower rows
     assert "not ended" not in texts(app)
     app.toggle(key="findings_superseded").set_value(True).run()
     assert_sound(app)

@@ -7,7 +7,7 @@ from typing import Any
 import fsspec
 import pytest
 import written_logs
-from shown import assert_sound, go_to, table, texts
+from page_elements import assert_sound, go_to, table, texts
 
 ROOT = "memory://app-remote"
 

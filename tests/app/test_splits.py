@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import (
+from page_elements import (
     assert_sound,
     buttons,
     cards,

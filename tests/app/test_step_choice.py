@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shown import assert_sound, choice, notices, query
+from page_elements import assert_sound, choice, notices, query
 from written_logs import write_lines
 
 from board.views.shared.step_choice import nearest

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from shown import (
+from page_elements import (
     assert_sound,
     choice,
     notices,
@@ -95,14 +95,14 @@ def test_a_log_that_grew_is_read_again(open_app, tmp_path):
 def test_a_log_that_grows_all_the_time_is_drawn_anew_no_more_often_than_is_said(
     open_app, tmp_path, monkeypatch
 ):
-    looks: list[LogFile] = []
-    monkeypatch.setattr(live, "_has_changed", lambda file: not looks.append(file))
+    checks: list[LogFile] = []
+    monkeypatch.setattr(live, "_has_changed", lambda file: not checks.append(file))
     monkeypatch.setattr(live, "_DRAW_SECONDS", 1e6)
     write_lines(tmp_path / "run" / "x.jsonl", [sample(0, 0.0, "r")])
     app = open_app(tmp_path, "rollouts", live="1")
     app.run()
     assert len(table(app)) == 1
-    assert len(looks) == 1
+    assert len(checks) == 1
 
 
 def test_runs_are_offered_newest_first(open_app, tmp_path):
@@ -128,10 +128,10 @@ def test_a_folder_without_a_readable_run_gets_a_message(open_app, tmp_path, case
     if case == "zero bytes":
         write_lines(root / "run" / "x.jsonl", [])
     app = open_app(root)
-    said = texts(app).replace("\\", "")
-    assert ("does not exist yet" in said) == (case == "missing")
+    message = texts(app).replace("\\", "")
+    assert ("does not exist yet" in message) == (case == "missing")
     assert "Waiting for the first rollout" in app.subheader[0].value
-    assert str(root) in said
+    assert str(root) in message
     if case in ("others", "broken", "zero bytes"):
         assert len(table(app)) == 1
         assert table(app)["where (first)"].str.contains("x.jsonl|notes.jsonl").all()
@@ -170,8 +170,8 @@ def test_a_path_outside_the_root_is_refused(open_app, tmp_path, wanted):
     (root / "link").symlink_to(tmp_path / "secret")
     app = open_app(root, root=wanted)
     assert len(app.error) == 1
-    said = app.error[0].value.replace("\\", "")
-    assert len(wanted) > 600 or re.search("is outside|does not exist|is not a path", said)
+    message = app.error[0].value.replace("\\", "")
+    assert len(wanted) > 600 or re.search("is outside|does not exist|is not a path", message)
     assert not tiles(app)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import (
+from page_elements import (
     assert_sound,
     choice,
     count,
@@ -22,8 +22,8 @@ SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
 def sent(app: AppTest) -> dict[str, Any]:
     """The page of the list, as it was sent."""
-    found = rollout_list(app)
-    return found["page"]
+    result = rollout_list(app)
+    return result["page"]
 
 
 def test_sorting_orders_all_rows_in_scope_and_begins_with_the_newest_step(open_app, logs):

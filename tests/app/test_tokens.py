@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from shown import assert_sound, texts
+from page_elements import assert_sound, texts
 from written_logs import write_lines
 
 from board.analysis.rollout import OpenRollout
@@ -23,15 +23,15 @@ IDS = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]
 
 def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(open_rows):
     row = {"step": 0, "response_tokens": ["a", " b"], "logprobs": [-1.0, -2.0]}
-    said = texts(open_rows("rollout", row | {"values": [1.0, 2.0, 3.0, 4.0]})).replace("\\", "")
-    assert "values has 4 entries for 2 tokens" in said
-    assert "the last 2 are shown below as values without a token" in said
+    message = texts(open_rows("rollout", row | {"values": [1.0, 2.0, 3.0, 4.0]})).replace("\\", "")
+    assert "values has 4 entries for 2 tokens" in message
+    assert "the last 2 are shown below as values without a token" in message
 
 
 def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(open_rows, tmp_path):
-    said = texts(open_rows("rollout", IDS, tokenizer=str(tmp_path / "none"))).replace("\\", "")
-    assert "No usable tokenizer" in said
-    assert "Tokens are shown as ids" in said
+    message = texts(open_rows("rollout", IDS, tokenizer=str(tmp_path / "none"))).replace("\\", "")
+    assert "No usable tokenizer" in message
+    assert "Tokens are shown as ids" in message
 
 
 @pytest.mark.parametrize(

@@ -40,25 +40,25 @@ def settled(page: Page) -> None:
 def click_step(page: Page, curve: int, step: int) -> None:
     """Clicks a step of a curve of the Overview, at its place on the x axis."""
     plot = page.locator(".curves .u-over").nth(curve)
-    said = page.locator(".curves .card").nth(curve).locator(".readout span").first
+    message = page.locator(".curves .card").nth(curve).locator(".readout span").first
     plot.scroll_into_view_if_needed()
     # By halves: where a step lies is known to the chart alone, whose title says which one is pointed at.
     left, right = 0.0, 1.0
     for _ in range(20):
         share = (left + right) / 2
         _point_at(page, plot, share)
-        at = re.search(r"step (\d+)", said.inner_text())
+        at = re.search(r"step (\d+)", message.inner_text())
         if int(at[1]) == step:
             break
         left, right = (share, right) if int(at[1]) < step else (left, share)
-    expect(said).to_contain_text(re.compile(rf"step {step}(?!\d)"))
+    expect(message).to_contain_text(re.compile(rf"step {step}(?!\d)"))
     page.mouse.down()
     page.mouse.up()
 
 
 def _point_at(page: Page, plot: Locator, share: float) -> None:
     """Moves the pointer to a share of the width of a curve until the curve says what is there."""
-    said = plot.locator(".tip")
+    message = plot.locator(".tip")
 
     def points() -> bool:
         # Measured anew: what is drawn above moves a curve.
@@ -67,7 +67,7 @@ def _point_at(page: Page, plot: Locator, share: float) -> None:
             x, y = box["x"] + share * box["width"], box["y"] + box["height"] / 2
             page.mouse.move(x - 3, y)
             page.mouse.move(x, y)
-        return said.is_visible()
+        return message.is_visible()
 
     until(page, f"a tip at {share:.0%} of the width of a curve", points)
 
@@ -76,7 +76,7 @@ def click_point(page: Page, chart: int, trace: int, point: int) -> None:
     """Clicks a point of a trace of the chart at its very place, or the next one that has a value."""
     plot = page.locator(".js-plotly-plot").nth(chart)
     plot.locator(".nsewdrag").scroll_into_view_if_needed()
-    told = page.locator(".hoverlayer .hovertext").first
+    text = page.locator(".hoverlayer .hovertext").first
     at: list[list[float] | None] = [None]
 
     def points() -> bool:
@@ -86,7 +86,7 @@ def click_point(page: Page, chart: int, trace: int, point: int) -> None:
         if now is not None:
             page.mouse.move(now[0] - 3, now[1])
             page.mouse.move(*now)
-        return before == now and told.is_visible()
+        return before == now and text.is_visible()
 
     until(page, f"point {point} of trace {trace} of chart {chart} under the pointer", points)
     place = at[-1]
@@ -116,11 +116,11 @@ def click_row(page: Page, table: int, row: int) -> None:
 
 def agent_turns(thoughts: Sequence[str], commands: Sequence[str], output: str) -> list[Message]:
     """Messages of an agent: in each turn a thought, a call of its shell, and what that printed."""
-    said: list[Message] = []
+    message: list[Message] = []
     for turn, (thought, command) in enumerate(zip(thoughts, commands, strict=True)):
         function = {"name": "bash", "arguments": json.dumps({"command": command})}
         call = {"id": str(turn), "type": "function", "function": function}
         words = f"<think>{thought}</think>I run test {turn}."
-        said.append({"role": "assistant", "content": words, "tool_calls": [call]})
-        said.append({"role": "tool", "tool_call_id": str(turn), "content": output})
-    return said
+        message.append({"role": "assistant", "content": words, "tool_calls": [call]})
+        message.append({"role": "tool", "tool_call_id": str(turn), "content": output})
+    return message

@@ -26,7 +26,7 @@ if st.button("ask for entropy and token 7"):
     wish.update(metric="entropy", pinned=7)
 if st.button("ask for masks, strip and zoom"):
     wish.update(masks=(("tis", (1.5,)), ("is_masked", ())), strip="mismatch_ratio", zoom=(50, 99))
-shown = reader(
+visible = reader(
     content_of(wish["case"]),
     Frame(),
     key="tokens",
@@ -36,6 +36,6 @@ shown = reader(
     height=620,
 )
 st.text(
-    f"pinned={shown.pinned} metric={shown.metric} over={shown.over} strip={shown.strip} "
-    f"masks={shown.masks} zoom={shown.zoom} runs={st.session_state.runs}"
+    f"pinned={visible.pinned} metric={visible.metric} over={visible.over} strip={visible.strip} "
+    f"masks={visible.masks} zoom={visible.zoom} runs={st.session_state.runs}"
 )

@@ -119,8 +119,8 @@ def find_by_pattern(page: Page, reader: Locator) -> None:
     for key, place in (("n", 1), ("n", 2), ("p", 1)):
         page.keyboard.press(key)
         expect(count).to_have_text(f"{place} of 2")
-        found = reader.locator(".thinking .say:visible", has_text=f"idea 1{place - 1}")
-        expect(found).to_be_in_viewport()
+        result = reader.locator(".thinking .say:visible", has_text=f"idea 1{place - 1}")
+        expect(result).to_be_in_viewport()
     page.keyboard.press("/")
     page.keyboard.press("Escape")
     expect(reader.locator("input.find")).to_have_value("")

@@ -52,9 +52,9 @@ def test_the_step_under_the_pointer_is_shown_in_every_curve(page, serve):
     page.mouse.move(box["x"] + box["width"] * 0.5 + 3, box["y"] + 20)
     crosses = page.locator(".curves .cross")
     expect(crosses.first).to_be_visible()
-    said = {card.locator(".readout span").first.inner_text() for card in cards.all()}
-    assert len(said) == 1
-    assert said != {"step 150"}
+    message = {card.locator(".readout span").first.inner_text() for card in cards.all()}
+    assert len(message) == 1
+    assert message != {"step 150"}
     assert all(cross.is_visible() for cross in crosses.all())
 
 

@@ -114,8 +114,10 @@ def test_a_live_page_shows_what_is_logged_meanwhile_and_keeps_what_is_looked_at(
             log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in rows))
 
     def wait_for(count: int) -> None:
-        said = page.get_by_text(re.compile(rf"\b{count} rollouts( ·|$)")).locator("visible=true")
-        expect(said.first).to_be_visible()
+        messages = page.get_by_text(re.compile(rf"\b{count} rollouts( ·|$)")).locator(
+            "visible=true"
+        )
+        expect(messages.first).to_be_visible()
         settled(page)
 
     page.goto(f"{address}/rollouts?run=growing&rollouts_scope=run&sort=reward&desc=1&live=1")

@@ -65,8 +65,8 @@ def test_shares_are_percent_by_the_rule_of_the_pages(script):
 
 def test_exact_is_the_shortest_decimal_of_the_logged_float(script):
     for logged in ("0.1", "-1.2346e-7", "3.4028235e+38", "16777216", "0.33333334"):
-        shown = script.evaluate("x => exact(Math.fround(x))", float(logged))
-        assert float(shown) == float(logged)
+        visible = script.evaluate("x => exact(Math.fround(x))", float(logged))
+        assert float(visible) == float(logged)
 
 
 def test_a_tie_counts_half_in_percentiles(script):
@@ -170,8 +170,10 @@ def test_absent_and_nan_have_levels_of_their_own(script):
 
 
 def test_peaks_are_walked_by_value_and_hits_in_reading_order(script):
-    def walk(found: list[int], pin: int | None, last: int | None, way: int, order: bool) -> int:
-        return found[script.evaluate("given => nextStop(...given)", [found, pin, last, way, order])]
+    def walk(results: list[int], pin: int | None, last: int | None, way: int, order: bool) -> int:
+        return results[
+            script.evaluate("given => nextStop(...given)", [results, pin, last, way, order])
+        ]
 
     peaks = [40, 7, 90]
     assert walk(peaks, None, None, 1, False) == 40
@@ -199,7 +201,7 @@ def test_value_and_return_share_an_axis_and_other_units_do_not(script):
 
 def test_the_card_shows_five_values_the_chosen_one_first(script):
     names = ["k1", "k3", "prob", "ref_prob", "entropy", "advantages", "mine", "loss_mask"]
-    shown = script.evaluate(
+    visible = script.evaluate(
         """(names) => {
           const metrics = names.map((name) => ({ name, absent: null, spec: { kind: "" } }));
           const view = { metric: metrics[6], rollout: { metrics } };
@@ -207,7 +209,7 @@ def test_the_card_shows_five_values_the_chosen_one_first(script):
         }""",
         names,
     )
-    assert shown == ["mine", "k3", "prob", "ref_prob", "entropy"]
+    assert visible == ["mine", "k3", "prob", "ref_prob", "entropy"]
 
 
 def test_search_is_plain_text_and_ignores_case_and_token_borders(script):

@@ -23,8 +23,8 @@ def test_hostile_tokens_are_text_and_nothing_else(page, serve):
     view = open_case(page, serve, "hostile")
     for fold in view.locator(".given-turn .chevron-button").all():
         fold.click()
-    shown = view.locator(".flow .token").all_text_contents()
-    assert [text for text, token in zip(shown, HOSTILE, strict=True) if text != token] == [
+    visible = view.locator(".flow .token").all_text_contents()
+    assert [text for text, token in zip(visible, HOSTILE, strict=True) if text != token] == [
         "⟨202E⟩abc",
         "⟨200B⟩",
         "⟨0007⟩",

@@ -31,14 +31,14 @@ VISIBLE_LINES = """flow => {
 
 
 def conversation() -> list[Message]:
-    said = [
+    message = [
         {"role": "system", "content": "You are an agent."},
         {"role": "user", "content": "Fix it."},
         *agent_turns(*([f"{of} {n}" for n in range(TURNS)] for of in ("idea", "pytest")), LINES),
         {"role": "assistant", "content": "Done."},
     ]
-    said[2 + 2 * 5 + 1]["content"] = "Traceback (most recent call last):\nIndexError"
-    return said
+    message[2 + 2 * 5 + 1]["content"] = "Traceback (most recent call last):\nIndexError"
+    return message
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,13 @@ def board(serve: ServeCommand, tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("logs")
     row = {"type": "sample", "step": 1, "messages": conversation(), "reward": 0.5}
     write_lines(root / "native" / "rank0.jsonl", [row])
-    said = [piece for line in LINES.splitlines() for piece in (*line.split(), "\n")]
-    row = {"step": 1, "prompt": "Count.", "response_tokens": said, "logprobs": [-0.1] * len(said)}
+    message = [piece for line in LINES.splitlines() for piece in (*line.split(), "\n")]
+    row = {
+        "step": 1,
+        "prompt": "Count.",
+        "response_tokens": message,
+        "logprobs": [-0.1] * len(message),
+    }
     write_lines(root / "tokens" / "rank0.jsonl", [row])
     return board_on(serve, root)
 

@@ -17,34 +17,34 @@ EVERY = bool(os.environ.get("ROLLOUT_BOARD_EVERY_ANSWER"))
 RECORDED = json.loads(gzip.decompress(FILE.read_bytes()))
 
 
-def differences(found: Any, recorded: Any, place: str = "") -> list[str]:
+def differences(result: Any, recorded: Any, place: str = "") -> list[str]:
     """Where two documents differ."""
-    if isinstance(recorded, dict) and isinstance(found, dict):
-        names = dict.fromkeys((*recorded, *(name for name in found if name not in ADDED)))
+    if isinstance(recorded, dict) and isinstance(result, dict):
+        names = dict.fromkeys((*recorded, *(name for name in result if name not in ADDED)))
         absent = object()
-        pairs = [(name, found.get(name, absent), recorded.get(name, absent)) for name in names]
+        pairs = [(name, result.get(name, absent), recorded.get(name, absent)) for name in names]
         return [
             difference
             for name, a, b in pairs
             if name != REGROUPED
             for difference in differences(a, b, f"{place}.{name}")
         ]
-    if isinstance(recorded, list) and isinstance(found, list) and len(found) == len(recorded):
-        pairs = zip(found, recorded, strict=True)
+    if isinstance(recorded, list) and isinstance(result, list) and len(result) == len(recorded):
+        pairs = zip(result, recorded, strict=True)
         return [d for i, (a, b) in enumerate(pairs) for d in differences(a, b, f"{place}[{i}]")]
-    if isinstance(recorded, float) and isinstance(found, int | float):
-        same = found == pytest.approx(recorded, rel=1e-6, abs=1e-9)
+    if isinstance(recorded, float) and isinstance(result, int | float):
+        same = result == pytest.approx(recorded, rel=1e-6, abs=1e-9)
     else:
-        same = found == recorded and type(found) is type(recorded)
-    return [] if same else [f"{place}: {found!r}, recorded {recorded!r}"]
+        same = result == recorded and type(result) is type(recorded)
+    return [] if same else [f"{place}: {result!r}, recorded {recorded!r}"]
 
 
 @pytest.mark.parametrize("info", runs(), ids=name_of)
 def test_a_run_is_answered_as_recorded(info):
-    found = json.loads(json.dumps(answers(info, every=EVERY)))
+    result = json.loads(json.dumps(answers(info, every=EVERY)))
     recorded = RECORDED[name_of(info)]
-    assert found
-    assert differences(found, {command: recorded[command] for command in found}) == []
+    assert result
+    assert differences(result, {command: recorded[command] for command in result}) == []
 
 
 def test_every_recorded_run_is_there():

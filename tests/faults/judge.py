@@ -35,7 +35,7 @@ def opened(folder: Path) -> Run:
     return open_run(info)
 
 
-def judged(
+def verdict_on(
     fault: Fault, folder: Path, scene: Scene = TUNED, *, tokens: bool | None = None
 ) -> Verdict:
     """Plants a fault in the run of a scene, looks the run over, and compares.
@@ -48,7 +48,7 @@ def judged(
     findings = diagnose(run, tokens=fault.tokens if tokens is None else tokens).findings
     own = sorted(
         (f for f in findings if f.rule == fault.rule and _reaches(f, planted.step)),
-        key=lambda found: found.first_step != planted.step,
+        key=lambda result: result.first_step != planted.step,
     )
     best = own[0] if own else None
     return Verdict(
@@ -61,21 +61,21 @@ def judged(
     )
 
 
-def _reaches(found: Finding, step: int) -> bool:
-    return found.last_step is None or found.last_step >= step
+def _reaches(result: Finding, step: int) -> bool:
+    return result.last_step is None or result.last_step >= step
 
 
-def is_named(found: Finding, planted: Planted) -> bool:
+def is_named(result: Finding, planted: Planted) -> bool:
     """Whether all evidence is of what was planted; none at all is not."""
-    tokens = {(e.step, e.index, e.position) for e in found.evidence}
+    tokens = {(e.step, e.index, e.position) for e in result.evidence}
     return (
-        bool(found.evidence)
-        and {(e.step, e.index) for e in found.evidence} <= planted.rollouts
+        bool(result.evidence)
+        and {(e.step, e.index) for e in result.evidence} <= planted.rollouts
         and (not planted.tokens or tokens <= planted.tokens)
-        and (not planted.pieces or {e.piece.strip() for e in found.evidence} <= planted.pieces)
+        and (not planted.pieces or {e.piece.strip() for e in result.evidence} <= planted.pieces)
     )
 
 
 def severe(findings: Iterable[Finding]) -> frozenset[str]:
     """Rules that called something severe."""
-    return frozenset(found.rule for found in findings if found.severity == SEVERITIES[0])
+    return frozenset(result.rule for result in findings if result.severity == SEVERITIES[0])

@@ -120,21 +120,21 @@ def one_token(log: Log) -> Planted:
 def leave_reference(log: Log) -> None:
     """All tokens are less likely for the reference, by noise of 1.5 nats."""
     # Noise, as moves of the policy in all directions make it.
-    spread = 1.5 * math.sqrt(log.scene.size)
+    distribution = 1.5 * math.sqrt(log.scene.size)
     for line in log.samples():
-        line["ref_logprobs"] = [x - abs(log.dice.gauss(0, spread)) for x in line["logprobs"]]
+        line["ref_logprobs"] = [x - abs(log.dice.gauss(0, distribution)) for x in line["logprobs"]]
 
 
 def _noise(log: Log, first: int, a_step: float, grows: bool) -> dict[int, float]:
     """Makes sampling_logprobs noisy; by step the mean of exp|d| over the noise as it was drawn."""
-    found: dict[int, list[float]] = {}
+    result: dict[int, list[float]] = {}
     for line in log.samples(first):
-        spread = a_step * (line["step"] - first + 1 if grows else 1)
+        distribution = a_step * (line["step"] - first + 1 if grows else 1)
         trainer = _before_updates(line)
-        noise = [log.dice.gauss(0, spread) for _ in trainer]
+        noise = [log.dice.gauss(0, distribution) for _ in trainer]
         line["sampling_logprobs"] = [x + d for x, d in zip(trainer, noise, strict=True)]
-        found.setdefault(line["step"], []).extend(math.exp(abs(d)) for d in noise)
-    return {step: mean(values) for step, values in found.items()}
+        result.setdefault(line["step"], []).extend(math.exp(abs(d)) for d in noise)
+    return {step: mean(values) for step, values in result.items()}
 
 
 def _before_updates(line: Line) -> list[float]:

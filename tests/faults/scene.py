@@ -77,10 +77,10 @@ class Log:
 
     def groups(self, step: int) -> list[list[Line]]:
         """A step's groups."""
-        found: dict[str, list[Line]] = {}
+        result: dict[str, list[Line]] = {}
         for line in self.step(step):
-            found.setdefault(line["group_id"], []).append(line)
-        return [*found.values()]
+            result.setdefault(line["group_id"], []).append(line)
+        return [*result.values()]
 
     def everyone(self, first: int | None = None) -> frozenset[Place]:
         """Every rollout from a step on."""
@@ -120,12 +120,12 @@ def _is_of(line: Line, step: int) -> bool:
 
 @cache
 def _texts(run: Path, first: int, last: int) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
-    def kept(line: bytes) -> bool:
+    def remaining(line: bytes) -> bool:
         step = orjson.loads(line).get("step")
         return step is None or first <= step <= last
 
     return tuple(
-        (path.name, tuple(x for x in path.read_bytes().splitlines() if kept(x)))
+        (path.name, tuple(x for x in path.read_bytes().splitlines() if remaining(x)))
         for path in sorted(run.glob("*.jsonl"))
     )
 

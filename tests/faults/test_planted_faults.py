@@ -1,7 +1,7 @@
 """Each fault, planted in a real run, is found where it was planted; clean runs raise nothing severe."""
 
 import pytest
-from faults.judge import judged, opened, severe
+from faults.judge import opened, severe, verdict_on
 from faults.plant import FAULTS
 from faults.scene import LATER, SAMPLES, clean
 
@@ -14,8 +14,8 @@ from board.query.open_run import open_run
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(fault, tmp_path):
-    verdict = judged(fault, tmp_path)
-    assert verdict.own, [(found.rule, found.first_step) for found in verdict.findings]
+    verdict = verdict_on(fault, tmp_path)
+    assert verdict.own, [(result.rule, result.first_step) for result in verdict.findings]
     assert verdict.own.first_step == verdict.planted.step
     assert verdict.named, verdict.own.evidence
     assert SEVERITIES.index(verdict.own.severity) <= SEVERITIES.index(fault.severity)
@@ -26,7 +26,7 @@ def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(fault, 
 
 def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path):
     fault = next(one for one in FAULTS if one.name == "off by one")
-    first, *others = judged(fault, tmp_path).findings
+    first, *others = verdict_on(fault, tmp_path).findings
     assert first.rule == "misaligned"
     assert "kl_spike" in {one.rule for one in others if one.severity == first.severity}
 
@@ -40,8 +40,8 @@ BY_CHANCE = {"one env fails": -1}
     "fault", [fault for fault in FAULTS if not fault.tokens], ids=lambda fault: fault.name
 )
 def test_it_is_found_as_well_where_no_threshold_was_chosen(fault, tmp_path):
-    verdict = judged(fault, tmp_path, LATER)
-    assert verdict.own, [(found.rule, found.first_step) for found in verdict.findings]
+    verdict = verdict_on(fault, tmp_path, LATER)
+    assert verdict.own, [(result.rule, result.first_step) for result in verdict.findings]
     assert verdict.own.first_step == verdict.planted.step + BY_CHANCE.get(fault.name, 0)
     assert verdict.named, verdict.own.evidence
     assert not verdict.others
@@ -58,17 +58,17 @@ def unharmed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.name != "kl_spike"])
 def test_a_rule_is_silent_on_the_run_without_a_fault(rule, unharmed):
-    assert rule not in {found.rule for found in unharmed}
+    assert rule not in {result.rule for result in unharmed}
 
 
 @pytest.mark.parametrize("name", ["grpo_arithmetic", "ppo_critic", "resumed"])
 def test_clean_runs_raise_nothing_severe(name):
-    found = diagnose(open_run(discover(SAMPLES).run(name)))
-    assert not severe(found.findings)
+    result = diagnose(open_run(discover(SAMPLES).run(name)))
+    assert not severe(result.findings)
 
 
 def test_the_bundled_reward_hack_is_found():
-    found = diagnose(open_run(discover(SAMPLES).run("grpo_reward_hack")), tokens=False).findings
+    result = diagnose(open_run(discover(SAMPLES).run("grpo_reward_hack")), tokens=False).findings
     assert {"part_falls", "truncation", "length_without_gain", "reward_length"} <= {
-        f.rule for f in found
+        f.rule for f in result
     }

@@ -39,8 +39,8 @@ def named(pattern: str, number: Callable[[dict[str, Any]], Any]) -> Callable[[Pa
     """The step by the path, the number by the line."""
 
     def rows(path: Path) -> Rows:
-        found = re.search(pattern, path.as_posix())
-        yield from ((int(found[1]), number(line)) for line in lines(path))
+        result = re.search(pattern, path.as_posix())
+        yield from ((int(result[1]), number(line)) for line in lines(path))
 
     return rows
 
@@ -70,12 +70,12 @@ def roll(path: Path) -> Rows:
 
 
 def areal_texts(path: Path) -> Rows:
-    for told in re.findall(
+    for message in re.findall(
         r"^idx: \d+ / \d+, seqlen: \d+, reward is (\S+)\.\nprompt is \n\x1b",
         path.read_text("utf-8"),
         re.M,
     ):
-        yield int(path.parent.name), float(told)
+        yield int(path.parent.name), float(message)
 
 
 def art(path: Path) -> Rows:
@@ -131,8 +131,10 @@ def episodes(path: Path) -> Rows:
 
 def exported(path: Path) -> Rows:
     for line in lines(path):
-        kept = [v for v, used in zip(line["mismatch_kl"], line["loss_mask"], strict=True) if used]
-        yield line["step"], float(np.nanmean(np.array(kept, float)))
+        remaining = [
+            v for v, used in zip(line["mismatch_kl"], line["loss_mask"], strict=True) if used
+        ]
+        yield line["step"], float(np.nanmean(np.array(remaining, float)))
 
 
 def summed(score: float | list[float]) -> float:
@@ -149,7 +151,7 @@ class Case(NamedTuple):
     files: str
     rows: Callable[[Path], Rows]
     column: str = "reward"
-    shown: str = "reward"
+    visible: str = "reward"
 
 
 CASES = {
@@ -166,14 +168,14 @@ CASES = {
     "art yaml": Case("art/yaml", "**/*.yaml", art),
     "episodes": Case("prime_rl/bare", "**/*.jsonl", episodes),
     "miles_tokens": Case(
-        *("miles/details", "dashboard_columns/*.parquet", miles, "response_tokens"), shown=""
+        *("miles/details", "dashboard_columns/*.parquet", miles, "response_tokens"), visible=""
     ),
     "miles_trajectory": Case(
         *("miles/details", "trajectory/*.jsonl", named(r"/(\d+)\.jsonl", lambda x: x["reward"]))
     ),
     "ms_swift": Case("ms_swift/first", "*.jsonl", swift),
     "ms_swift megatron": Case(
-        *("ms_swift/megatron", "*.jsonl", swift_tables, "advantage"), shown="advantage"
+        *("ms_swift/megatron", "*.jsonl", swift_tables, "advantage"), visible="advantage"
     ),
     "nemo_gym": Case(
         "nemo_gym", "adder_rollouts.jsonl", lambda p: ((0, x["reward"]) for x in lines(p))
@@ -182,7 +184,9 @@ CASES = {
     "open_instruct": Case(
         "open_instruct/rollouts", "*.jsonl", of("step", "reward", where="reward")
     ),
-    "prime_rl_tokens": Case(*("prime_rl/tokens", "**/*.jsonl", exported, "mismatch_kl"), shown=""),
+    "prime_rl_tokens": Case(
+        *("prime_rl/tokens", "**/*.jsonl", exported, "mismatch_kl"), visible=""
+    ),
     "relax": Case(
         *("relax/rollout_result", "*/*.jsonl"),
         named(
@@ -202,7 +206,7 @@ CASES = {
     "slime_train": Case("slime/details", "train_data/*.pt", slime_train),
     "tinker": Case("tinker/texts", "*/*.jsonl", of("iteration", "total_reward")),
     "tinker flat": Case("tinker/flat", "*.jsonl", of("iteration", "total_reward")),
-    "trl": Case("trl/chat", "**/*.parquet", trl, "advantage", shown="advantage"),
+    "trl": Case("trl/chat", "**/*.parquet", trl, "advantage", visible="advantage"),
     "verifiers": Case("prime_rl/rows", "**/*.jsonl", named(r"step_(\d+)", lambda x: x["reward"])),
     "verl": Case("verl/v0", "*.jsonl", of("step", "score")),
     "xtuner spread": Case("xtuner/spread", "*/*.jsonl", xtuner_spread),
@@ -215,7 +219,7 @@ CASES = {
 }
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+def reported(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     capsys.readouterr()
     assert cli.main([*arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -237,8 +241,8 @@ def copied(case: Case, root: Path) -> pd.DataFrame:
         (root / path.relative_to(DATA / case.folder)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / path.relative_to(DATA / case.folder))
     paths = sorted(root.glob(case.files), key=natural)
-    found = [(*row, split_of(p.relative_to(root))) for p in paths for row in case.rows(p)]
-    return pd.DataFrame(found, columns=["step", "x", "split"]).astype({"x": float})
+    result = [(*row, split_of(p.relative_to(root))) for p in paths for row in case.rows(p)]
+    return pd.DataFrame(result, columns=["step", "x", "split"]).astype({"x": float})
 
 
 def split_of(path: Path) -> str:
@@ -253,23 +257,23 @@ def assert_steps(case: Case, steps: list[dict[str, Any]], frame: pd.DataFrame) -
     assert [row["rollouts"] for row in steps] == by_step.size().tolist()
     assert {type(row["rollouts"]) for row in steps} == {int}
     means = np.array([row[f"{case.column}_mean"] for row in steps], float)
-    np.testing.assert_allclose(means, by_step.mean(), rtol=1e-5 if not case.shown else 1e-12)
+    np.testing.assert_allclose(means, by_step.mean(), rtol=1e-5 if not case.visible else 1e-12)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path):
     case, root = CASES[name], tmp_path / "run"
     frame = copied(case, root)
-    assert_steps(case, said(capsys, "steps", str(root), "--split", "all"), frame)
+    assert_steps(case, reported(capsys, "steps", str(root), "--split", "all"), frame)
     for split in frame["split"].unique():
-        steps = said(capsys, "steps", str(root), "--split", split)
+        steps = reported(capsys, "steps", str(root), "--split", split)
         assert_steps(case, steps, frame[frame["split"] == split])
-    if not case.shown:
+    if not case.visible:
         return
     last = frame[frame["step"] == frame["step"].max()]
     place = ("--step", str(last["step"].iloc[-1]), "--index", str(len(last) - 1))
-    shown, number = said(capsys, "show", str(root), *place), last["x"].iloc[-1]
-    assert shown["scores"].get(case.shown) == (None if np.isnan(number) else number)
+    visible, number = reported(capsys, "show", str(root), *place), last["x"].iloc[-1]
+    assert visible["scores"].get(case.visible) == (None if np.isnan(number) else number)
 
 
 @pytest.mark.parametrize("name", ["nemo_rl", "xtuner", "relax"])
@@ -278,19 +282,19 @@ def test_steps_are_of_training_unless_told_otherwise_and_say_so(name, capsys, tm
     frame = copied(case, root)
     assert set(frame["split"]) == {"train", "eval"}
     assert cli.main(["steps", str(root), "--json"]) == 0
-    told = capsys.readouterr()
-    assert_steps(case, json.loads(told.out), frame[frame["split"] == "train"])
+    message = capsys.readouterr()
+    assert_steps(case, json.loads(message.out), frame[frame["split"] == "train"])
     left = int((frame["split"] == "eval").sum())
-    assert f"rollouts of split train; left out: {left} eval" in told.err
+    assert f"rollouts of split train; left out: {left} eval" in message.err
 
 
 def test_a_run_of_evaluations_alone_gives_them_without_a_word(capsys, tmp_path):
     case, root = CASES["skyrl"], tmp_path / "run"
     frame = copied(case, root)
     assert cli.main(["steps", str(root), "--json"]) == 0
-    told = capsys.readouterr()
-    assert_steps(case, json.loads(told.out), frame)
-    assert "split" not in told.err
+    message = capsys.readouterr()
+    assert_steps(case, json.loads(message.out), frame)
+    assert "split" not in message.err
 
 
 Told = Iterator[tuple[int, float | None, list[str]]]
@@ -303,15 +307,15 @@ def said_in(messages: str | list[dict[str, Any]]) -> list[str]:
 
 def items(row: dict[str, Any]) -> list[str]:
     """The texts of an OpenAI response."""
-    found: list[str] = []
+    result: list[str] = []
     for item in row["response"]["output"]:
         if item["type"] == "message":
-            found += [part["text"] for part in item["content"]]
+            result += [part["text"] for part in item["content"]]
         elif item["type"] == "function_call":
-            found.append(f"{item['name']}({item['arguments']})")
+            result.append(f"{item['name']}({item['arguments']})")
         elif item["type"] == "function_call_output":
-            found.append(item["output"])
-    return found
+            result.append(item["output"])
+    return result
 
 
 def traces(row: dict[str, Any]) -> Told:
@@ -352,7 +356,7 @@ there = pytest.mark.skipif(not collection().is_dir(), reason="no collection of r
 
 def plainly(folder: Path) -> pd.DataFrame:
     """Step, x and texts of each rollout, its line's numbers beside them; what is no JSON is passed by."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for path in sorted(folder.rglob("*.jsonl"), key=natural):
         if path.relative_to(collection()).as_posix() in REFUSED:
             continue
@@ -362,8 +366,8 @@ def plainly(folder: Path) -> pd.DataFrame:
             row = json.loads(text)
             numbers = {k: v for k, v in row.items() if type(v) in (int, float) and k != "step"}
             for step, reward, texts in REAL[folder.relative_to(collection()).as_posix()](row):
-                found.append({**numbers, "step": step, "x": reward, "texts": texts})
-    return pd.DataFrame(found).astype({"x": float})
+                result.append({**numbers, "step": step, "x": reward, "texts": texts})
+    return pd.DataFrame(result).astype({"x": float})
 
 
 @there
@@ -378,7 +382,7 @@ def test_every_real_folder_has_a_case():
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_have_the_steps_that_pandas_finds(name, capsys):
     frame = plainly(collection() / name)
-    steps = said(capsys, "steps", str(collection() / name), "--split", "all")
+    steps = reported(capsys, "steps", str(collection() / name), "--split", "all")
     assert_steps(Case(name, "", of("", "")), steps, frame)
     by_step = frame.groupby("step")
     np.testing.assert_allclose(
@@ -396,17 +400,17 @@ def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys):
         own = frame[frame["step"] == step].reset_index(drop=True)
         for index in {0, len(own) // 2, len(own) - 1}:
             place = ("--step", str(step), "--index", str(index))
-            shown = said(capsys, "show", str(collection() / name), *place)
+            visible = reported(capsys, "show", str(collection() / name), *place)
             reward = own["x"][index]
-            assert shown["scores"].get("reward") == (None if np.isnan(reward) else reward)
+            assert visible["scores"].get("reward") == (None if np.isnan(reward) else reward)
             at = 0
             for text in own["texts"][index]:
-                at = shown["texts"]["response"].index(text, at) + len(text)
+                at = visible["texts"]["response"].index(text, at) + len(text)
 
 
 @there
 def test_real_files_are_recognised_or_refused_for_the_right_reason(capsys):
-    files = said(capsys, "sniff", str(collection()))["files"]
+    files = reported(capsys, "sniff", str(collection()))["files"]
     reasons = {Path(f["path"]).relative_to(collection()).as_posix(): f["reason"] for f in files}
     assert reasons.keys() == {
         p.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")

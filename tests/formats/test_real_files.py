@@ -27,8 +27,8 @@ def test_every_trace_of_prime_rls_stream_opens():
 
 
 def test_no_file_of_another_format_is_taken_for_one_that_is_read():
-    found = discover(FORMATS)
-    assert {run.name: run.formats for run in found.runs} == {
+    result = discover(FORMATS)
+    assert {run.name: run.formats for run in result.runs} == {
         "broken": ("verifiers",),
         "nemo_gym": ("nemo_gym",),
         "prime_rl": ("episodes",),
@@ -40,8 +40,8 @@ def test_no_file_of_another_format_is_taken_for_one_that_is_read():
         "xtuner": ("xtuner",),
     }
     on_disk = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*.jsonl")}
-    opened = {f.path.relative_to(FORMATS).as_posix() for run in found.runs for f in run.files}
-    left_out = {problem.path for problem in found.left_out}
+    opened = {f.path.relative_to(FORMATS).as_posix() for run in result.runs for f in run.files}
+    left_out = {problem.path for problem in result.left_out}
     assert on_disk - opened - left_out == {"broken/lfs_pointer.jsonl"}  # told of its run
     assert left_out == {"prime_rl/traces/stream.index.jsonl"}
-    assert all(problem.reason for problem in found.left_out)
+    assert all(problem.reason for problem in result.left_out)

@@ -67,14 +67,14 @@ def test_log_returns_while_the_device_is_busy_and_keeps_the_values_of_the_call(t
 
 
 def test_pinned_memory_does_not_grow_from_step_to_step(tmp_path):
-    held = []
+    stored = []
     with RolloutExporter(tmp_path) as exporter:
         for step in range(30):
             exporter.log(step, **rollouts())
             exporter.end_step(step)
             assert exporter.flush()
-            held.append(torch.cuda.host_memory_stats()["allocated_bytes.current"])
-    assert held[-1] <= held[5]
+            stored.append(torch.cuda.host_memory_stats()["allocated_bytes.current"])
+    assert stored[-1] <= stored[5]
 
 
 def test_a_step_under_graph_capture_is_skipped_and_counted(tmp_path):

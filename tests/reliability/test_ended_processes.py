@@ -112,9 +112,9 @@ def test_after_kill_9_the_board_shows_all_that_was_written_and_at_most_the_queue
         queued = QUEUED_STEPS if mode == "thread" else 0
         assert max(whole, default=-1) >= logged - queued - 1
         assert sorted(whole) == list(range(len(whole))), "nothing is missing in the middle"
-        shown = run_at(folder)
-        assert len(shown.rollouts) == len(left.steps)
-        assert shown.steps["complete"].iloc[0]
+        visible = run_at(folder)
+        assert len(visible.rollouts) == len(left.steps)
+        assert visible.steps["complete"].iloc[0]
 
 
 @pytest.mark.parametrize(

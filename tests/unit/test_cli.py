@@ -118,9 +118,9 @@ def test_steps_and_findings_are_of_the_rollouts_that_are_chosen(tmp_path, call):
     chosen = call("steps", folder, "--env", "b", "--where", "reward > 2", "--json")
     (row,) = chosen.document
     assert (row["step"], row["rollouts"], row["reward_mean"]) == (2, 1, 3.0)
-    found = call("findings", folder, "--env", "b", "--where", "reward > 2", "--json")
-    assert (found.document["steps"], found.document["env"]) == (1, ["b"])
-    assert found.document["where"] == "reward > 2"
+    result = call("findings", folder, "--env", "b", "--where", "reward > 2", "--json")
+    assert (result.document["steps"], result.document["env"]) == (1, ["b"])
+    assert result.document["where"] == "reward > 2"
     rows = call("rollouts", folder, "--env", "b", "--json").document
     assert [row["reward"] for row in rows] == [2.0, 3.0]
     assert "no environment 'c'" in refuses(call, "steps", folder, "--env", "c")
@@ -214,9 +214,9 @@ def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(tmp_pa
     folder = write(tmp_path / "run" / "rank_0.jsonl", rows).parent
     asked = ("rollouts", folder, "--desc", "--columns", "step,response,ground_truth")
     expected = [[str(n // 2), f"{n}{long}", f"gt {n}"] for n in reversed(range(6))]
-    head, *found = csv.reader(io.StringIO(call(*asked, "--csv").out))
+    head, *result = csv.reader(io.StringIO(call(*asked, "--csv").out))
     assert head == ["step", "response", "ground_truth"]
-    assert found == expected
+    assert result == expected
     lines = call(*asked, "--jsonl").out.splitlines()
     assert [[str(value) for value in json.loads(line).values()] for line in lines] == expected
 
@@ -234,8 +234,8 @@ def test_show_holds_texts_tokens_and_derived_arrays(run_folder, call):
 
 def test_numbers_are_unrounded_and_beyond_64_bits_and_those_that_are_none_null(tmp_path, call):
     rewards = {"reward": 0.1 + 0.2, "rewards": {"tiny": 1e-17}}
-    odd = {"big": 2**70, "level": float("nan"), "logprobs": [float("nan"), float("-inf")]}
-    file = write(tmp_path / "a.jsonl", [rollout(0, **rewards, **odd), rollout(1, level=1.0)])
+    unusual = {"big": 2**70, "level": float("nan"), "logprobs": [float("nan"), float("-inf")]}
+    file = write(tmp_path / "a.jsonl", [rollout(0, **rewards, **unusual), rollout(1, level=1.0)])
     assert call("steps", file, "--json").document[0]["level_mean"] is None
     whole = call("show", file, "--step", 0, "--index", 0, "--json").document
     assert whole["scores"] == {"reward": 0.1 + 0.2, "rewards.tiny": 1e-17}
@@ -247,9 +247,9 @@ def test_check_names_file_line_field_and_reason(tmp_path, call):
     bad = [rollout(0), "not JSON", {"prompt": "?", "response": "!"}, rollout(0, reward="lots")]
     write(tmp_path / "rank_0.jsonl", bad)
     called = call("check", tmp_path, "--json")
-    found = {(p["line"], p["field"], p["severity"]) for p in called.document["problems"]}
+    result = {(p["line"], p["field"], p["severity"]) for p in called.document["problems"]}
     assert called.code == 1
-    assert found == {(2, None, "lost"), (3, "step", "lost"), (4, "reward", "partial")}
+    assert result == {(2, None, "lost"), (3, "step", "lost"), (4, "reward", "partial")}
     assert (called.document["lost"], called.document["partial"]) == (2, 1)
     assert all(p["path"] == "rank_0.jsonl" and p["reason"] for p in called.document["problems"])
 
@@ -268,8 +268,8 @@ def test_check_gives_the_lines_of_each_kind_of_problem_and_their_count(tmp_path,
     lines = [rollout(0, reward="lots") if n % 2 else "no JSON" for n in range(2400)]
     write(tmp_path / "rank_0.jsonl", lines)
     problems = call("check", tmp_path, "--json").document["problems"]
-    found = {p["severity"]: (p["count"], p["lines"][:3], len(p["lines"])) for p in problems}
-    assert found == {"lost": (1200, [1, 3, 5], 1000), "partial": (1200, [2, 4, 6], 1000)}
+    result = {p["severity"]: (p["count"], p["lines"][:3], len(p["lines"])) for p in problems}
+    assert result == {"lost": (1200, [1, 3, 5], 1000), "partial": (1200, [2, 4, 6], 1000)}
 
 
 def test_check_tells_paths_from_the_folder_that_was_named(run_folder, call):
@@ -286,9 +286,9 @@ def test_check_tells_paths_from_the_folder_that_was_named(run_folder, call):
 @pytest.mark.parametrize("command", [["steps"], ["rollouts"], ["show", "--step=0", "--index=0"]])
 def test_a_run_of_which_nothing_could_be_read_says_why(command, tmp_path, call):
     write(tmp_path / "a.jsonl", [{**rollout(0), "step": "the first"}])
-    said = call(*command, tmp_path).err
-    assert "no rollout could be read: a.jsonl: step is" in said
-    assert "rollout-board check" in said
+    message = call(*command, tmp_path).err
+    assert "no rollout could be read: a.jsonl: step is" in message
+    assert "rollout-board check" in message
 
 
 @pytest.mark.skipif(
@@ -319,21 +319,21 @@ def test_runs_of_a_folder_without_logs_is_an_empty_list_with_the_reason(tmp_path
 def test_the_mistake_of_a_mapping_file_is_said_first(tmp_path, call):
     write(tmp_path / "a.jsonl", [{"foo": 1}])
     (tmp_path / "rollout-board.toml").write_text("reader = 1\n")
-    said = refuses(call, "steps", tmp_path)
-    assert "holds no rollout log: rollout-board.toml: 'reader'" in said
-    assert f"`rollout-board sniff {tmp_path}`" in said
+    message = refuses(call, "steps", tmp_path)
+    assert "holds no rollout log: rollout-board.toml: 'reader'" in message
+    assert f"`rollout-board sniff {tmp_path}`" in message
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["stepz", "RUN"], "unknown command stepz; did you mean steps?"),
         (["rolouts"], "unknown command rolouts; did you mean rollouts"),
         (["foo", "RUN"], "unknown command foo; nothing comes close; there are serve, runs"),
     ],
 )
-def test_a_word_that_is_no_command_is_not_taken_for_a_path(arguments, said, call):
-    assert said in refuses(call, *arguments)
+def test_a_word_that_is_no_command_is_not_taken_for_a_path(arguments, message, call):
+    assert message in refuses(call, *arguments)
 
 
 def test_runs_are_counted_again_only_when_they_change(run_folder, call, monkeypatch):
@@ -355,9 +355,9 @@ def test_runs_are_counted_again_only_when_they_change(run_folder, call, monkeypa
 
 def test_a_folder_of_several_runs_asks_for_one(run_folder, call):
     file = write(run_folder.parent / "run_b" / "a.jsonl", [rollout(0)])
-    said = refuses(call, "steps", run_folder.parent)
-    assert "holds 2 runs" in said
-    assert str(run_folder) in said
+    message = refuses(call, "steps", run_folder.parent)
+    assert "holds 2 runs" in message
+    assert str(run_folder) in message
     assert call("runs", file, "--json").document[0]["path"] == str(file)
     assert len(call("steps", file, "--json").document) == 1
 
@@ -385,8 +385,8 @@ def test_text_of_a_model_cannot_steer_the_terminal(tmp_path, call):
     hostile = "\x1b]0;title\x07\x9b31m\u202e"
     file = write(tmp_path / "a.jsonl", [rollout(0, response=hostile, response_tokens=[hostile])])
     for command in (["rollouts", file], ["show", file, "--step", 0, "--index", 0]):
-        shown = call(*command).out
-        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
+        visible = call(*command).out
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(visible)
 
 
 def test_serve_is_the_default_command(monkeypatch, tmp_path):
@@ -414,8 +414,8 @@ def test_a_busy_port_is_passed_over_unless_it_was_asked_for(tmp_path, monkeypatc
         port = busy.getsockname()[1]
         monkeypatch.setattr(serve, "_FIRST_PORT", port)
         assert serve._port("127.0.0.1", None) > port
-        said = refuses(call, "serve", tmp_path, "--port", port)
-    assert f"--port {port} on 127.0.0.1 can't be used" in said
+        message = refuses(call, "serve", tmp_path, "--port", port)
+    assert f"--port {port} on 127.0.0.1 can't be used" in message
 
 
 def test_the_server_keeps_to_this_machine_unless_told_otherwise_and_calls_nobody():
@@ -488,8 +488,8 @@ def test_progress_leaves_nothing_on_a_terminal(monkeypatch):
 
 
 def test_progress_of_little_is_said_in_kilobytes():
-    found = output.progress_text(20_000, 80_000, 2.0)
-    assert found == "reading 20 of 80 kB (25 %), 10 kB/s, 6 s left"
+    result = output.progress_text(20_000, 80_000, 2.0)
+    assert result == "reading 20 of 80 kB (25 %), 10 kB/s, 6 s left"
 
 
 def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch):
@@ -529,8 +529,8 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
         assert call(command, joined_folder, *source, "--json").document["rollouts"] == rollouts
     assert len(call("rollouts", joined_folder, *source, "--json").document) == rollouts
     name = "run" if rollouts == 10 else "run (episodes)"
-    found = call("findings", joined_folder, *source, "--index-only", "--json").document
-    assert found["run"] == name
+    result = call("findings", joined_folder, *source, "--index-only", "--json").document
+    assert result["run"] == name
     one = call("show", joined_folder, *source, "--step", 2, "--index", 1, "--json").document
     assert ("logprobs" in one["metrics"]) == (rollouts == 10)
 
@@ -538,10 +538,10 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
 @pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])
 def test_a_split_of_joined_logs_can_be_named_and_all_of_them(joined_folder, call, command):
     def rollouts(*split: str) -> int:
-        found = call(command, joined_folder, *split, "--json").document
+        result = call(command, joined_folder, *split, "--json").document
         if command == "findings":
-            return found["rollouts_read"]
-        return sum(row.get("rollouts", 1) for row in found)
+            return result["rollouts_read"]
+        return sum(row.get("rollouts", 1) for row in result)
 
     counts = [rollouts("--split", name) for name in ("train", "eval", "all")]
     assert counts[0] + counts[1] == counts[2]
@@ -550,12 +550,12 @@ def test_a_split_of_joined_logs_can_be_named_and_all_of_them(joined_folder, call
 
 
 def test_a_source_that_is_none_is_refused_with_the_names_there_are(tmp_path, call):
-    said = refuses(call, "steps", JOINED, "--source", "trainer")
-    assert "has no source 'trainer'; it has episodes, joined, prime_rl_tokens" in said
+    message = refuses(call, "steps", JOINED, "--source", "trainer")
+    assert "has no source 'trainer'; it has episodes, joined, prime_rl_tokens" in message
     write(tmp_path / "a.jsonl", [rollout(0)])
     write(tmp_path / "b.jsonl", [{"input": "a", "output": "b", "score": 1.0, "step": 0}])
-    said = refuses(call, "steps", tmp_path)
-    assert "logs of 2 formats that are not joined; give --source with one of jsonl, verl" in said
+    message = refuses(call, "steps", tmp_path)
+    assert "logs of 2 formats that are not joined; give --source with one of jsonl, verl" in message
     assert len(call("steps", tmp_path, "--source", "verl", "--json").document) == 1
 
 
@@ -563,8 +563,10 @@ def test_check_says_what_was_joined_and_how_many_rollouts_stand_twice(tmp_path, 
     called = call("check", JOINED, "--json")
     (join,) = called.document["joins"]
     assert (join["source"], join["joined"], join["rollouts"]) == ("prime_rl_tokens", 3, 6)
-    said = call("check", JOINED).out.splitlines()[1]
-    assert said.startswith("3 of 6 rollouts joined with prime-rl token exports by step and exact")
+    message = call("check", JOINED).out.splitlines()[1]
+    assert message.startswith(
+        "3 of 6 rollouts joined with prime-rl token exports by step and exact"
+    )
     dump = [{"input": "a", "output": f"b {i}", "score": 1.0, "step": 0} for i in range(3)]
     write(tmp_path / "0.jsonl", [*dump])
     write(tmp_path / "copy_0.jsonl", [*dump])

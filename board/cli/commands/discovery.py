@@ -144,8 +144,8 @@ def _write_mapping(folder: SniffedFolder) -> None:
     """Saves the suggested mapping beside its file. Raises ChoiceError where it can't be saved."""
     suggested = {file.suggested: file.path for file in folder.files if file.suggested}
     if len(suggested) != 1:
-        found = "none is" if not suggested else f"{len(suggested)} different ones are"
-        raise ChoiceError(f"--write saves one mapping, and {found} suggested; give one file")
+        number = "none is" if not suggested else f"{len(suggested)} different ones are"
+        raise ChoiceError(f"--write saves one mapping, and {number} suggested; give one file")
     ((text, path),) = suggested.items()
     if not isinstance(path, Path):
         raise ChoiceError("--write saves beside a file on disk, not in a store")

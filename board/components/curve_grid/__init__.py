@@ -114,13 +114,13 @@ def curve_grid(
     result: Any = _GRID(
         key=_key("curves", key),
         data=_written(common, cards),
-        **reruns("picked", "opened"),
+        **reruns("clicked", "opened"),
     )
     if opened := result.opened:
         known = {(mark.kind, mark.id, mark.step): mark for mark in ordered}
         mark = known.get((opened["kind"], str(opened["id"]), int(opened["step"])))
         return None if mark is None else Click("", mark.step, mark=mark)
-    if not (clicked := result.picked):
+    if not (clicked := result.clicked):
         return None
     line, dot = str(clicked.get("line", "")), clicked.get("dot")
     return Click(

@@ -23,7 +23,7 @@ from board.core.findings import (
     text_rules,
 )
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Found, Limits, Thresholds, worst_first
+from board.core.findings.finding import Finding, Limits, Match, Thresholds, worst_first
 from board.core.metrics.definitions import REWARD_PART
 
 State = Literal["checked", "not recorded", "off", "not read"]
@@ -37,7 +37,7 @@ class Rule:
     needs_tokens: whether it looks at what was read of tokens. title, unit, source: of its findings.
     """
 
-    look: Callable[[Facts, Limits], Iterator[Found]]
+    check: Callable[[Facts, Limits], Iterator[Match]]
     needs: Sequence[Sequence[str]] = ()
     needs_tokens: bool = False
     title: str = ""
@@ -47,35 +47,35 @@ class Rule:
     @property
     def name(self) -> str:
         """Its function's, and of its tables in rules.toml and thresholds.toml."""
-        return self.look.__name__
+        return self.check.__name__
 
     @property
     def about(self) -> str:
         """What it looks for, in a sentence."""
-        return (inspect.getdoc(self.look) or self.name).split("\n\n")[0].replace("\n", " ")
+        return (inspect.getdoc(self.check) or self.name).split("\n\n")[0].replace("\n", " ")
 
     def findings(self, facts: Facts, limits: Limits) -> Iterator[Finding]:
         """What it finds."""
-        for found in self.look(facts, limits):
+        for match in self.check(facts, limits):
             yield Finding(
                 self.name,
-                found.severity,
-                found.title or self.title,
-                found.text,
-                *found.steps,
-                found.value,
-                found.threshold,
-                found.source or self.source,
-                found.target,
-                found.unit or self.unit,
-                found.evidence,
+                match.severity,
+                match.title or self.title,
+                match.text,
+                *match.steps,
+                match.value,
+                match.threshold,
+                match.source or self.source,
+                match.target,
+                match.unit or self.unit,
+                match.evidence,
             )
 
 
-def _rules(*looks: Callable[[Facts, Limits], Iterator[Found]]) -> tuple[Rule, ...]:
+def _rules(*checks: Callable[[Facts, Limits], Iterator[Match]]) -> tuple[Rule, ...]:
     table = resources.files(__name__).joinpath("rules.toml").read_text(encoding="utf-8")
     about = tomllib.loads(table)
-    return tuple(Rule(look, **about[look.__name__]) for look in looks)
+    return tuple(Rule(check, **about[check.__name__]) for check in checks)
 
 
 RULES: Final = _rules(

@@ -18,7 +18,7 @@ from board.core.groups.statistics import (
     Groups,
     StepGroups,
     by_step,
-    right_column,
+    correctness_column,
 )
 
 
@@ -110,9 +110,9 @@ class Facts:
         return None if self.groups is None or not len(self.groups.steps) else by_step(self.groups)
 
     @cached_property
-    def right_column(self) -> str | None:
+    def correctness_column(self) -> str | None:
         """The reward part that says whether an answer is right."""
-        return right_column(self.parts)
+        return correctness_column(self.parts)
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""

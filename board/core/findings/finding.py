@@ -86,7 +86,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Match:
     """What a rule yields: a Finding without what rules.toml says of all of the rule's.
 
     steps: the worst, the first and the last one. title, unit, source: in place of those of rules.toml.

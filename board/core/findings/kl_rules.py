@@ -9,7 +9,7 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Found, Limits, Severity, Target, rounded
+from board.core.findings.finding import Evidence, Limits, Match, Severity, Target, rounded
 from board.core.findings.trailing import baselines, periods, window_periods
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TokenShare, TypeShare
@@ -20,7 +20,7 @@ _LEAST_OF_FIRST: Final = 0.1
 _EBB: Final = 4
 
 
-def kl_spike(facts: Facts, limits: Limits) -> Iterator[Found]:
+def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
     """k3 far above the median of the steps before. Several in a row are severe, one alone is a lead:
     k3 has heavy tails, and one token sampled against all odds makes a spike.
     """
@@ -39,7 +39,7 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Found]:
         step, value, limit = period.step, float(k3[period.worst]), float(bound[period.worst])
         read = [token for d in facts.digests if d.step == step for token in d.tokens[:3]]
         tokens = [t for t in read if t.contribution >= _LEAST_OF_FIRST * read[0].contribution]
-        yield Found(
+        yield Match(
             _by_length(period.count, limits),
             f"The mean k3 of step {step} is {rounded(value)} nats, above the limit of {rounded(limit)} "
             "set by the steps before. "
@@ -62,7 +62,7 @@ def _tokens(shares: Iterable[TokenShare], step: int) -> tuple[Evidence, ...]:
     return tuple(Evidence(step, t.index, t.position, t.piece, t.value) for t in shares)
 
 
-def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Found]:
+def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Match]:
     """One piece carries most of a step's k3, many times more of it per token than at the steps before.
 
     One token alone is not a type: so many must be there, and the largest of them is left out of the mean
@@ -93,7 +93,7 @@ def _mean_of_others(piece: TypeShare, digest: Digest) -> float:
 
 def _of_piece(
     facts: Facts, limits: Limits, name: str, hits: dict[int, tuple[TypeShare, float]]
-) -> Iterator[Found]:
+) -> Iterator[Match]:
     """hits: by place in the digests its share, and the mean that it is above."""
     share = np.zeros(len(facts.digests))
     for place, (piece, _) in hits.items():
@@ -103,7 +103,7 @@ def _of_piece(
         if period.count < limits["least_steps"]:
             continue
         piece, bound = hits[period.worst]
-        yield Found(
+        yield Match(
             _by_length(period.count, limits),
             f"At step {digest.step} {percent(piece.share)} of k3 comes from one token type, "
             f"{piece.kind}: {piece.count} tokens with a mean of {rounded(piece.mean)} nats, "
@@ -118,7 +118,7 @@ def _of_piece(
         )
 
 
-def mismatch(facts: Facts, limits: Limits) -> Iterator[Found]:
+def mismatch(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Sampler and trainer give tokens other probabilities, with the same weights where that is known.
 
     A run without old_logprobs whose trainer makes several updates of a batch has staleness in it too.
@@ -130,7 +130,7 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Found]:
     for period, digest, value in facts.read_periods(values > limits["warning"], values):
         severe = is_far[period.first : period.last + 1].sum() >= limits["severe_steps"]
         second, first = digest.engine_pair
-        yield Found(
+        yield Match(
             "severe" if severe else "warning" if period.count > 1 else "lead",
             f"At step {digest.step} the mean of exp|{second} - {first}| is {rounded(value, 5)} and "
             f"{percent(ess[period.worst])} of the tokens remain effective after reweighting; the "
@@ -149,7 +149,7 @@ def _of_engine(facts: Facts, name: str) -> np.ndarray:
     return np.array([getattr(d.engine, name) if d.engine else np.nan for d in facts.digests])
 
 
-def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Found]:
+def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Match]:
     """The mismatch grows over the run, while it may still be small."""
     values = _of_engine(facts, "multiplicative") - 1
     steps = int(limits["steps"])
@@ -163,7 +163,7 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Found]:
         facts.read_steps, late > bound, np.nan_to_num(late), values, bound, steps, calm=_EBB * steps
     ):
         value = float(late[period.worst])
-        yield Found(
+        yield Match(
             "warning",
             f"Mean exp|d| - 1 was {rounded(early, 2)} in the first steps and is "
             f"{rounded(value, 2)} in those up to {period.step}. Are all of the sampler's weights still "

@@ -9,7 +9,7 @@ import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray
 from board.core.findings.facts import Facts, StepRows
-from board.core.findings.finding import Evidence, Found, Limits, Target, first_index
+from board.core.findings.finding import Evidence, Limits, Match, Target, first_index
 from board.core.findings.trailing import periods, trailing_mean, window_periods, window_words
 from board.core.groups.statistics import (
     CONVENTIONS,
@@ -25,7 +25,7 @@ _NAMED_ROLLOUTS: Final = 3
 """Rollouts that a finding names."""
 
 
-def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Found]:
+def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Match]:
     """The mean entropy of the last steps is a small part of that of the first ones."""
     values = facts.curve("entropy_mean")
     steps = int(limits["steps"])
@@ -40,7 +40,7 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Found]:
         facts.steps, share < bound, -share, -values, -bound * float(first[0]), steps
     ):
         value, step = float(share[period.worst]), period.step
-        yield Found(
+        yield Match(
             "severe" if value < limits["severe"] else "warning",
             f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
             f"{means[period.worst]:.3g} in the {steps} up to step {step}. Samples of one prompt may have "
@@ -53,7 +53,7 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Found]:
+def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Most groups have equal rewards throughout, so that the batch is smaller than it looks."""
     groups = facts.step_groups
     if groups is None:
@@ -76,7 +76,7 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Found]:
         outcomes = ", ".join(f"{percent(mean)} {words}" for words, mean in known.items())
         equal = _equal_groups(facts, most)
         where = f"Step {most} has the most. " if most != step else ""
-        yield Found(
+        yield Match(
             "severe" if value >= severe else "warning",
             f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
             f"({outcomes}): {groups.effective[worst]} of {groups.rollouts[worst]} rollouts of step "
@@ -106,7 +106,7 @@ def _equal_groups(facts: Facts, step: int) -> tuple[Evidence, ...]:
     return tuple(evidence[:_NAMED_ROLLOUTS])
 
 
-def advantages(facts: Facts, limits: Limits) -> Iterator[Found]:
+def advantages(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Recorded advantages are not those that the rewards give by the run's own convention."""
     counts = facts.fit
     if counts is None or facts.groups is None:
@@ -120,7 +120,7 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Found]:
         return
     share = float(fit.shares[fit.closest])
     furthest = _furthest(facts, counts, fit.closest)
-    yield Found(
+    yield Match(
         "lead",
         f"{percent(share)} of the steps match the closest convention, {convention.label}. The trainer "
         "may shape, whiten or clip advantages, or rewards changed after advantages were computed.",
@@ -158,7 +158,7 @@ def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidenc
 
 def _differing(
     facts: Facts, limits: Limits, counts: FitCounts, convention: Convention
-) -> Iterator[Found]:
+) -> Iterator[Match]:
     assert facts.checks is not None, "there are counts"
     shares = np.zeros(len(facts.steps))
     shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention.name]
@@ -168,7 +168,7 @@ def _differing(
         rows, expected, differs = _expected(facts, step, convention.name)
         places = np.flatnonzero(differs)[:_NAMED_ROLLOUTS].tolist()
         others = _evidence_of(rows, step, places, expected)
-        yield Found(
+        yield Match(
             "warning",
             f"The run follows {convention.label}; at step {step} {percent(value)} of the recorded "
             "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?",

@@ -10,14 +10,14 @@ import numpy as np
 from board.core.arrays import BoolArray
 from board.core.findings.audit import culprit
 from board.core.findings.facts import Facts, StepChecks
-from board.core.findings.finding import Evidence, Found, Limits, Target, first_index
+from board.core.findings.finding import Evidence, Limits, Match, Target, first_index
 from board.core.findings.trailing import periods
 from board.core.metrics.shares import percent
 
 _MOST_RANKS: Final = 4096
 
 
-def misaligned(facts: Facts, limits: Limits) -> Iterator[Found]:
+def misaligned(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Two arrays fit each other at another shift than 0: value i is not that of token i."""
     shifted = [[a for a in d.audits if a.shift] for d in facts.digests]
     count = np.array([float(len(audits)) for audits in shifted])
@@ -36,7 +36,7 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Found]:
         tokens = tuple(
             Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
         )
-        yield Found(
+        yield Match(
             "severe",
             f"From step {digest.step} on, {on}{worst.first}[i] correlates with "
             f"{worst.second}[i{worst.shift:+d}] "
@@ -50,13 +50,13 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def missing_values(facts: Facts, limits: Limits) -> Iterator[Found]:
+def missing_values(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Gaps within arrays that are otherwise recorded, and arrays that end."""
     for name in dict.fromkeys(name for d in facts.digests for name in d.missing):
         yield from _ended(facts, name, int(limits["ended"]))
         shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
         for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
-            yield Found(
+            yield Match(
                 "severe" if value >= limits["severe"] else "warning",
                 f"{percent(value)} of the loss tokens of step {digest.step} have no finite {name}. "
                 "They are left out of all means here. Were they part of the training loss?",
@@ -69,7 +69,7 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Found]:
             )
 
 
-def _ended(facts: Facts, name: str, least: int) -> Iterator[Found]:
+def _ended(facts: Facts, name: str, least: int) -> Iterator[Match]:
     """An array that rollouts have up to a step and then no more; of at least so many steps each."""
     places = [place for place, digest in enumerate(facts.digests) if name in digest.missing]
     after = [digest for digest in facts.digests[places[-1] + 1 :] if digest.read]
@@ -78,7 +78,7 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Found]:
     if min(len(places), len(after)) < least:
         return
     first = after[0]
-    yield Found(
+    yield Match(
         "warning",
         f"From step {first.step} on, no rollout that was read has {name}; earlier ones do. NaN is often "
         "written as null: did training produce NaN, or did the logging change?",
@@ -92,12 +92,12 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Found]:
     )
 
 
-def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Found]:
+def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Arrays of another length than the response: which value is of which token is not known."""
     for name in dict.fromkeys(name for d in facts.digests for name in d.faults):
         counts = np.array([float(len(d.faults.get(name, ()))) for d in facts.digests])
         for period, digest, count in facts.read_periods(counts >= limits["rollouts"], counts):
-            yield Found(
+            yield Match(
                 "warning",
                 f"In {int(count)} rollouts of step {digest.step} {name} is not "
                 "as long as the other arrays, or is not numeric, and is left out. Was padding removed "
@@ -111,7 +111,7 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Found]:
             )
 
 
-def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Found]:
+def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Match]:
     """A rank that writes no more while the others go on, within one launch of the training."""
     if facts.checks is None or not len(facts.checks.ranks):
         return
@@ -129,7 +129,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Found]:
             _, first, last = period.steps
             until = "and never again" if to_end else f"until step {last}"
             before = facts.steps[: period.first][-1:].tolist()
-            yield Found(
+            yield Match(
                 "severe" if severe else "warning",
                 f"Rank {rank} has no rollout from step {first} on, {until}, while other ranks "
                 "continue. Means of these steps cover fewer rollouts than were trained on.",
@@ -158,7 +158,7 @@ def _presence(facts: Facts, checks: StepChecks) -> dict[int, BoolArray]:
     return {rank: np.isin(places, of_step[checks.ranks == rank]) for rank in ranks}
 
 
-def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Found]:
+def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Match]:
     """The log holds a rollout twice, by its id: all means count it twice."""
     if not facts.copies:
         return
@@ -169,7 +169,7 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Found]:
         own = [copy for copy in facts.copies if copy.step == step]
         ranks = sorted({copy.rank for copy in own if copy.rank is not None})
         of = f" (ranks {', '.join(map(str, ranks[:8]))})" if ranks else ""
-        yield Found(
+        yield Match(
             "severe",
             f"{len(own)} rollouts of step {step} share an id with another rollout of that "
             f"step{of}. Did two processes log the same batch, or one process twice?",
@@ -181,12 +181,12 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def resumed(facts: Facts, limits: Limits) -> Iterator[Found]:
+def resumed(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Steps were written again after a resume: nothing wrong, but good to know where."""
     if facts.rewritten is None:
         return
     first, last, count = facts.rewritten
-    yield Found(
+    yield Match(
         "lead",
         f"Steps {first} to {last} were written again; {count} earlier rollouts are hidden. "
         "A jump in the curves there may come from the resume (optimizer state, data order).",
@@ -201,7 +201,7 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Found]:
     )
 
 
-def clock_gap(facts: Facts, limits: Limits) -> Iterator[Found]:
+def clock_gap(facts: Facts, limits: Limits) -> Iterator[Match]:
     """A step that took many times as long as the others, or a clock that ran backwards."""
     if facts.checks is None or len(facts.steps) < 4:
         return
@@ -214,7 +214,7 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Found]:
     for period in periods(facts.steps, fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step, gap = period.step, float(gaps[period.worst])
         first = facts.top(step, "timestamp", 1, lowest=True)
-        yield Found(
+        yield Match(
             "lead",
             f"{abs(gap):.0f} s passed between step {step} and the step before; {usual:.0f} s is typical.",
             period.steps,

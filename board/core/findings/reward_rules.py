@@ -13,8 +13,8 @@ from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.facts import Facts, StepChecks
 from board.core.findings.finding import (
     Evidence,
-    Found,
     Limits,
+    Match,
     Target,
     first_index,
     rounded,
@@ -30,7 +30,7 @@ from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import percent
 
 
-def part_falls(facts: Facts, limits: Limits) -> Iterator[Found]:
+def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
     """The reward rises, and a part of it falls to a fraction of what it was."""
     reward = facts.curve("reward_mean")
     steps = int(limits["steps"])
@@ -50,7 +50,7 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Found]:
         for period in window_periods(facts.steps, fires, lost, -part, -low, steps):
             value = float(lost[period.worst])
             paid = _paid_without(facts, period.most, column)
-            yield Found(
+            yield Match(
                 "severe" if value >= limits["severe"] else "warning",
                 f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
                 f"part {column.removeprefix(REWARD_PART)!r} fell by {percent(value)}. Something else "
@@ -78,7 +78,7 @@ def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
     return facts.top(step, "reward", among=part <= known.mean() if len(known) else None)
 
 
-def hidden_env(facts: Facts, limits: Limits) -> Iterator[Found]:
+def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
     """One environment loses a good part of its reward, and the mean over all does not show it."""
     curves, steps = facts.env_rewards, int(limits["steps"])
     if curves is None or len(curves.names) < 2 or len(facts.steps) < 2 * steps:
@@ -96,7 +96,7 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Found]:
         low = early * (1 - limits["warning"])
         for period in window_periods(facts.steps, fires, lost, -means, -low, steps):
             among = facts.rows_of(period.most).read_envs() == place
-            yield Found(
+            yield Match(
                 "warning",
                 f"Between the first {steps} steps and those up to {period.step} the reward of env "
                 f"{name!r} fell by {percent(lost[period.worst])}, while the mean over all environments "
@@ -117,7 +117,7 @@ def _errors_of_any(errors: float, envs: int) -> float:
     return -NormalDist().inv_cdf(tail) if tail > 0 else errors
 
 
-def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Found]:
+def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Match]:
     """A reward far outside of the range of all rewards before it."""
     checks = facts.checks
     if checks is None or not checks.scored.any():
@@ -138,7 +138,7 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Found]:
         is_low = high[period.worst] <= highest
         bound = lowest - out if is_low else highest + out
         outside = facts.top(step, "reward", lowest=is_low, beyond=bound)
-        yield Found(
+        yield Match(
             "severe" if value > limits["severe_times"] else "warning",
             f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
             f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's "
@@ -151,7 +151,7 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def unscored(facts: Facts, limits: Limits) -> Iterator[Found]:
+def unscored(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Rollouts without a reward in a run that records rewards: failed, lost, or not a number."""
     checks = facts.checks
     if checks is None or not checks.scored.any():
@@ -162,7 +162,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Found]:
         rows = facts.rows_of(step)
         unknown = rows.indices[~np.isfinite(rows.columns["reward"])][:3]
         lost = tuple(Evidence(step, index) for index in unknown.tolist())
-        yield Found(
+        yield Match(
             "warning",
             f"{percent(value)} of the rollouts of step {step} have no reward. They "
             "are left out of every mean. Did the environment or the grader fail, or was the reward "
@@ -175,7 +175,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def truncation(facts: Facts, limits: Limits) -> Iterator[Found]:
+def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Many responses are cut off by the length limit, so that their rewards say little."""
     values = facts.curve("is_truncated_mean")
     if values is None:
@@ -187,7 +187,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Found]:
     for period in window_periods(facts.steps, means >= bound, means, values, bound, steps):
         value = float(means[period.worst])
         cut_off = facts.top(period.most, "is_truncated", beyond=0.0)
-        yield Found(
+        yield Match(
             "severe" if value >= severe else "warning",
             f"{percent(value)} of the responses of {window_words(steps, period.step)} end at the length "
             "limit. Their rewards score unfinished texts.",
@@ -199,10 +199,10 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Found]:
+def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Responses are longer than in the first steps, and accuracy is no higher."""
     lengths = facts.curve("response_tokens_mean")
-    name = facts.right_column or "reward"
+    name = facts.correctness_column or "reward"
     accuracy = facts.curve(f"{name}_mean")
     steps = int(limits["steps"])
     if lengths is None or accuracy is None or len(lengths) < 2 * steps:
@@ -215,7 +215,7 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Found]:
     bound = limits["growth"] * float(means[steps - 1])
     for period in window_periods(facts.steps, fires, growth, lengths, bound, steps):
         longest = facts.top(period.most, "response_tokens")
-        yield Found(
+        yield Match(
             "warning",
             f"Responses of the {steps} steps up to {period.step} are {growth[period.worst]:.2f} times as "
             f"long as in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
@@ -228,7 +228,7 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def reward_length(facts: Facts, limits: Limits) -> Iterator[Found]:
+def reward_length(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Within groups, the longer response has the higher reward."""
     checks = facts.checks
     if checks is None or not checks.pairs.any():
@@ -240,7 +240,7 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Found]:
     for period in window_periods(facts.steps, fires, correlation, alone, bound, steps):
         value = float(correlation[period.worst])
         rollouts = _together(facts, period.most)
-        yield Found(
+        yield Match(
             "lead",
             f"Over the {steps} steps up to {period.step}, reward and length of responses to the "
             f"same prompt correlate at {value:.2f}. Does the reward favor length, or are short "

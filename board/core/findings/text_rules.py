@@ -9,13 +9,13 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Found, Limits, Target
+from board.core.findings.finding import Evidence, Limits, Match, Target
 from board.core.metrics.shares import percent
 
 _LONGEST_PIECE: Final = 40
 
 
-def repetition(facts: Facts, limits: Limits) -> Iterator[Found]:
+def repetition(facts: Facts, limits: Limits) -> Iterator[Match]:
     """A good part of the rollouts repeat a few tokens until half the response is made of them."""
     looping = [
         [
@@ -32,7 +32,7 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Found]:
     yield from _affected(facts, limits, looping, text)
 
 
-def garbled(facts: Facts, limits: Limits) -> Iterator[Found]:
+def garbled(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Rollouts with characters that are not text."""
     broken = [[e for e in d.broken if (e.value or 0) >= limits["share"]] for d in facts.digests]
     text = (
@@ -47,7 +47,7 @@ def _affected(
     limits: Limits,
     affected: Sequence[list[Evidence]],
     text: str,
-) -> Iterator[Found]:
+) -> Iterator[Match]:
     """Periods in which enough of the rollouts that were read are affected. affected: of each digest,
     the worst first. text: with the places {share} and {step}.
     """
@@ -55,7 +55,7 @@ def _affected(
     shares = np.array([len(own) / max(digest.read, 1) for own, digest in counts])
     for period, digest, share in facts.read_periods(shares >= limits["rollouts"], shares):
         worst = affected[period.worst][:3]
-        yield Found(
+        yield Match(
             "severe" if share >= limits["severe"] else "warning",
             text.format(share=percent(share), step=digest.step),
             period.steps,
@@ -66,14 +66,14 @@ def _affected(
         )
 
 
-def foreign_script(facts: Facts, limits: Limits) -> Iterator[Found]:
+def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
     """CJK tokens in a run that had none."""
     shares = np.array([d.kind_shares.get("CJK", 0.0) for d in facts.digests])
     before = np.array([np.median(shares[:i]) if i else np.inf for i in range(len(shares))])
     fires = (shares >= limits["share"]) & (before <= limits["before"])
     for period, digest, value in facts.read_periods(fires, shares):
         at = digest.foreign[0]
-        yield Found(
+        yield Match(
             "lead",
             f"{percent(value)} of the tokens of step {digest.step} are Chinese, Japanese or Korean, up "
             "from almost none. Models mix languages when reasoning is trained without a language reward.",
@@ -85,7 +85,7 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Found]:
         )
 
 
-def duplicates(facts: Facts, limits: Limits) -> Iterator[Found]:
+def duplicates(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Responses to one prompt are equal more often than their own probabilities allow."""
     excess = np.array([_excess(digest, limits) for digest in facts.digests])
     for period, digest, ratio in facts.read_periods(excess > 1, excess):
@@ -96,7 +96,7 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Found]:
             if known
             else "and no probabilities are recorded to predict how many to expect"
         )
-        yield Found(
+        yield Match(
             "severe" if known and period.count >= limits["severe_steps"] else "warning",
             f"{pairs.equal} of {pairs.pairs} pairs of responses to the same prompt are identical at step "
             f"{digest.step}, {allowed}. Do sampling workers share a seed or a cache, or was one "
@@ -122,7 +122,7 @@ def _excess(digest: Digest, limits: Limits) -> float:
     return pairs.equal / max(limits["times"] * pairs.expected, pairs.expected + noise)
 
 
-def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Found]:
+def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Match]:
     """One response, word for word, to different prompts."""
     shares = np.zeros(len(facts.digests))
     for place, digest in enumerate(facts.digests):
@@ -130,7 +130,7 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Found]:
         if tokens >= limits["tokens"] and digest.common_prompts >= limits["prompts"]:
             shares[place] = digest.common
     for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
-        yield Found(
+        yield Match(
             "severe",
             f"{percent(value)} of the rollouts read of step {digest.step} give the same response to "
             "different prompts. Has the policy collapsed, or does the sampler ignore the prompt?",

@@ -170,7 +170,7 @@ def grid(codes: IntArray, values: FloatArray) -> Grid:
     return Grid(unique[np.argsort(first)], cells, padded[cells])
 
 
-def right_column(columns: Iterable[str]) -> str | None:
+def correctness_column(columns: Iterable[str]) -> str | None:
     """Which column is of the reward part that says that an answer is right; None where none does."""
     parts = {
         part.removeprefix(REWARD_PART).lower(): part for part in reversed(reward_parts(columns))

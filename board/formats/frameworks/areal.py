@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields
 from board.formats.messages import is_messages
 from board.formats.sources import TEXT
@@ -64,7 +64,7 @@ class ArealReader(Reader):
         """A prompt and a completion of a task, between two versions of the weights."""
         return head.has("task_id", "head_version", "tail_version", "prompt", "completion")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line; the step is its folder's version, elsewhere its tail_version."""
         fields = {"split": at.split or "train", **self.fields(line)}
         if line.get("head_version") == _OF_PROMPT:
@@ -116,7 +116,7 @@ class ArealTextsReader(Reader):
         text = head.first.get("text")
         return isinstance(text, str) and _ABOVE.match(text) is not None
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """{above, text} of each sample; what stands before the first is a row without `above`."""
         text = line.get("text")
         if not isinstance(text, str):
@@ -127,7 +127,7 @@ class ArealTextsReader(Reader):
         ends = [*starts[1:], len(text)][: len(starts)]
         return [*rows, *({"text": text[a:b]} for a, b in zip(starts, ends, strict=True))]
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one sample; the step is the folder's."""
         text = line.get("text")
         above = _ABOVE.match(text) if isinstance(text, str) else None

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
 from board.formats.io.parquet_files import PARQUET
@@ -205,7 +205,7 @@ class ArtReader(Reader):
             for key in _CONVERSATIONS
         )
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """The trajectories of a group, numbered, each with what is said of all; of a table the row."""
         if "trajectories" not in line:
             return (line,)
@@ -218,7 +218,7 @@ class ArtReader(Reader):
             for i, entry in enumerate(entries)
         ]
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record | None:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record | None:
         """The Record of one trajectory; None for an empty group. The step is the file name's."""
         if "group_index" in line and all(line.get(key) is None for key in _OF_TRAJECTORY):
             return None

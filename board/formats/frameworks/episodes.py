@@ -25,7 +25,7 @@ import numpy as np
 from board.core.arrays import FloatArray
 from board.core.records import Record
 from board.errors import RecordError
-from board.formats.base import Head, Join, Place, Reader
+from board.formats.base import Head, Join, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.frameworks.annotations import Annotations, annotation_files
 from board.formats.io.locations import Location, Objects, pure_path
@@ -83,7 +83,7 @@ class EpisodesReader(Reader):
         """All token ids of the branch; none of evaluations, which no trainer sees."""
         return (tokens_key(record) if record.ids.get("split") == "train" else None,)
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """{episode, trace, branch, branches} of each branch of each trace; of no trace, one without."""
         if "traces" not in line:
             return list(_branches({}, line, ""))
@@ -97,7 +97,7 @@ class EpisodesReader(Reader):
         ]
         return rows or [{"episode": episode, "trace": None}]
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         episode, trace = line["episode"], line["trace"]
         if trace is None:
@@ -238,7 +238,7 @@ def _merged(old: _Object, new: _Object) -> dict[str, Any]:
     return merged
 
 
-def _updates(at: Place, trace: _Object, builder: RecordBuilder) -> Iterator[_Object]:
+def _updates(at: LineContext, trace: _Object, builder: RecordBuilder) -> Iterator[_Object]:
     """The updates of a trace; those that can't be had are named, and cost the others nothing."""
     try:
         annotations = at.sidecar(Annotations)
@@ -325,7 +325,7 @@ def _error(of: _Object) -> str | None:
     return f"{errors[-1].get('type')}: {errors[-1].get('message')}" if errors else None
 
 
-def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: Place) -> Record:
+def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: LineContext) -> Record:
     """The Record, with what the episode, its folder and its annotations say of when and whose."""
     run = object_at(episode, "run")
     work, env = object_at(run, "work"), object_at(episode, "env")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.messages import is_messages
 from board.formats.sources import rows_of_table
@@ -46,10 +46,10 @@ class MsSwiftReader(Reader):
         """Completions beside a list of steps, a gen_step, or the messages of a rollout with a reward."""
         return any("completion" in record and _is_swift(record) for record in head.records)
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         return rows_of_table(line) if _is_table(line) else (line,)
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields = {name: line[key] for key, name in _OURS.items() if key in line}
         for name in ("advantage", "entropy"):
             if (value := fields.get(name)) != value:  # NaN: it has none

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from board.core import schema
 from board.errors import RecordError
-from board.formats.base import Event, Head, Place, Reader
+from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.fields import Fields
 from board.formats.generic import has_other_names
 
@@ -41,7 +41,7 @@ class NativeReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields | Event:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
         """A `sample` line (or one without a type) as a rollout, any other typed line as an Event."""
         kind = line.get("type", "sample")
         if kind not in schema.LINE_TYPES:

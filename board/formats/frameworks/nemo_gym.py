@@ -17,7 +17,7 @@ import numpy as np
 
 from board.core.records import Record
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import Message, instructions_of, messages_of
 from board.formats.number_arrays import as_numbers
@@ -52,7 +52,7 @@ class NeMoGymReader(Reader):
             "responses_create_params", _FAILURE
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         request, response = object_at(line, "responses_create_params"), object_at(line, "response")
         given = [*instructions_of(request), *messages_of(request.get("input"))]

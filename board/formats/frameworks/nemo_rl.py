@@ -24,7 +24,7 @@ import numpy as np
 
 from board.core.records import NumberArray, Parsed, Record
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages, response_text
 from board.formats.number_arrays import RawNumbers, as_numbers
@@ -71,7 +71,7 @@ class NemoRLReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         row = {key: _only(value) for key, value in line.items()}
         builder = RecordBuilder(at.options, at.split or "train")
         builder.take("rollout_id", row.get("idx"))

@@ -20,7 +20,7 @@ import numpy as np
 
 from board.core.records import Parsed, Record
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.parse import as_object, is_list
 
@@ -45,7 +45,7 @@ class OpenInstructReader(Reader):
         """Token ids of prompt and response, with their places in the step."""
         return head.has("prompt_tokens", "response_tokens", "sample_idx", "prompt_idx")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         builder.take_keys(line, _OURS, _READ_APART)
         # Runs share a folder by default; their ids are told apart by the file's name.

@@ -19,7 +19,7 @@ import numpy as np
 from board.core.arrays import FloatArray
 from board.core.records import NumberArray, Parsed, Record
 from board.errors import RecordError
-from board.formats.base import Event, Head, Join, Place, Reader
+from board.formats.base import Event, Head, Join, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.number_arrays import RawNumbers, as_numbers
 from board.formats.sequences import TOKENS_JOINED_BY, tokens_key
@@ -67,7 +67,7 @@ class PrimeRLReader(Reader):
         """All its token ids: the trainer is told no id of the trace."""
         return (tokens_key(record),)
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record | Event:
         token_ids = _token_ids(line)
         builder = RecordBuilder(at.options)
         start = _response_start(line, len(token_ids), builder)

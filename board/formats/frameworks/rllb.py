@@ -26,7 +26,7 @@ import numpy as np
 from board.core.records import NumberArray, Parsed, Remark
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.field_values import EXTRA
 from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
 from board.formats.generic import has_other_names
@@ -79,7 +79,7 @@ class RLLoggingBoardReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         by_roll = "new_response_mask" in line
         names = _ROLLS if by_roll else {}
         fields: Fields = {

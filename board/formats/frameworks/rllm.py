@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object, object_at, objects_in
@@ -41,7 +41,7 @@ class RllmReader(Reader):
         """An episode of trajectories, with the step that it was of."""
         return head.has("training_step", "episode_id", "trajectories")
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         episode = {key: value for key, value in line.items() if key != "trajectories"}
         entries = line.get("trajectories")
         if not is_list(entries):
@@ -49,7 +49,7 @@ class RllmReader(Reader):
             raise RecordError(reason, field="trajectories", hint="a list of trajectories")
         return [{**episode, "trajectory": entry} for entry in entries]
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         trajectory = line.get("trajectory")
         if not is_object(trajectory):
             hint = "an object with steps and a reward"

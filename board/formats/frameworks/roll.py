@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.core.records import Record
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages, parsed_text
 from board.formats.parse import as_object, is_list, is_object
@@ -48,10 +48,10 @@ class RollReader(Reader):
             for record in head.records
         )
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         return rows_of_table(line)
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         messages = parsed_text(line.get("messages"))
         if "responses" in line:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step
 from board.formats.number_arrays import RawNumbers, as_numbers
 from board.formats.parse import is_list, is_object, object_at
@@ -47,7 +47,7 @@ class SkyRLReader(Reader):
         """A prompt and a response by SkyRL's names, with a score."""
         return head.has("input_prompt", "output_response", "score")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line; the step is the folder's, 0 where it names none."""
         fields = {"split": "eval", **self.fields(line)}
         score = fields.get("reward")

@@ -53,7 +53,7 @@ from typing import Any, Final
 
 from board.core.records import Parsed, Record
 from board.errors import RecordError
-from board.formats.base import Head, Join, Place, Reader
+from board.formats.base import Head, Join, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH, spilled
@@ -114,7 +114,7 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     builder.response_ids = Parsed(ids.values()[start:])
 
 
-def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> None:
+def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: LineContext) -> None:
     """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without padding (-1).
 
     slime records them since d92cb5d (train_data_utils.py), perhaps in files of their own.
@@ -134,7 +134,7 @@ def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> N
     builder.take("topk_logprobs", [row[:k] for row, k in zip(logprobs, counts, strict=False)])
 
 
-def _rows_in_file(value: Any, at: Place) -> Any:
+def _rows_in_file(value: Any, at: LineContext) -> Any:
     """The value, or what the file holds that it names. Raises OSError where that can't be had."""
     if not is_object(value) or at.location is None:
         return value
@@ -184,14 +184,14 @@ class SlimeReader(Reader):
         """rollout_id and samples, with the keys group_index and response_length of a sample."""
         return head.has("rollout_id", "samples", "group_index", "response_length")
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         return [{"step": line.get("rollout_id"), **sample} for sample in samples_of(line)]
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """The sample's index, and its position in the file, which training data names too."""
         return (index_key(record), position_key(record, part))
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
@@ -258,7 +258,7 @@ class SlimeTrainReader(Reader):
             keys & {"format_version", "rollout_data", "loss_masks"}
         )
 
-    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         step = line.get("rollout_id")
         if is_object(columns := line.get("rollout_data")):
             return [{"step": step, **row} for row in _rows_of(columns)]
@@ -272,7 +272,7 @@ class SlimeTrainReader(Reader):
         """The sample's index, and its position in the dump of its rollouts (slime's `partition`)."""
         return (index_key(record), position_key(record, record.extras.get("rollout_position")))
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, "train")
         take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
         builder.take("reward", line.get("raw_reward"))
@@ -324,7 +324,7 @@ class MilesTokensReader(Reader):
         """Columns sample_index, response_length, tokens and rollout_log_probs."""
         return head.has("sample_index", "response_length", "tokens", "rollout_log_probs")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
         builder.take_keys(line, _OUR_MILES_KEYS, {"tokens", "response_length", "total_length"})
@@ -350,7 +350,7 @@ class MilesTrajectoryReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
         messages = line.get("messages")
         if is_messages(messages):
@@ -390,7 +390,7 @@ class RelaxReader(Reader):
         """rollout_id, sample_index, response_length and status beside the response."""
         return head.has("rollout_id", "sample_index", "response", "response_length", "status")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
         builder.take("reward", line.get("reward"))

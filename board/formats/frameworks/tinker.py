@@ -34,7 +34,7 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.errors import RecordError
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.frameworks.tinker_logtree import (
     Section,
@@ -118,7 +118,7 @@ class TinkerReader(Reader):
         files = (existing_file(log.parent / name, objects) for name in names)
         return [file for file in files if file is not None][:1]
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         _take_ids(builder, line)
         builder.take_keys(line, _OURS, _READ_APART)

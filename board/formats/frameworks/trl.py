@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, named_rewards
 from board.formats.io.parquet_files import PARQUET
 
@@ -37,7 +37,7 @@ class TRLReader(Reader):
         """Columns step, prompt, completion and advantage, which every such table has."""
         return head.has("step", "prompt", "completion", "advantage")
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields: Fields = {}
         rewards: dict[str, float | None] = {}
         for key, value in line.items():

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, as_extras, at_step
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
@@ -65,7 +65,7 @@ class VerifiersReader(Reader):
         metadata = existing_file(log.parent / _METADATA, objects)
         return () if metadata is None else (metadata,)
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line; numbers of metrics and token_usage where it has no such key itself."""
         numbers = {**as_object(line.get("token_usage")), **as_object(line.get("metrics"))}
         fields = {**as_extras(numbers), **self.fields(line)}
@@ -87,7 +87,7 @@ def _error(error: object) -> str | None:
     return None if error is None else str(error)
 
 
-def _known_environment(at: Place) -> str | None:
+def _known_environment(at: LineContext) -> str | None:
     """The environment of rows that name none: of the metadata, or of the file's name."""
     metadata = at.sidecar(_metadata) or {}
     names = (metadata.get(key) for key in ("env_id", "env"))

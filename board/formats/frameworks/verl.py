@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.field_values import EXTRA
 from board.formats.fields import Fields
 
@@ -44,7 +44,7 @@ class VerlReader(Reader):
 
     def recognises(self, head: Head) -> bool:
         """Input, output and score as verl names them, beside a step in the record or the file's name."""
-        by_name = Place(head.path, layout=self.layout).step is not None
+        by_name = LineContext(head.path, layout=self.layout).step is not None
         return any(
             isinstance(record.get("input"), str | list)
             and isinstance(record.get("output"), str | list)
@@ -53,7 +53,7 @@ class VerlReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields = self.fields(line)
         values = fields.values()
         if "True" in values or "False" in values:

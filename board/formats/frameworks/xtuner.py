@@ -23,7 +23,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.formats.base import Head, Place, Reader
+from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, named_rewards
 from board.formats.messages import is_messages
 from board.formats.parse import is_object
@@ -51,7 +51,7 @@ class XtunerReader(Reader):
 
     def recognises(self, head: Head) -> bool:
         """A reward_payload beside a response; of older files a label too, where the name has a step."""
-        by_name = Place(head.path, layout=self.layout).step is not None
+        by_name = LineContext(head.path, layout=self.layout).step is not None
         return any(
             "response" in record
             and "reward" in record
@@ -59,7 +59,7 @@ class XtunerReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: Place) -> Fields | None:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | None:
         """The fields of one line; None for the summary. The step is the file name's."""
         if "response" not in line and "reward_mean" in line:
             return None

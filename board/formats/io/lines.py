@@ -22,8 +22,8 @@ BLOCK_BYTES = 512 << 10
 REMOTE_BLOCK_BYTES = 4 << 20
 """What a store is asked for at once: each request takes as long as some megabytes of its answer."""
 _LEAST_BLOCK = 64 << 10
-_FEW = 32
-"""Lines that tell whether they are short."""
+_FIRST_LINES = 32
+"""So many lines say whether lines are short."""
 _SHORT_LINE = 1024
 _NEWLINE = np.uint8(ord("\n"))
 MAX_LINE_BYTES = 256 << 20
@@ -185,11 +185,11 @@ def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
     lines are long.
     """
     ends: list[int] = []
-    at, near = start, start + _FEW * _SHORT_LINE
+    at, near = start, start + _FIRST_LINES * _SHORT_LINE
     while (newline := block.find(b"\n", at, end)) >= 0:
         at = newline + 1
         ends.append(at)
-        if len(ends) == _FEW and at < near:
+        if len(ends) == _FIRST_LINES and at < near:
             codes = np.frombuffer(block, np.uint8, end - at, at)
             return np.concatenate((ends, np.flatnonzero(codes == _NEWLINE) + at + 1))
     return np.array(ends, np.int64)

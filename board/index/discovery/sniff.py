@@ -12,7 +12,7 @@ from typing import Any, Final
 from board.core.problems import Problem
 from board.errors import UnreadableError
 from board.formats import READERS, mapping_text, reader_named, source_of
-from board.formats.base import Head, Place, Reader, layout_match
+from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.generic import preview, suggested_mapping
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
@@ -179,7 +179,7 @@ def _layouts(path: Location, own: MappingReader | None) -> Iterator[Layout]:
     named = pure_path(path)
     for reader in _asked(own):
         if source_of(path).like in reader.sources and layout_match(reader.layout, named):
-            place = Place(named, layout=reader.layout)
+            place = LineContext(named, layout=reader.layout)
             yield Layout(reader.name, place.step, place.split)
 
 

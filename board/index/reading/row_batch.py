@@ -13,7 +13,7 @@ from board.core.problems import MOST_LINES, Problem, ProblemLog
 from board.core.records import Record, Remark
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.formats.base import Event, Place, Reader
+from board.formats.base import Event, LineContext, Reader
 from board.formats.columns import usual_columns
 from board.formats.fields import Fields, record_of
 from board.index import segments
@@ -57,7 +57,7 @@ class RowBatch:
         self,
         path: str,
         reader: Reader,
-        place: Place,
+        place: LineContext,
         vocabulary: Vocabulary | None,
         is_joined: bool,
     ) -> None:

@@ -16,7 +16,7 @@ from board.core.records import ReadOptions, Remark
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats import known_mapping, reader_named, source_of
-from board.formats.base import Event, Place, Reader
+from board.formats.base import Event, LineContext, Reader
 from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_line_blocks
 from board.formats.io.locations import Location
 from board.formats.number_arrays import LineParser
@@ -78,7 +78,7 @@ class _Scan:
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
         self._has_rows = type(known).rows is not Reader.rows
-        self._place = Place(shard.origin, options, known.layout)
+        self._place = LineContext(shard.origin, options, known.layout)
         self._parser = _parser_of(shard.path)
         self._number = shard.first_line - 1
         self._consumed = shard.start

@@ -10,7 +10,7 @@ import pandas as pd
 
 from board.analysis.rollout import OpenRollout
 from board.components.reader.frame import Detail, Fact, Score
-from board.core.groups.statistics import right_column
+from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import REWARD_PART, reward_parts, rollout_metric
 from board.core.texts.conversation import ConversationTurn
 from board.query.open_run import Run
@@ -110,7 +110,7 @@ def _noun(count: int, noun: str) -> str:
 def _solved(run: Run, row: pd.Series[Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
     rows = run.of_step(int(row["step"]))
-    column = right_column(rows.columns) or "reward"
+    column = correctness_column(rows.columns) or "reward"
     if column not in rows:
         return ""
     values = rows.loc[rows["group_id"] == row["group_id"], column].dropna()

@@ -188,8 +188,10 @@ def _sums(entries: Sequence[Watched]) -> dict[str, float]:
 
 
 def _draw_sums(rows: Sequence[Mapping[str, Any]], **options: Any) -> int | None:
-    looks = {name: _SUMS.get(name, Column(())) for name in rows[0]}
-    columns = {n: replace(look, values=[row[n] for row in rows]) for n, look in looks.items()}
+    styles = {name: _SUMS.get(name, Column(())) for name in rows[0]}
+    columns = {
+        name: replace(style, values=[row[name] for row in rows]) for name, style in styles.items()
+    }
     return tables.draw(columns, **options)
 
 

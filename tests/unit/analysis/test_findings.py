@@ -29,9 +29,9 @@ def shifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_small_budget_still_tells_the_first_step_exactly(shifted):
-    found = diagnose(run_at(shifted), budget=Budget(rollouts=16, bytes=200_000))
-    assert found.steps_read < found.steps
-    assert [f.first_step for f in found.findings if f.rule == "misaligned"] == [AT]
+    result = diagnose(run_at(shifted), budget=Budget(rollouts=16, bytes=200_000))
+    assert result.steps_read < result.steps
+    assert [f.first_step for f in result.findings if f.rule == "misaligned"] == [AT]
 
 
 def test_progress_never_goes_beyond_what_is_to_read(shifted):
@@ -42,9 +42,9 @@ def test_progress_never_goes_beyond_what_is_to_read(shifted):
 
 
 def test_without_tokens_no_rule_speaks_of_them(shifted):
-    found = diagnose(run_at(shifted), tokens=False)
-    assert found.rollouts_read == 0
-    assert {f.rule for f in found.findings} == {"kl_spike"}
+    result = diagnose(run_at(shifted), tokens=False)
+    assert result.rollouts_read == 0
+    assert {f.rule for f in result.findings} == {"kl_spike"}
 
 
 @pytest.mark.parametrize("write", [rllb_run, texts_only_run])
@@ -65,8 +65,8 @@ def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
     row = {"step": 1, "rollout_id": "a", "prompt": "p", "response": "r", "reward": 1.0}
     rows = [row | {column: value} for value in values]
     run = run_of(tmp_path, rows)
-    found = [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
-    assert [e.index for f in found for e in f.evidence] == duplicates
+    result = [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
+    assert [e.index for f in result for e in f.evidence] == duplicates
 
 
 def test_the_command_exits_by_severity_and_prints_one_document(shifted, capsys):
@@ -113,11 +113,11 @@ def a_run(folder: Path) -> RunInfo:
 
 def test_a_file_in_the_runs_folder_changes_what_it_names_of_the_packages(tmp_path):
     info = a_run(tmp_path)
-    found = own_thresholds(info)
-    assert (found.thresholds, found.path, found.error) == (default_thresholds(), None, "")
+    result = own_thresholds(info)
+    assert (result.thresholds, result.path, result.error) == (default_thresholds(), None, "")
     (info.path / "thresholds.toml").write_text("[truncation]\nwarning = 0.1\n")
-    found = own_thresholds(info)
-    assert found.thresholds["truncation"] == {**default_thresholds()["truncation"], "warning": 0.1}
+    result = own_thresholds(info)
+    assert result.thresholds["truncation"] == {**default_thresholds()["truncation"], "warning": 0.1}
 
 
 def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path):
@@ -131,9 +131,9 @@ def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path):
 def test_a_wrong_file_is_told_and_changes_nothing(tmp_path):
     info = a_run(tmp_path)
     (info.path / "thresholds.toml").write_text("[truncated]\nwarning = 0.1\n")
-    found = own_thresholds(info)
-    assert "truncated" in found.error
-    assert found.thresholds == default_thresholds()
+    result = own_thresholds(info)
+    assert "truncated" in result.error
+    assert result.thresholds == default_thresholds()
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
@@ -146,11 +146,11 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
 def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for():
     run = run_at(SAMPLES / "resumed")
     seen: list[tuple[int, int]] = []
-    found = sampled_digests(run, 7, lambda done, total: seen.append((done, total)))
-    steps = [digest.step for digest in found]
+    result = sampled_digests(run, 7, lambda done, total: seen.append((done, total)))
+    steps = [digest.step for digest in result]
     assert 7 in steps
     assert len(steps) <= STEPS + 1
-    assert all(digest.read <= ROLLOUTS for digest in found)
+    assert all(digest.read <= ROLLOUTS for digest in result)
     assert seen[-1][0] == seen[-1][1] > 0
     assert all(done <= total for done, total in seen)
 

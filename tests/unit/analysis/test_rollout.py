@@ -104,9 +104,11 @@ def test_every_rollout_opens_as_its_own_line(write_log, opened):
     write_log("a.jsonl", b"rubbish\n", *lines[3:])
     run = opened()
     places = run.rollouts[["step", "index"]].values.tolist()
-    shown = [open_rollout(run, step, index).line for step, index in places]
-    assert sorted(line["response"] for line in shown) == sorted(line["response"] for line in lines)
-    for (_, row), line in zip(run.rollouts.iterrows(), shown, strict=True):
+    visible = [open_rollout(run, step, index).line for step, index in places]
+    assert sorted(line["response"] for line in visible) == sorted(
+        line["response"] for line in lines
+    )
+    for (_, row), line in zip(run.rollouts.iterrows(), visible, strict=True):
         assert row["response"] == line["response"]
         assert row["step"] == line["step"]
 
@@ -242,8 +244,8 @@ def test_the_response_of_messages_is_what_the_assistant_began(write_log, opened)
         {"role": "tool", "content": "5"},
     ]
     write_log("x.jsonl", {"step": 0, "messages": messages, "reward": 1})
-    shown = open_rollout(opened(), 0, 0).response_text
-    assert shown == "[assistant]\nI add.\n\n[tool]\n5"
+    visible = open_rollout(opened(), 0, 0).response_text
+    assert visible == "[assistant]\nI add.\n\n[tool]\n5"
 
 
 def row(step: int, value: float, **more: object) -> dict[str, object]:
@@ -253,9 +255,9 @@ def row(step: int, value: float, **more: object) -> dict[str, object]:
 
 def test_a_step_s_span_covers_its_rollouts_and_no_other_step(tmp_path):
     run = run_of(tmp_path, [row(1, 0.0), row(1, 10.0), row(2, 1000.0)])
-    found = read_spans(run, 1, lambda done, total: None)
-    assert found.spans["entropy"] == (0.0, 11.0)
-    assert (found.read, found.total) == (2, 2)
+    result = read_spans(run, 1, lambda done, total: None)
+    assert result.spans["entropy"] == (0.0, 11.0)
+    assert (result.read, result.total) == (2, 2)
 
 
 def test_tokens_outside_the_loss_do_not_widen_the_span(tmp_path):
@@ -268,9 +270,9 @@ def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path):
     file = tmp_path / "run" / "log.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"#" * (len(lines[0]) - 1) + b"\n" + lines[1])
-    found = read_spans(run, 1, lambda done, total: None)
-    assert (found.read, found.total) == (1, 2)
-    assert found.spans["entropy"] == (9.0, 10.0)
+    result = read_spans(run, 1, lambda done, total: None)
+    assert (result.read, result.total) == (1, 2)
+    assert result.spans["entropy"] == (9.0, 10.0)
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ def real(request: pytest.FixtureRequest) -> Run:
 def test_every_record_is_the_one_of_the_rollout_when_it_is_opened(real):
     rows = real.rollouts.iloc[:: max(len(real.rollouts) // 8, 1)]
     keys = [*zip(rows["step"].tolist(), rows["index"].tolist(), strict=True)]
-    found = {keys[place]: record for place, record in StepRecords(real).of(rows)}
-    assert {*found} == {*keys}
-    for (step, index), record in found.items():
+    result = {keys[place]: record for place, record in StepRecords(real).of(rows)}
+    assert {*result} == {*keys}
+    for (step, index), record in result.items():
         assert plain(record) == plain(open_rollout(real, step, index).record)
 
 

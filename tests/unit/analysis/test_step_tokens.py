@@ -25,9 +25,9 @@ def run(tmp_path: Path) -> Run:
 def test_contributions_add_up_to_the_step_s_mean_in_the_table(name, metric):
     run = run_at(SAMPLES / name)
     for row in run.steps.iloc[::9].to_dict("records"):
-        found = contributions(read_step(run, row["step"], ReadTokens.of_metric(metric)), metric)
-        assert found.mean == pytest.approx(row[f"{metric}_mean"], rel=1e-9)
-        assert found.rollouts == row[f"{metric}_n"]
+        result = contributions(read_step(run, row["step"], ReadTokens.of_metric(metric)), metric)
+        assert result.mean == pytest.approx(row[f"{metric}_mean"], rel=1e-9)
+        assert result.rollouts == row[f"{metric}_n"]
 
 
 def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run):

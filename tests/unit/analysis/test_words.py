@@ -38,15 +38,15 @@ def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path):
 def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path, by):
     rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
     run = run_of(tmp_path, rows)
-    (found,) = watch(run, compiled("wait"), by=by)
-    assert (found.rollouts, found.not_recorded, found.scored_misses) == (0, 1, 0)
+    (result,) = watch(run, compiled("wait"), by=by)
+    assert (result.rollouts, result.not_recorded, result.scored_misses) == (0, 1, 0)
 
 
 def test_an_empty_response_says_nothing(tmp_path):
     rows = [{"step": 1, "prompt": "p", "response": "", "reward": 1.0}]
     run = run_of(tmp_path, rows)
-    (found,) = watch(run, compiled("wait"))
-    assert (found.rollouts, found.hits, found.not_recorded) == (1, 0, 0)
+    (result,) = watch(run, compiled("wait"))
+    assert (result.rollouts, result.hits, result.not_recorded) == (1, 0, 0)
 
 
 def spoken(**more: Any) -> dict[str, Any]:
@@ -112,7 +112,9 @@ def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
 )
 def test_who_speaks_is_told_by_segments_and_then_by_messages(tmp_path, keys, heard):
     run = run_of(tmp_path, [spoken(**keys)])
-    assert {one: hits(run, *one) for one in heard} == {one: [told] for one, told in heard.items()}
+    assert {one: hits(run, *one) for one in heard} == {
+        one: [message] for one, message in heard.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -132,18 +134,18 @@ def test_who_speaks_is_told_by_segments_and_then_by_messages(tmp_path, keys, hea
 def test_reasoning_and_answer_are_told_apart(tmp_path, row):
     rows = [{"step": 1, "prompt": "4 or 5", **row}]
     run = run_of(tmp_path, rows)
-    for said, reasoning, answer in (("4", 1, 0), ("5", 0, 1), ("think", 0, 0)):
-        assert hits(run, said, "reasoning") == [(reasoning, reasoning, 0)]
-        assert hits(run, said, "answer") == [(answer, answer, 0)]
+    for reported, reasoning, answer in (("4", 1, 0), ("5", 0, 1), ("think", 0, 0)):
+        assert hits(run, reported, "reasoning") == [(reasoning, reasoning, 0)]
+        assert hits(run, reported, "answer") == [(answer, answer, 0)]
 
 
 def test_a_hit_names_the_token_that_it_begins_in(tmp_path):
     run = run_of(tmp_path, [spoken()])
     whole = open_rollout(run, 1, 0)
-    for by, said, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
-        found = hit_in(run, whole, compiled(said), by, 160)
-        assert found.token == token
-        assert found.after.startswith(said)
+    for by, reported, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
+        result = hit_in(run, whole, compiled(reported), by, 160)
+        assert result.token == token
+        assert result.after.startswith(reported)
     assert hit_in(run, whole, compiled("nothing"), "response", 160) is None
 
 
@@ -190,9 +192,9 @@ def test_a_hit_of_no_one_token_says_why(keys, by, text, why, tmp_path):
         response="yes right yes",
     )
     run = run_of(tmp_path, [{**row, **keys}])
-    found = first_hit(run, text, by)
-    assert found.token is None
-    assert why in found.unplaced
+    result = first_hit(run, text, by)
+    assert result.token is None
+    assert why in result.unplaced
 
 
 @pytest.mark.timeout(20)
@@ -208,27 +210,27 @@ def test_a_pattern_that_is_not_bounded_is_refused(pattern):
 
 
 def test_half_characters_and_signs_of_patterns_are_only_text():
-    found = compiled("2*3 4\n#-&~é😀")
-    assert found.counts(["\ud83d x 2*3 4\n#-&~É😀 2*3 4\n#-&~é😀", "2x3"]).tolist() == [2, 0]
+    result = compiled("2*3 4\n#-&~é😀")
+    assert result.counts(["\ud83d x 2*3 4\n#-&~É😀 2*3 4\n#-&~é😀", "2x3"]).tolist() == [2, 0]
     assert compiled("É").first("😀 \ud83dé") == 3
     assert compiled("é").first("e") == -1
 
 
 def test_the_reward_hack_is_heard_in_what_it_says():
-    found = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"))
-    changes = {one.phrase: one.change for one in found.phrases}
+    result = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"))
+    changes = {one.phrase: one.change for one in result.phrases}
     assert changes["check"] > 0.3
     assert changes["answer"] < -0.5
-    assert (found.steps[0], found.steps[-1], len(found.steps)) == (1, 100, 12)
-    assert found.rollouts == 12 * 24
+    assert (result.steps[0], result.steps[-1], len(result.steps)) == (1, 100, 12)
+    assert result.rollouts == 12 * 24
 
 
 def test_of_large_rollouts_fewer_are_read():
-    found = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"), budget=100_000)
-    assert 24 <= found.rollouts < 100
+    result = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"), budget=100_000)
+    assert 24 <= result.rollouts < 100
 
 
 def test_a_run_that_does_not_tell_who_speaks_has_no_words_of_it(tmp_path):
     rows = [{"step": s, "prompt": "p", "response": "r", "reward": 1.0} for s in (1, 2)]
-    found = trending_phrases(run_of(tmp_path, rows), "tool")
-    assert (found.phrases, found.rollouts) == ((), 0)
+    result = trending_phrases(run_of(tmp_path, rows), "tool")
+    assert (result.phrases, result.rollouts) == ((), 0)

@@ -22,13 +22,13 @@ REWARD = Series("reward", "Reward", "reward")
 
 def table(means: list[float], *, stem: str = "reward", std: float = 0.5, every: int = 1) -> Any:
     mean = np.array(means)
-    spread = np.where(np.isnan(mean), NAN, std)
+    distribution = np.where(np.isnan(mean), NAN, std)
     reaches = {"q00": -3, "q05": -2, "q25": -1, "q75": 1, "q95": 2, "q100": 3}
     return pd.DataFrame(
         {
             "step": np.arange(len(means)) * every,
             f"{stem}_mean": mean,
-            f"{stem}_std": spread,
+            f"{stem}_std": distribution,
             f"{stem}_n": np.where(np.isnan(mean), 0, 8),
             **{f"{stem}_{name}": mean + reach for name, reach in reaches.items()},
         }

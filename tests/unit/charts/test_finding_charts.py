@@ -28,8 +28,8 @@ def finding(title: str, first: int | None, last: int | None) -> Finding:
 
 def test_a_finding_is_drawn_over_its_steps():
     long = f"One type of token carries KL(policy‖ref): {'x' * 60}"
-    told = [finding("<b>cut", 10, 30), *(finding(f"{long}{i}", 5, 6) for i in range(2))]
-    figure = findings_chart(told, 0, 100, dark=True)
+    text = [finding("<b>cut", 10, 30), *(finding(f"{long}{i}", 5, 6) for i in range(2))]
+    figure = findings_chart(text, 0, 100, dark=True)
     bar = next(trace for trace in figure.data if len(trace.x))
     assert bar.base[0] <= 10
     assert bar.base[0] + bar.x[0] >= 30

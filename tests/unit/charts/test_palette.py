@@ -96,7 +96,7 @@ def test_theme_and_charts_agree_on_the_page():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "visible"),
     [
         (0.0, "0"),
         (0.123456, "0.1235"),
@@ -107,5 +107,5 @@ def test_theme_and_charts_agree_on_the_page():
         (float("inf"), "inf"),
     ],
 )
-def test_numbers_are_short_and_large_ones_are_whole(value, shown):
-    assert number(value) == shown
+def test_numbers_are_short_and_large_ones_are_whole(value, visible):
+    assert number(value) == visible

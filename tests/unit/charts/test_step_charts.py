@@ -102,9 +102,9 @@ def test_equal_rewards_are_one_bar_at_the_value(value):
     assert bars.width[0] > 0
 
 
-@pytest.mark.parametrize("spread", [1e-9, 0.5, 1e4])
-def test_large_rewards_are_all_counted(spread):
-    rewards = 1e5 + spread * np.random.default_rng(0).normal(size=64)
+@pytest.mark.parametrize("distribution", [1e-9, 0.5, 1e4])
+def test_large_rewards_are_all_counted(distribution):
+    rewards = 1e5 + distribution * np.random.default_rng(0).normal(size=64)
     (bars,) = reward_distribution(frame(rewards.tolist()), dark=False).data
     assert sum(bars.y) == 64
     assert all(1e5 - 6e4 < x < 1e5 + 6e4 for x in bars.x)

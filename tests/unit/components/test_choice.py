@@ -14,7 +14,7 @@ def run(
     return latest(before, signature, wanted, state, TEN_TOKENS)
 
 
-def said(value: object, signature: str = "a") -> dict[str, Any]:
+def message(value: object, signature: str = "a") -> dict[str, Any]:
     return {"signature": signature, "value": value}
 
 
@@ -24,39 +24,39 @@ def test_the_caller_decides_first():
 
 def test_a_new_report_wins_over_an_old_wish_and_lasts():
     first = run(None, Chosen("k1", None), {})
-    second = run(first, Chosen("k1", None), {"pinned": said(4)})
+    second = run(first, Chosen("k1", None), {"pinned": message(4)})
     assert second.current == Chosen("k1", 4)
-    assert run(second, Chosen("k1", None), {"pinned": said(4)}).current.pinned == 4
+    assert run(second, Chosen("k1", None), {"pinned": message(4)}).current.pinned == 4
 
 
 def test_a_new_wish_wins_over_an_old_report():
     first = run(None, Chosen("k1", None), {})
-    second = run(first, Chosen("k1", None), {"metric": said("k3")})
-    third = run(second, Chosen("k3", None), {"metric": said("k3")})
+    second = run(first, Chosen("k1", None), {"metric": message("k3")})
+    third = run(second, Chosen("k3", None), {"metric": message("k3")})
     assert third.current.metric == "k3"
-    assert run(third, Chosen("k1", None), {"metric": said("k3")}).current.metric == "k1"
+    assert run(third, Chosen("k1", None), {"metric": message("k3")}).current.metric == "k1"
 
 
 def test_quick_reports_are_not_undone_by_the_wish_that_echoes_the_first():
     first = run(None, Chosen("k1", None), {})
-    second = run(first, Chosen("k1", None), {"pinned": said(2)})
-    assert run(second, Chosen("k1", 2), {"pinned": said(7)}).current.pinned == 7
+    second = run(first, Chosen("k1", None), {"pinned": message(2)})
+    assert run(second, Chosen("k1", 2), {"pinned": message(7)}).current.pinned == 7
 
 
 def test_unpinning_is_a_report():
     first = run(None, Chosen("k1", 3), {})
-    assert run(first, Chosen("k1", 3), {"pinned": said(None)}).current.pinned is None
+    assert run(first, Chosen("k1", 3), {"pinned": message(None)}).current.pinned is None
 
 
 def test_reports_about_another_rollout_are_left_out():
     first = run(None, Chosen("k1", None), {})
-    state = {"pinned": said(4), "metric": said("k3")}
+    state = {"pinned": message(4), "metric": message("k3")}
     second = run(first, Chosen("k1", None), state)
     assert run(second, Chosen("k1", None), state, signature="b").current == Chosen("k1", None)
 
 
 def test_coming_back_to_a_rollout_shows_what_is_wanted_and_not_the_old_report():
-    state = {"pinned": said(4)}
+    state = {"pinned": message(4)}
     first = run(None, Chosen("k1", None), state)
     other = run(first, Chosen("k1", None), state, signature="b")
     assert run(other, Chosen("k1", 1), state).current.pinned == 1
@@ -64,7 +64,7 @@ def test_coming_back_to_a_rollout_shows_what_is_wanted_and_not_the_old_report():
 
 def test_masks_strip_and_zoom_are_reported_as_they_were_chosen():
     first = run(None, Chosen("k1"), {})
-    state = {"masks": said([["tis", 3], None]), "strip": said("k3"), "zoom": said([2, 9])}
+    state = {"masks": message([["tis", 3], None]), "strip": message("k3"), "zoom": message([2, 9])}
     current = run(first, Chosen("k1"), state).current
     assert current == Chosen("k1", strip="k3", masks=(("tis", (3.0,)), None), zoom=(2, 9))
 
@@ -85,7 +85,7 @@ def test_what_no_browser_of_ours_would_report_is_left_out(field, nonsense):
     wanted = Chosen("k1", 3)
     first = run(None, wanted, {})
     for value in nonsense:
-        assert run(first, wanted, {field: said(value)}).current == wanted
+        assert run(first, wanted, {field: message(value)}).current == wanted
     assert run(first, wanted, {field: "k3"}).current == wanted
 
 

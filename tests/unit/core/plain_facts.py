@@ -27,11 +27,11 @@ def plain_facts(
     rewards = columns.get("reward")
     codes = np.full(len(step_of), -1) if groups is None else groups
     has_groups = rewards is not None and groups is not None
-    found = groups_of(step_of, codes, rewards, right) if has_groups else None
+    result = groups_of(step_of, codes, rewards, right) if has_groups else None
 
     def rows_of(step: int) -> StepRows:
         own = step_of == step
-        places = np.full(own.sum(), -1) if found is None else found.of_row[own]
+        places = np.full(own.sum(), -1) if result is None else result.of_row[own]
         env = np.full(own.sum(), -1) if envs is None else envs[0][own]
         numbers = {n: v[own] for n, v in columns.items()}
         return StepRows(index_of[own], numbers, lambda: places, lambda: env)
@@ -45,7 +45,7 @@ def plain_facts(
         curves,
         rows_of,
         plain_checks(step_of, columns, codes),
-        found,
+        result,
         *advantages_of(step_of, columns, codes),
         env_rewards,
         [name for name in columns if name.startswith("rewards.")],

@@ -30,8 +30,8 @@ def groups_of(
     equal and only some rollouts are right, the outcome is OTHER. Equality is exact, where TRL's
     frac_reward_zero_std lets the standard deviation be up to 1e-8 (torch.isclose, trl@f2cd577).
     """
-    judged = is_right(rewards) if right is None else right
-    rows = pd.DataFrame({"step": steps, "code": codes, "reward": rewards, "right": judged})
+    assessed = is_right(rewards) if right is None else right
+    rows = pd.DataFrame({"step": steps, "code": codes, "reward": rewards, "right": assessed})
     grouped = rows[codes >= 0].groupby(["step", "code"])
     of_row = np.full(len(rows), -1, np.int64)
     of_row[codes >= 0] = grouped.ngroup()
@@ -59,8 +59,8 @@ def is_right(rewards: FloatArray) -> FloatArray:
     equal nothing can be told.
     """
     known = np.isfinite(rewards)
-    found = np.full(len(rewards), np.nan)
+    result = np.full(len(rewards), np.nan)
     if known.any() and rewards[known].min() < rewards[known].max():
-        found[rewards == rewards[known].max()] = 1.0
-        found[rewards == rewards[known].min()] = 0.0
-    return found
+        result[rewards == rewards[known].max()] = 1.0
+        result[rewards == rewards[known].min()] = 0.0
+    return result

@@ -50,13 +50,13 @@ def reference(arrays: dict[str, np.ndarray]) -> dict[str, float]:
         values = metrics[metric]
         if values is None or len(values) == 0:
             continue
-        kept = [
+        remaining = [
             v for i, v in enumerate(values) if math.isfinite(v) and (mask is None or mask[i] > 0)
         ]
         if reduction == "mean":
-            row[column] = math.fsum(kept) / len(kept) if kept else NAN
+            row[column] = math.fsum(remaining) / len(remaining) if remaining else NAN
         else:
-            row[column] = max(kept, default=NAN)
+            row[column] = max(remaining, default=NAN)
     length = len(next(iter(arrays.values()), []))
     if length:
         in_loss = np.ones(length) if mask is None else mask

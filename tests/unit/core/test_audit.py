@@ -33,9 +33,9 @@ def test_the_shift_that_was_made_is_found(shift):
 def test_no_shift_is_found_where_none_can_be(lengths, arrays, shift):
     names = ("logprobs", "ref_logprobs")
     tokens = step_tokens(lengths, dict(zip(names, map(near, arrays), strict=True)))
-    found = audit_pair(tokens, *names)
-    assert found.shift == shift
-    assert len(lengths) == 1 or np.isnan(found.correlations[1])
+    result = audit_pair(tokens, *names)
+    assert result.shift == shift
+    assert len(lengths) == 1 or np.isnan(result.correlations[1])
 
 
 def test_the_array_that_shifted_pairs_share_is_the_culprit():
@@ -80,9 +80,9 @@ def test_one_token_against_all_odds_in_certain_text_is_no_shift(seed):
     a, b = -np.abs(dice.normal(scale=0.02, size=(2, 400)))
     a[100], b[101] = -9.0, -9.0
     arrays = {"logprobs": a.tolist(), "sampling_logprobs": b.tolist()}
-    found = audit_pair(step_tokens([400], arrays), "logprobs", "sampling_logprobs")
-    assert found.correlations[1] > 0.9
-    assert found.shift == 0
+    result = audit_pair(step_tokens([400], arrays), "logprobs", "sampling_logprobs")
+    assert result.correlations[1] > 0.9
+    assert result.shift == 0
 
 
 def test_few_unrelated_tokens_are_seldom_alike_enough_to_be_called_shifted():
@@ -101,5 +101,5 @@ def test_short_rollouts_are_judged_by_the_tokens_that_have_a_neighbour(length):
     fitting = {"logprobs": near(values), "sampling_logprobs": near(values)}
     shifted = {"logprobs": rolled, "sampling_logprobs": near(values)}
     for arrays, shift in ((fitting, 0), (shifted, 1)):
-        found = audit_pair(step_tokens(lengths, arrays), "logprobs", "sampling_logprobs")
-        assert found.shift == shift
+        result = audit_pair(step_tokens(lengths, arrays), "logprobs", "sampling_logprobs")
+        assert result.shift == shift

@@ -32,12 +32,12 @@ def test_contributions_add_up_to_the_mean_of_rollout_means(lengths, dice, data):
     mask = data.draw(arrays(np.bool_, total))
     codes = data.draw(arrays(np.int32, total, elements=st.integers(-1, 4)))
     tokens = step_tokens(lengths, {"entropy": values}, codes, mask)
-    found = contributions(tokens, "entropy")
+    result = contributions(tokens, "entropy")
     starts = np.cumsum([0, *lengths])
     means = [values[a:b][mask[a:b] & np.isfinite(values[a:b])] for a, b in pairwise(starts)]
     expected = np.mean([part.mean() for part in means if len(part)] or [NAN])
-    assert found.mean == pytest.approx(expected, nan_ok=True)
-    for parts in (found.by("kind"), found.by("piece"), found.by("role")):
+    assert result.mean == pytest.approx(expected, nan_ok=True)
+    for parts in (result.by("kind"), result.by("piece"), result.by("role")):
         assert sum(part.contribution for part in parts) == pytest.approx(
             0.0 if np.isnan(expected) else expected
         )
@@ -45,11 +45,11 @@ def test_contributions_add_up_to_the_mean_of_rollout_means(lengths, dice, data):
 
 def test_the_guilty_token_stands_first_with_its_place():
     tokens = step_tokens([2, 3], {"entropy": [1, 1, 0, 10, 2]}, [0, 2, 0, 1, 2])
-    found = contributions(tokens, "entropy")
-    top = found.top_tokens(1)[0]
+    result = contributions(tokens, "entropy")
+    top = result.top_tokens(1)[0]
     assert (top.index, top.position, top.piece, top.kind) == (1, 1, "1", "digits")
     assert top.contribution == pytest.approx(10 / 3 / 2)
-    assert top.share == pytest.approx(top.contribution / found.mean)
+    assert top.share == pytest.approx(top.contribution / result.mean)
 
 
 def test_a_token_type_has_its_count_share_and_mean():
@@ -65,9 +65,9 @@ def test_a_metric_around_zero_is_ranked_by_size():
 
 
 def test_a_rollout_without_the_metric_takes_no_part():
-    found = contributions(step_tokens([2, 2], {"entropy": [NAN, NAN, 1, 3]}), "entropy")
-    assert (found.mean, found.rollouts) == (2.0, 1)
-    assert {t.index for t in found.top_tokens()} == {1}
+    result = contributions(step_tokens([2, 2], {"entropy": [NAN, NAN, 1, 3]}), "entropy")
+    assert (result.mean, result.rollouts) == (2.0, 1)
+    assert {t.index for t in result.top_tokens()} == {1}
 
 
 def test_td_errors_do_not_look_into_the_next_rollout():
@@ -92,9 +92,9 @@ def nats(lengths: list[int], values: list[float], codes: list[int] | None = None
 
 def test_the_mean_of_largest_tokens_is_of_one_token_of_each_rollout():
     tokens = nats([3, 0, 2, 1], [1.0, 5.0, 5.0, NAN, 2.0, NAN])
-    found = contributions_to(tokens, "k1_max")
-    assert found.mean == pytest.approx((5 + 2) / 2)
-    assert [(t.index, t.position) for t in found.top_tokens()] == [(0, 1), (2, 1)]
+    result = contributions_to(tokens, "k1_max")
+    assert result.mean == pytest.approx((5 + 2) / 2)
+    assert [(t.index, t.position) for t in result.top_tokens()] == [(0, 1), (2, 1)]
 
 
 def test_the_largest_token_outside_the_loss_does_not_count():
@@ -119,38 +119,38 @@ def test_a_mean_column_is_taken_apart_as_its_token_metric():
     ],
 )
 def test_one_type_alone_keeps_its_share_of_all_tokens(grouping, name, expected):
-    found = contributions(nats([3], [1.0, 2.0, 3.0], [0, 1, 2]), "k1")
-    part = found.only(grouping, name)
+    result = contributions(nats([3], [1.0, 2.0, 3.0], [0, 1, 2]), "k1")
+    part = result.only(grouping, name)
     assert [t.position for t in part.top_tokens()] == expected
-    assert part.mean == found.mean
+    assert part.mean == result.mean
     assert sum(t.share for t in part.top_tokens()) == pytest.approx(
         sum(expected) / 6 + len(expected) / 6
     )
 
 
 def test_a_share_of_values_of_both_signs_is_of_their_size():
-    found = contributions(nats([2], [3.0, -1.0]), "k1")
-    assert whole(found) == pytest.approx(2.0)
+    result = contributions(nats([2], [3.0, -1.0]), "k1")
+    assert whole(result) == pytest.approx(2.0)
     assert whole(contributions(nats([2], [3.0, 1.0]), "k1")) == pytest.approx(2.0)
     assert whole(contributions(nats([2], [-3.0, -1.0]), "k1")) == pytest.approx(-2.0)
 
 
 def test_the_headline_names_the_one_token_that_carries_a_third():
-    found = headline(contributions(nats([6], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]), "k1"))
-    assert found.what == "token"
-    assert found.share == pytest.approx(0.5)
+    result = headline(contributions(nats([6], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]), "k1"))
+    assert result.what == "token"
+    assert result.share == pytest.approx(0.5)
 
 
 def test_the_headline_names_the_piece_that_carries_half_with_few_tokens():
     values = [4.0 if i % 4 == 0 else 0.1 for i in range(16)]
     codes = [2 if i % 4 == 0 else 0 for i in range(16)]
-    found = headline(contributions(nats([16], values, codes), "k1"))
-    assert (found.what, found.type.name, found.of_tokens) == ("piece", "<eos>", 0.25)
+    result = headline(contributions(nats([16], values, codes), "k1"))
+    assert (result.what, result.type.name, result.of_tokens) == ("piece", "<eos>", 0.25)
 
 
 def test_the_headline_names_nothing_where_most_is_of_what_there_is_most():
-    found = headline(contributions(nats([16], [1.0] * 16, [0] * 12 + [2] * 4), "k1"))
-    assert found.what == "spread"
+    result = headline(contributions(nats([16], [1.0] * 16, [0] * 12 + [2] * 4), "k1"))
+    assert result.what == "spread"
 
 
 @pytest.mark.parametrize("values", [[], [NAN, NAN], [0.0, 0.0]])

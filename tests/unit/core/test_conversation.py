@@ -14,7 +14,7 @@ from board.core.texts.conversation import (
 from board.core.texts.messages import error_in, error_within
 
 
-def said(role: str, content: Any = "", **more: Any) -> dict[str, Any]:
+def reported(role: str, content: Any = "", **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
 
 
@@ -41,41 +41,41 @@ ANTHROPIC_RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "no",
 MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "a result is at the call of its id": (
         [
-            said("assistant", tool_calls=[call("a", "{}", "1"), call("b", "{}", "2")]),
-            said("tool", "of b", tool_call_id="2"),
-            said("tool", "of a", tool_call_id="1"),
+            reported("assistant", tool_calls=[call("a", "{}", "1"), call("b", "{}", "2")]),
+            reported("tool", "of b", tool_call_id="2"),
+            reported("tool", "of a", tool_call_id="1"),
         ],
         ["1 assistant: call a -> of a, call b -> of b"],
     ),
     "results without ids go to the calls in order": (
         [
-            said("assistant", tool_calls=TWO_CALLS),
-            *(said("tool", "first"), said("tool", "second"), said("assistant", "done")),
+            reported("assistant", tool_calls=TWO_CALLS),
+            *(reported("tool", "first"), reported("tool", "second"), reported("assistant", "done")),
         ],
         ["1 assistant: call a -> first, call b -> second", "4 assistant: text done"],
     ),
     "a result of no call is a turn of its own": (
-        [said("assistant", "hm"), said("tool", "5", tool_call_id="9")],
+        [reported("assistant", "hm"), reported("tool", "5", tool_call_id="9")],
         ["1 assistant: text hm", "2 tool: result 5"],
     ),
     "parts of Anthropic's form are calls and results": (
         [
-            said("user", [{"type": "text", "text": "go"}]),
-            said("assistant", [THINKING, ANTHROPIC_CALL]),
-            said("user", [ANTHROPIC_RESULT]),
+            reported("user", [{"type": "text", "text": "go"}]),
+            reported("assistant", [THINKING, ANTHROPIC_CALL]),
+            reported("user", [ANTHROPIC_RESULT]),
         ],
         ["1 user: text go", "2 assistant: reasoning hm, call run -> no"],
     ),
     "reasoning beside the content comes first": (
-        [said("assistant", "5", reasoning_content="2+3")],
+        [reported("assistant", "5", reasoning_content="2+3")],
         ["1 assistant: reasoning 2+3, text 5"],
     ),
     "images are named with their size": (
-        [said("user", [{"type": "text", "text": "see"}, IMAGE])],
+        [reported("user", [{"type": "text", "text": "see"}, IMAGE])],
         ["1 user: text see, image image 3 kB"],
     ),
     "tags of a user are text": (
-        [said("user", "write <think>x</think>")],
+        [reported("user", "write <think>x</think>")],
         ["1 user: text write <think>x</think>"],
     ),
 }
@@ -132,24 +132,24 @@ def test_prompts_and_responses_are_turns_by_what_templates_leave_in_them(name):
 
 
 def test_an_error_of_a_result_is_at_its_call():
-    messages = [said("assistant", [ANTHROPIC_CALL]), said("user", [ANTHROPIC_RESULT])]
+    messages = [reported("assistant", [ANTHROPIC_CALL]), reported("user", [ANTHROPIC_RESULT])]
     assert conversation_of(messages, {})[0].results[0].error == "error"
 
 
 def test_what_comes_before_the_first_answer_was_given():
-    messages = [said("system", "s"), said("user", "u"), said("assistant", "a"), said("user", "b")]
+    messages = [reported(role, "text") for role in ("system", "user", "assistant", "user")]
     assert [turn.given for turn in conversation_of(messages, {})] == [True, True, False, False]
-    turns = conversation_of([said("user", "2+3?")], {"response": "5"})
+    turns = conversation_of([reported("user", "2+3?")], {"response": "5"})
     assert outline(turns) == ["1 user: text 2+3?", "2 response: text 5"]
     assert [turn.given for turn in turns] == [True, False]
 
 
 def test_seconds_are_recorded_or_between_two_timestamps():
     messages = [
-        said("user", "u", timestamp=100.0),
-        said("assistant", "a", timestamp=104.5, tool_calls=[call("f", "{}", "1")]),
-        said("tool", "r", tool_call_id="1", duration_ms=250),
-        said("assistant", "b"),
+        reported("user", "u", timestamp=100.0),
+        reported("assistant", "a", timestamp=104.5, tool_calls=[call("f", "{}", "1")]),
+        reported("tool", "r", tool_call_id="1", duration_ms=250),
+        reported("assistant", "b"),
     ]
     turns = conversation_of(messages, {})
     assert [turn.seconds for turn in turns] == [None, 4.5, None]
@@ -183,9 +183,9 @@ def test_an_error_is_what_the_message_or_the_text_says(message, text, why):
 def test_a_stretch_of_tool_tokens_has_the_errors_of_the_results_found_in_it():
     fine = {"role": "tool", "content": "7"}
     failed = {"role": "tool", "content": "no item", "is_error": True}
-    said = {"role": "assistant", "content": "Error: mine"}
-    assert error_within("<tool>7<tool>no item", [fine, said, failed]) == "error"
-    assert error_within("<tool>7", [fine, said, failed]) == ""
+    reported = {"role": "assistant", "content": "Error: mine"}
+    assert error_within("<tool>7<tool>no item", [fine, reported, failed]) == "error"
+    assert error_within("<tool>7", [fine, reported, failed]) == ""
     assert error_within("Error: no such file", []) == "error"
 
 
@@ -224,8 +224,8 @@ def test_other_tags_can_be_named():
 
 def test_a_tool_call_is_its_name_and_its_parsed_arguments():
     text = 'I add.\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\ndone'
-    said, call, rest = blocks_of(text)
-    assert (said.text, rest.text) == ("I add.", "done")
+    reported, call, remainder = blocks_of(text)
+    assert (reported.text, remainder.text) == ("I add.", "done")
     assert (call.kind, call.name, call.arguments, call.error) == ("call", "add", {"a": 1}, "")
 
 

@@ -9,18 +9,18 @@ def env_curves(steps, envs, names, values):
 
 
 def test_an_env_called_all_is_not_the_mean_over_all():
-    found = env_curves(
+    result = env_curves(
         np.array([1, 1, 1, 2]), np.array([0, 1, 1, -1]), ["all", "math"], np.array([4.0, 1, 1, 9])
     )
-    assert found.names == ["all", "math"]
-    assert np.array_equal(found.means, [[4.0, np.nan], [1.0, np.nan]], equal_nan=True)
-    assert found.overall.tolist() == [2.0, 9.0]
-    assert found.counts.tolist() == [[1, 0], [2, 0]]
+    assert result.names == ["all", "math"]
+    assert np.array_equal(result.means, [[4.0, np.nan], [1.0, np.nan]], equal_nan=True)
+    assert result.overall.tolist() == [2.0, 9.0]
+    assert result.counts.tolist() == [[1, 0], [2, 0]]
 
 
 def test_a_value_that_is_missing_is_no_zero():
-    found = env_curves(np.array([1, 1]), np.array([0, 0]), ["a"], np.array([np.nan, 3.0]))
-    assert (found.means.tolist(), found.overall.tolist()) == ([[3.0]], [3.0])
+    result = env_curves(np.array([1, 1]), np.array([0, 0]), ["a"], np.array([np.nan, 3.0]))
+    assert (result.means.tolist(), result.overall.tolist()) == ([[3.0]], [3.0])
 
 
 def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = None) -> EnvCurves:
@@ -39,10 +39,10 @@ def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = 
 
 
 def test_an_environment_that_falls_while_the_mean_rises_is_told():
-    found = hidden(curves({"up": np.linspace(0, 1, 20), "down": np.linspace(0.5, 0.1, 20)}))
-    assert [(one.kind, one.environment) for one in found] == [("against", 1)]
-    assert found[0].before > found[0].after
-    assert found[0].all_before < found[0].all_after
+    result = hidden(curves({"up": np.linspace(0, 1, 20), "down": np.linspace(0.5, 0.1, 20)}))
+    assert [(one.kind, one.environment) for one in result] == [("against", 1)]
+    assert result[0].before > result[0].after
+    assert result[0].all_before < result[0].all_after
 
 
 def test_environments_that_move_together_are_not_told():
@@ -52,8 +52,8 @@ def test_environments_that_move_together_are_not_told():
 def test_a_mean_that_moves_with_the_mix_alone_is_told():
     flat = {"easy": np.ones(20), "hard": np.zeros(20)}
     more_easy = np.linspace(1, 15, 20).round()
-    found = hidden(curves(flat, {"easy": more_easy, "hard": 16 - more_easy}))
-    assert [one.kind for one in found] == ["mix"]
+    result = hidden(curves(flat, {"easy": more_easy, "hard": 16 - more_easy}))
+    assert [one.kind for one in result] == ["mix"]
 
 
 def test_too_few_steps_tell_nothing():

@@ -8,10 +8,10 @@ from plain_groups import PlainGroups, groups_of
 from board.core.arrays import FloatArray, IntArray
 from board.core.groups.statistics import (
     CONVENTIONS,
+    correctness_column,
     fitted_convention,
     grid,
     pass_at_k,
-    right_column,
 )
 
 NAN = float("nan")
@@ -39,15 +39,15 @@ def test_pass_at_k_of_fewer_tries_than_k_is_not_known():
 
 
 def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones():
-    found = grid(ints(7, 3, 7, 7), floats(0.1, 0.2, NAN, 0.4))
-    assert found.codes.tolist() == [7, 3]
-    assert found.rows.tolist() == [[0, 2, 3], [1, -1, -1]]
-    assert np.array_equal(found.values, [[0.1, NAN, 0.4], [0.2, NAN, NAN]], equal_nan=True)
+    result = grid(ints(7, 3, 7, 7), floats(0.1, 0.2, NAN, 0.4))
+    assert result.codes.tolist() == [7, 3]
+    assert result.rows.tolist() == [[0, 2, 3], [1, -1, -1]]
+    assert np.array_equal(result.values, [[0.1, NAN, 0.4], [0.2, NAN, NAN]], equal_nan=True)
 
 
 def test_the_part_that_says_right_is_found_by_its_name():
-    assert right_column(["rewards.format", "rewards.Accuracy", "acc"]) == "rewards.Accuracy"
-    assert right_column(["rewards.format"]) is None
+    assert correctness_column(["rewards.format", "rewards.Accuracy", "acc"]) == "rewards.Accuracy"
+    assert correctness_column(["rewards.format"]) is None
 
 
 DICE = np.random.default_rng(1)

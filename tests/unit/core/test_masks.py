@@ -59,8 +59,8 @@ def test_defaults_lie_within_their_range(rule):
     ],
 )
 def test_the_clip_range_is_read_from_the_run_s_settings(settings, expected):
-    found = recorded_clip(settings)
-    assert (None if found is None else (found["ε low"], found["ε high"])) == expected
+    result = recorded_clip(settings)
+    assert (None if result is None else (result["ε low"], result["ε high"])) == expected
 
 
 def test_a_choice_of_masks_survives_the_way_through_a_url():

@@ -38,11 +38,11 @@ def test_a_derived_metric_needs_all_its_inputs():
 
 
 def test_arrays_of_unequal_length_are_kept_and_never_combined():
-    found = token_metrics({"logprobs": np.array([-1.0, -2]), "ref_logprobs": np.array([-1.0])})
-    assert "k1" not in found
-    assert "k3" not in found
-    assert found["logprobs"].tolist() == [-1, -2]
-    assert found["ref_logprobs"].tolist() == [-1]
+    result = token_metrics({"logprobs": np.array([-1.0, -2]), "ref_logprobs": np.array([-1.0])})
+    assert "k1" not in result
+    assert "k3" not in result
+    assert result["logprobs"].tolist() == [-1, -2]
+    assert result["ref_logprobs"].tolist() == [-1]
 
 
 def test_a_recorded_array_is_shown_as_recorded_even_under_a_derived_name():

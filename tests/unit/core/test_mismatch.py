@@ -13,28 +13,28 @@ from board.core.tokens.rule_counts import count_rules
 def test_estimators_agree_with_the_divergences_they_estimate():
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.4, 0.2])
     draws = np.repeat(np.arange(3), [5000, 3000, 2000])  # exactly as often as the sampler p says
-    found = mismatch.apart(np.log(q / p)[draws])
-    assert found.forward_k1 == pytest.approx((p * np.log(p / q)).sum())
-    assert found.forward_k3 == pytest.approx(found.forward_k1)
-    assert found.reverse_k1 == pytest.approx((q * np.log(q / p)).sum())
-    assert found.reverse_k3 == pytest.approx(found.reverse_k1)
-    assert found.chi2 == pytest.approx((q**2 / p).sum() - 1)
-    assert found.ess == pytest.approx(1 / (1 + found.chi2))
+    result = mismatch.apart(np.log(q / p)[draws])
+    assert result.forward_k1 == pytest.approx((p * np.log(p / q)).sum())
+    assert result.forward_k3 == pytest.approx(result.forward_k1)
+    assert result.reverse_k1 == pytest.approx((q * np.log(q / p)).sum())
+    assert result.reverse_k3 == pytest.approx(result.reverse_k1)
+    assert result.chi2 == pytest.approx((q**2 / p).sum() - 1)
+    assert result.ess == pytest.approx(1 / (1 + result.chi2))
 
 
 def test_engine_and_staleness_add_up_to_the_mismatch():
     dice = np.random.default_rng(0)
     arrays = {name: -dice.random(50) for name in ("logprobs", "old_logprobs", "sampling_logprobs")}
-    found = mismatch.decompose(step_tokens([50], {k: v.tolist() for k, v in arrays.items()}))
-    assert found.total.d_mean == pytest.approx(found.engine.d_mean + found.staleness.d_mean)
-    assert found.engine_share + found.staleness_share + found.cross_share == pytest.approx(1)
+    result = mismatch.decompose(step_tokens([50], {k: v.tolist() for k, v in arrays.items()}))
+    assert result.total.d_mean == pytest.approx(result.engine.d_mean + result.staleness.d_mean)
+    assert result.engine_share + result.staleness_share + result.cross_share == pytest.approx(1)
 
 
 def test_without_old_logprobs_there_is_no_decomposition():
-    found = mismatch.decompose(
+    result = mismatch.decompose(
         step_tokens([2], {"logprobs": [-1, -1], "sampling_logprobs": [-1, -2]})
     )
-    assert found.engine is None
+    assert result.engine is None
     assert mismatch.decompose(step_tokens([1], {"logprobs": [-1]})) is None
 
 
@@ -67,23 +67,23 @@ def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recor
         "old_logprobs": [math.log(p) for p in (0.1, 0.3, 0.02, 0.6)],
         "logprobs": [math.log(0.6)] * 4,
     }
-    found = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
-    assert {found[name].metric for name in ("tis", "icepop")} == {"engine_ratio"}
-    assert found["tis"].shares({}).hit == 0.5  # 3 and 6 are above 2
-    icepop = found["icepop"].shares({})
+    result = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
+    assert {result[name].metric for name in ("tis", "icepop")} == {"engine_ratio"}
+    assert result["tis"].shares({}).hit == 0.5  # 3 and 6 are above 2
+    icepop = result["icepop"].shares({})
     assert (icepop.low, icepop.high) == (0.25, 0.25)  # 0.2 is below 0.5, 6 above 5
     del arrays["old_logprobs"]
-    found = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
-    assert {found[name].metric for name in ("tis", "icepop")} == {"mismatch_ratio"}
-    assert "ratio_clip" not in found
-    assert found["tis"].shares({}).hit == found["icepop"].shares({}).hit == 1
+    result = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
+    assert {result[name].metric for name in ("tis", "icepop")} == {"mismatch_ratio"}
+    assert "ratio_clip" not in result
+    assert result["tis"].shares({}).hit == result["icepop"].shares({}).hit == 1
 
 
 def test_a_log_ratio_that_is_far_below_zero_stays_finite():
-    found = mismatch.apart(np.array([-3.4e38, -50.0, 0.1]))
-    assert found.d_largest == 80
-    assert found.flipped_k3 == pytest.approx(math.exp(80) / 3)
-    assert found.forward_k3 == pytest.approx((79 + 49 + math.expm1(0.1) - 0.1) / 3)
+    result = mismatch.apart(np.array([-3.4e38, -50.0, 0.1]))
+    assert result.d_largest == 80
+    assert result.flipped_k3 == pytest.approx(math.exp(80) / 3)
+    assert result.forward_k3 == pytest.approx((79 + 49 + math.expm1(0.1) - 0.1) / 3)
 
 
 def drawn(size: int) -> dict[str, np.ndarray]:
@@ -127,14 +127,14 @@ def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens():
     assert [counts.rule for counts in counted] == [*RULES]
     for counts in counted:
         first = needs.get(counts.rule, "sampling_logprobs")
-        kept = [
+        remaining = [
             {name: float(values[i]) for name, values in arrays.items()}
             for i in range(800)
             if in_loss[i] and not math.isnan(arrays[first][i])
         ]
-        beyond = [plainly_stopped(counts.rule, one) for one in kept]
+        beyond = [plainly_stopped(counts.rule, one) for one in remaining]
         shares = counts.shares({})
-        assert shares.tokens == len(kept)
+        assert shares.tokens == len(remaining)
         assert shares.hit == pytest.approx(share([b is not None for b in beyond]))
         assert shares.hit > 0
         for side in ("low", "high"):
@@ -145,13 +145,13 @@ def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens():
             for sign, own in ((1, shares.positive), (-1, shares.negative)):
                 among = [
                     b == side
-                    for b, one in zip(beyond, kept, strict=True)
+                    for b, one in zip(beyond, remaining, strict=True)
                     if one["advantages"] * sign > 0
                 ]
-                told = getattr(own, side)
+                text = getattr(own, side)
                 # Never stopped: not drawn as zero.
                 is_stopped = not RULES[counts.rule].by_sign or (sign > 0) == (side == "high")
-                assert told == pytest.approx(share(among)) if is_stopped else math.isnan(told)
+                assert text == pytest.approx(share(among)) if is_stopped else math.isnan(text)
 
 
 @pytest.mark.parametrize("advantage", [2.0, -2.0, 0.0])
@@ -168,7 +168,7 @@ def test_a_token_is_clipped_where_ppo_s_objective_is_flat(advantage, ratio):
 
 def test_estimators_are_those_of_a_plain_loop_over_tokens():
     arrays = drawn(300)
-    found = mismatch.decompose(step_tokens([300], arrays))
+    result = mismatch.decompose(step_tokens([300], arrays))
     pairs = {
         "total": ("logprobs", "sampling_logprobs"),
         "engine": ("old_logprobs", "sampling_logprobs"),
@@ -190,7 +190,7 @@ def test_estimators_are_those_of_a_plain_loop_over_tokens():
             "ess": sum(r) ** 2 / (n * sum(y * y for y in r)),
         }
         for name, value in expected.items():
-            assert getattr(getattr(found, part), name) == pytest.approx(value), (part, name)
+            assert getattr(getattr(result, part), name) == pytest.approx(value), (part, name)
 
 
 def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens():

@@ -6,9 +6,11 @@ import pytest
 from board.core.texts.phrases import MOST_CHARACTERS, changed_phrases, phrases_of
 
 
-def steps(*shares: float, said: str = "let me check", else_: str = "so it is", of: int = 20) -> Any:
+def steps(
+    *shares: float, message: str = "let me check", else_: str = "so it is", of: int = 20
+) -> Any:
     """Texts of some steps, of which such a share says a phrase."""
-    return [[said if i < share * of else else_ for i in range(of)] for share in shares]
+    return [[message if i < share * of else else_ for i in range(of)] for share in shares]
 
 
 def test_phrases_are_words_with_one_space_between():
@@ -51,10 +53,10 @@ def test_a_step_without_texts_is_neither_zero_nor_counted():
 
 
 def test_a_pattern_finds_whole_words_alone():
-    one = next(x for x in changed_phrases(steps(0, 0, 1, 1, said="wait")) if x.change > 0)
+    one = next(x for x in changed_phrases(steps(0, 0, 1, 1, message="wait")) if x.change > 0)
     assert re.search(one.pattern, "so wait, no")
     assert not re.search(one.pattern, "waiter")
-    chinese = next(x for x in changed_phrases(steps(0, 0, 1, 1, said="等等")) if x.change > 0)
+    chinese = next(x for x in changed_phrases(steps(0, 0, 1, 1, message="等等")) if x.change > 0)
     assert re.search(chinese.pattern, "我等等看")
 
 

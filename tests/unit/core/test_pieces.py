@@ -19,16 +19,16 @@ from board.core.tokens.pieces import (
 
 def byte_alphabet() -> dict[int, str]:
     """GPT-2's bytes_to_unicode, written the way its authors wrote it."""
-    kept = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1)]
-    kept += range(ord("®"), ord("ÿ") + 1)
-    chars = kept[:]
+    remaining = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1)]
+    remaining += range(ord("®"), ord("ÿ") + 1)
+    chars = remaining[:]
     shift = 0
     for byte in range(256):
-        if byte not in kept:
-            kept.append(byte)
+        if byte not in remaining:
+            remaining.append(byte)
             chars.append(256 + shift)
             shift += 1
-    return dict(zip(kept, map(chr, chars), strict=True))
+    return dict(zip(remaining, map(chr, chars), strict=True))
 
 
 ALPHABET = byte_alphabet()
@@ -46,22 +46,22 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=PLAC
 
 @given(texts, cuts)
 def test_byte_level_pieces_spell_the_text_however_it_was_cut(text, cuts):
-    shown = display_pieces(as_pieces(text.encode(), cuts), "byte_level")
-    assert "".join(shown).replace(PLACEHOLDER, "") == text
+    visible = display_pieces(as_pieces(text.encode(), cuts), "byte_level")
+    assert "".join(visible).replace(PLACEHOLDER, "") == text
 
 
 @given(st.binary(max_size=40), cuts)
 def test_any_bytes_decode_as_a_whole_decode_does(raw, cuts):
-    shown = display_pieces(as_pieces(raw, cuts), "byte_level")
+    visible = display_pieces(as_pieces(raw, cuts), "byte_level")
     whole = raw.decode("utf-8", "replace")
-    assert "".join(shown).replace(PLACEHOLDER, "") == whole.replace(PLACEHOLDER, "")
+    assert "".join(visible).replace(PLACEHOLDER, "") == whole.replace(PLACEHOLDER, "")
 
 
 @given(st.lists(st.none() | st.text(max_size=6)), st.sampled_from(["byte_level", "metaspace"]))
 def test_every_piece_gets_one_text(pieces, coding):
-    shown = display_pieces(pieces, coding)
-    assert len(shown) == len(pieces)
-    assert all(text for text, piece in zip(shown, pieces, strict=True) if piece != "")
+    visible = display_pieces(pieces, coding)
+    assert len(visible) == len(pieces)
+    assert all(text for text, piece in zip(visible, pieces, strict=True) if piece != "")
 
 
 @given(st.lists(st.text(max_size=6)))
@@ -75,9 +75,9 @@ def test_metaspace_is_a_space(text):
 
 
 def test_a_split_character_stands_on_the_token_that_completes_it():
-    shown = display_pieces(["Ġthe", "ä", "½", "ł", "!"], "byte_level")
-    assert shown == [" the", PLACEHOLDER, PLACEHOLDER, "你", "!"]
-    assert joined(shown) == " the你!"
+    visible = display_pieces(["Ġthe", "ä", "½", "ł", "!"], "byte_level")
+    assert visible == [" the", PLACEHOLDER, PLACEHOLDER, "你", "!"]
+    assert joined(visible) == " the你!"
     assert display_pieces(["▁a", "<0xE4>", "<0xBD>", "<0xA0>", "b"], "metaspace") == [
         " a", PLACEHOLDER, PLACEHOLDER, "你", "b",
     ]  # fmt: skip
@@ -175,5 +175,5 @@ def test_a_piece_is_of_one_kind(piece, kind):
 
 
 def test_what_the_tokenizer_calls_special_is_a_marker_whatever_it_looks_like():
-    found = [KINDS[code] for code in kinds_of(["hello", "<eos>", "extra"], special=[1, 2])]
-    assert found == ["word", "end of text", "template"]
+    result = [KINDS[code] for code in kinds_of(["hello", "<eos>", "extra"], special=[1, 2])]
+    assert result == ["word", "end of text", "template"]

@@ -11,8 +11,8 @@ def test_problems_of_one_kind_fold_into_one_with_its_first_line_and_a_count():
 
 def test_of_very_many_lines_the_first_thousand_are_named():
     log = ProblemLog(Problem("a", line, None, "x") for line in range(5000, 0, -1))
-    (found,) = log.as_tuple()
-    assert (found.count, found.line, found.lines) == (5000, 1, tuple(range(1, 1001)))
+    (result,) = log.as_tuple()
+    assert (result.count, result.line, result.lines) == (5000, 1, tuple(range(1, 1001)))
 
 
 def test_problems_of_other_files_fields_or_reasons_stay_apart():

@@ -9,9 +9,9 @@ STEPS = np.arange(1, 41)
 
 def test_the_mean_is_of_ten_steps_and_the_change_from_the_ten_before():
     values = np.repeat([9.0, 1.0, 3.0, 9.0], 10)
-    found = recent(STEPS, values, 30)
-    assert (found.mean, found.change, found.error) == (3.0, 2.0, 0.0)
-    assert not found.is_noise
+    result = recent(STEPS, values, 30)
+    assert (result.mean, result.change, result.error) == (3.0, 2.0, 0.0)
+    assert not result.is_noise
     assert window_of(STEPS, 30).tolist() == list(range(21, 31))
 
 
@@ -28,8 +28,8 @@ def test_a_change_within_two_standard_errors_is_noise(change, noise):
 
 
 def test_fewer_than_twenty_steps_have_a_mean_and_no_change():
-    found = recent(STEPS, np.arange(40.0), 19)
-    assert (found.mean, found.change, found.error) == (13.5, None, None)
+    result = recent(STEPS, np.arange(40.0), 19)
+    assert (result.mean, result.change, result.error) == (13.5, None, None)
 
 
 def test_what_is_not_recorded_is_left_out_and_never_zero():

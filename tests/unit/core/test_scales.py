@@ -24,19 +24,19 @@ NUMBERS = st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_s
 
 
 def spread_of(*parts: list[float]) -> Histogram:
-    spread = Histogram()
+    distribution = Histogram()
     for part in parts:
-        spread.add(np.array(part, np.float64))
-    return spread
+        distribution.add(np.array(part, np.float64))
+    return distribution
 
 
 @given(NUMBERS, NUMBERS)
 def test_percentiles_are_those_of_all_numbers_within_a_fifth_of_a_percent(one, other):
     ranked = np.sort(np.array(one + other))
     exact = ranked[np.round(np.array([0.25, 0.75]) * (len(ranked) - 1)).astype(int)]
-    found = spread_of(one, other).percentiles(25, 75)
-    if found != (ranked[0], ranked[-1]):
-        assert found == pytest.approx(exact, rel=2**-9, abs=1e-37)
+    result = spread_of(one, other).percentiles(25, 75)
+    if result != (ranked[0], ranked[-1]):
+        assert result == pytest.approx(exact, rel=2**-9, abs=1e-37)
 
 
 def test_round_numbers_come_back_as_they_are():

@@ -15,7 +15,7 @@ WORDS = st.lists(st.sampled_from(["a", "the", "x1", ".", " ", "\n", "é", "今",
 TEXTS = st.one_of(st.text(), WORDS)
 
 
-def shown(left: str, right: str) -> str:
+def visible(left: str, right: str) -> str:
     parts = text_diff(left, right)
     return "".join(p.left if p.is_equal else f"[{p.left}|{p.right}]" for p in parts)
 
@@ -54,12 +54,12 @@ def test_the_sides_of_a_diff_join_to_both_texts_whole_or_in_chunks(bounds, left,
     ],
 )
 def test_words_punctuation_and_characters_that_changed_are_marked(left, right, diff):
-    assert shown(left, right) == diff
+    assert visible(left, right) == diff
 
 
 def test_a_lone_common_word_does_not_align_two_rewritten_sentences():
     left, right = "Start. I add the numbers now", "Start. We divide the total twice"
-    assert shown(left, right) == "Start. [I add the numbers now|We divide the total twice]"
+    assert visible(left, right) == "Start. [I add the numbers now|We divide the total twice]"
 
 
 def test_an_equal_line_aligns_two_rewritten_texts():

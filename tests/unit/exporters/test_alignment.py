@@ -84,12 +84,12 @@ HOT = rollout(temperature=0.5)
 def test_a_log_is_aligned_at_the_shift_that_fits_its_model(
     records, options, shift, tokens, message
 ):
-    found = check_alignment(MODEL, records, **options)
-    assert (found.aligned, found.shift, found.tokens) == (shift == 0, shift, tokens)
-    assert message in found.message
+    result = check_alignment(MODEL, records, **options)
+    assert (result.aligned, result.shift, result.tokens) == (shift == 0, shift, tokens)
+    assert message in result.message
     if shift == 0:
-        assert found.errors[0] < 1e-5
-        assert min(found.errors[-1], found.errors[1]) > 0.5
+        assert result.errors[0] < 1e-5
+        assert min(result.errors[-1], result.errors[1]) > 0.5
 
 
 def test_a_response_of_one_token_over_and_over_decides_nothing():
@@ -97,9 +97,9 @@ def test_a_response_of_one_token_over_and_over_decides_nothing():
         return torch.zeros(*ids.shape, V)
 
     record = {"prompt_ids": [1, 1], "response_ids": [1] * 9, "logprobs": float(-np.log(V))}
-    found = check_alignment(uniform, record)
-    assert found.shift is None
-    assert "several shifts" in found.message
+    result = check_alignment(uniform, record)
+    assert result.shift is None
+    assert "several shifts" in result.message
 
 
 def test_a_model_in_training_is_checked_without_dropout_and_left_in_training():

@@ -27,12 +27,12 @@ each_run = pytest.mark.parametrize("run", RUNS)
 @cache
 def lines(run: str) -> list[dict[str, Any]]:
     """Of all files in a run; the last of a killed process may be torn."""
-    found = []
+    result = []
     for file in sorted((SAMPLES / run).glob("*.jsonl")):
-        *whole, rest = file.read_text().split("\n")
-        found += [json.loads(line) for line in whole]
-        assert not rest or run == "resumed"
-    return found
+        *whole, remainder = file.read_text().split("\n")
+        result += [json.loads(line) for line in whole]
+        assert not remainder or run == "resumed"
+    return result
 
 
 def board_run(run: str) -> Run:
@@ -55,14 +55,14 @@ def completion(sample: dict[str, Any]) -> list[dict[str, Any]]:
 
 @each_run
 def test_every_reward_follows_from_its_text_or_messages(run):
-    found = samples(run)
-    said = completion if run == CALCULATOR else lambda sample: sample["response"]
-    texts, truths = [*map(said, found)], [sample["ground_truth"] for sample in found]
+    result = samples(run)
+    reported = completion if run == CALCULATOR else lambda sample: sample["response"]
+    texts, truths = [*map(reported, result)], [sample["ground_truth"] for sample in result]
     for function in calculator.REWARDS if run == CALCULATOR else REWARDS[ARITHMETIC[run]]:
         expected = function(completions=texts, ground_truth=truths)
-        assert [s["rewards"][function.__name__] for s in found] == pytest.approx(expected)
-    totals = [sum(sample["rewards"].values()) for sample in found]
-    assert [sample["reward"] for sample in found] == pytest.approx(totals)
+        assert [s["rewards"][function.__name__] for s in result] == pytest.approx(expected)
+    totals = [sum(sample["rewards"].values()) for sample in result]
+    assert [sample["reward"] for sample in result] == pytest.approx(totals)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_what_a_calculator_returned_is_what_it_calculates():
     assert calls > 1000
 
 
-def said(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any, ...]:
+def reported(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any, ...]:
     """What identifies a rollout in both logs."""
     texts = tuple(f"{message['role']}: {message['content']}" for message in messages)
     return texts, round(rewards["correct"], 3), round(rewards["tool_errors"], 3)
@@ -213,8 +213,8 @@ def said(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any
 def test_trl_wrote_the_same_rollouts_by_itself():
     files = sorted((SAMPLES / BY_TRL / "completions").glob("*.parquet"))
     rows = [row for file in files for row in pd.read_parquet(file).to_dict("records")]
-    theirs = [(row["step"], *said([*row["prompt"], *row["completion"]], row)) for row in rows]
-    ours = [(s["step"], *said(s["messages"], s["rewards"])) for s in samples(CALCULATOR)]
+    theirs = [(row["step"], *reported([*row["prompt"], *row["completion"]], row)) for row in rows]
+    ours = [(s["step"], *reported(s["messages"], s["rewards"])) for s in samples(CALCULATOR)]
     assert sorted(theirs) == sorted(ours)
 
 

@@ -35,8 +35,8 @@ def test_the_table_gives_the_defaults():
     for name, parameter in inspect.signature(RolloutExporter.__init__).parameters.items():
         if isinstance(parameter.default, str) or parameter.default in (1, 2, 5):
             (row,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", TABLE, flags=re.MULTILINE)
-            shown = row.strip("`")
-            assert shown.strip('"') == str(parameter.default) or parameter.default is True
+            visible = row.strip("`")
+            assert visible.strip('"') == str(parameter.default) or parameter.default is True
 
 
 def test_every_public_call_and_name_is_documented():

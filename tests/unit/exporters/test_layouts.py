@@ -7,7 +7,7 @@ import pytest
 import torch
 from opened_logs import lines_of_batch
 
-from exporters.batch import Batch, Place, take_padded
+from exporters.batch import Batch, BatchInfo, take_padded
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
 from exporters.snapshot import Copies
@@ -30,17 +30,17 @@ ABSENT = ...
 """What stands for a field that a line lacks; None is null."""
 
 
-def taken(layout: str, frame: dict[str, Any] | None = None, **arrays: Any) -> Batch:
+def accepted(layout: str, frame: dict[str, Any] | None = None, **arrays: Any) -> Batch:
     """A batch. frame: what differs from the layout's usual one; columns: among the arrays."""
     take, usual = LAYOUTS[layout]
     columns = arrays.pop("columns", {})
-    return take(Copies(), Place(3, 0, 10), usual | (frame or {}), arrays, columns)
+    return take(Copies(), BatchInfo(3, 0, 10), usual | (frame or {}), arrays, columns)
 
 
 def records(
     layout: str, frame: dict[str, Any] | None = None, **arrays: Any
 ) -> list[dict[str, Any]]:
-    return lines_of_batch(taken(layout, frame, **arrays), rank=1)
+    return lines_of_batch(accepted(layout, frame, **arrays), rank=1)
 
 
 def law(
@@ -248,9 +248,9 @@ LAWS = [
 
 @pytest.mark.parametrize(("layout", "frame", "arrays", "lines"), LAWS)
 def test_lines_hold_what_a_batch_says_of_each_rollout(layout, frame, arrays, lines):
-    found = records(layout, frame, **arrays)
-    assert len(found) == (3 if layout == "ragged" and frame is not NO_IDS else 2)
-    for line, expected in zip(found, lines, strict=False):
+    result = records(layout, frame, **arrays)
+    assert len(result) == (3 if layout == "ragged" and frame is not NO_IDS else 2)
+    for line, expected in zip(result, lines, strict=False):
         assert {name: line.get(name, ABSENT) for name in expected} == expected
 
 
@@ -311,22 +311,22 @@ def test_a_loss_mask_that_does_not_fit_is_an_error_and_never_read_as_all_trained
     ],
 )
 def test_an_array_that_does_not_fit_is_refused_by_name(layout, name, value):
-    batch = taken(layout, **{name: value})
+    batch = accepted(layout, **{name: value})
     assert list(batch.refused) == [name]
     assert not batch.arrays
 
 
 def test_a_column_of_another_length_is_refused_rather_than_shifted():
     columns = {"env": ["x"], "step": [1, 2], "split": "ab", "group_id": ["a", "b"]}
-    batch = taken("padded", columns=columns)
+    batch = accepted("padded", columns=columns)
     assert list(batch.refused) == ["env", "step", "split"]
     assert set(batch.columns) == {"group_id"}
-    batch = taken("padded", columns={"rewards": {"correct": [1.0, 0.0], "format": [0.2]}})
+    batch = accepted("padded", columns={"rewards": {"correct": [1.0, 0.0], "format": [0.2]}})
     assert batch.refused == {"rewards": "format: expected 2 values, one a rollout, found 1"}
 
 
 def test_a_ragged_row_of_another_length_is_left_out_and_named():
-    batch = taken("ragged", logprobs=[[-1.0], [-1.0], []])
+    batch = accepted("ragged", logprobs=[[-1.0], [-1.0], []])
     assert [batch.cut(row).refused for row in (0, 1)] == [["logprobs"], []]
     with pytest.raises(ValueError, match=r"rollout 0: logprobs: expected 2 .* or 4"):
         batch.check()
@@ -336,8 +336,8 @@ def test_a_snapshot_does_not_see_what_happens_later():
     tensor, array = torch.ones(2, requires_grad=True), np.ones(2, dtype=np.float32)
     copies = [Copies().take(tensor), Copies().take(array)]
     messages, row = [{"role": "user", "content": "2+2?"}], [-3.0, -4.0]
-    padded = taken("padded", columns={"messages": [messages, None]})
-    ragged = taken("ragged", logprobs=[row, None, None])
+    padded = accepted("padded", columns={"messages": [messages, None]})
+    ragged = accepted("ragged", logprobs=[row, None, None])
     with torch.no_grad():
         tensor.zero_()
     array[:] = row[0] = 0

@@ -17,10 +17,10 @@ def test_arrays_of_one_room_do_not_overlap(sizes):
 def test_memory_that_was_given_back_is_used_again_and_what_is_in_use_is_not():
     spare = Spare(1 << 30)
     one, two = Room(spare), Room(spare)
-    held = one.empty((1 << 20,), np.float32)
+    stored = one.empty((1 << 20,), np.float32)
     one.release()
-    assert two.empty((1 << 20,), np.float32).ctypes.data == held.ctypes.data
-    assert Room(spare).empty((1 << 20,), np.float32).ctypes.data != held.ctypes.data
+    assert two.empty((1 << 20,), np.float32).ctypes.data == stored.ctypes.data
+    assert Room(spare).empty((1 << 20,), np.float32).ctypes.data != stored.ctypes.data
 
 
 def test_spare_memory_is_bounded():

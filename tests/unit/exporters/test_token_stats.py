@@ -19,13 +19,13 @@ def some(*, dtype: Any = None, seed: int = 0, shape: tuple[int, int] = (3, 11)) 
 
 
 def exact(logits: Any, ids: Any, temperature: Any = 1.0) -> tuple[Any, Any]:
-    spread = (logits.double() / temperature).log_softmax(-1)
-    entropy = -torch.special.xlogy(spread.exp(), spread.exp()).sum(-1)
-    return spread.gather(-1, ids[..., None])[..., 0], entropy
+    distribution = (logits.double() / temperature).log_softmax(-1)
+    entropy = -torch.special.xlogy(distribution.exp(), distribution.exp()).sum(-1)
+    return distribution.gather(-1, ids[..., None])[..., 0], entropy
 
 
-def close(found: Any, wanted: Any, atol: float = 1e-5) -> None:
-    torch.testing.assert_close(found.double(), wanted, atol=atol, rtol=0, equal_nan=True)
+def close(result: Any, wanted: Any, atol: float = 1e-5) -> None:
+    torch.testing.assert_close(result.double(), wanted, atol=atol, rtol=0, equal_nan=True)
 
 
 def assert_exact(stats: TokenStats, logits: Any, ids: Any, temperature: Any = 1.0) -> None:
@@ -179,10 +179,10 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", SPLITS)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_split_vocabulary_gives_every_rank_the_unsplit_result(shards, rank, name):
-    found = TokenStats(*torch.load(shards / f"{name}-{rank}.pt"))
+    result = TokenStats(*torch.load(shards / f"{name}-{rank}.pt"))
     logits, ids = vocabulary_parallel_case()
     whole = token_stats(logits, ids, temperature=0.8, topk=3)
     # Equal logits have no order, so that the ids are compared by what they point at.
-    assert torch.equal(logits.gather(-1, found.topk_ids), logits.gather(-1, whole.topk_ids))
+    assert torch.equal(logits.gather(-1, result.topk_ids), logits.gather(-1, whole.topk_ids))
     for field in ("logprobs", "entropy", "topk_logprobs"):
-        close(getattr(found, field), getattr(whole, field).double())
+        close(getattr(result, field), getattr(whole, field).double())

@@ -215,9 +215,9 @@ def fresh_forward(run: Run, sample: dict[str, Any]) -> tuple[np.ndarray, np.ndar
     size = len(sample["response_ids"])
     with torch.no_grad():
         logits = run.first_model(ids).logits[0, -size - 1 : -1].double()
-    spread = logits.log_softmax(-1)
-    chosen = spread.gather(1, torch.tensor(sample["response_ids"])[:, None])[:, 0]
-    return chosen.numpy(), -(spread.exp() * spread).sum(-1).numpy()
+    distribution = logits.log_softmax(-1)
+    chosen = distribution.gather(1, torch.tensor(sample["response_ids"])[:, None])[:, 0]
+    return chosen.numpy(), -(distribution.exp() * distribution).sum(-1).numpy()
 
 
 def test_numbers_of_the_first_step_and_the_reference_equal_a_fresh_forward(run):
@@ -253,7 +253,7 @@ def test_the_run_is_described_without_paths(run):
 @pytest.mark.parametrize("name", ["grpo", "rloo"])
 def test_training_with_the_hook_has_the_losses_of_training_without(tmp_path, name):
     hooked, plain, config = trainers_of(name)
-    found = {}
+    results = {}
     for kind, trainer, options in (
         ("on", hooked, {"rollout_dir": str(tmp_path / "rollouts")}),
         ("off", hooked, {"rollout_dir": None}),
@@ -266,10 +266,10 @@ def test_training_with_the_hook_has_the_losses_of_training_without(tmp_path, nam
         )
         trained.train()
         logs = trained.state.log_history
-        found[kind] = [(log["loss"], log["grad_norm"]) for log in logs if "loss" in log]
-    assert len(found["on"]) == 2
-    assert found["on"] == found["off"] == found["plain"]
-    assert any(loss for loss, _ in found["on"])
+        results[kind] = [(log["loss"], log["grad_norm"]) for log in logs if "loss" in log]
+    assert len(results["on"]) == 2
+    assert results["on"] == results["off"] == results["plain"]
+    assert any(loss for loss, _ in results["on"])
     assert len(list((tmp_path / "rollouts").glob("*.jsonl"))) == 1
 
 
@@ -285,9 +285,9 @@ def test_an_error_in_the_hook_is_counted_and_training_goes_on(tmp_path, monkeypa
 
 def test_the_board_opens_what_trl_wrote(run, rloo):
     for written in (run, rloo):
-        found = opened(written.folder)
-        assert len(found) == len(written.samples())
-        for rollout, line in zip(found, written.samples(), strict=True):
+        results = opened(written.folder)
+        assert len(results) == len(written.samples())
+        for rollout, line in zip(results, written.samples(), strict=True):
             for name in ("reward", "response", "logprobs", "ref_logprobs", "entropy"):
                 assert rollout[name] == line[name]
 
@@ -383,9 +383,9 @@ def test_a_timed_tool_returns_and_raises_as_before_and_counts_both():
 
 
 def test_results_say_how_long_their_call_took_and_whether_it_failed():
-    told = with_outcomes(COMPLETION, [("add", 0.25), ("add", 0.5)], [1.5, 2.5])
-    assert [message.get("seconds") for message in told] == [1.5, 0.25, None, 0.5, 2.5]
-    assert [message.get("is_error") for message in told] == [None, False, True, False, None]
+    reported = with_outcomes(COMPLETION, [("add", 0.25), ("add", 0.5)], [1.5, 2.5])
+    assert [message.get("seconds") for message in reported] == [1.5, 0.25, None, 0.5, 2.5]
+    assert [message.get("is_error") for message in reported] == [None, False, True, False, None]
     assert "seconds" not in COMPLETION[1]
 
 

@@ -58,5 +58,5 @@ def test_coding_is_read_from_the_decoder_of_a_fast_tokenizer():
 
 
 def test_coding_is_read_from_the_pieces_where_there_is_no_decoder():
-    found = [detect_coding(SmallTokenizer(), p) for p in (["\u2581a"], ["\u0120a"], ["a", None])]
-    assert found == [METASPACE, BYTE_LEVEL, TEXT]
+    result = [detect_coding(SmallTokenizer(), p) for p in (["\u2581a"], ["\u0120a"], ["a", None])]
+    assert result == [METASPACE, BYTE_LEVEL, TEXT]

@@ -33,7 +33,7 @@ def test_items_are_handled_in_order():
 
 
 @pytest.mark.parametrize(
-    ("puts", "taken"),
+    ("puts", "accepted"),
     [
         ([("a", 6, 1), ("b", 6, 1), ("c", 4, 1)], "ac"),
         ([("a", 1, 1), ("b", 1, 2), ("c", 1, 3), ("d", 1, 2)], "abd"),
@@ -41,13 +41,13 @@ def test_items_are_handled_in_order():
     ],
     ids=["bytes", "steps", "what is bigger than the queue passes when that is empty"],
 )
-def test_the_queue_is_bounded(puts, taken):
+def test_the_queue_is_bounded(puts, accepted):
     """By bytes and by steps, of which the end of one takes no room."""
     queue = worker(gate := Gate())
-    assert [queue.put(*put) for put in puts] == [put[0] in taken for put in puts]
+    assert [queue.put(*put) for put in puts] == [put[0] in accepted for put in puts]
     gate.open.set()
     assert queue.stop(20)
-    assert gate.handled == [*taken]
+    assert gate.handled == [*accepted]
 
 
 def test_block_waits_for_room_rather_than_dropping():

@@ -44,9 +44,9 @@ def test_lines_come_as_header_samples_step_end_close(exporter):
     exporter.log(1, **rows(), rewards=[1.0, 0.0])
     exporter.end_step(1, loss=0.123456789)
     exporter.close()
-    found = lines(exporter)
-    assert [line["type"] for line in found] == ["header", "sample", "sample", "step_end", "close"]
-    header, _, _, end, close = found
+    result = lines(exporter)
+    assert [line["type"] for line in result] == ["header", "sample", "sample", "step_end", "close"]
+    header, _, _, end, close = result
     assert header["schema"] == SCHEMA_VERSION
     assert header["start_step"] == 1
     assert header["part"] == 0

@@ -8,7 +8,7 @@ import pytest
 
 from board.core.records import ReadOptions, Record
 from board.formats import reader_named
-from board.formats.base import Event, Place
+from board.formats.base import Event, LineContext
 from board.formats.number_arrays import LineParser
 
 ReadLine = Callable[..., Record | Event]
@@ -27,6 +27,6 @@ def read_line(request) -> ReadLine:
         if request.param == "arrays cut out":
             parsed, _ = parser.parse(line)
         known = reader_named(reader)
-        return known.record(parsed, Place(Path(path), options, known.layout))
+        return known.record(parsed, LineContext(Path(path), options, known.layout))
 
     return read

@@ -11,7 +11,7 @@ COLOUR, END = "\x1b[33m\x1b[2m", "\x1b[0m"
 
 def plain() -> list[dict]:
     """All samples, cut apart by their colours alone."""
-    found = []
+    result = []
     for folder, version, name in (
         *(("generated", 0, "q0"), ("generated-eval", 2, "e0"), ("generated", 2, "q2")),
         *(("generated", 2, "q7"), ("generated", 10, "q10")),
@@ -20,7 +20,7 @@ def plain() -> list[dict]:
         for above, sequence in zip(pieces[::2], pieces[1::2], strict=True):
             head, prompt = above.lstrip("\n").split(COLOUR)
             words = head.replace(",", "").split()
-            found.append(
+            result.append(
                 {
                     "split": "eval" if folder == "generated-eval" else "train",
                     "step": version,
@@ -32,7 +32,7 @@ def plain() -> list[dict]:
                     "response": sequence.split(COLOUR)[1],
                 }
             )
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def test_a_response_that_looks_like_a_header_is_a_response(run):
 
 def test_the_older_form_has_the_versions_that_began_and_ended_a_sample():
     older = run_at(DATA / "areal" / "older_texts")
-    found = records(older)
-    assert [(r.step, r.scores["reward"]) for r in found] == [(3, 5.0), (4, -5.0)]
-    assert [(r.ids["policy_version"], r.extras["tail_version"]) for r in found] == [(3, 3), (4, 5)]
-    assert [r.texts["response"] for r in found] == ["1, 2.", "1,\n2,\n3."]
-    assert {r.texts["prompt"] for r in found} == {"<|user|>Count.\nNow."}
+    result = records(older)
+    assert [(r.step, r.scores["reward"]) for r in result] == [(3, 5.0), (4, -5.0)]
+    assert [(r.ids["policy_version"], r.extras["tail_version"]) for r in result] == [(3, 3), (4, 5)]
+    assert [r.texts["response"] for r in result] == ["1, 2.", "1,\n2,\n3."]
+    assert {r.texts["prompt"] for r in result} == {"<|user|>Count.\nNow."}
     passed_over = [problem.path for problem in discover(DATA / "areal" / "older_texts").left_out]
     assert passed_over == ["generated/3/00af.jsonl", "generated/4/00af.jsonl"]
 

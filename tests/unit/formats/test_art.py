@@ -11,13 +11,13 @@ ART = DATA / "art"
 
 def group_lines() -> list[tuple[int, str, int, int, dict]]:
     """(step, split, group, index, trajectory) of all lines."""
-    found = []
+    result = []
     for step, split in ((0, "train"), (2, "train"), (2, "val"), (10, "train")):
         path = ART / "lines" / "trajectories" / split / f"{step:04d}.jsonl"
         for group, line in enumerate(path.read_text("utf-8").split("\n")):
             entries = json.loads(line)["trajectories"]
-            found += [(step, split, group, i, entry) for i, entry in enumerate(entries)]
-    return found
+            result += [(step, split, group, i, entry) for i, entry in enumerate(entries)]
+    return result
 
 
 def table(version: str) -> pd.DataFrame:
@@ -70,12 +70,12 @@ def test_every_row_of_a_table_with_a_trajectory_is_a_rollout(version):
     rows = table(version)
     rows = rows[rows["reward"].notna()]
     run = run_at(ART / version)
-    found = records(run)
+    result = records(run)
     assert run.steps["rollouts"].tolist() == rows.groupby("step").size().tolist()
-    assert [r.step for r in found] == rows["step"].tolist()
-    assert [r.scores["reward"] for r in found] == rows["reward"].tolist()
-    assert [r.ids["group_id"] for r in found] == rows["group_index"].astype(str).tolist()
-    for record, (_, row) in zip(found, rows.iterrows(), strict=True):
+    assert [r.step for r in result] == rows["step"].tolist()
+    assert [r.scores["reward"] for r in result] == rows["reward"].tolist()
+    assert [r.ids["group_id"] for r in result] == rows["group_index"].astype(str).tolist()
+    for record, (_, row) in zip(result, rows.iterrows(), strict=True):
         if isinstance(histories := row.get("additional_histories"), str):
             assert record.extras["additional_histories"] == len(json.loads(histories))
         if row["messages"] is None:  # exchanges stand in their place
@@ -84,8 +84,8 @@ def test_every_row_of_a_table_with_a_trajectory_is_a_rollout(version):
         for message in expected:
             if "tool_calls" in message:
                 message["tool_calls"] = json.loads(message["tool_calls"])
-        shown = [{k: v for k, v in m.items() if k in expected[0] or v} for m in record.messages]
-        assert shown == expected
+        visible = [{k: v for k, v in m.items() if k in expected[0] or v} for m in record.messages]
+        assert visible == expected
         metrics = json.loads(row["metrics"]) if isinstance(row["metrics"], str) else {}
         found_metrics = {k: v for k, v in record.extras.items() if k.startswith("metrics.")}
         assert found_metrics == {f"metrics.{k}": v for k, v in metrics.items()}
@@ -111,19 +111,19 @@ def test_choices_without_log_probabilities_have_no_tokens(lines):
 
 def groups_of_yaml() -> list[tuple[int, str, int, dict, dict]]:
     """(step, split, group, group's metadata, trajectory), by YAML's own safe loader."""
-    found = []
+    result = []
     for step, split in ((0, "train"), (2, "train"), (2, "val"), (10, "train")):
         path = ART / "yaml" / "trajectories" / split / f"{step:04d}.yaml"
         for number, group in enumerate(yaml.safe_load(path.read_text("utf-8"))):
-            told = group["metadata"]
-            found += [(step, split, number, told, entry) for entry in group["trajectories"]]
-    return found
+            reported = group["metadata"]
+            result += [(step, split, number, reported, entry) for entry in group["trajectories"]]
+    return result
 
 
 def test_every_trajectory_of_every_yaml_file_is_a_rollout():
     run, expected = run_at(ART / "yaml"), groups_of_yaml()
     assert (run.rollout_count, run.problems) == (len(expected), ())
-    for record, (step, split, group, told, entry) in zip(records(run), expected, strict=True):
+    for record, (step, split, group, reported, entry) in zip(records(run), expected, strict=True):
         assert (record.step, record.ids["split"]) == (step, split)
         assert record.ids["group_id"] == str(group)
         assert record.scores["reward"] == entry["reward"]
@@ -131,7 +131,7 @@ def test_every_trajectory_of_every_yaml_file_is_a_rollout():
         for key, value in entry["metrics"].items():
             assert str(record.extras[f"metrics.{key}"]) == str(value)  # NaN is no other NaN
         assert record.extras.get("metadata") == (entry["metadata"] or None)
-        assert record.extras.get("group_metadata") == (told or None)
+        assert record.extras.get("group_metadata") == (reported or None)
         assert record.extras.get("logs") == (entry["logs"] or None)
     by_step = pd.DataFrame([(step, entry["reward"]) for step, *_, entry in expected]).groupby(0)
     assert run.steps["reward_mean"].tolist() == by_step[1].mean().tolist()
@@ -139,8 +139,8 @@ def test_every_trajectory_of_every_yaml_file_is_a_rollout():
 
 @pytest.fixture(scope="module")
 def of_exchanges():
-    found = [r for r in records(run_at(ART / "v2")) if r.step == 11]
-    return dict(zip(("chat", "responses", "anthropic", "completions"), found, strict=True))
+    result = [r for r in records(run_at(ART / "v2")) if r.step == 11]
+    return dict(zip(("chat", "responses", "anthropic", "completions"), result, strict=True))
 
 
 def test_calls_that_go_on_with_each_other_are_one_conversation(of_exchanges):

@@ -59,9 +59,9 @@ def written():
 
 def assert_is_trace(record, trace, episode):
     assert record.scores.get("reward") == pytest.approx(reward(trace))
-    said = [node["message"] for node in trace["nodes"]]
-    kept = [{k: v for k, v in message.items() if v is not None} for message in said]
-    assert all(message in kept for message in record.messages)
+    reported = [node["message"] for node in trace["nodes"]]
+    remaining = [{k: v for k, v in message.items() if v is not None} for message in reported]
+    assert all(message in remaining for message in record.messages)
     assert record.texts["ground_truth"] == trace["task"]["data"]["answer"]
     assert record.extras["agent"] == trace["agent"]["name"]
     assert record.extras["turns"] == trace["metrics"]["turns"]
@@ -71,14 +71,14 @@ def assert_is_trace(record, trace, episode):
 
 
 def test_every_trace_of_an_evaluation_is_a_rollout_with_its_values():
-    lines, found = plain(EVALUATION / "traces.jsonl"), records(run_at(EVALUATION))
-    assert [r.ids["rollout_id"] for r in found] == ["t0", "t1", "t2", "e3"]
-    for record, line in zip(found, lines[:3], strict=False):
+    lines, result = plain(EVALUATION / "traces.jsonl"), records(run_at(EVALUATION))
+    assert [r.ids["rollout_id"] for r in result] == ["t0", "t1", "t2", "e3"]
+    for record, line in zip(result, lines[:3], strict=False):
         assert_is_trace(record, line["traces"][0], line)
         assert record.response_ids is None
-    assert {r.ids["split"] for r in found} == {"eval"}
-    assert [r.ids["group_id"] for r in found] == [line["task"]["key"] for line in lines]
-    *ended, unscored, failed = found  # the last without a trace
+    assert {r.ids["split"] for r in result} == {"eval"}
+    assert [r.ids["group_id"] for r in result] == [line["task"]["key"] for line in lines]
+    *ended, unscored, failed = result  # the last without a trace
     assert [record.scores["is_truncated"] for record in ended] == [0, 1]  # by the limit of turns
     assert "reward" not in unscored.scores
     assert unscored.extras["error"] == "ToolError: no such tool"
@@ -88,10 +88,10 @@ def test_every_trace_of_an_evaluation_is_a_rollout_with_its_values():
 
 def test_the_tokens_of_a_trace_are_those_of_its_messages_in_order():
     lines = plain(BEFORE_STREAMS / "rollouts/step_2/train/all/traces.jsonl")
-    found = by_id(run_at(BEFORE_STREAMS))
+    result = by_id(run_at(BEFORE_STREAMS))
     for line in lines:
         (trace,) = line["traces"]
-        record = found[trace["id"]]
+        record = result[trace["id"]]
         ids = [i for node in trace["nodes"] for i in node["token_ids"]]
         mask = [m for node in trace["nodes"] for m in node["mask"]]
         first = mask.index(True)
@@ -104,8 +104,8 @@ def test_the_tokens_of_a_trace_are_those_of_its_messages_in_order():
 
 
 def test_segments_say_whose_each_token_of_the_response_is():
-    found = by_id(run_at(BEFORE_STREAMS))["at0"]
-    assert list(found.segments) == [
+    result = by_id(run_at(BEFORE_STREAMS))["at0"]
+    assert list(result.segments) == [
         {"start": 0, "end": 3, "role": "assistant"},
         {"start": 3, "end": 5, "role": "tool", "name": "add"},
         {"start": 5, "end": 9, "role": "assistant"},
@@ -132,10 +132,10 @@ def test_an_episode_that_shipped_at_a_later_step_than_it_arrived_is_shown_there(
 
 
 def test_advantages_in_the_messages_are_read():
-    found = by_id(run_at(BEFORE_STREAMS))
-    values = found["at0"].tokens["advantages"].values()
+    result = by_id(run_at(BEFORE_STREAMS))
+    values = result["at0"].tokens["advantages"].values()
     np.testing.assert_array_equal(values, [-0.5] * 3 + [np.nan] * 4 + [-0.5] * 2)
-    assert "advantages" not in found["at2"].tokens
+    assert "advantages" not in result["at2"].tokens
 
 
 def test_a_line_that_is_a_trace_alone_is_read():
@@ -148,18 +148,18 @@ def test_a_line_that_is_a_trace_alone_is_read():
 
 
 def test_every_trace_of_a_stream_is_a_rollout_whether_its_chunk_is_packed_or_not(stream, written):
-    found = by_id(stream)
+    result = by_id(stream)
     for line in written:
         for trace in line["traces"]:
-            assert_is_trace(found[trace["id"]], trace, line)
-    assert set(found) == {*by_trace(*written), "st1/0", "s3"}
-    assert stream.rollout_count == len(found)
+            assert_is_trace(result[trace["id"]], trace, line)
+    assert set(result) == {*by_trace(*written), "st1/0", "s3"}
+    assert stream.rollout_count == len(result)
 
 
 def test_a_stream_and_what_is_beside_it_are_one_run_and_nothing_of_it_is_left_out():
-    found = discover(STREAM)
-    assert [run.path for run in found.runs] == [STREAM]
-    assert [Path(p.path).name for p in found.left_out] == ["stream.index.jsonl"]
+    result = discover(STREAM)
+    assert [run.path for run in result.runs] == [STREAM]
+    assert [Path(p.path).name for p in result.left_out] == ["stream.index.jsonl"]
 
 
 def test_the_step_is_that_of_shipping_or_else_of_dispatch(stream):
@@ -199,8 +199,8 @@ def test_the_newest_annotation_wins_where_it_says_something(stream):
 
 
 def test_each_branch_is_a_rollout_and_the_scores_stand_with_the_last(stream):
-    found = by_id(stream)
-    first, last = found["st1/0"], found["st1"]
+    result = by_id(stream)
+    first, last = result["st1/0"], result["st1"]
     assert first.scores == {}
     assert last.scores["reward"] == pytest.approx(0.1)
     assert last.response_ids.values().tolist() == [25, 26]
@@ -211,9 +211,9 @@ def test_each_branch_is_a_rollout_and_the_scores_stand_with_the_last(stream):
 
 
 def test_agents_with_different_parts_are_compared_among_themselves(stream):
-    found = by_id(stream)
-    assert [found[i].ids["group_id"] for i in ("st2", "st3")] == ["h1/solver", "h1/judge"]
-    assert found["st0"].ids["group_id"] == found["st1"].ids["group_id"] == "h0"
+    result = by_id(stream)
+    assert [result[i].ids["group_id"] for i in ("st2", "st3")] == ["h1/solver", "h1/judge"]
+    assert result["st0"].ids["group_id"] == result["st1"].ids["group_id"] == "h0"
 
 
 def test_a_value_that_was_not_sampled_is_no_gap(stream):
@@ -267,10 +267,10 @@ def test_annotations_that_come_later_are_read_with_their_traces(growing, persist
 def test_an_annotation_that_can_not_be_used_costs_nothing_else(growing, branches, reason):
     run, folder = growing
     annotate(folder, {"trace_id": "st5", "branches": branches})
-    found = open_run(discover(run).runs[0])
-    assert found.rollout_count == 8
-    said = [r for r, _ in reasons(found) if r.startswith("entropies of an annotation")]
-    assert bool(said) == (reason is not None)
+    result = open_run(discover(run).runs[0])
+    assert result.rollout_count == 8
+    reported = [r for r, _ in reasons(result) if r.startswith("entropies of an annotation")]
+    assert bool(reported) == (reason is not None)
 
 
 def test_annotations_that_are_gone_or_packed_otherwise_are_named(growing):
@@ -281,9 +281,9 @@ def test_annotations_that_are_gone_or_packed_otherwise_are_named(growing):
     packed = zstandard.ZstdCompressor().compress(content)
     (folder / "orch/00000.jsonl.zst").write_bytes(packed)
     foreign = open_run(discover(run).runs[0])
-    for found in (gone, foreign):
-        assert found.rollout_count == 8
-        assert "annotations can't be read" in dict(reasons(found))
+    for result in (gone, foreign):
+        assert result.rollout_count == 8
+        assert "annotations can't be read" in dict(reasons(result))
     hints = [p.hint for p in foreign.problems if p.field == "annotations"]
     assert "no seek table" in hints[0]
 
@@ -317,8 +317,8 @@ def test_a_damaged_message_costs_its_tokens_alone(tmp_path, change, reason):
     (tmp_path / "traces.jsonl").write_text(json.dumps(line) + "\n")
     run = run_at(tmp_path)
     assert run.rollouts["reward"].dropna().tolist() == pytest.approx([1.1])
-    said = [r for r, _ in reasons(run) if r.startswith("tokens are not shown")]
-    assert [r.startswith(reason or "-") for r in said] == ([True] if reason else [])
+    reported = [r for r, _ in reasons(run) if r.startswith("tokens are not shown")]
+    assert [r.startswith(reason or "-") for r in reported] == ([True] if reason else [])
 
 
 def test_logprobs_of_another_number_than_sampled_tokens_are_left_out_of_that_message(tmp_path):

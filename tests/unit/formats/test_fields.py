@@ -315,13 +315,13 @@ def test_nothing_that_is_missing_becomes_zero(read_line):
 
 
 def test_a_conversation_is_given_until_the_assistant_speaks_first():
-    said = [{"role": role, "content": role} for role in ("system", "user", "assistant", "tool")]
+    message = [{"role": role, "content": role} for role in ("system", "user", "assistant", "tool")]
     builder = RecordBuilder(ReadOptions())
-    builder.take_conversation(said)
+    builder.take_conversation(message)
     record = builder.build(1)
     assert record.texts["prompt"] == "[system]\nsystem\n\n[user]\nuser"
     assert record.texts["response"] == "[assistant]\nassistant\n\n[tool]\ntool"
-    assert list(record.messages) == said
+    assert list(record.messages) == message
 
 
 def test_a_call_under_its_older_name_is_a_tool_call():

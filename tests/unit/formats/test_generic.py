@@ -49,8 +49,8 @@ def test_a_line_of_a_prompt_and_a_response_is_read_whatever_its_keys_are_called(
 
 def test_a_line_of_parallel_lists_is_one_group_of_rollouts(tmp_path):
     line = {"global_step": 2, "question": ASKED, "responses": ["4", "5"], "rewards": [1, 0]}
-    found = [*map(read, records(run_at(write(tmp_path / "run", line))))]
-    assert found == [(2, ASKED, "4", 1.0), (2, ASKED, "5", 0.0)]
+    result = [*map(read, records(run_at(write(tmp_path / "run", line))))]
+    assert result == [(2, ASKED, "4", 1.0), (2, ASKED, "5", 0.0)]
 
 
 def test_an_answer_is_the_response_only_where_it_differs_between_rollouts_of_a_prompt(tmp_path):
@@ -77,9 +77,9 @@ def test_rllbs_own_lines_stay_its_own_and_say_which_reward_was_not_read(tmp_path
 def test_a_log_that_a_mapping_file_does_not_fit_is_not_read_as_generic(tmp_path):
     folder = write(tmp_path / "run", {"step": 1, "prompt": ASKED, "completion": "4", "reward": 1})
     (folder / "rollout-board.toml").write_text('[keys]\nresponse = "text.out"\n')
-    found = discover(folder)
-    assert found.runs == ()
-    assert "no record has 'text.out'" in found.left_out[0].reason
+    result = discover(folder)
+    assert result.runs == ()
+    assert "no record has 'text.out'" in result.left_out[0].reason
 
 
 def test_the_suggested_mapping_is_saved_once_and_reads_the_log(tmp_path, capsys):

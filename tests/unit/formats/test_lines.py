@@ -26,14 +26,14 @@ def texts(path, *bounds) -> list[bytes | None]:
 
 def expected(content: bytes) -> list[Line]:
     """Cut by hand: the reference for every test below."""
-    found: list[Line] = []
+    result: list[Line] = []
     offset = 0
     for piece in content.split(b"\n"):
         ended = offset + len(piece) < len(content)
         if piece or ended:
-            found.append(Line(offset, len(piece) + ended, piece, ended))
+            result.append(Line(offset, len(piece) + ended, piece, ended))
         offset += len(piece) + 1
-    return found
+    return result
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085", "\r", "\x0b", "\x0c", "\x1c", "\0"])
@@ -61,27 +61,27 @@ def test_lines_do_not_depend_on_the_block_size(tmp_path, content, block):
 def test_ranges_hold_each_line_once_wherever_they_are_cut(tmp_path, content, cuts, block):
     path = tmp_path / "log"
     path.write_bytes(content.encode())
-    found: list[Line] = []
+    result: list[Line] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
         start = 0
         for end in [*sorted(min(cut, len(content)) for cut in cuts), len(content)]:
             part = list(read_lines(path, start, end))
             assert all(start <= line.offset < end for line in part)
-            found += part
+            result += part
             if part:
                 start = part[-1].offset + part[-1].size
-    assert found == expected(content.encode())
+    assert result == expected(content.encode())
 
 
 @pytest.mark.parametrize("block", [1, 3, 64])
 def test_a_line_that_is_too_long_is_passed_over_and_its_place_is_known(file, monkeypatch, block):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
-    found = list(read_lines(file(b"ok\n" + b"x" * 20 + b"\nfine\n" + b"y" * 30)))
-    assert [line.text for line in found] == [b"ok", None, b"fine", None]
-    assert [line.offset for line in found] == [0, 3, 24, 29]
-    assert [line.ended for line in found] == [True, True, True, False]
+    result = list(read_lines(file(b"ok\n" + b"x" * 20 + b"\nfine\n" + b"y" * 30)))
+    assert [line.text for line in result] == [b"ok", None, b"fine", None]
+    assert [line.offset for line in result] == [0, 3, 24, 29]
+    assert [line.ended for line in result] == [True, True, True, False]
 
 
 def test_a_line_of_exactly_the_limit_is_read(file, monkeypatch):

@@ -23,7 +23,7 @@ SHOWN = SECRET.replace("secret", "answer")
 
 
 @pytest.fixture
-def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that a server shows; it holds run/a.jsonl. Beside it lies outside/a.jsonl."""
     for folder, text in (("shown/run", SHOWN), ("outside", SECRET)):
         (tmp_path / folder).mkdir(parents=True)
@@ -56,37 +56,37 @@ def _with(path: Path) -> bytes:
     ids=["bytes", "lines", "file", "content"],
 )
 @pytest.mark.parametrize("swapped", ["run", "run/a.jsonl"])
-def test_nothing_is_read_through_a_link_that_leads_outside(shown, swapped, read):
-    path = shown / "run" / "a.jsonl"
+def test_nothing_is_read_through_a_link_that_leads_outside(visible, swapped, read):
+    path = visible / "run" / "a.jsonl"
     assert b"answer" in read(path)
-    outside = shown.parent / "outside"
-    swap(shown / swapped, outside / "a.jsonl" if swapped.endswith("jsonl") else outside)
+    outside = visible.parent / "outside"
+    swap(visible / swapped, outside / "a.jsonl" if swapped.endswith("jsonl") else outside)
     with pytest.raises(OSError, match="outside the root"):
         read(path)
 
 
 @pytest.mark.parametrize("swapped", ["run", "run/a.jsonl"])
-def test_what_becomes_a_link_after_the_check_is_not_followed(shown, swapped, monkeypatch):
-    outside = shown.parent / "outside"
+def test_what_becomes_a_link_after_the_check_is_not_followed(visible, swapped, monkeypatch):
+    outside = visible.parent / "outside"
     target = outside / "a.jsonl" if swapped.endswith("jsonl") else outside
     resolve = os.path.realpath
 
     def then_swapped(path: str | Path) -> str:
-        found = resolve(path)
+        result = resolve(path)
         if Path(path).name == "a.jsonl":
-            swap(shown / swapped, target)
-        return found
+            swap(visible / swapped, target)
+        return result
 
     monkeypatch.setattr(locations.os.path, "realpath", then_swapped)
     with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
-        read_bytes(shown / "run" / "a.jsonl", 0, 100)
+        read_bytes(visible / "run" / "a.jsonl", 0, 100)
 
 
 @pytest.mark.parametrize("swapped", ["folder", "table"])
-def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(shown, swapped):
-    (info,) = discover(shown).runs
+def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(visible, swapped):
+    (info,) = discover(visible).runs
     run = Follower(persist=True).run(info)
-    other = shutil.copytree(run.index_folder, shown.parent / "outside" / "index")
+    other = shutil.copytree(run.index_folder, visible.parent / "outside" / "index")
     (table,) = run.index_folder.glob("rows-*")
     if swapped == "folder":
         swap(run.index_folder, other)
@@ -96,10 +96,10 @@ def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(shown, s
         run.of_step(1)
 
 
-def test_an_index_of_links_that_lead_outside_is_made_again(shown):
-    (info,) = discover(shown).runs
+def test_an_index_of_links_that_lead_outside_is_made_again(visible):
+    (info,) = discover(visible).runs
     folder = Follower(persist=True).run(info).index_folder
-    other = shutil.copytree(folder, shown.parent / "outside" / "index")
+    other = shutil.copytree(folder, visible.parent / "outside" / "index")
     for file in list(folder.iterdir()):
         file.unlink()
         file.symlink_to(other / file.name)
@@ -109,49 +109,49 @@ def test_an_index_of_links_that_lead_outside_is_made_again(shown):
     assert not (folder / "manifest.json").is_symlink()
 
 
-def test_links_within_the_folder_and_files_of_the_cache_are_read(shown):
-    (shown / "link.jsonl").symlink_to(shown / "run" / "a.jsonl")
-    assert b"answer" in read_bytes(shown / "link.jsonl", 0, 100)
-    (shown.parent / "cache").mkdir()
-    (shown.parent / "cache" / "unpacked.jsonl").write_text(SHOWN)
-    assert b"answer" in read_bytes(shown.parent / "cache" / "unpacked.jsonl", 0, 100)
+def test_links_within_the_folder_and_files_of_the_cache_are_read(visible):
+    (visible / "link.jsonl").symlink_to(visible / "run" / "a.jsonl")
+    assert b"answer" in read_bytes(visible / "link.jsonl", 0, 100)
+    (visible.parent / "cache").mkdir()
+    (visible.parent / "cache" / "unpacked.jsonl").write_text(SHOWN)
+    assert b"answer" in read_bytes(visible.parent / "cache" / "unpacked.jsonl", 0, 100)
 
 
-def test_a_folder_whose_files_can_t_be_listed_is_passed_through(shown):
-    (shown / "run").chmod(0o311)
+def test_a_folder_whose_files_can_t_be_listed_is_passed_through(visible):
+    (visible / "run").chmod(0o311)
     try:
-        assert b"answer" in read_bytes(shown / "run" / "a.jsonl", 0, 100)
+        assert b"answer" in read_bytes(visible / "run" / "a.jsonl", 0, 100)
     finally:
-        (shown / "run").chmod(0o755)
+        (visible / "run").chmod(0o755)
 
 
-def test_any_path_may_be_read_where_that_was_allowed(shown, monkeypatch):
-    outside = shown.parent / "outside" / "a.jsonl"
+def test_any_path_may_be_read_where_that_was_allowed(visible, monkeypatch):
+    outside = visible.parent / "outside" / "a.jsonl"
     with pytest.raises(PermissionError):
         read_bytes(outside, 0, 100)
     monkeypatch.setenv("ROLLOUT_BOARD_ALLOW_ANY_PATH", "1")
     assert b"secret" in read_bytes(outside, 0, 100)
 
 
-def test_a_log_file_that_is_shown_alone_may_be_a_link(shown, monkeypatch):
-    (shown / "link.jsonl").symlink_to(shown.parent / "outside" / "a.jsonl")
-    monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(shown / "link.jsonl"))
-    assert b"secret" in read_bytes(shown / "link.jsonl", 0, 100)
+def test_a_log_file_that_is_shown_alone_may_be_a_link(visible, monkeypatch):
+    (visible / "link.jsonl").symlink_to(visible.parent / "outside" / "a.jsonl")
+    monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(visible / "link.jsonl"))
+    assert b"secret" in read_bytes(visible / "link.jsonl", 0, 100)
 
 
-def test_tables_are_opened_by_the_same_door(shown):
+def test_tables_are_opened_by_the_same_door(visible):
     for folder, text in (("shown/run", "answer"), ("outside", "secret")):
-        pq.write_table(pa.table({"response": [text]}), shown.parent / folder / "t.parquet")
-    path = shown / "run" / "t.parquet"
+        pq.write_table(pa.table({"response": [text]}), visible.parent / folder / "t.parquet")
+    path = visible / "run" / "t.parquet"
     assert "answer" in str(next(iter(PARQUET.lines(path))).record)
-    swap(shown / "run", shown.parent / "outside")
+    swap(visible / "run", visible.parent / "outside")
     with pytest.raises(OSError, match="outside the root"):
         list(PARQUET.lines(path))
 
 
-def test_a_run_that_was_opened_shows_no_rollout_of_a_file_that_was_swapped(shown):
-    run = open_run(discover(shown).runs[0])
+def test_a_run_that_was_opened_shows_no_rollout_of_a_file_that_was_swapped(visible):
+    run = open_run(discover(visible).runs[0])
     assert open_rollout(run, 1, 0).record.texts["response"] == "answer"
-    swap(shown / "run", shown.parent / "outside")
+    swap(visible / "run", visible.parent / "outside")
     with pytest.raises(UnreadableError, match="outside the root"):
         open_rollout(run, 1, 0)

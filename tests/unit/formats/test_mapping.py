@@ -6,7 +6,7 @@ from pathlib import PurePath
 import pytest
 
 from board.errors import BoardError, RecordError
-from board.formats.base import Head, Place, layout_match
+from board.formats.base import Head, LineContext, layout_match
 from board.formats.mapping import mapping_reader, path_pattern, value_at
 from board.index.discovery.mappings import read_mapping
 
@@ -15,7 +15,7 @@ KEYS = '[keys]\nresponse = "out"\nstep = "meta.step"\n'
 
 def read(text, line, path="log.jsonl"):
     reader = mapping_reader(text)
-    at = Place(PurePath(path), layout=reader.layout)
+    at = LineContext(PurePath(path), layout=reader.layout)
     return [reader.record(row, at) for row in reader.rows(line, at)]
 
 
@@ -73,8 +73,8 @@ def test_messages_alone_are_cut_where_the_assistant_begins():
     ],
 )
 def test_rows_are_objects_or_columns(rows, line):
-    found = read(f'rows = "{rows}"\n[keys]\nresponse = "out"\n', line)
-    assert [(record.step, record.texts["response"]) for record in found] == [(1, "a"), (1, "b")]
+    result = read(f'rows = "{rows}"\n[keys]\nresponse = "out"\n', line)
+    assert [(record.step, record.texts["response"]) for record in result] == [(1, "a"), (1, "b")]
 
 
 @pytest.mark.parametrize("value", [3, "text", [1, 2], [{"out": "a"}, None], None])

@@ -18,9 +18,9 @@ def table_rows(shape: str) -> list[dict]:
     ]
 
 
-def assert_rows(found, expected, step_key):
+def assert_rows(result, expected, step_key):
     assert_fields(
-        *(found, expected, "prompt"),
+        *(result, expected, "prompt"),
         step=lambda row: int(row[step_key]),
         response="completion",
         advantage="advantages",
@@ -45,8 +45,8 @@ def test_a_buffer_that_is_not_emptied_is_shown_once_at_the_step_that_wrote_it_fi
 
 
 def test_rows_of_their_own_have_their_reward():
-    found = records(run_at(FOLDER / "rows"))
-    assert_fields(found, plain("rows"), "reward", step="gen_step", response="completion")
+    result = records(run_at(FOLDER / "rows"))
+    assert_fields(result, plain("rows"), "reward", step="gen_step", response="completion")
 
 
 def test_the_first_tables_have_messages_and_the_total():

@@ -15,7 +15,7 @@ def run():
 
 
 @pytest.fixture(scope="module")
-def found(run):
+def result(run):
     return records(run)
 
 
@@ -33,9 +33,9 @@ def spoken(line: dict) -> list[str]:
     ]
 
 
-def test_every_row_is_that_of_the_files(run, found, lines):
+def test_every_row_is_that_of_the_files(run, result, lines):
     assert run.counts == {0: len(lines)}
-    for record, line in zip(found, lines, strict=True):
+    for record, line in zip(result, lines, strict=True):
         task, rollout = line["_ng_task_index"], line["_ng_rollout_index"]
         assert record.ids["group_id"] == str(task)
         assert record.ids["rollout_id"].split("-a")[0] == f"{task}-{rollout}"
@@ -43,20 +43,20 @@ def test_every_row_is_that_of_the_files(run, found, lines):
         assert all(text in record.texts["response"] for text in spoken(line))
         assert record.texts.get("ground_truth") == line.get("expected_answer")
         assert record.extras.get("num_tools") == line.get("num_tools")
-    assert found[-1].ids["rollout_id"] == "2-1-a1"
+    assert result[-1].ids["rollout_id"] == "2-1-a1"
 
 
-def test_rewards_and_their_means_are_those_of_the_main_file(run, found):
+def test_rewards_and_their_means_are_those_of_the_main_file(run, result):
     expected = pd.DataFrame(json_lines(MAIN))
-    assert [r.scores["reward"] for r in found[:5]] == expected["reward"].tolist()
+    assert [r.scores["reward"] for r in result[:5]] == expected["reward"].tolist()
     assert run.steps["reward_mean"].tolist() == pytest.approx([expected["reward"].mean()])
     parts = pd.DataFrame([r for r in expected["reward_components"] if isinstance(r, dict)])
     for name in ("right", "form"):
         assert run.steps[f"rewards.{name}_mean"].tolist() == pytest.approx([parts[name].mean()])
 
 
-def test_the_placeholder_reward_of_a_failure_is_no_reward(found):
-    for record in found[5:]:
+def test_the_placeholder_reward_of_a_failure_is_no_reward(result):
+    for record in result[5:]:
         assert "reward" not in record.scores
         assert record.extras["error"] == "judge_failed"
 
@@ -67,12 +67,12 @@ def test_inputs_without_a_response_are_no_rollouts(run):
 
 
 def test_a_log_without_steps_says_so_and_nothing_else_is_wrong(run):
-    said = [reason for reason, _ in reasons(run) if "of no format read here" not in reason]
-    assert set(said) == {"the log has no step"}
+    message = [reason for reason, _ in reasons(run) if "of no format read here" not in reason]
+    assert set(message) == {"the log has no step"}
 
 
-def test_reasoning_calls_results_and_images_stand_in_their_place(found):
-    record = found[0]
+def test_reasoning_calls_results_and_images_stand_in_their_place(result):
+    record = result[0]
     assert [m["role"] for m in record.messages] == [
         "system",
         "user",
@@ -87,13 +87,13 @@ def test_reasoning_calls_results_and_images_stand_in_their_place(found):
     )
 
 
-def test_instructions_and_a_plain_input_are_the_prompt(found):
-    assert found[4].texts["prompt"] == "[system]\nBe short.\n\n[user]\n2+2?"
+def test_instructions_and_a_plain_input_are_the_prompt(result):
+    assert result[4].texts["prompt"] == "[system]\nBe short.\n\n[user]\n2+2?"
 
 
-def test_the_token_limit_ends_a_response(found):
-    assert found[4].texts["finish_reason"] == "max_output_tokens"
-    assert [r.scores["is_truncated"] for r in found[:5]] == [0, 0, 0, 0, 1]
+def test_the_token_limit_ends_a_response(result):
+    assert result[4].texts["finish_reason"] == "max_output_tokens"
+    assert [r.scores["is_truncated"] for r in result[:5]] == [0, 0, 0, 0, 1]
 
 
 def test_the_tokens_of_all_calls_are_one_sequence(run, lines):
@@ -148,8 +148,8 @@ def test_logprobs_of_another_length_are_left_out_and_nothing_is_shifted(read_lin
 )
 def test_outputs_of_every_kind_are_read(read_line, lines, output, text):
     line = lines[4] | {"response": {"output": output}}
-    found = read_line("nemo_gym", line).texts.get("response")
-    assert found is None if text is None else text in found
+    result = read_line("nemo_gym", line).texts.get("response")
+    assert result is None if text is None else text in result
 
 
 def test_a_response_that_is_no_object_costs_the_response_alone(read_line, lines):
@@ -159,10 +159,13 @@ def test_a_response_that_is_no_object_costs_the_response_alone(read_line, lines)
 
 
 def test_the_last_of_several_transitions_is_the_whole_history(tmp_path):
-    asked, said = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
+    asked, message = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
     line = {
         "responses_create_params": {"input": [asked], "temperature": 0.5},
-        "response": {"output": [[asked, said], [asked, said, asked, said]], "model": "tiny"},
+        "response": {
+            "output": [[asked, message], [asked, message, asked, message]],
+            "model": "tiny",
+        },
         "reward": 1.0,
     }
     (tmp_path / "a.jsonl").write_text(json.dumps(line))

@@ -66,8 +66,8 @@ def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most
     log.parent.mkdir(parents=True)
     lines = [json.dumps(first)]
     for key in dict.fromkeys(keys_in(first)):
-        held = json.dumps(with_place(first, key))
-        lines += [held.replace(f'"{PLACE}"', odd) for odd in ODD]
+        stored = json.dumps(with_place(first, key))
+        lines += [stored.replace(f'"{PLACE}"', unusual) for unusual in ODD]
     log.write_text("\n".join([*lines, lines[0]]) + "\n")
     (info,) = discover(tmp_path).runs
     assert info.formats == (reader,)

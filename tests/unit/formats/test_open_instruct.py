@@ -43,8 +43,8 @@ def logprobs_of(row: dict) -> list[float | None]:
 
 def test_the_zeros_of_a_tools_answer_are_no_log_probabilities(run):
     (answered,) = [o for o in opened(run) if o.line["request_info"]["tool_calleds"]]
-    shown = answered.record.tokens["sampling_logprobs"].values()
-    np.testing.assert_array_equal(shown, [-0.5, np.nan, np.nan, np.nan, -0.75, -0.125])
+    visible = answered.record.tokens["sampling_logprobs"].values()
+    np.testing.assert_array_equal(visible, [-0.5, np.nan, np.nan, np.nan, -0.75, -0.125])
     assert answered.record.extras["request_info"]["tool_outputs"] == "4\u2028"
     words = "logprobs are 0 at tokens of tool results"
     assert sum(count for reason, count in reasons(run) if reason.startswith(words)) == 1
@@ -77,6 +77,6 @@ def test_several_datasets_and_no_logprobs_are_read(read_line):
 
 
 def test_the_metadata_is_passed_over():
-    found = discover(FOLDER)
-    left_out = {problem.path for info in found.runs for problem in info.left_out}
-    assert left_out | {p.path for p in found.left_out} == {f"{RUN}_metadata.jsonl"}
+    result = discover(FOLDER)
+    left_out = {problem.path for info in result.runs for problem in info.left_out}
+    assert left_out | {p.path for p in result.left_out} == {f"{RUN}_metadata.jsonl"}

@@ -50,23 +50,23 @@ def array(source: random.Random):
 
 
 def record(source: random.Random):
-    found = {"step": source.randint(0, 9), "response": source.choice(TEXTS)}
+    result = {"step": source.randint(0, 9), "response": source.choice(TEXTS)}
     for key in source.sample(KEYS, source.randint(0, len(KEYS))):
-        found[key] = array(source)
+        result[key] = array(source)
     if source.random() < 0.3:
-        found["info"] = {source.choice(KEYS): array(source), "t": source.choice(TEXTS)}
+        result["info"] = {source.choice(KEYS): array(source), "t": source.choice(TEXTS)}
     if source.random() < 0.5:
-        items = list(found.items())
+        items = list(result.items())
         source.shuffle(items)
-        found = dict(items)
-    return found
+        result = dict(items)
+    return result
 
 
-def written(source: random.Random, found) -> bytes:
+def written(source: random.Random, result) -> bytes:
     separators = source.choice([(",", ":"), (", ", ": "), (" , ", " : ")])
-    line = json.dumps(found, separators=separators, ensure_ascii=source.random() < 0.5)
-    if source.random() < 0.1 and len(found) > 2:  # a key that stands twice: the last one counts
-        key = source.choice(list(found))
+    line = json.dumps(result, separators=separators, ensure_ascii=source.random() < 0.5)
+    if source.random() < 0.1 and len(result) > 2:  # a key that stands twice: the last one counts
+        key = source.choice(list(result))
         twice = json.dumps({key: array(source)}, separators=separators)
         line = (
             twice[:-1] + separators[0] + line[1:]
@@ -122,9 +122,9 @@ def test_parts_equal_the_whole_when_the_layout_changes_under_a_learned_plan(seed
 def unparsed(raw: bytes) -> RawNumbers:
     parser = LineParser()
     parser.parse(b'{"step":1,"x":[1]}')
-    found = parser.parse(b'{"step":1,"x":' + raw + b"}")[0]["x"]
-    assert isinstance(found, RawNumbers)
-    return found
+    result = parser.parse(b'{"step":1,"x":' + raw + b"}")[0]["x"]
+    assert isinstance(result, RawNumbers)
+    return result
 
 
 def taught() -> LineParser:
@@ -203,9 +203,9 @@ def test_reasons_do_not_hold_what_differs_from_line_to_line():
 
 
 def test_nan_and_infinity_as_python_writes_them_are_read():
-    found, mended = parse_whole(b'{"reward": NaN, "a": [Infinity, -Infinity]}')
-    assert math.isnan(found["reward"])
-    assert found["a"] == [math.inf, -math.inf]
+    result, mended = parse_whole(b'{"reward": NaN, "a": [Infinity, -Infinity]}')
+    assert math.isnan(result["reward"])
+    assert result["a"] == [math.inf, -math.inf]
     assert not mended
 
 
@@ -263,6 +263,13 @@ def test_lines_parsed_together_are_those_parsed_alone():
     """None for a line that takes a closer look: no object, mended, blank, or too long."""
     lines = [json.dumps({"text": "é" * 3000, "n": number}).encode() for number in range(9)]
     assert parse_plain_lines(lines) == [json.loads(line) for line in lines]
-    odd = [b"[1]", None, b"", b'{"a": "\xff"}', b'{"a": "\\ud800"}', b'{"a": Infinity, "b": [1]}']
-    assert parse_plain_lines([lines[0], *odd]) == [json.loads(lines[0]), *[None] * 6]
+    unusual = [
+        b"[1]",
+        None,
+        b"",
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b'{"a": Infinity, "b": [1]}',
+    ]
+    assert parse_plain_lines([lines[0], *unusual]) == [json.loads(lines[0]), *[None] * 6]
     assert parse_plain_lines([b'{"a": Infinity}', b"[1]"]) == [{"a": math.inf}, None]

@@ -16,7 +16,7 @@ SAMPLES = {
 
 
 @pytest.fixture
-def found(tmp_path):
+def result(tmp_path):
     def write_and_recognise(content, name="log.jsonl"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,8 +31,8 @@ def found(tmp_path):
 
 @pytest.mark.parametrize("reader", SAMPLES)
 @pytest.mark.parametrize("name", ["x.jsonl", "step_3/rank_0.jsonl", "rollout_data_rank0.jsonl"])
-def test_files_are_known_by_content_whatever_they_are_called(found, reader, name):
-    assert found([SAMPLES[reader]], name)[0] == reader
+def test_files_are_known_by_content_whatever_they_are_called(result, reader, name):
+    assert result([SAMPLES[reader]], name)[0] == reader
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_files_are_known_by_content_whatever_they_are_called(found, reader, name
         {"step": 1, "rollout_id": "x", "reward": 0.5},
     ],
 )
-def test_native_files_are_known_with_and_without_types(found, line):
-    assert found([line])[0] == "native"
+def test_native_files_are_known_with_and_without_types(result, line):
+    assert result([line])[0] == "native"
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_native_files_are_known_with_and_without_types(found, line):
         {"loss": 0.1, "global_step/max_steps": "3/400", "elapsed_time": "1h 2m 3s"},
     ],
 )
-def test_metrics_are_no_logs_and_are_called_so(found, line):
-    reader, reason = found([line, line])
+def test_metrics_are_no_logs_and_are_called_so(result, line):
+    reader, reason = result([line, line])
     assert reader is None
     assert "only numbers" in reason
     assert "metrics" in reason
@@ -82,8 +82,8 @@ def test_metrics_are_no_logs_and_are_called_so(found, line):
         {},
     ],
 )
-def test_configs_and_foreign_records_are_no_logs(found, line):
-    reader, reason = found([line, line])
+def test_configs_and_foreign_records_are_no_logs(result, line):
+    reader, reason = result([line, line])
     assert reader is None
     assert "of no format read here" in reason
 
@@ -91,8 +91,8 @@ def test_configs_and_foreign_records_are_no_logs(found, line):
 @pytest.mark.parametrize(
     "before", [b"shell text\n", b"shell text\n" * 500, b"\n" * 200, b"\xef\xbb\xbf"]
 )
-def test_what_stands_before_its_first_line_does_not_hide_a_log(found, before):
-    assert found(before + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
+def test_what_stands_before_its_first_line_does_not_hide_a_log(result, before):
+    assert result(before + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
 
 
 @pytest.mark.parametrize(
@@ -106,22 +106,22 @@ def test_what_stands_before_its_first_line_does_not_hide_a_log(found, before):
         (b'{"step": 1, "response": "tor', "line 1: the line is not JSON"),
     ],
 )
-def test_what_is_no_log_is_left_out_with_the_reason(found, content, reason):
-    reader, why = found(content)
+def test_what_is_no_log_is_left_out_with_the_reason(result, content, reason):
+    reader, why = result(content)
     assert reader is None
     assert reason in why
 
 
-def test_a_file_of_one_endless_line_is_left_out_with_the_reason(found, monkeypatch):
+def test_a_file_of_one_endless_line_is_left_out_with_the_reason(result, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 100)
-    reader, why = found(b"x" * 500)
+    reader, why = result(b"x" * 500)
     assert reader is None
     assert "too long" in why
 
 
-def test_only_the_head_of_a_file_is_read(found):
+def test_only_the_head_of_a_file_is_read(result):
     other = {"step": 1, "loss": 0.5}
-    assert found([*[other] * 30, SAMPLES["rllb"]])[0] is None
+    assert result([*[other] * 30, SAMPLES["rllb"]])[0] is None
 
 
 def test_every_reader_can_be_asked_for_by_its_name():

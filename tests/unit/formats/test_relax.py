@@ -16,9 +16,9 @@ def run():
 
 @pytest.mark.parametrize(("step", "split"), FILES)
 def test_every_row_and_value_is_that_of_the_file(run, step, split):
-    found = [r for r in records(run) if (r.step, r.ids["split"]) == (step, split)]
+    result = [r for r in records(run) if (r.step, r.ids["split"]) == (step, split)]
     assert_fields(
-        *(found, plain(step, split)),
+        *(result, plain(step, split)),
         *("response", "prompt_length", "response_length", "total_length"),
         *("status", "image_count", "agent_turns"),
         ground_truth="label",
@@ -27,18 +27,18 @@ def test_every_row_and_value_is_that_of_the_file(run, step, split):
         env="dataset",
         reward=lambda x: x["reward"]["score"] if isinstance(x["reward"], dict) else x["reward"],
     )
-    for record, row in zip(found, plain(step, split), strict=True):
+    for record, row in zip(result, plain(step, split), strict=True):
         prompt = row["prompt"]
         asked = prompt if isinstance(prompt, str) else prompt[-1]["content"]
         assert record.texts["prompt"].endswith(asked)
 
 
 def test_ids_and_log_probabilities_of_later_versions_are_token_arrays(run):
-    found = [r for r in records(run) if r.step == 2]
+    result = [r for r in records(run) if r.step == 2]
     names = ("response_token_ids", "response_rollout_log_probs", "response_rollout_log_probs_mask")
     ours = ("response_ids", "sampling_logprobs", "rollout_log_probs_mask")
-    assert_fields(found, plain(2, "train"), **dict(zip(ours, names, strict=True)))
-    assert {frozenset(r.tokens) for r in found} == {frozenset(ours[1:])}
+    assert_fields(result, plain(2, "train"), **dict(zip(ours, names, strict=True)))
+    assert {frozenset(r.tokens) for r in result} == {frozenset(ours[1:])}
 
 
 def test_a_reward_by_name_has_its_score_as_total_and_its_other_numbers_as_parts(run):
@@ -49,12 +49,12 @@ def test_a_reward_by_name_has_its_score_as_total_and_its_other_numbers_as_parts(
 
 
 def test_only_an_ended_response_is_known_to_be_truncated_or_not(run):
-    shown = [r.scores.get("is_truncated") for r in records(run) if r.step == 2]
-    assert shown == [0.0, 1.0, None, 0.0]
+    visible = [r.scores.get("is_truncated") for r in records(run) if r.step == 2]
+    assert visible == [0.0, 1.0, None, 0.0]
 
 
 def test_the_one_version_of_the_weights_that_sampled_is_the_policys(read_line):
     versions = [["3"], ["3", "4"], []]
-    found = [read_line("relax", {**plain(0, "train")[0], "weight_versions": v}) for v in versions]
-    assert [r.ids.get("policy_version") for r in found] == [3, None, None]
-    assert found[1].extras["weight_versions"] == ["3", "4"]
+    result = [read_line("relax", {**plain(0, "train")[0], "weight_versions": v}) for v in versions]
+    assert [r.ids.get("policy_version") for r in result] == [3, None, None]
+    assert result[1].extras["weight_versions"] == ["3", "4"]

@@ -84,9 +84,9 @@ def rows(name):
 def test_openrlhfs_rows_have_values_where_there_is_a_critic():
     run, expected = run_at(VARIANTS / "openrlhf"), rows("openrlhf/rl_logging_board_data.jsonl")
     for record, row in zip(records(run), expected, strict=True):
-        shown = {key: array.values().tolist() for key, array in record.tokens.items()}
+        visible = {key: array.values().tolist() for key, array in record.tokens.items()}
         arrays = ("logprobs", "ref_logprobs", "values", "token_rewards")
-        assert shown == {key: row[key] for key in arrays if row[key] is not None}
+        assert visible == {key: row[key] for key in arrays if row[key] is not None}
         assert record.texts == {"prompt": row["prompt"], "response": row["response"]}
         assert list(record.response_tokens or ()) == row["response_tokens"]
         assert (record.step, record.scores["reward"]) == (row["step"], row["reward"])
@@ -98,8 +98,8 @@ def test_every_row_of_a_verl_fork_is_that_of_the_file():
     run, expected = run_at(VARIANTS / "verl"), rows("verl/rollout_data_rank0.jsonl")
     train = [r for r in records(run) if r.ids.get("split") is None]
     for record, row in zip(train, expected, strict=True):
-        shown = {key: array.values().tolist() for key, array in record.tokens.items()}
-        assert shown == {k: row[k] for k in ("logprobs", "values", "token_rewards") if k in row}
+        visible = {key: array.values().tolist() for key, array in record.tokens.items()}
+        assert visible == {k: row[k] for k in ("logprobs", "values", "token_rewards") if k in row}
         assert (record.step, record.scores["reward"]) == (row["step"], row["reward"])
         assert record.texts.get("ground_truth") == row.get("ground_truth")
         assert record.texts["prompt"] == row["prompt"]
@@ -115,9 +115,9 @@ def test_what_a_verl_fork_could_not_write_is_not_recorded(read_line):
 
 
 def test_a_verl_forks_validation_is_the_eval_split():
-    found = [r for r in records(run_at(VARIANTS / "verl")) if r.ids.get("split") == "eval"]
-    assert [r.scores["reward"] for r in found] == [0.0, 1.0]
-    assert [r.step for r in found] == [2, 2]
+    result = [r for r in records(run_at(VARIANTS / "verl")) if r.ids.get("split") == "eval"]
+    assert [r.scores["reward"] for r in result] == [0.0, 1.0]
+    assert [r.step for r in result] == [2, 2]
 
 
 def test_an_empty_response_is_a_response(read_line):

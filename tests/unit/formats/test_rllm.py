@@ -10,12 +10,12 @@ FOLDER = DATA / "rllm" / "run"
 
 def plain() -> list[tuple[str, dict, dict]]:
     """Mode, episode and trajectory, in the order of steps and of the files' names."""
-    found = []
+    result = []
     for path in sorted(FOLDER.glob("episodes/*/episode_*.json")):
         episode = json.loads(path.read_text())
         mode = path.parent.name.split("_")[0]
-        found += [(mode, episode, trajectory) for trajectory in episode["trajectories"]]
-    return found
+        result += [(mode, episode, trajectory) for trajectory in episode["trajectories"]]
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def run():
 
 def test_every_trajectory_and_value_is_that_of_the_documents(run):
     expected = {t["uid"]: (mode, e, t) for mode, e, t in plain()}
-    found = records(run)
-    assert len(found) == len(plain()) == 20
-    for record in found:
+    result = records(run)
+    assert len(result) == len(plain()) == 20
+    for record in result:
         mode, episode, trajectory = expected[record.ids["rollout_id"]]
         assert record.step == episode["training_step"]
         assert record.ids["split"] == {"train": "train", "val": "eval"}[mode]
@@ -63,8 +63,8 @@ def test_summaries_and_other_documents_are_passed_over(run, tmp_path):
     assert all(file.path.name.startswith("episode_") for file in run.info.files)
     assert reasons(run) == []
     (tmp_path / "config.json").write_text('{"training_step": 1}')
-    found = discover(tmp_path)
-    assert (found.runs, found.left_out) == ((), ())
+    result = discover(tmp_path)
+    assert (result.runs, result.left_out) == ((), ())
 
 
 def test_a_half_written_document_is_named_and_costs_no_other(tmp_path):

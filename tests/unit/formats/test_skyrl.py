@@ -44,9 +44,9 @@ def test_every_row_and_value_is_that_of_the_files(run):
 
 def test_scores_per_token_are_the_tokens_rewards(run):
     rows = [row for row in plain() if row["step"] == 10]
-    shown = [o.record for o in opened(run) if o.step == 10]
-    found = [r.tokens["token_rewards"].values().tolist() for r in shown]
-    assert found == [row["score"] for row in rows]
+    visible = [o.record for o in opened(run) if o.step == 10]
+    result = [r.tokens["token_rewards"].values().tolist() for r in visible]
+    assert result == [row["score"] for row in rows]
 
 
 def test_scores_per_token_that_are_no_numbers_cost_no_rollout(read_line):
@@ -64,7 +64,9 @@ def test_an_evaluation_without_a_step_says_so_and_a_truncated_answer_is_one(run)
 
 
 def test_aggregated_results_are_passed_over():
-    found = discover(EXPORTS)
-    left_out = {problem.path.rsplit("/", 1)[-1] for info in found.runs for problem in info.left_out}
-    left_out |= {problem.path.rsplit("/", 1)[-1] for problem in found.left_out}
+    result = discover(EXPORTS)
+    left_out = {
+        problem.path.rsplit("/", 1)[-1] for info in result.runs for problem in info.left_out
+    }
+    left_out |= {problem.path.rsplit("/", 1)[-1] for problem in result.left_out}
     assert left_out == {"aggregated_results.jsonl"}

@@ -60,8 +60,8 @@ def test_every_sample_and_value_is_that_of_the_dump(folder, slime, miles):
     for path in sorted((folder / "rollout_data").iterdir()):
         content = torch_data(path)
         split = "eval" if path.name.startswith("eval_") else "train"
-        found = of(run, content["rollout_id"], split)
-        for record, sample in zip(found, content["samples"], strict=True):
+        result = of(run, content["rollout_id"], split)
+        for record, sample in zip(result, content["samples"], strict=True):
             assert_tokens(record, sample["tokens"], sample["response_length"])
             assert record.texts["response"] == sample["response"]
             assert record.texts.get("ground_truth") == sample["label"]
@@ -69,12 +69,12 @@ def test_every_sample_and_value_is_that_of_the_dump(folder, slime, miles):
             assert record.ids["group_id"] == str(sample["group_index"])
             assert record.extras["status"] == sample["status"]
             assert record.scores["is_truncated"] == (sample["status"] == "truncated")
-            shown = {key: array.values().tolist() for key, array in record.tokens.items()}
+            visible = {key: array.values().tolist() for key, array in record.tokens.items()}
             arrays = {
                 "loss_mask": sample["loss_mask"],
                 "sampling_logprobs": sample["rollout_log_probs"],
             }
-            assert shown == {key: value for key, value in arrays.items() if value is not None}
+            assert visible == {key: value for key, value in arrays.items() if value is not None}
             if not isinstance(sample["reward"], dict):
                 assert record.scores.get("reward") == sample["reward"]
 
@@ -82,8 +82,8 @@ def test_every_sample_and_value_is_that_of_the_dump(folder, slime, miles):
 def test_every_sample_and_array_is_that_of_the_training_data(slime):
     for path in sorted((SLIME / "train_data").iterdir()):
         content = torch_data(path)
-        found = of(slime["slime_train"], content["rollout_id"])
-        for record, sample in zip(found, content["samples"], strict=True):
+        result = of(slime["slime_train"], content["rollout_id"])
+        for record, sample in zip(result, content["samples"], strict=True):
             assert_tokens(record, sample["tokens"].tolist(), sample["response_lengths"])
             assert record.ids["rollout_id"] == str(sample["sample_index"])
             assert record.scores["reward"] == content["raw_reward"][sample["rollout_position"]]
@@ -105,12 +105,12 @@ def test_ranks_that_dump_the_same_shard_are_shown_once_and_counted(miles):
             for shard in columns
             for i, index in enumerate(shard["sample_indices"])
         }
-        shown = {
+        visible = {
             int(r.ids["rollout_id"]): r.tokens["logprobs"].values() for r in of(opened_run, step)
         }
-        assert shown.keys() == expected.keys()
+        assert visible.keys() == expected.keys()
         for index, values in expected.items():
-            np.testing.assert_array_equal(shown[index], values)
+            np.testing.assert_array_equal(visible[index], values)
 
 
 def test_a_reward_by_name_is_several_parts_and_an_absent_one_none(slime):
@@ -122,9 +122,9 @@ def test_a_reward_by_name_is_several_parts_and_an_absent_one_none(slime):
 
 
 def test_one_policy_version_is_recorded_and_several_are_named(slime):
-    found = of(slime["slime"], 1)
-    assert [r.ids.get("policy_version") for r in found] == [1, 1, None, 1]
-    assert found[2].extras["weight_versions"] == ["1", "2"]
+    result = of(slime["slime"], 1)
+    assert [r.ids.get("policy_version") for r in result] == [1, 1, None, 1]
+    assert result[2].extras["weight_versions"] == ["1", "2"]
 
 
 def test_relaxs_decoded_tokens_are_the_responses_pieces(read_line):
@@ -181,9 +181,9 @@ def spilled(sample: int, kind: str) -> list:
     (path,) = SPILLED.rglob(f"*_{sample}_{kind}.safetensors")
     content = path.read_bytes()
     begin = 8 + int.from_bytes(content[:8], "little")
-    told = json.loads(content[8:begin])["tensor"]
-    dtype = {"I32": np.int32, "F32": np.float32}[told["dtype"]]
-    return np.frombuffer(content[begin:], dtype).reshape(told["shape"]).tolist()
+    text = json.loads(content[8:begin])["tensor"]
+    dtype = {"I32": np.int32, "F32": np.float32}[text["dtype"]]
+    return np.frombuffer(content[begin:], dtype).reshape(text["shape"]).tolist()
 
 
 def test_tensors_that_slime_keeps_in_files_of_their_own_are_shown_with_their_dump():
@@ -245,8 +245,8 @@ def test_without_torch_the_dumps_are_named_with_what_to_install(monkeypatch, tmp
 def test_miles_tables_hold_the_tokens_without_torch(miles):
     for split, name in (("train", "rollout_0"), ("train", "rollout_1"), ("eval", "rollout_eval_0")):
         table = pd.read_parquet(MILES / "dashboard_columns" / f"{name}.parquet")
-        found = of(miles["miles_tokens"], int(name[-1]), split)
-        for record, (_, row) in zip(found, table.iterrows(), strict=True):
+        result = of(miles["miles_tokens"], int(name[-1]), split)
+        for record, (_, row) in zip(result, table.iterrows(), strict=True):
             assert_tokens(record, row["tokens"].tolist(), row["response_length"])
             logprobs = record.tokens["sampling_logprobs"].values()
             np.testing.assert_array_equal(logprobs, row["rollout_log_probs"])

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from board.formats import READERS, is_worth_a_look, loaded, source_of
-from board.formats.base import Place
+from board.formats.base import LineContext
 from board.formats.field_values import split_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
@@ -37,10 +37,10 @@ def test_each_row_of_a_table_is_had_again_by_its_number(tmp_path, groups):
     path = tmp_path / "x.parquet"
     rows = [{"a": i, "t": f"text {i}"} for i in range(700)]
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=max(700 // groups, 1))
-    found = list(PARQUET.lines(path))
-    assert [row.record for row in found if isinstance(row, Row)] == rows
+    result = list(PARQUET.lines(path))
+    assert [row.record for row in result if isinstance(row, Row)] == rows
     for number in (0, 255, 256, 699):
-        again = PARQUET.fetch(path, found[number].offset, found[number].size)
+        again = PARQUET.fetch(path, result[number].offset, result[number].size)
         assert isinstance(again, Row)
         assert again.record == rows[number]
 
@@ -58,8 +58,8 @@ def test_many_rows_of_a_table_are_read_a_row_group_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
     wanted = [3, 4, 99, 100, 512, 699]
-    found = list(PARQUET.fetch_many(path, [(number, 1) for number in wanted]))
-    assert [row.record["a"] for row in found if isinstance(row, Row)] == wanted
+    result = list(PARQUET.fetch_many(path, [(number, 1) for number in wanted]))
+    assert [row.record["a"] for row in result if isinstance(row, Row)] == wanted
     assert read == [0, 1, 5, 6]
 
 
@@ -150,7 +150,7 @@ LAYOUT = re.compile(r"(?P<split>rollout|eval-rollout)/(?P<step>[0-9]+)/(?P<task>
     ],
 )
 def test_a_place_says_what_its_path_says(path, step, split, task):
-    place = Place(PurePath(path), layout=LAYOUT)
+    place = LineContext(PurePath(path), layout=LAYOUT)
     assert (place.step, place.split, place.named("task")) == (step, split, task)
 
 

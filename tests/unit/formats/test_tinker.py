@@ -92,9 +92,9 @@ def test_without_an_iteration_the_step_is_the_folders(read_line):
 
 
 def test_metrics_and_logtrees_are_passed_over():
-    found = discover(RUN)
-    left_out = {problem.path for info in found.runs for problem in info.left_out}
-    assert left_out | {p.path for p in found.left_out} == {"metrics.jsonl"}
+    result = discover(RUN)
+    left_out = {problem.path for info in result.runs for problem in info.left_out}
+    assert left_out | {p.path for p in result.left_out} == {"metrics.jsonl"}
 
 
 TEXTS = DATA / "tinker" / "texts"
@@ -103,7 +103,7 @@ ASK = "[user]\nWhat is 2 + 3? <script>alert(1)</script>"
 SUM = "[reasoning]\n2 and 3 <make> 5.\n[/reasoning]\nIt is 5 & done.\u2028"
 
 
-def told(run) -> list[tuple]:
+def message(run) -> list[tuple]:
     """(group, prompt, response) of each rollout."""
     return [
         (r.ids["group_id"], r.texts.get("prompt"), r.texts.get("response")) for r in records(run)
@@ -118,7 +118,7 @@ def nodes(node: dict):
 
 
 def test_texts_are_joined_where_the_logtree_tells_whose_they_are():
-    train = [row for row in told(run_at(TEXTS)) if not row[0].startswith("adder")][:10]
+    train = [row for row in message(run_at(TEXTS)) if not row[0].startswith("adder")][:10]
     one = "[user]\nWhat is 1 + 1?"
     kind = "[user]\nBe kind & <b>bold</b>."
     assert train == [
@@ -135,10 +135,10 @@ def test_texts_are_joined_where_the_logtree_tells_whose_they_are():
 
 def test_every_response_that_is_shown_stands_in_the_logtree_beside_its_prompt():
     tree = json.loads((TEXTS / "iteration_000000" / "train_logtree.json").read_text("utf-8"))
-    said = [node["data"]["messages"] for node in nodes(tree["root"]) if "data" in node]
-    shown = [r for r in records(run_at(TEXTS)) if r.step == 0 and r.ids["split"] == "train"]
-    contents = [[m["content"] for m in messages] for messages in said]
-    for record in shown:
+    reported = [node["data"]["messages"] for node in nodes(tree["root"]) if "data" in node]
+    visible = [r for r in records(run_at(TEXTS)) if r.step == 0 and r.ids["split"] == "train"]
+    contents = [[m["content"] for m in messages] for messages in reported]
+    for record in visible:
         own = [m["content"] for m in record.messages if m["role"] == "assistant"]
         plain = [
             ["2 and 3 <make> 5.", "It is 5 & done.\u2028"] if "done" in c else [c] for c in own
@@ -169,8 +169,8 @@ def test_what_can_not_be_told_apart_is_kept_beside_the_rollout_and_said():
 
 
 def test_groups_of_an_evaluation_with_equal_numbers_are_told_apart_by_their_order():
-    found = [row for row in told(run_at(TEXTS)) if row[0].startswith("adder")]
-    assert found == [
+    result = [row for row in message(run_at(TEXTS)) if row[0].startswith("adder")]
+    assert result == [
         ("adder-0", "[user]\nWhat is 4 + 4?", "It is 8."),
         ("adder-1", "[user]\nWhat is 3 + 3?", "It is 6."),
         ("adder-2", None, None),
@@ -186,7 +186,7 @@ def test_of_groups_of_training_with_equal_numbers_none_is_joined(tmp_path):
 
 
 def test_a_page_alone_is_read_as_its_json_is():
-    page = told(run_at(TEXTS))[13:]
+    page = message(run_at(TEXTS))[13:]
     assert [row[2] for row in page[:5]] == ["It is 2.", "It is 2.", "A.", "B.", page[4][2]]
     assert page[4][2].endswith("[assistant]\n7?")
     assert page[5:] == [("3", ASK, None), ("3", ASK, SUM), ("3", ASK, None)]
@@ -198,7 +198,7 @@ def test_older_logtrees_tell_each_rollout_by_its_own_section_and_hold_html():
     content = (FLAT / "train_iteration_000003_logtree.json").read_text("utf-8")
     assert '"data"' not in content
     assert "lt-conversation" in content
-    assert [(row[0], row[2]) for row in told(run_at(FLAT))] == [
+    assert [(row[0], row[2]) for row in message(run_at(FLAT))] == [
         *(("0", "It is 2."), ("0", "It is 2."), ("1", None)),
         *(("2", "It is 6."), ("2", SUM), ("2", "It is 7.")),
     ]
@@ -221,10 +221,10 @@ def test_the_log_is_read_anew_when_its_logtree_changes(tmp_path):
     path = tmp_path / "run" / "train_iteration_000003_logtree.json"
     content = path.read_text("utf-8")
     path.unlink()
-    assert all(response is None for _, _, response in told(run_at(tmp_path / "run")))
+    assert all(response is None for _, _, response in message(run_at(tmp_path / "run")))
     path.write_text(content, "utf-8")
     (info,) = discover(tmp_path / "run").runs
-    assert [r for _, _, r in told(open_run(info))][-1] == "It is 7."
+    assert [r for _, _, r in message(open_run(info))][-1] == "It is 7."
 
 
 def test_html_is_text_alone_and_of_bounded_depth():
@@ -255,13 +255,13 @@ def test_paragraphs_called_problem_and_response_are_the_prompt_and_the_response(
         for text in ("Problem: 1 &lt; 2?", "Response: yes")
     ]
     path.write_text(json.dumps(tree), "utf-8")
-    assert ("[user]\n1 < 2?", "yes") in [row[1:] for row in told(run_at(tmp_path / "run"))]
+    assert ("[user]\n1 < 2?", "yes") in [row[1:] for row in message(run_at(tmp_path / "run"))]
 
 
 def with_logs(*logs: dict) -> dict:
     """A row of one step for each of the logs."""
     row = plain()[0]
-    return {**row, "steps": [{**row["steps"][0], "logs": said} for said in logs]}
+    return {**row, "steps": [{**row["steps"][0], "logs": reported} for reported in logs]}
 
 
 def test_words_that_a_step_logs_are_the_rollouts_own(read_line):
@@ -270,8 +270,8 @@ def test_words_that_a_step_logs_are_the_rollouts_own(read_line):
     record = read_line("tinker", with_logs(call, {"assistant_content": "It is b."}))
     roles = [(m["role"], m["content"]) for m in record.messages]
     assert roles == [("assistant", "Look."), ("tool", "b"), ("assistant", "It is b.")]
-    (said,) = record.messages[0]["tool_calls"]
-    assert said == {"function": {"name": "find", "arguments": '{"q": "(a)"}'}}
+    (reported,) = record.messages[0]["tool_calls"]
+    assert reported == {"function": {"name": "find", "arguments": '{"q": "(a)"}'}}
     assert 'find({"q": "(a)"})' in record.texts["response"]
     assert not record.remarks
 
@@ -299,7 +299,10 @@ def group(*rewards: float, **logs: list[str]) -> dict[int, dict]:
     return {
         index: {
             "steps": [
-                {"reward": reward, "logs": {name: said[index] for name, said in logs.items()}}
+                {
+                    "reward": reward,
+                    "logs": {name: reported[index] for name, reported in logs.items()},
+                }
             ]
         }
         for index, reward in enumerate(rewards)
@@ -307,17 +310,17 @@ def group(*rewards: float, **logs: list[str]) -> dict[int, dict]:
 
 
 def response(text: str, ended: str, reward: str | None = None) -> list[Section]:
-    said = Section("Policy Response", texts=[f"Termination: {ended}"])
-    said.conversations.append([{"role": "assistant", "content": text}])
+    reported = Section("Policy Response", texts=[f"Termination: {ended}"])
+    reported.conversations.append([{"role": "assistant", "content": text}])
     table = [] if reward is None else [Section("Reward", tables=[{"reward": reward}])]
-    return [Section("Prompt", conversations=[[{"role": "user", "content": "?"}]]), said, *table]
+    return [Section("Prompt", conversations=[[{"role": "user", "content": "?"}]]), reported, *table]
 
 
 def texts_in(sections: list[Section], rows: dict[int, dict]) -> list[tuple[object, int]]:
-    found = texts_of(Section(sections=sections), rows)
+    result = texts_of(Section(sections=sections), rows)
     return [
         (texts.response[0]["content"] if texts.response else None, len(texts.candidates))
-        for _, texts in sorted(found.items())
+        for _, texts in sorted(result.items())
     ]
 
 
@@ -357,8 +360,8 @@ def test_a_response_told_as_a_paragraph_is_joined_by_its_parts():
 def test_a_problem_that_paragraphs_tell_is_the_prompt_of_the_whole_group():
     """As recipes/code_rl/deepcoder_tool.py of tinker-cookbook@9dfcc3a tells it."""
     section = Section(texts=["Problem: Sort.", "Response: a", "Problem: Sort.", "Response: b"])
-    found = texts_of(section, group(1.0, 0.0))
-    assert [texts.prompt for texts in found.values()] == [
+    result = texts_of(section, group(1.0, 0.0))
+    assert [texts.prompt for texts in result.values()] == [
         [{"role": "user", "content": "Sort."}]
     ] * 2
-    assert not any(texts.response for texts in found.values())
+    assert not any(texts.response for texts in result.values())

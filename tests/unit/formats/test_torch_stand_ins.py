@@ -58,7 +58,7 @@ def test_an_image_is_its_size(through_a_file):
 
 
 @pytest.mark.parametrize(
-    ("stand_in", "said", "state"),
+    ("stand_in", "message", "state"),
     [
         (Array, (), None),
         (Array, (), (1, (2,), DType("f8"), False, b"short")),
@@ -72,8 +72,8 @@ def test_an_image_is_its_size(through_a_file):
         (Number, (1,), None),
     ],
 )
-def test_what_a_file_says_wrongly_is_not_recorded(stand_in, said, state):
-    made = stand_in(*said)
+def test_what_a_file_says_wrongly_is_not_recorded(stand_in, message, state):
+    made = stand_in(*message)
     made.__setstate__(state)
     assert made.plain() is None
 

@@ -27,8 +27,8 @@ def test_every_row_and_value_is_that_of_the_tables(texts):
 
 def test_several_parts_without_weights_have_no_total_and_a_note_says_so(texts):
     assert "reward" not in texts.rollouts
-    said = [n for reason, n in reasons(texts) if reason.startswith("the log has reward parts")]
-    assert sum(said) == len(plain("text", 1, 2, 3, 4))
+    message = [n for reason, n in reasons(texts) if reason.startswith("the log has reward parts")]
+    assert sum(message) == len(plain("text", 1, 2, 3, 4))
 
 
 def test_one_reward_function_is_the_reward(tmp_path):
@@ -43,8 +43,8 @@ def test_one_reward_function_is_the_reward(tmp_path):
 def test_a_buffer_that_was_written_again_is_shown_once_and_counted(texts):
     assert texts.repeated == 16
     assert texts.rollout_count == len(texts.rollouts) == 16
-    said = [p for p in texts.problems if "written again" in p.reason]
-    assert [(p.path[-9:], p.count) for p in said] == [("2.parquet", 8), ("4.parquet", 8)]
+    message = [p for p in texts.problems if "written again" in p.reason]
+    assert [(p.path[-9:], p.count) for p in message] == [("2.parquet", 8), ("4.parquet", 8)]
 
 
 def test_chat_messages_are_messages(texts):
@@ -76,6 +76,6 @@ def test_data_sets_beside_a_run_are_one_quiet_note(tmp_path):
     for number in range(30):
         frame = pd.DataFrame({"question": ["q"], "answer": [number]})
         frame.to_parquet(tmp_path / f"train-{number:05d}.parquet")
-    found = discover(tmp_path)
-    assert found.runs == ()
-    assert [(p.path, p.severity, p.count) for p in found.left_out] == [("*.parquet", "note", 30)]
+    result = discover(tmp_path)
+    assert result.runs == ()
+    assert [(p.path, p.severity, p.count) for p in result.left_out] == [("*.parquet", "note", 30)]

@@ -18,23 +18,23 @@ def written(request):
 
 def test_every_row_and_score_is_that_of_the_file(written):
     run, expected = written
-    found = records(run)
-    assert [r.step for r in found] == [0] * len(expected)
+    result = records(run)
+    assert [r.step for r in result] == [0] * len(expected)
     groups = [str(row.get("example_id", row.get("id"))) for row in expected]
-    assert [r.ids["group_id"] for r in found] == groups
-    assert [r.scores["reward"] for r in found] == [row["reward"] for row in expected]
-    assert [r.texts["ground_truth"] for r in found] == [row["answer"] for row in expected]
-    assert {r.ids["split"] for r in found} == {"eval"}
+    assert [r.ids["group_id"] for r in result] == groups
+    assert [r.scores["reward"] for r in result] == [row["reward"] for row in expected]
+    assert [r.texts["ground_truth"] for r in result] == [row["answer"] for row in expected]
+    assert {r.ids["split"] for r in result} == {"eval"}
 
 
 def test_messages_are_kept_and_their_texts_can_be_read(written):
     run, expected = written
     for record, row in zip(records(run), expected, strict=True):
-        kept = [
+        remaining = [
             {k: v for k, v in message.items() if v is not None}
             for message in [*row["prompt"], *row["completion"]]
         ]
-        assert list(record.messages) == (kept if row["completion"] else [])
+        assert list(record.messages) == (remaining if row["completion"] else [])
         assert row["prompt"][-1]["content"] in record.texts["prompt"]
         for message in row["completion"]:
             assert message["content"] in record.texts["response"]
@@ -99,16 +99,16 @@ def test_prime_rls_rows_have_the_step_and_split_of_their_path():
     assert run.info.path == ROWS
     assert run.counts == {2: len(train[2]), 10: len(train[10]) + len(evaluated)}
     assert [r.ids["split"] for r in records(run)] == ["train"] * 4 + ["eval"] * 2 + ["train"] * 2
-    found = [r.scores["reward"] for r in records(run)]
-    assert found == [row["reward"] for row in [*train[2], *evaluated, *train[10]]]
+    result = [r.scores["reward"] for r in records(run)]
+    assert result == [row["reward"] for row in [*train[2], *evaluated, *train[10]]]
     assert "the log has no step" not in dict(reasons(run))
 
 
 def test_each_evaluation_is_a_run_whose_metadata_is_not_left_out():
-    found = discover(DATA / "verifiers")
-    of_results = [run.path for run in found.runs if run.formats == ("verifiers",)]
+    result = discover(DATA / "verifiers")
+    of_results = [run.path for run in result.runs if run.formats == ("verifiers",)]
     assert sorted(of_results) == sorted([OLD, NEW])
-    assert found.left_out == ()
+    assert result.left_out == ()
 
 
 LINE = {"example_id": 1, "prompt": "p", "completion": "c", "reward": 0.5, "timing": {}}
@@ -123,19 +123,19 @@ def test_texts_and_nulls_in_place_of_messages_are_read(read_line):
 
 
 def test_a_tool_call_that_is_no_json_costs_nothing_else(read_line):
-    said = [{"role": "assistant", "content": "a", "tool_calls": ["{broken", "text", None]}]
-    assert read_line("verifiers", LINE | {"completion": said}).texts["response"] == "a"
+    reported = [{"role": "assistant", "content": "a", "tool_calls": ["{broken", "text", None]}]
+    assert read_line("verifiers", LINE | {"completion": reported}).texts["response"] == "a"
 
 
 def test_a_summary_without_texts_is_no_log(tmp_path):
     (tmp_path / "results.jsonl").write_text('{"example_id": 1, "reward": 1.0, "timing": {}}\n')
-    found = discover(tmp_path)
-    assert found.runs == ()
-    assert "metrics, not rollouts" in found.left_out[0].reason
+    result = discover(tmp_path)
+    assert result.runs == ()
+    assert "metrics, not rollouts" in result.left_out[0].reason
 
 
 def test_a_torn_last_line_of_an_evaluation_is_waited_for(tmp_path):
     content = (NEW / "results.jsonl").read_bytes()
     (tmp_path / "results.jsonl").write_bytes(content[:-40])
-    (found,) = discover(tmp_path).runs
-    assert open_run(found).rollout_count == 5
+    (result,) = discover(tmp_path).runs
+    assert open_run(result).rollout_count == 5

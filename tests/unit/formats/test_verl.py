@@ -64,10 +64,10 @@ def test_a_line_without_any_step_is_lost(read_line):
     assert read_line("verl", line, path="run/7.jsonl").step == 7
 
 
-@pytest.mark.parametrize("said", ["True", "False"])
-def test_a_response_that_is_the_word_true_is_a_text(read_line, said):
-    line = {"input": said, "output": said, "gts": said, "score": said, "step": 1}
+@pytest.mark.parametrize("message", ["True", "False"])
+def test_a_response_that_is_the_word_true_is_a_text(read_line, message):
+    line = {"input": message, "output": message, "gts": message, "score": message, "step": 1}
     record = read_line("verl", line)
-    assert record.texts == dict.fromkeys(("prompt", "response", "ground_truth"), said)
-    assert record.scores["reward"] == (said == "True")
+    assert record.texts == dict.fromkeys(("prompt", "response", "ground_truth"), message)
+    assert record.scores["reward"] == (message == "True")
     assert not record.remarks

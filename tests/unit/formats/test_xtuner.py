@@ -30,9 +30,9 @@ def run():
 
 
 def test_every_row_and_value_is_that_of_the_files(run):
-    found = records(run)
+    result = records(run)
     for (step, split), name in FILES.items():
-        own = [r for r in found if (r.step, r.ids["split"]) == (step, split)]
+        own = [r for r in result if (r.step, r.ids["split"]) == (step, split)]
         for record, row in zip(own, plain(name), strict=True):
             assert record.texts["response"] == row["response"]
             assert record.texts["ground_truth"] == row["label"]
@@ -65,12 +65,12 @@ def test_an_agents_conversation_is_shown_with_its_tool_call(run):
 def test_older_files_of_four_keys_and_no_summary_are_read():
     folder = DATA / "xtuner" / "older"
     rows = json_lines(folder / "train_rollout_0.jsonl")
-    found = records(run_at(folder))
-    assert len(found) == len(rows) == 2
-    for record, row in zip(found, rows, strict=True):
+    result = records(run_at(folder))
+    assert len(result) == len(rows) == 2
+    for record, row in zip(result, rows, strict=True):
         assert (record.step, record.scores["reward"]) == (0, row["reward"])
-        said = (record.texts["prompt"], record.texts["response"], record.texts["ground_truth"])
-        assert said == (row["prompt"], row["response"], row["label"])
+        reported = (record.texts["prompt"], record.texts["response"], record.texts["ground_truth"])
+        assert reported == (row["prompt"], row["response"], row["label"])
 
 
 def test_four_keys_under_another_name_are_not_taken_for_a_rollout(tmp_path):
@@ -107,13 +107,13 @@ SPREAD = {
 
 def spread_rows(text: str) -> list[tuple[int, dict]]:
     """The number of the first line of each record but the summary, and the record."""
-    decoder, at, found = json.JSONDecoder(), 0, []
+    decoder, at, result = json.JSONDecoder(), 0, []
     while at < len(text):
         row, end = decoder.raw_decode(text, at)
-        found.append((text.count("\n", 0, at) + 1, row))
+        result.append((text.count("\n", 0, at) + 1, row))
         at = end + 1
-    assert "reward_mean" in found[0][1]
-    return found[1:]
+    assert "reward_mean" in result[0][1]
+    return result[1:]
 
 
 @pytest.mark.parametrize("name", SPREAD)
@@ -121,8 +121,8 @@ def test_records_over_many_lines_are_read_and_found_by_their_first_line(name):
     train, evaluated, *steps = SPREAD[name]
     folder = DATA / "xtuner" / name
     run = run_at(folder)
-    found = zip(run.rollouts.to_dict("records"), records(run), strict=True)
-    by_place = {(row["step"], r.ids["split"], row["line"]): r for row, r in found}
+    result = zip(run.rollouts.to_dict("records"), records(run), strict=True)
+    by_place = {(row["step"], r.ids["split"], row["line"]): r for row, r in result}
     expected = {
         (step, split, line): row
         for split, pattern, own in (("train", train, steps[0]), ("eval", evaluated, steps[1]))
@@ -181,7 +181,7 @@ def test_a_file_of_lines_under_the_same_name_is_read_as_lines_whoever_wrote_it(t
 
 def test_a_record_without_an_end_is_not_kept_in_memory():
     line = Line(0, 100 << 20, b"  1,\n", ended=True)
-    told = list(MULTILINE_JSON.together([Line(0, 2, b"{"), *[line] * 4, Line(0, 2, b"{}")]))
-    assert told[0].text is None
-    assert told[0].size == 2 + 4 * line.size
-    assert [t.text for t in told[1:]] == [b""] * 4 + [b"{}"]
+    message = list(MULTILINE_JSON.together([Line(0, 2, b"{"), *[line] * 4, Line(0, 2, b"{}")]))
+    assert message[0].text is None
+    assert message[0].size == 2 + 4 * line.size
+    assert [t.text for t in message[1:]] == [b""] * 4 + [b"{}"]

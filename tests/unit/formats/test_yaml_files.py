@@ -37,12 +37,12 @@ def test_values_are_those_of_yamls_safe_loader(tmp_path):
 """
     path = write(tmp_path, text)
     expected = yaml.safe_load(text.replace("2001-01-01", "'2001-01-01'"))
-    found = rows(path)
+    result = rows(path)
     expected[0]["7"] = expected[0].pop(7)
     expected[0]["None"] = expected[0].pop(None)
-    assert found == expected
-    assert [record(YAML.fetch(path, i, 1)) for i in range(3)] == found
-    assert [record(line) for line in YAML.head(path)] == found[:1]
+    assert result == expected
+    assert [record(YAML.fetch(path, i, 1)) for i in range(3)] == result
+    assert [record(line) for line in YAML.head(path)] == result[:1]
 
 
 def test_entries_are_had_one_by_one(tmp_path):

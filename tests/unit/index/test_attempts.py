@@ -58,9 +58,9 @@ def test_steps_out_of_order_are_no_restart(steps):
 def test_no_rows_but_the_written_again_are_superseded_by_several_restarts():
     runs = [np.repeat(np.arange(start, start + 6), 4) for start in (0, 3, 5)]
     lost = written_again(np.concatenate(runs))
-    kept = np.concatenate(runs)[~lost]
-    assert np.unique(kept, return_counts=True)[1].tolist() == [4] * 11
-    assert (np.diff(kept) >= 0).all()
+    remaining = np.concatenate(runs)[~lost]
+    assert np.unique(remaining, return_counts=True)[1].tolist() == [4] * 11
+    assert (np.diff(remaining) >= 0).all()
 
 
 def header(**fields):

@@ -38,17 +38,17 @@ def files(reader: str) -> list[Path]:
 
 def indexed(path: Path, reader: str, options: ReadOptions | None = None) -> list[Any]:
     """All that the parts of a file's index say; the order of the columns is no part of it."""
-    return list(map(said, index_shard(Shard(path, path.name, reader), options)))
+    return list(map(message, index_shard(Shard(path, path.name, reader), options)))
 
 
-def said(part: ShardIndex) -> list[Any]:
+def message(part: ShardIndex) -> list[Any]:
     columns = zip(part.table.column_names, part.table.columns, strict=True)
     return [
         {name: (str(column.type), column.to_pylist()) for name, column in columns},
         [(event.kind, event.data.get("step")) for event in part.events],
         (part.problems, [problem.lines for problem in part.problems]),
         (part.consumed, part.lines, part.last_bytes),
-        part.tail and said(part.tail),
+        part.tail and message(part.tail),
     ]
 
 
@@ -131,14 +131,14 @@ def change(draw: Random) -> dict[str, Any]:
 
 def log(draw: Random, lines: Sequence[bytes]) -> bytes:
     """Lines of a log, most as they are, some with other values, keys or bytes."""
-    found = draw.choices(lines, k=draw.randint(1, 50))
-    for place in draw.sample(range(len(found)), min(draw.randint(0, 4), len(found))):
+    result = draw.choices(lines, k=draw.randint(1, 50))
+    for place in draw.sample(range(len(result)), min(draw.randint(0, 4), len(result))):
         is_broken = draw.random() < 0.3
-        found[place] = draw.choice(BROKEN) if is_broken else changed(found[place], change(draw))
+        result[place] = draw.choice(BROKEN) if is_broken else changed(result[place], change(draw))
     if draw.random() < 0.6:  # what all lines have
         same = change(draw)
-        found = [changed(line, same) for line in found]
-    return b"\n".join(found) + draw.choice([b"\n", b""])
+        result = [changed(line, same) for line in result]
+    return b"\n".join(result) + draw.choice([b"\n", b""])
 
 
 @pytest.fixture
@@ -195,8 +195,8 @@ def test_whatever_a_table_holds_it_makes_the_index_of_its_rows(small_parts, one_
     for _ in range(EXAMPLES):
         table = draw.choice(tables)
         for name in draw.choices((*table.column_names, *KEYS), k=draw.randint(0, 3)):
-            held = {n: table.column(n) for n in table.column_names}
-            table = pa.table(held | {name: column(draw, table.num_rows)})
+            stored = {n: table.column(n) for n in table.column_names}
+            table = pa.table(stored | {name: column(draw, table.num_rows)})
         pq.write_table(table, path)
         assert indexed(path, "trl") == one_by_one(path, "trl")
 
@@ -204,8 +204,14 @@ def test_whatever_a_table_holds_it_makes_the_index_of_its_rows(small_parts, one_
 def test_a_table_whose_texts_are_no_utf_8_is_damaged(tmp_path):
     path = tmp_path / "completions_00001.parquet"
     broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"ab\xff" + b"c" * 300]).buffers())
-    held = {"step": [1], "prompt": broken, "completion": ["a"], "right": [0.5], "advantage": [0.1]}
-    pq.write_table(pa.table(held), path)
+    stored = {
+        "step": [1],
+        "prompt": broken,
+        "completion": ["a"],
+        "right": [0.5],
+        "advantage": [0.1],
+    }
+    pq.write_table(pa.table(stored), path)
     with pytest.raises(DamagedError, match="damaged"):
         indexed(path, "trl")
 

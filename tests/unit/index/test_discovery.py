@@ -10,12 +10,12 @@ ROLLOUT = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
 TOKENS = {"step": 1, "token_ids": [1, 2], "trainer_logprobs": [0, -0.5]}
 
 
-def names(found) -> list[str]:
-    return [run.name for run in found.runs]
+def names(result) -> list[str]:
+    return [run.name for run in result.runs]
 
 
-def reasons(found) -> dict[str, str]:
-    return {problem.path: problem.reason for problem in found.left_out}
+def reasons(result) -> dict[str, str]:
+    return {problem.path: problem.reason for problem in result.left_out}
 
 
 def of_steps(form: str) -> tuple[list[str], str, dict[str, list[str]]]:
@@ -51,10 +51,10 @@ def test_runs_are_found_with_their_files_in_order(tmp_path, write_log, layout):
     (tmp_path / "root").mkdir()
     for path in written:
         write_log(f"root/{path}", TOKENS)
-    found = discover(tmp_path / "root" / opened)
-    files = {run.name: [f.path.relative_to(run.path) for f in run.files] for run in found.runs}
+    result = discover(tmp_path / "root" / opened)
+    files = {run.name: [f.path.relative_to(run.path) for f in run.files] for run in result.runs}
     assert {name: [*map(str, paths)] for name, paths in files.items()} == expected
-    assert found.left_out == ()
+    assert result.left_out == ()
 
 
 def test_the_working_folder_is_called_by_its_name(tmp_path, write_log, monkeypatch):
@@ -103,18 +103,18 @@ def test_metrics_and_configs_beside_a_log_are_left_out_with_the_reason(tmp_path,
 
 def test_files_without_a_run_are_named_from_the_root(tmp_path, write_log):
     write_log("a/b/metrics.jsonl", {"step": 1, "loss": 0.5})
-    found = discover(tmp_path)
-    assert found.runs == ()
-    assert list(reasons(found)) == ["a/b/metrics.jsonl"]
+    result = discover(tmp_path)
+    assert result.runs == ()
+    assert list(reasons(result)) == ["a/b/metrics.jsonl"]
 
 
 def test_git_lfs_pointers_and_rubbish_are_lost_and_named(tmp_path, write_log):
     write_log("a/lfs.jsonl", b"version https://git-lfs.github.com/spec/v1\n")
     write_log("a/rubbish.jsonl", bytes(range(256)) * 10)
-    found = discover(tmp_path)
-    assert "git lfs pull" in reasons(found)["a/lfs.jsonl"]
-    assert "not JSON" in reasons(found)["a/rubbish.jsonl"]
-    assert {problem.severity for problem in found.left_out} == {"lost"}
+    result = discover(tmp_path)
+    assert "git lfs pull" in reasons(result)["a/lfs.jsonl"]
+    assert "not JSON" in reasons(result)["a/rubbish.jsonl"]
+    assert {problem.severity for problem in result.left_out} == {"lost"}
 
 
 def test_a_link_out_of_the_root_is_not_followed_and_told(tmp_path, write_log):
@@ -122,11 +122,11 @@ def test_a_link_out_of_the_root_is_not_followed_and_told(tmp_path, write_log):
     write_log("root/run/y.jsonl", ROLLOUT)
     (tmp_path / "root/run/link.jsonl").symlink_to(secret)
     (tmp_path / "root/folder").symlink_to(secret.parent)
-    found = discover(tmp_path / "root")
-    (run,) = found.runs
+    result = discover(tmp_path / "root")
+    (run,) = result.runs
     assert [file.path.name for file in run.files] == ["y.jsonl"]
     assert "outside the root" in run.left_out[0].reason
-    assert reasons(found) == {"folder": "links to folders are not followed"}
+    assert reasons(result) == {"folder": "links to folders are not followed"}
 
 
 def test_a_link_within_the_root_is_read(tmp_path, write_log):
@@ -164,10 +164,10 @@ def test_a_folder_that_can_not_be_listed_is_told(tmp_path, write_log, monkeypatc
     write_log("fine/x.jsonl", ROLLOUT)
     (tmp_path / "locked").mkdir()
     deny(monkeypatch, "scandir", tmp_path / "locked")
-    found = discover(tmp_path)
-    assert names(found) == ["fine"]
-    assert reasons(found) == {"locked": "the folder can't be read: Permission denied"}
-    assert found.left_out[0].severity == "lost"
+    result = discover(tmp_path)
+    assert names(result) == ["fine"]
+    assert reasons(result) == {"locked": "the folder can't be read: Permission denied"}
+    assert result.left_out[0].severity == "lost"
 
 
 def test_a_file_that_can_not_be_read_is_told(tmp_path, write_log, monkeypatch):
@@ -187,12 +187,12 @@ def test_an_unknown_run_is_an_error_that_names_the_known_ones(tmp_path, write_lo
 
 def test_a_folder_with_logs_of_two_formats_is_two_runs(tmp_path, write_log):
     texts, tokens = write_log("a/x.jsonl", ROLLOUT), write_log("a/y.jsonl", TOKENS)
-    found = discover(tmp_path)
-    runs = {run.name: run for run in found.runs}
+    result = discover(tmp_path)
+    runs = {run.name: run for run in result.runs}
     assert set(runs) == {"a (jsonl)", "a (prime_rl_tokens)"}
     assert [file.path for file in runs["a (jsonl)"].files] == [texts]
     assert [file.path for file in runs["a (prime_rl_tokens)"].files] == [tokens]
-    assert len({run.part for run in found.runs}) == 2
+    assert len({run.part for run in result.runs}) == 2
 
 
 @pytest.mark.parametrize("wanted", ["..", "../..", "/", "/etc/passwd", "a/../../x", "link"])

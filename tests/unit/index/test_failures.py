@@ -57,14 +57,16 @@ def built(folder: Path, at: set[int], harm: Callable[[], object]) -> open_run.Ru
     return Follower(persist=True).run(info_at(folder), report)
 
 
-def is_whole_now(folder: Path, followed: open_run.Run) -> None:
+def is_whole_now(folder: Path, tracked: open_run.Run) -> None:
     """Raises where the open_run, and what its index says to whoever opens it next, is not its files'."""
     fresh = opened_anew(folder)
-    for found in (followed, Follower().run(followed.info)):
-        assert found.index_folder == folder / INDEX / "index"
-        said = set(notes(found))
-        object.__setattr__(found, "problems", [p for p in found.problems if p.reason not in said])
-        same(found, fresh)
+    for results in (tracked, Follower().run(tracked.info)):
+        assert results.index_folder == folder / INDEX / "index"
+        message = set(notes(results))
+        object.__setattr__(
+            results, "problems", [p for p in results.problems if p.reason not in message]
+        )
+        same(results, fresh)
 
 
 def remove(pattern: str, folder: Path) -> None:
@@ -75,27 +77,27 @@ def remove(pattern: str, folder: Path) -> None:
 @pytest.mark.parametrize("report", [1, 4])
 @pytest.mark.parametrize("gone", ["../.rollout-board", "index/lock", "index/*.json", "index/rows*"])
 def test_what_is_deleted_of_an_index_while_it_is_built_is_made_again(folder, gone, report):
-    found = built(folder, {report}, lambda: remove(gone, folder))
-    assert len(notes(found)) <= 1
-    is_whole_now(folder, found)
+    results = built(folder, {report}, lambda: remove(gone, folder))
+    assert len(notes(results)) <= 1
+    is_whole_now(folder, results)
 
 
 def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monkeypatch, capsys):
     monkeypatch.setattr(workers, "POOL_BYTES", 1)
     monkeypatch.setattr(workers, "_can_fork", lambda: True)
-    real, taken = build._Build._take, []
+    real, accepted = build._Build._take, []
 
     def take(self: object, result: object, *others: object) -> None:
-        taken.append(result)
-        if len(taken) in (3, 6):
+        accepted.append(result)
+        if len(accepted) in (3, 6):
             # In one step: the other process may be writing into it.
-            (folder / INDEX).rename(folder.parent / f"gone {len(taken)}")
+            (folder / INDEX).rename(folder.parent / f"gone {len(accepted)}")
         real(self, result, *others)
 
     monkeypatch.setattr(build._Build, "_take", take)
     assert main(["index", str(folder), "--json"]) == 0
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if not line.startswith("reading ")] == [
+    message = capsys.readouterr().err.splitlines()
+    assert [line for line in message if not line.startswith("reading ")] == [
         "the index was deleted while it was built; it was completed from what was left"
     ]
     is_whole_now(folder, run_at(folder))
@@ -109,32 +111,32 @@ def test_an_index_that_is_deleted_again_and_again_is_given_up_with_a_reason(fold
 def test_who_lost_the_lock_waits_for_who_has_it_now_and_writes_nothing_over_it(folder):
     lock = folder / INDEX / "index" / "lock"
     other = FolderStorage(lock.parent)
-    held = other.writer()
+    stored = other.writer()
     seen: list[bytes] = []
 
     def harm() -> None:
         lock.unlink()
-        assert held.__enter__()
+        assert stored.__enter__()
 
     def waited(_: float) -> None:
         seen.append((lock.parent / "manifest.json").read_bytes())
         if len(seen) == 3:
-            held.__exit__(None, None, None)
+            stored.__exit__(None, None, None)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(open_run.time, "sleep", waited)
-        found = built(folder, {5}, harm)
+        results = built(folder, {5}, harm)
     assert len(seen) == 3
     assert len(set(seen)) == 1
-    is_whole_now(folder, found)
+    is_whole_now(folder, results)
 
 
 def test_a_run_shown_from_an_index_that_is_deleted_says_so_and_opens_again(folder):
     info, follower = info_at(folder), Follower(persist=True)
-    shown = follower.run(info)
+    visible = follower.run(info)
     shutil.rmtree(folder / INDEX)
     with pytest.raises(UnreadableError, match="reload"):
-        shown.rollouts  # noqa: B018  # reads the tables
+        visible.rollouts  # noqa: B018  # reads the tables
     is_whole_now(folder, follower.run(info))
 
 
@@ -143,8 +145,8 @@ def test_where_the_index_is_no_folder_the_cache_has_it(folder):
     follower.run(info)
     shutil.rmtree(folder / INDEX)
     (folder / INDEX).write_text("a file")
-    found = follower.run(info)
-    assert found.index_folder.is_relative_to(folder.parent / "cache")
+    results = follower.run(info)
+    assert results.index_folder.is_relative_to(folder.parent / "cache")
     (folder / INDEX).unlink()
     shutil.rmtree(folder.parent / "cache")
     (folder.parent / "cache").write_text("a file")
@@ -154,13 +156,13 @@ def test_where_the_index_is_no_folder_the_cache_has_it(folder):
 def test_where_neither_place_can_be_written_the_run_is_shown_and_it_is_said(folder):
     (folder / INDEX).write_text("a file")
     (folder.parent / "cache").write_text("a file")
-    found = run_at(folder, persist=True)
-    assert found.index_folder is None
-    assert notes(found) == [
+    results = run_at(folder, persist=True)
+    assert results.index_folder is None
+    assert notes(results) == [
         "the index can't be kept: neither the run's folder nor the cache can be written"
     ]
     (folder / INDEX).unlink()
-    assert found.rollout_count == opened_anew(folder).rollout_count
+    assert results.rollout_count == opened_anew(folder).rollout_count
 
 
 def test_a_cache_that_becomes_a_file_while_the_index_is_built_costs_the_index_alone(folder):
@@ -171,10 +173,10 @@ def test_a_cache_that_becomes_a_file_while_the_index_is_built_costs_the_index_al
         shutil.rmtree(cache)
         cache.write_text("a file")
 
-    found = built(folder, {5}, harm)
-    assert found.index_folder is None
+    results = built(folder, {5}, harm)
+    assert results.index_folder is None
     (folder / INDEX).unlink()
-    assert found.rollouts.equals(opened_anew(folder).rollouts)
+    assert results.rollouts.equals(opened_anew(folder).rollouts)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO])
@@ -188,12 +190,12 @@ def test_a_disk_that_takes_no_more_of_the_index_costs_the_index_alone(folder, mo
         real(*arguments, **options)
 
     monkeypatch.setattr(storage.pq, "write_table", write)
-    found = built(folder, set(), lambda: None)
-    assert notes(found) == [f"the index can't be kept: {os.strerror(code)}"]
-    assert found.index_folder is None
+    results = built(folder, set(), lambda: None)
+    assert notes(results) == [f"the index can't be kept: {os.strerror(code)}"]
+    assert results.index_folder is None
     monkeypatch.undo()
-    assert found.rollouts.equals(opened_anew(folder).rollouts)
-    is_whole_now(folder, Follower(persist=True).run(found.info))
+    assert results.rollouts.equals(opened_anew(folder).rollouts)
+    is_whole_now(folder, Follower(persist=True).run(results.info))
 
 
 @pytest.mark.parametrize("persist", [False, True])
@@ -221,9 +223,9 @@ def test_a_clock_that_goes_backwards_loses_and_doubles_nothing(write_log, tmp_pa
         now[0] -= 86_400
         append(path, rollout(step))
         os.utime(path, (now[0], now[0]))
-        found = follower.run(info_at(tmp_path))
-        assert found.counts == dict.fromkeys(range(1, step + 1), 1)
-        assert found.problems == ()
+        results = follower.run(info_at(tmp_path))
+        assert results.counts == dict.fromkeys(range(1, step + 1), 1)
+        assert results.problems == ()
 
 
 class Failing(InProcess):
@@ -242,9 +244,9 @@ class Failing(InProcess):
         self.left -= 1
         if self.left != -1:
             return result
-        for found in result.files:
-            found.failed, found.consumed = "Input/output error", found.shard.start
-            found.tallies, found.lines, found.tail, found.tail_rows = {}, 0, None, None
+        for results in result.files:
+            results.failed, results.consumed = "Input/output error", results.shard.start
+            results.tallies, results.lines, results.tail, results.tail_rows = {}, 0, None, None
         return build.BatchResult((), result.files)
 
 

@@ -23,19 +23,19 @@ from board.index.reading import scan, workers
 from board.query.open_run import Follower, Run, open_run
 
 
-def same(followed: Run, fresh: Run) -> None:
+def same(tracked: Run, fresh: Run) -> None:
     """Raises where two runs differ in anything a user could see."""
-    pd.testing.assert_frame_equal(followed.rollouts, fresh.rollouts)
-    pd.testing.assert_frame_equal(followed.steps, fresh.steps)
-    pd.testing.assert_frame_equal(followed.superseded_rollouts(), fresh.superseded_rollouts())
-    assert followed.counts == fresh.counts
-    assert followed.metrics == fresh.metrics
-    assert followed.missing_ranks == fresh.missing_ranks
-    assert followed.superseded == fresh.superseded
-    assert followed.rollout_count == len(followed.rollouts)
+    pd.testing.assert_frame_equal(tracked.rollouts, fresh.rollouts)
+    pd.testing.assert_frame_equal(tracked.steps, fresh.steps)
+    pd.testing.assert_frame_equal(tracked.superseded_rollouts(), fresh.superseded_rollouts())
+    assert tracked.counts == fresh.counts
+    assert tracked.metrics == fresh.metrics
+    assert tracked.missing_ranks == fresh.missing_ranks
+    assert tracked.superseded == fresh.superseded
+    assert tracked.rollout_count == len(tracked.rollouts)
     folded = [
         sorted(f"{p.where} {p.field} {p.reason} {p.severity} {p.count}" for p in run.problems)
-        for run in (followed, fresh)
+        for run in (tracked, fresh)
     ]
     assert folded[0] == folded[1]
 
@@ -65,11 +65,11 @@ def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
     for _ in range(30):
         done.append(writer.act())
         for info in discover(folder).runs:
-            followed = follower.run(info)
+            tracked = follower.run(info)
             if writer.random.random() < 0.2:
-                followed.rollouts  # noqa: B018  # reads all tables of this state of the index
+                tracked.rollouts  # noqa: B018  # reads all tables of this state of the index
     for _ in discover(folder).runs:
-        same(followed, opened_anew(folder))
+        same(tracked, opened_anew(folder))
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
     read: list[int] = []
     real = lines_module._line_blocks
 
-    def watched(pread, start, *rest):
+    def watched(pread, start, *remainder):
         read.append(start)
-        return real(pread, start, *rest)
+        return real(pread, start, *remainder)
 
     monkeypatch.setattr(lines_module, "_line_blocks", watched)
     monkeypatch.setattr(
@@ -196,9 +196,9 @@ def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
         return follower.run(info_at(path.parent))
 
     def edited(*arguments):
-        found = read(*arguments)
+        result = read(*arguments)
         path.write_bytes(path.read_bytes().replace(b"p1", b"p2", 1))
-        return found
+        return result
 
     for _ in range(before):
         look()

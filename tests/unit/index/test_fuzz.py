@@ -112,9 +112,9 @@ def step_of(value: Any) -> int | None:
         return None
     if isinstance(value, str):
         text = value.strip()
-        number, _, rest = text.partition(".")
+        number, _, remainder = text.partition(".")
         digits = number.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and set(rest) <= {"0"}):
+        if not (digits.isascii() and digits.isdigit() and set(remainder) <= {"0"}):
             digits = text.lstrip("".join(c for c in set(text) if c not in "0123456789"))
             if not (digits.isascii() and digits.isdigit()) or not text[: -len(digits)]:
                 return None

@@ -162,9 +162,9 @@ def test_more_files_than_anybody_has_are_cut_off_and_named(tmp_path, write_log, 
     monkeypatch.setattr(discovered_runs, "MOST_FILES", 5)
     for number in range(9):
         write_log(f"run/x{number}.jsonl", GOOD)
-    found = discover(tmp_path)
-    assert len(found.runs[0].files) == 5
-    assert any("more than 5 log files" in problem.reason for problem in found.left_out)
+    result = discover(tmp_path)
+    assert len(result.runs[0].files) == 5
+    assert any("more than 5 log files" in problem.reason for problem in result.left_out)
 
 
 def test_names_with_newlines_and_markup_are_names(tmp_path, write_log):

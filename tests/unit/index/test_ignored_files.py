@@ -27,9 +27,9 @@ def test_what_lies_beside_a_log_is_counted_by_suffix_unopened_and_is_no_problem(
     make(tmp_path, "exp/run/Config.JSON", "exp/run/.hydra/config.yaml", "exp/run/pictures/1.png")
     make(tmp_path, *(f"exp/run/checkpoint-{n}/weights" for n in range(5)), "other/args.json")
     write_log("exp/run/vocab.json", {"pieces": ["a"]})
-    found = discover(tmp_path)
-    (info,) = found.runs
-    assert names_by_kind(found.ignored) == {".json": (1, ("other/args.json",))}
+    result = discover(tmp_path)
+    (info,) = result.runs
+    assert names_by_kind(result.ignored) == {".json": (1, ("other/args.json",))}
     assert names_by_kind(info.ignored) == {
         ".json": (1, ("Config.JSON",)),
         ".png": (1, ("pictures/1.png",)),
@@ -44,13 +44,13 @@ def test_of_several_runs_each_has_what_lies_in_its_folder_and_the_root_the_rest(
     for name in ("a", "b", "b/deeper"):
         write_log(f"{name}/log.jsonl", ROLLOUT)
     make(tmp_path, "sweep.yaml", "a/config.yaml", "b/deeper/x/config.yaml")
-    found = discover(tmp_path)
-    assert {run.name: [one.names for one in run.ignored] for run in found.runs} == {
+    result = discover(tmp_path)
+    assert {run.name: [one.names for one in run.ignored] for run in result.runs} == {
         "a": [("config.yaml",)],
         "b": [],
         "b/deeper": [("x/config.yaml",)],
     }
-    assert names_by_kind(found.ignored) == {".yaml": (1, ("sweep.yaml",))}
+    assert names_by_kind(result.ignored) == {".yaml": (1, ("sweep.yaml",))}
 
 
 def test_lines_of_rollouts_that_still_run_are_no_log_and_no_trouble(tmp_path, write_log):
@@ -58,10 +58,10 @@ def test_lines_of_rollouts_that_still_run_are_no_log_and_no_trouble(tmp_path, wr
     write_log("traces/stream/00000.jsonl", ROLLOUT)
     names = [f"{live}{name}" for name in ("0b1c.jsonl", "77aa.jsonl", "pending/e2.json")]
     make(tmp_path, *names)
-    found = discover(tmp_path)
-    running = names_by_kind(found.ignored)["rollouts that are still being sampled"]
+    result = discover(tmp_path)
+    running = names_by_kind(result.ignored)["rollouts that are still being sampled"]
     assert (running[0], {*running[1]}) == (3, {*names})
-    assert found.left_out == found.runs[0].left_out == ()
+    assert result.left_out == result.runs[0].left_out == ()
     write_log("traces/live/0b1c.jsonl", ROLLOUT)
     for opened in ("traces", "traces/live"):
         assert {run.name for run in discover(tmp_path / opened).runs} <= {"stream"}
@@ -82,13 +82,13 @@ def test_check_sniff_and_runs_name_them(tmp_path, write_log, capsys):
     write_log("log.jsonl", ROLLOUT)
     make(tmp_path, "wandb/wandb-summary.json", "config.yaml")
     assert cli.main(["check", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "skipped by name: .yaml: config.yaml\n" in shown
-    assert "skipped by name: .json: wandb/wandb-summary.json\n" in shown
-    assert "no problems" in shown
+    visible = capsys.readouterr().out
+    assert "skipped by name: .yaml: config.yaml\n" in visible
+    assert "skipped by name: .json: wandb/wandb-summary.json\n" in visible
+    assert "no problems" in visible
     assert cli.main(["check", str(tmp_path), "--json"]) == 0
-    beside = json.loads(capsys.readouterr().out)["beside"]
-    assert [one["kind"] for one in beside] == [".json", ".yaml"]
+    sidecar = json.loads(capsys.readouterr().out)["beside"]
+    assert [one["kind"] for one in sidecar] == [".json", ".yaml"]
     cli.main(["sniff", str(tmp_path)])
     assert "skipped by name: .yaml: config.yaml\n" in capsys.readouterr().out
     (tmp_path / "log.jsonl").unlink()

@@ -62,7 +62,7 @@ def copy(tmp_path) -> Path:
 
 def test_every_value_of_a_joined_rollout_is_that_of_its_own_dump(slime):
     rows = slime.rollouts[slime.rollouts["split"] == "train"].set_index(["step", "rollout_id"])
-    found = {(o.step, o.record.ids["rollout_id"]): o for o in opened(slime) if is_train(o)}
+    result = {(o.step, o.record.ids["rollout_id"]): o for o in opened(slime) if is_train(o)}
     for step in (0, 1):
         training = torch_data(SLIME / "train_data" / f"{step}.pt")
         sampled = {
@@ -71,7 +71,7 @@ def test_every_value_of_a_joined_rollout_is_that_of_its_own_dump(slime):
         for sample in training["samples"]:
             theirs = sampled[sample["sample_index"]]
             key = (step, str(sample["sample_index"]))
-            rollout, row = found[key], rows.loc[key]
+            rollout, row = result[key], rows.loc[key]
             for name, ours in ARRAYS.items():
                 np.testing.assert_array_equal(rollout.metrics[ours], sample[name].numpy())
             assert rollout.record.texts["response"] == theirs["response"]
@@ -105,19 +105,19 @@ def test_a_joined_rollout_has_the_index_that_it_has_among_the_rollouts_alone(sli
 
 
 def test_steps_have_the_means_of_both_logs(slime):
-    found = {name: open_run(info).steps.set_index("step") for name, info in sources(SLIME).items()}
+    result = {name: open_run(info).steps.set_index("step") for name, info in sources(SLIME).items()}
     steps = slime.steps.set_index("step")
-    pd.testing.assert_series_equal(steps.loc[[0, 1], "k3_mean"], found["slime_train"]["k3_mean"])
-    pd.testing.assert_series_equal(steps["reward_mean"], found["slime"]["reward_mean"])
+    pd.testing.assert_series_equal(steps.loc[[0, 1], "k3_mean"], result["slime_train"]["k3_mean"])
+    pd.testing.assert_series_equal(steps["reward_mean"], result["slime"]["reward_mean"])
 
 
 def test_all_tokens_of_a_step_are_those_of_its_rollouts(slime):
-    found = read_step(slime, 1)
-    for place, index in enumerate(found.indices.tolist()):
-        own = slice(found.starts[place], found.starts[place + 1])
+    result = read_step(slime, 1)
+    for place, index in enumerate(result.indices.tolist()):
+        own = slice(result.starts[place], result.starts[place + 1])
         metrics = open_rollout(slime, 1, index).metrics
         for name in ("logprobs", "ref_logprobs", "values", "returns"):
-            np.testing.assert_array_equal(found.arrays[name][own], metrics[name])
+            np.testing.assert_array_equal(result.arrays[name][own], metrics[name])
 
 
 @pytest.mark.parametrize("without", [None, "rollout_data"])
@@ -144,10 +144,10 @@ def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_pa
                     values = rollout.metrics[ARRAYS[name]]
                     np.testing.assert_array_equal(values, shard[name][place].numpy())
                 trained += 1
-        for said in json_lines(folder / "trajectory" / f"{rollout.step}.jsonl"):
-            if said["sample_index"] == index:
-                assert list(rollout.record.messages) == said["messages"]
-                assert rollout.record.scores["reward"] == said["reward"]
+        for message in json_lines(folder / "trajectory" / f"{rollout.step}.jsonl"):
+            if message["sample_index"] == index:
+                assert list(rollout.record.messages) == message["messages"]
+                assert rollout.record.scores["reward"] == message["reward"]
     assert trained == 16  # each of 8 samples stands in the files of two ranks
     assert run.repeated == 8
     assert [(c.source, c.joined) for c in run.joins][-1] == ("slime_train", 8)
@@ -210,11 +210,11 @@ def test_values_that_differ_are_counted_and_named_with_their_origin(copy):
     assert "that of slime rollouts is shown" in problem.hint
     original = torch_data(copy / "rollout_data/1.pt")["samples"]
     assert run.of_step(1)["reward"].tolist() == [s["reward"] for s in original]
-    found = [open_rollout(run, 1, index) for index in range(4)]
-    said = [[remark.field for remark in rollout.remarks] for rollout in found]
-    assert said == [["reward", "sampling_logprobs"], ["tokens"], ["reward"], []]
+    result = [open_rollout(run, 1, index) for index in range(4)]
+    message = [[remark.field for remark in rollout.remarks] for rollout in result]
+    assert message == [["reward", "sampling_logprobs"], ["tokens"], ["reward"], []]
     ids = second["tokens"].tolist()
-    assert found[1].record.response_ids.values().tolist() == ids[-len(found[1].tokens) :]
+    assert result[1].record.response_ids.values().tolist() == ids[-len(result[1].tokens) :]
 
 
 @pytest.mark.parametrize("persist", [False, True])
@@ -295,8 +295,8 @@ def test_where_a_response_begins_elsewhere_both_stay_at_their_tokens(tmp_path):
 
 
 def test_each_log_of_a_folder_is_there_alone_too():
-    found = {run.name: (run.source, run.formats) for run in discover(PRIME).runs}
-    assert found == {
+    result = {run.name: (run.source, run.formats) for run in discover(PRIME).runs}
+    assert result == {
         "joined": (JOINED, ("episodes", "prime_rl_tokens")),
         "joined (episodes)": ("episodes", ("episodes",)),
         "joined (prime_rl_tokens)": ("prime_rl_tokens", ("prime_rl_tokens",)),
@@ -318,22 +318,22 @@ def test_rows_of_all_steps_are_those_of_each_step_by_itself(folder):
     run = joined(folder)
     names = ("reward", "advantage", "response_tokens", "group_id", "split", "file", "line")
     steps = [run.frame(names, (step, step)).astype(object) for step in run.counts]
-    for found in (run.frame(names), run.frame(names, (min(run.counts), max(run.counts)))):
-        expected = pd.concat(steps, ignore_index=True)[found.columns].fillna(np.nan)
-        pd.testing.assert_frame_equal(found.astype(object).fillna(np.nan), expected)
+    for result in (run.frame(names), run.frame(names, (min(run.counts), max(run.counts)))):
+        expected = pd.concat(steps, ignore_index=True)[result.columns].fillna(np.nan)
+        pd.testing.assert_frame_equal(result.astype(object).fillna(np.nan), expected)
 
 
 def brute_force(sides: list[int], keys: list[int]) -> dict[int, int]:
     """The row that each row is added to, row by row."""
     counts = Counter(zip(sides, keys, strict=True))
     once = [k != NO_KEY and counts[s, k] == 1 for s, k in zip(sides, keys, strict=True)]
-    found = {}
+    result = {}
     for row, key in enumerate(keys):
         same = [i for i in range(len(keys)) if keys[i] == key and once[i]] if once[row] else []
         lead = min(same, key=lambda i: sides[i], default=row)
         if lead != row:
-            found[row] = lead
-    return found
+            result[row] = lead
+    return result
 
 
 def pairs(sides: list[int], *keys: list[int]) -> dict[int, int]:

@@ -41,8 +41,8 @@ if __name__ == "__main__":
 
 
 def committed(folder: Path) -> Manifest | None:
-    kept = index_folder(folder, "", ReadOptions(), make=False)
-    return None if kept is None else FolderStorage(kept).load()
+    remaining = index_folder(folder, "", ReadOptions(), make=False)
+    return None if remaining is None else FolderStorage(remaining).load()
 
 
 @pytest.mark.timeout(60 + 10 * KILLS)
@@ -67,17 +67,17 @@ def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, proce
         if manifest is None:
             continue
         partial += 0 < manifest.done < info.bytes
-        kept = index_folder(folder, "", ReadOptions(), make=False)
-        run = indexed_run(FolderStorage(kept), info)
-        found = run.frame().set_index(place)
-        assert found.index.is_unique
-        assert run.rollout_count == len(found)
+        remaining = index_folder(folder, "", ReadOptions(), make=False)
+        run = indexed_run(FolderStorage(remaining), info)
+        result = run.frame().set_index(place)
+        assert result.index.is_unique
+        assert run.rollout_count == len(result)
         columns = ["step", "reward", "k1_mean", "prompt", "offset", "size"]
-        columns = [name for name in columns if name in found]
-        expected = rows.loc[found.index]
-        pd.testing.assert_frame_equal(found[columns], expected[columns], check_dtype=False)
+        columns = [name for name in columns if name in result]
+        expected = rows.loc[result.index]
+        pd.testing.assert_frame_equal(result[columns], expected[columns], check_dtype=False)
         if manifest.done == info.bytes:  # else the next builds would have nothing to do
-            shutil.rmtree(kept)
+            shutil.rmtree(remaining)
     run = Follower(persist=True).run(info)
     pd.testing.assert_frame_equal(run.rollouts, whole.rollouts)
     pd.testing.assert_frame_equal(run.steps, whole.steps)

@@ -28,8 +28,8 @@ class Several:
         self.chance = random.Random(seed)
 
     def submit(self, batch):
-        found = self.here.submit(batch).result()
-        return PendingBatch(lambda: found, lambda: self.chance.random() < 0.5)
+        results = self.here.submit(batch).result()
+        return PendingBatch(lambda: results, lambda: self.chance.random() < 0.5)
 
 
 def several_files(folder: Path) -> None:

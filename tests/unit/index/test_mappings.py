@@ -12,7 +12,7 @@ from read_formats import opened, reasons, records, run_at
 
 from board import cli
 from board.formats import READERS, loaded, mapping_text, reader_named
-from board.formats.base import Place
+from board.formats.base import LineContext
 from board.formats.mapping import MappingReader
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sniff import sniff
@@ -25,8 +25,8 @@ LINES = [{"it": 1, "out": "a", "score": 0.5}, {"it": 2, "out": "b", "score": 1.0
 
 
 def example(name: str) -> str:
-    found = re.search(rf"<!-- example: {name} -->\n```\w+\n(.*?)```", DOCUMENT.read_text(), re.S)
-    return found[1]
+    result = re.search(rf"<!-- example: {name} -->\n```\w+\n(.*?)```", DOCUMENT.read_text(), re.S)
+    return result[1]
 
 
 def write(folder: Path, lines=LINES, mapping: str | None = MAPPING, name="log.jsonl") -> Path:
@@ -43,9 +43,9 @@ def test_the_documented_mapping_reads_the_documented_line(tmp_path):
     run = run_at(tmp_path)
     assert run.info.name == "run"
     samples = line["samples"]
-    for index, (found, sample) in enumerate(zip(opened(run), samples, strict=True)):
-        record = found.record
-        assert (record.step, found.index) == (7, index)
+    for index, (result, sample) in enumerate(zip(opened(run), samples, strict=True)):
+        record = result.record
+        assert (record.step, result.index) == (7, index)
         assert record.texts["prompt"] == line["ask"]["text"]
         assert record.texts["response"] == sample["out"]
         scores = sample["scores"]
@@ -62,12 +62,12 @@ def test_the_suggested_mapping_reads_the_documented_line_but_for_parts_of_reward
     line = json.loads(example("line"))
     for name, mapping in (("told", example("mapping")), ("guessed", None)):
         write(tmp_path / name, [line], mapping, "run/iter_7/train.jsonl")
-    (found,) = sniff(tmp_path / "guessed").files
-    (tmp_path / "guessed" / "rollout-board.toml").write_text(found.suggested or "")
-    told = records(run_at(tmp_path / "told"))
+    (result,) = sniff(tmp_path / "guessed").files
+    (tmp_path / "guessed" / "rollout-board.toml").write_text(result.suggested or "")
+    text = records(run_at(tmp_path / "told"))
     guessed = records(run_at(tmp_path / "guessed"))
     assert [(r.step, r.texts, r.scores) for r in guessed] == [
-        (r.step, r.texts, {"reward": r.scores["reward"]}) for r in told
+        (r.step, r.texts, {"reward": r.scores["reward"]}) for r in text
     ]
     assert len(guessed) == 2
 
@@ -79,9 +79,9 @@ def test_the_documented_reader_reads_its_lines_when_a_package_names_it(monkeypat
     (reader,) = loaded([point])
     answers = [{"text": "4", "mark": 1}, {"text": "5", "mark": 0}]
     line = {"iteration": 3, "question": "2 + 2 =", "answers": answers}
-    at = Place(Path("log.jsonl"))
-    found = [reader.read(row, at) for row in reader.rows(line, at)]
-    assert [(r.step, r.texts["response"], r.scores["reward"]) for r in found] == [
+    at = LineContext(Path("log.jsonl"))
+    result = [reader.read(row, at) for row in reader.rows(line, at)]
+    assert [(r.step, r.texts["response"], r.scores["reward"]) for r in result] == [
         (3, "4", 1.0),
         (3, "5", 0.0),
     ]
@@ -91,8 +91,8 @@ def test_the_nearest_mapping_file_wins(tmp_path):
     write(tmp_path / "near")
     write(tmp_path / "far", mapping=None)
     (tmp_path / "rollout-board.toml").write_text(MAPPING.replace("score", "it"))
-    found = discover(tmp_path)
-    names = {run.name: run.formats[0] for run in found.runs}
+    result = discover(tmp_path)
+    names = {run.name: run.formats[0] for run in result.runs}
     assert names["near"] != names["far"]
     rewards = {name: records(run_at(tmp_path / name))[1].scores["reward"] for name in ("near",)}
     assert rewards == {"near": 1.0}

@@ -94,9 +94,9 @@ def test_a_bomb_costs_a_bounded_number_of_bytes_and_is_named(
 def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path, kind):
     write_log(f"packed/x.jsonl.{kind}", TEXT)
     write_log(f"packed/y.jsonl.{kind}", PACK[kind](TEXT)[:9] + b"no such thing\n" * 10)
-    found = discover(tmp_path / "packed")
-    assert found.runs == ()
-    plain, damaged = (found.left_out[place].reason for place in (0, 1))
+    result = discover(tmp_path / "packed")
+    assert result.runs == ()
+    plain, damaged = (result.left_out[place].reason for place in (0, 1))
     assert "it is no" in plain
     assert "damaged" in damaged
 

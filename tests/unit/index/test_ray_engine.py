@@ -131,12 +131,12 @@ def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     job = deadly(tmp_path / "index", lives=1)
     with ray_engine.connected() as engine:
         refresh = partial(with_steps, job.storage, info=info)
-        found = build.extend(job, "key", info, refresh, engine=engine)
+        result = build.extend(job, "key", info, refresh, engine=engine)
     assert [*(tmp_path / "index").glob("died-*")]  # two, where both workers began at once
     written = [*(tmp_path / "index").glob("rows-*")]
-    assert len(written) > len(found.manifest.all_segments)  # theirs lie there, in no manifest
-    shown, whole = indexed_run(job.storage, info).frame(), open_run(info).rollouts
-    pd.testing.assert_frame_equal(shown[whole.columns], whole)
+    assert len(written) > len(result.manifest.all_segments)  # theirs lie there, in no manifest
+    visible, whole = indexed_run(job.storage, info).frame(), open_run(info).rollouts
+    pd.testing.assert_frame_equal(visible[whole.columns], whole)
 
 
 @pytest.mark.usefixtures("ray")

@@ -51,8 +51,8 @@ def store(running: Store, tmp_path, monkeypatch) -> Store:
 
 
 def opened(url: str, name: str | None = None) -> Run:
-    found = discover(location_of(url))
-    return open_run(found.runs[0] if name is None else found.run(name))
+    result = discover(location_of(url))
+    return open_run(result.runs[0] if name is None else result.run(name))
 
 
 def rows(*steps: int, **more: object) -> bytes:
@@ -60,7 +60,7 @@ def rows(*steps: int, **more: object) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def followed(follower: Follower, url: str) -> Run:
+def tracked(follower: Follower, url: str) -> Run:
     """The first run at a URL, as its objects are now."""
     return follower.run(discover(location_of(url)).runs[0])
 
@@ -138,14 +138,14 @@ def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
 def test_an_annotation_that_comes_later_is_read_in_a_store_too(store):
     url = store.put_folder(DATA / "prime_rl/stream", "beside")
     follower = Follower()
-    before = followed(follower, url)
+    before = tracked(follower, url)
     folder = next(path for path in (DATA / "prime_rl/stream").rglob("annotations"))
     update = json.dumps({"trace_id": "st0", "branches": [{"index": 0, "entropies": [2.0] * 17}]})
     row = json.dumps({"trace_id": "st0", "chunk": 0, "offset": 0})
     place = f"beside/{folder.relative_to(DATA / 'prime_rl/stream').as_posix()}"
     store.put(f"{place}/zz/00000.jsonl", update.encode() + b"\n")
     store.put(f"{place}/zz.index.jsonl", row.encode() + b"\n")
-    after = followed(follower, url)
+    after = tracked(follower, url)
     own = after.rollouts["rollout_id"] == "st0"
     assert after.rollouts[own]["entropy_mean"].tolist() == [2.0]
     assert before.rollouts[own]["entropy_mean"].tolist() != [2.0]
@@ -188,10 +188,10 @@ def test_of_an_object_that_grew_only_what_is_new_is_read(store):
     content = rows(*range(2000))
     url = store.put("runs/a.jsonl", content)
     follower = Follower()
-    followed(follower, url)
+    tracked(follower, url)
     store.put("runs/a.jsonl", content + rows(2000, 2001))
     store.asked.requests.clear()
-    run = followed(follower, url)
+    run = tracked(follower, url)
     assert run.rollout_count == 2002
     assert run.rollouts["line"].tolist() == list(range(1, 2003))
     assert store.asked.bytes < len(rows(2000, 2001)) + 3 * END_BYTES + 1
@@ -203,7 +203,7 @@ def test_new_replaced_and_deleted_objects_are_noticed(store):
     follower = Follower()
 
     def steps() -> list[int]:
-        return sorted(followed(follower, url).counts)
+        return sorted(tracked(follower, url).counts)
 
     assert steps() == [1, 2, 3]
     store.put("runs/b.jsonl", rows(7))  # as long as before, within the same second
@@ -217,9 +217,9 @@ def test_a_line_that_is_not_ended_is_there_once_when_it_is(store):
     content = rows(1, 2)
     url = store.put("runs/a.jsonl", content[:-20])
     follower = Follower()
-    assert sorted(followed(follower, url).counts) == [1]
+    assert sorted(tracked(follower, url).counts) == [1]
     store.put("runs/a.jsonl", content)
-    assert followed(follower, url).counts == {1: 1, 2: 1}
+    assert tracked(follower, url).counts == {1: 1, 2: 1}
 
 
 def test_compressed_objects_are_unpacked_into_the_cache(store):
@@ -233,9 +233,9 @@ def test_settings_and_vocabulary_are_fetched_when_they_changed(store):
     store.put("runs/run-a.json", b'{"config": {"lr": 1}}')
     url = store.put("runs/a.jsonl", rows(1)).rpartition("/")[0]
     follower = Follower()
-    assert followed(follower, url).settings == {"run-a.json": {"config": {"lr": 1}}}
+    assert tracked(follower, url).settings == {"run-a.json": {"config": {"lr": 1}}}
     store.asked.requests.clear()
-    followed(follower, url)
+    tracked(follower, url)
     assert store.asked.of("GET", "run-a.json") == []
 
 
@@ -245,9 +245,9 @@ def test_odd_names_are_named_or_left_out_and_nothing_else_is_listed(store):
     store.put("runs2/a.jsonl", rows(1))
     store.put("runs/notes.txt", b"text")
     store.put("runs/<b>/a b.jsonl", rows(1))
-    found = discover(location_of(f"s3://{store.bucket}/runs"))
-    assert [run.name for run in found.runs] == ["<b>"]
-    assert [problem.count for problem in found.left_out] == [1]
+    result = discover(location_of(f"s3://{store.bucket}/runs"))
+    assert [run.name for run in result.runs] == ["<b>"]
+    assert [problem.count for problem in result.left_out] == [1]
 
 
 @pytest.mark.parametrize("url", ["s3://no-such-bucket/runs", "s3://bucket/nothing"])
@@ -271,7 +271,7 @@ def test_a_store_that_can_not_be_reached_or_has_no_credentials_is_an_error_that_
     ):
         filesystem = Mock()
         filesystem.find.side_effect = error
-        monkeypatch.setattr(remote, "_filesystem", lambda *_, found=filesystem: found)
+        monkeypatch.setattr(remote, "_filesystem", lambda *_, result=filesystem: result)
         with pytest.raises(UnreadableError, match=hint) as raised:
             discover(location_of("s3://bucket/runs"))
         assert "s3://bucket/runs" in str(raised.value)
@@ -411,13 +411,13 @@ def test_sniff_explains_what_lies_in_a_store_as_what_lies_on_disk(store, tmp_pat
     (tmp_path / "verl" / "rollout-board.toml").write_bytes(MAPPING)
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(rows(1)))
     url = store.put_folder(tmp_path, "sniffed")
-    told = {}
+    text = {}
     for path in (str(tmp_path), url):
         assert cli.main(["sniff", path, "--json"]) == 0
-        told[path] = json.loads(capsys.readouterr().out.replace(path, "ROOT"))
-    assert told[url]["files"] == told[str(tmp_path)]["files"]
-    assert told[url]["problems"] == told[str(tmp_path)]["problems"]
-    assert len(told[url]["files"]) == 7
+        text[path] = json.loads(capsys.readouterr().out.replace(path, "ROOT"))
+    assert text[url]["files"] == text[str(tmp_path)]["files"]
+    assert text[url]["problems"] == text[str(tmp_path)]["problems"]
+    assert len(text[url]["files"]) == 7
     assert cli.main(["sniff", f"{url}/verl/v0/notes.jsonl"]) == 1
     assert "its records hold only numbers (loss)" in capsys.readouterr().out
     store.put("sniffed/notes.md", b"# Notes\n")
@@ -431,14 +431,14 @@ def test_thresholds_in_a_runs_folder_in_a_store_change_what_they_name(store):
     url = store.put("runs/one/log.jsonl", rows(1))
     store.put("runs/two/log.jsonl", rows(1))
     store.put("runs/one/thresholds.toml", b"[truncation]\nwarning = 0.1\n")
-    found = discover(location_of("s3://bucket/runs"))
+    result = discover(location_of("s3://bucket/runs"))
     store.asked.requests.clear()
-    for info in (found.run("one"), discover(location_of(url)).runs[0]):
+    for info in (result.run("one"), discover(location_of(url)).runs[0]):
         limits = own_thresholds(info)
         assert limits.thresholds["truncation"]["warning"] == 0.1
         assert str(limits.path) == "s3://bucket/runs/one/thresholds.toml"
     assert len([r for r in store.asked.of("GET", "thresholds.toml") if "?" not in r[1]]) == 1
-    assert own_thresholds(found.run("two")).path is None
+    assert own_thresholds(result.run("two")).path is None
     store.put("runs/two/thresholds.toml", b"[truncated]\nwarning = 0.1\n")
     wrong = own_thresholds(discover(location_of("s3://bucket/runs")).run("two"))
     assert "truncated" in wrong.error

@@ -50,7 +50,7 @@ def buffer_table(folder: Path, step: int, rows: Sequence[int], **columns: list[s
     pq.write_table(pa.table(content | columns), path)
 
 
-def shown(folder: Path) -> list[int]:
+def visible(folder: Path) -> list[int]:
     """The numbers of the rollouts that are shown of buffers."""
     return run_at(folder).rollouts["response"].str[1:].astype(int).tolist()
 
@@ -71,7 +71,7 @@ def test_a_repeat_is_the_end_of_one_buffer_at_the_beginning_of_the_next(
     tmp_path, before, after, shared
 ):
     write_lines(tmp_path / "completions.jsonl", [buffer_line(1, before), buffer_line(2, after)])
-    assert shown(tmp_path) == [*before, *after[shared:]]
+    assert visible(tmp_path) == [*before, *after[shared:]]
 
 
 @settings(max_examples=12)
@@ -88,7 +88,7 @@ def test_of_a_buffer_of_distinct_rollouts_each_is_shown_once(tmp_path_factory, n
         lines.append(buffer_line(step, buffer))
     folder = tmp_path_factory.mktemp("buffers")
     write_lines(folder / "completions.jsonl", lines)
-    assert shown(folder) == list(range(written))
+    assert visible(folder) == list(range(written))
 
 
 def test_a_buffer_repeats_only_the_one_right_before_it(tmp_path):
@@ -101,10 +101,10 @@ def test_a_buffer_repeats_only_the_one_right_before_it(tmp_path):
 @pytest.mark.parametrize("differs", ["a sign", "the question"])
 def test_rows_of_a_buffer_that_differ_at_all_are_no_repeats(tmp_path, differs):
     for step, sign in ((1, "w"), (2, "W")):
-        said = ["word " * 100 + f"{i}" + " word" * 100 for i in range(4)]
-        said[1] = said[1][:499] + (sign if differs == "a sign" else "w") + said[1][500:]
+        message = ["word " * 100 + f"{i}" + " word" * 100 for i in range(4)]
+        message[1] = message[1][:499] + (sign if differs == "a sign" else "w") + message[1][500:]
         asked = f"You are careful. {'word ' * 50}{sign if differs == 'the question' else ''}"
-        buffer_table(tmp_path, step, range(4), completion=said, prompt=[asked] * 4)
+        buffer_table(tmp_path, step, range(4), completion=message, prompt=[asked] * 4)
     run = run_at(tmp_path)
     assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 0)
 
@@ -313,9 +313,9 @@ def test_a_file_that_begins_as_a_copy_is_shown_from_where_it_goes_its_own_way(wr
 
 def test_a_line_that_a_restart_wrote_again_hides_no_copy_of_a_later_step(write_log, opened):
     early = rllb_line(0, 0)
-    said = [rllb_line(1, 0), rllb_line(2, 0), rllb_line(2, 1)]
-    write_log("rollout_data_rank0.jsonl", early, *said, early, *said[1:])
-    write_log("rollout_data_rank1.jsonl", *said)
+    message = [rllb_line(1, 0), rllb_line(2, 0), rllb_line(2, 1)]
+    write_log("rollout_data_rank0.jsonl", early, *message, early, *message[1:])
+    write_log("rollout_data_rank1.jsonl", *message)
     run = opened()
     assert (run.counts, run.repeated) == ({0: 1, 1: 1, 2: 2}, 2)
 

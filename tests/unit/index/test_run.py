@@ -32,7 +32,7 @@ def tokens(step, logprobs, ref_logprobs, **more):
     return rollout(step, logprobs=logprobs, ref_logprobs=ref_logprobs, **more)
 
 
-def found(run, severity=None):
+def result(run, severity=None):
     return [
         (problem.path, problem.line, problem.field, problem.count)
         for problem in run.problems
@@ -209,8 +209,8 @@ LAWS = [
         rollouts={"score": ["1.0", "high", NAN]},
     ),
     *(
-        law(f"{odd!r:.9} makes no column", rollout(1, odd=odd), rollouts={"odd": []})
-        for odd in ([1, 2], {"a": 1}, NAN, INF, 10**400)
+        law(f"{unusual!r:.9} makes no column", rollout(1, unusual=unusual), rollouts={"odd": []})
+        for unusual in ([1, 2], {"a": 1}, NAN, INF, 10**400)
     ),
     law(
         "a preview's end is marked",
@@ -233,10 +233,10 @@ def test_what_lines_say_the_tables_say(write_log, opened, lines, tables, problem
         frame = getattr(run, table)
         assert len({*frame}) == len([*frame])
         for name, values in columns.items():
-            shown = frame[name].astype(object).tolist() if name in frame else []
-            assert shown == pytest.approx(values, nan_ok=True), name
+            visible = frame[name].astype(object).tolist() if name in frame else []
+            assert visible == pytest.approx(values, nan_ok=True), name
     if problems is not None:
-        assert found(run) == [("x.jsonl", *problem) for problem in problems]
+        assert result(run) == [("x.jsonl", *problem) for problem in problems]
 
 
 def test_long_ids_that_are_logged_as_text_keep_every_digit(write_log, opened):
@@ -251,8 +251,8 @@ def test_padding_adds_no_length_and_no_divergence(write_log, opened):
     padded = tokens(1, [-1, -1, 9], [-2, -2, 0], response_tokens=["a", "b", "<pad>"])
     write_log("x.jsonl", padded)
     assert opened().steps[["k1_mean", "response_tokens_mean"]].values.tolist() == [[1, 2]]
-    kept = opened(read=ReadOptions(pad_markers=()))
-    assert kept.steps["response_tokens_mean"].tolist() == [3]
+    remaining = opened(read=ReadOptions(pad_markers=()))
+    assert remaining.steps["response_tokens_mean"].tolist() == [3]
 
 
 def test_what_is_known_of_a_run_does_not_wait_for_a_question_of_others(write_log, opened):
@@ -339,7 +339,7 @@ def test_a_restart_in_an_append_only_file_replaces_what_it_wrote_again(write_log
     assert run.steps["reward_mean"].tolist() == [0, 0, 1, 1, 1]
     assert run.steps["rollouts"].tolist() == [4] * 5
     assert run.superseded == 8
-    assert found(run) == [("x.jsonl", None, "step", 8)]
+    assert result(run) == [("x.jsonl", None, "step", 8)]
 
 
 def test_a_file_in_no_order_is_read_whole_and_sorted(write_log, opened):
@@ -412,7 +412,7 @@ def test_bad_lines_are_counted_and_the_good_ones_show(write_log, opened):
     run = opened()
     assert run.steps["step"].tolist() == [1, 2]
     assert run.rollouts["line"].tolist() == [1, 6]
-    assert found(run, "lost") == [("x.jsonl", 2, None, 2), ("x.jsonl", 3, None, 1)]
+    assert result(run, "lost") == [("x.jsonl", 2, None, 2), ("x.jsonl", 3, None, 1)]
 
 
 def test_a_million_bad_lines_would_be_a_handful_of_problems(write_log, opened):
@@ -434,14 +434,14 @@ def test_a_line_with_a_broken_array_is_lost_and_not_a_crash(write_log, opened):
 def test_rollouts_that_the_exporter_dropped_are_counted_as_lost(write_log, opened):
     ends = [{"type": "step_end", "step": s, "dropped": n} for s, n in ((1, 3), (2, 0), (3, 4))]
     write_log("x.jsonl", {"type": "sample", "step": 1, "reward": 1}, *ends)
-    assert found(opened(), "lost") == [("x.jsonl", 2, "dropped", 7)]
+    assert result(opened(), "lost") == [("x.jsonl", 2, "dropped", 7)]
 
 
 def test_invalid_utf8_is_shown_and_told(write_log, opened):
     write_log("x.jsonl", rollout(1), b'{"step": 1, "response": "a\xffb"}\n')
     run = opened()
     assert run.rollouts["response"].tolist() == ["r", "a\ufffdb"]
-    assert found(run, "partial") == [("x.jsonl", 2, None, 1)]
+    assert result(run, "partial") == [("x.jsonl", 2, None, 1)]
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(write_log, opened):
@@ -459,7 +459,7 @@ def test_a_file_that_went_away_is_a_problem_and_the_others_show(tmp_path, write_
     gone.unlink()
     run = open_run(info)
     assert run.steps["step"].tolist() == [1]
-    assert found(run, "lost") == [("b.jsonl", None, None, 1)]
+    assert result(run, "lost") == [("b.jsonl", None, None, 1)]
 
 
 def test_a_run_of_which_nothing_can_be_read_is_empty_and_says_why(tmp_path, write_log):
@@ -526,12 +526,12 @@ def test_a_file_is_at_rest_after_a_minute(write_log, opened):
 
 
 def test_a_lone_row_is_that_of_its_step(write_log, opened):
-    odd = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
+    unusual = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
     for rank in (0, 1):
         rows = [
             {"step": step, "reward": step, "group_id": "g", "response": f"r{step}", **extra}
             for step in range(3)
-            for extra in odd
+            for extra in unusual
         ]
         write_log(f"data_rank{rank}.jsonl", *rows)
     run, other = opened(), opened()

@@ -29,28 +29,28 @@ def write(path: Path, *lines) -> Path:
 
 
 def only(path: Path):
-    (found,) = sniff(path).files
-    return found
+    (result,) = sniff(path).files
+    return result
 
 
 def test_a_recognised_file_has_its_reader_kind_and_layout():
-    found = only(next((DATA / "verl" / "v1").rglob("*.jsonl")))
-    assert (found.reader, found.kind, found.suggested, found.readers) == (
+    result = only(next((DATA / "verl" / "v1").rglob("*.jsonl")))
+    assert (result.reader, result.kind, result.suggested, result.readers) == (
         *("verl", "JSON lines", None),
         {},
     )
-    assert ("verl", int(found.path.stem)) in [(at.reader, at.step) for at in found.layouts]
+    assert ("verl", int(result.path.stem)) in [(at.reader, at.step) for at in result.layouts]
 
 
 def test_every_reader_says_why_it_passes_a_file_over(tmp_path):
-    found = only(write(tmp_path / "x.jsonl", {"loss": "1.0"}))
-    assert found.reader is None
-    assert found.keys == ("loss",)
-    assert list(found.readers) == [reader.name for reader in READERS]
-    assert all(found.readers.values())
-    assert found.readers["trl"] == "reads Parquet only"
-    assert "verl names them" in found.readers["verl"]
-    assert found.suggested is None
+    result = only(write(tmp_path / "x.jsonl", {"loss": "1.0"}))
+    assert result.reader is None
+    assert result.keys == ("loss",)
+    assert list(result.readers) == [reader.name for reader in READERS]
+    assert all(result.readers.values())
+    assert result.readers["trl"] == "reads Parquet only"
+    assert "verl names them" in result.readers["verl"]
+    assert result.suggested is None
 
 
 def test_the_verdict_is_that_of_discovery():
@@ -61,7 +61,7 @@ def test_the_verdict_is_that_of_discovery():
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("x.jsonl", "shell text\n", "line 1: the line is not JSON"),
         ("x.jsonl", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
@@ -73,15 +73,15 @@ def test_the_verdict_is_that_of_discovery():
         ("rollout_data/0.pt", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     ],
 )
-def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
-    found = only(write(tmp_path / name, content))
-    assert found.reader is None
-    assert said in found.reason
+def test_what_can_not_be_read_is_named(tmp_path, name, content, message):
+    result = only(write(tmp_path / name, content))
+    assert result.reader is None
+    assert message in result.reason
 
 
 @pytest.mark.parametrize("age", [0, 3600])
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"training_step": 1, "traj', "the document is cut off, or still being written"),
         (
@@ -93,14 +93,14 @@ def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     ],
 )
-def test_a_document_that_is_not_whole_is_called_a_document(tmp_path, content, said, age):
+def test_a_document_that_is_not_whole_is_called_a_document(tmp_path, content, message, age):
     path = tmp_path / "episodes" / "train_step_1_epoch_0" / "episode_hash1_id1.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     os.utime(path, (time.time() - age, time.time() - age))
-    assert said in only(path).reason
+    assert message in only(path).reason
     (problem,) = discover(tmp_path).left_out
-    assert said in problem.reason
+    assert message in problem.reason
     assert "line" not in problem.reason.partition("the parser says")[0]
     is_pointer = content.startswith(b"version")
     assert problem.severity == ("lost" if age or is_pointer else "note")
@@ -159,17 +159,17 @@ def test_texts_of_a_torch_file_are_not_called_keys(capsys):
 
 
 def test_the_first_bad_line_of_a_log_is_told_beside_its_reader(tmp_path):
-    found = only(write(tmp_path / "x.jsonl", "shell text\n", RLLB))
-    assert found.reader == "rllb"
-    assert found.first_error.startswith("line 1: the line is not JSON")
+    result = only(write(tmp_path / "x.jsonl", "shell text\n", RLLB))
+    assert result.reader == "rllb"
+    assert result.first_error.startswith("line 1: the line is not JSON")
 
 
 def test_keys_that_a_mapping_names_and_no_record_has_are_told(tmp_path):
     (tmp_path / "rollout-board.toml").write_text('[keys]\nresponse = "o"\nreward = "r.total"\n')
-    found = only(write(tmp_path / "x.jsonl", {"o": "text", "r": 1}))
-    assert found.reader.startswith("mapping:")
-    assert found.mapping == tmp_path / "rollout-board.toml"
-    assert found.missing == ("r.total",)
+    result = only(write(tmp_path / "x.jsonl", {"o": "text", "r": 1}))
+    assert result.reader.startswith("mapping:")
+    assert result.mapping == tmp_path / "rollout-board.toml"
+    assert result.missing == ("r.total",)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_a_table_is_suggested_by_the_names_of_its_columns(tmp_path):
 
 
 def suggested(line: dict) -> dict | None:
-    found = suggested_mapping(Head(Path("x.jsonl"), [line]))
-    return None if found is None else tomllib.loads(found)
+    result = suggested_mapping(Head(Path("x.jsonl"), [line]))
+    return None if result is None else tomllib.loads(result)
 
 
 @pytest.mark.parametrize(
@@ -275,18 +275,18 @@ def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "text"),
     [
         ({"step": 1, "loss": 0.5, "grad_norm": None}, "metrics, not rollouts"),
         ({"trace_ids": ["a"], "chunk": 0, "offset": 12, "reward": 1.0}, "index another file"),
         ({"trace_id": "a", "info": {}, "branches": []}, "read together with the traces"),
     ],
 )
-def test_what_lies_beside_logs_is_called_by_its_name(tmp_path, row, told):
-    found = only(write(tmp_path / "x.jsonl", row))
-    assert told in found.reason
-    assert not found.readers
-    assert found.suggested is None
+def test_what_lies_beside_logs_is_called_by_its_name(tmp_path, row, text):
+    result = only(write(tmp_path / "x.jsonl", row))
+    assert text in result.reason
+    assert not result.readers
+    assert result.suggested is None
     (problem,) = discover(tmp_path).left_out
-    assert told in problem.reason
+    assert text in problem.reason
     assert problem.severity == "note"

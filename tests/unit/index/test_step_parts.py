@@ -80,7 +80,7 @@ def grown(folder: Path, seed: int, options: OpenOptions) -> Iterator[Run]:
 def plain(run: Run) -> tuple[Facts, pd.DataFrame]:
     """The facts by a look at every rollout."""
     rows = run.rollouts
-    held = {n: numbers(rows, n) for n in (*NUMBERS, "rewards.style") if n in rows}
+    stored = {n: numbers(rows, n) for n in (*NUMBERS, "rewards.style") if n in rows}
     codes = {
         n: np.asarray(rows[n].cat.codes, np.int64) if n in rows else None
         for n in ("group_id", "env")
@@ -91,7 +91,7 @@ def plain(run: Run) -> tuple[Facts, pd.DataFrame]:
         facts.curves,
         rows["step"].to_numpy(np.int64),
         rows["index"].to_numpy(np.int64),
-        held,
+        stored,
         codes["group_id"],
         right_of(rows),
         envs,
@@ -110,21 +110,21 @@ def right_of(rows: pd.DataFrame) -> np.ndarray:
     return np.where(np.isfinite(values), (values >= np.nanmax(values)).astype(float), np.nan)
 
 
-def assert_same(found: object, expected: object, name: str = "") -> None:
+def assert_same(result: object, expected: object, name: str = "") -> None:
     """Equal arrays, but for the last bits of sums, in dataclasses, dictionaries and tuples alike."""
-    if is_dataclass(found):
-        for field in fields(found):
+    if is_dataclass(result):
+        for field in fields(result):
             if field.name not in ("codes", "prompts"):
                 name = field.name
-                assert_same(getattr(found, name), getattr(expected, name), name)
-    elif isinstance(found, dict):
-        for key in found:
-            assert_same(found[key], expected[key], f"{name} {key}")
-    elif isinstance(found, tuple):
-        for left, right in zip(found, expected, strict=True):
+                assert_same(getattr(result, name), getattr(expected, name), name)
+    elif isinstance(result, dict):
+        for key in result:
+            assert_same(result[key], expected[key], f"{name} {key}")
+    elif isinstance(result, tuple):
+        for left, right in zip(result, expected, strict=True):
             assert_same(left, right, name)
     elif isinstance(expected, np.ndarray):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,10 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(seed, options, tmp_pat
         for column in ("reward", "response_tokens", "step"):
             assert_environments(run, rows, column)
         for limits in (default_thresholds(), eager()):
-            said = find(facts, limits)
-            assert rounded(said) == rounded(find(expected, limits))
+            message = find(facts, limits)
+            assert rounded(message) == rounded(find(expected, limits))
     assert resumed
-    assert {"advantages", "reward_length", "unscored"} <= {f.rule for f in said}
+    assert {"advantages", "reward_length", "unscored"} <= {f.rule for f in message}
 
 
 def rounded(findings: list[Finding]) -> list[Finding]:
@@ -170,32 +170,32 @@ def eager() -> dict[str, dict[str, float]]:
 
 def assert_rows(facts: Facts, expected: Facts) -> None:
     for step in facts.steps.tolist():
-        found, wanted = facts.rows_of(step), expected.rows_of(step)
-        assert found.indices.tolist() == wanted.indices.tolist()
-        assert found.read_groups().tolist() == wanted.read_groups().tolist()
-        assert found.read_envs().tolist() == wanted.read_envs().tolist()
+        result, wanted = facts.rows_of(step), expected.rows_of(step)
+        assert result.indices.tolist() == wanted.indices.tolist()
+        assert result.read_groups().tolist() == wanted.read_groups().tolist()
+        assert result.read_envs().tolist() == wanted.read_envs().tolist()
 
 
 def assert_groups(run: Run, expected: Facts) -> None:
-    found = run_groups(run)
+    result = run_groups(run)
     if expected.groups is None:
-        assert found is None
+        assert result is None
         return
-    assert_same(found.groups, expected.groups)
-    assert_same(found.by_step, by_step(expected.groups))
-    assert_same(pass_at_k_by_step(found.groups, 2), pass_at_k_by_step(expected.groups, 2))
+    assert_same(result.groups, expected.groups)
+    assert_same(result.by_step, by_step(expected.groups))
+    assert_same(pass_at_k_by_step(result.groups, 2), pass_at_k_by_step(expected.groups, 2))
     for step in run.counts:
-        assert found.of(step).groups.tolist() == expected.rows_of(step).read_groups().tolist()
+        assert result.of(step).groups.tolist() == expected.rows_of(step).read_groups().tolist()
 
 
 def assert_environments(run: Run, rows: pd.DataFrame, column: str) -> None:
-    found = environment_curves(run, column)
+    result = environment_curves(run, column)
     by_env = rows.groupby(["env", "step"], observed=True)[column]
-    for name, means, counts in zip(found.names, found.means, found.counts, strict=True):
-        own = by_env.mean().reindex([(name, step) for step in found.steps.tolist()])
+    for name, means, counts in zip(result.names, result.means, result.counts, strict=True):
+        own = by_env.mean().reindex([(name, step) for step in result.steps.tolist()])
         np.testing.assert_allclose(means, own)
         assert counts.sum() == by_env.count()[name].sum()
-    np.testing.assert_allclose(found.overall, rows.groupby("step")[column].mean())
+    np.testing.assert_allclose(result.overall, rows.groupby("step")[column].mean())
 
 
 def test_copies_are_kept_with_the_rank_that_wrote_them(tmp_path):

@@ -24,22 +24,22 @@ def plain_steps(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def _of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"rollouts": len(rows)}
+    result: dict[str, Any] = {"rollouts": len(rows)}
     for name in metrics:
         stem, values = base_name(name), rows[name].dropna().to_numpy(np.float64)
-        found[f"{stem}_mean"] = values.mean() if len(values) else NAN
-        found[f"{stem}_std"] = values.std(ddof=1) if len(values) > 1 else NAN
-        found[f"{stem}_n"] = len(values)
+        result[f"{stem}_mean"] = values.mean() if len(values) else NAN
+        result[f"{stem}_std"] = values.std(ddof=1) if len(values) > 1 else NAN
+        result[f"{stem}_n"] = len(values)
         for suffix, q in QUANTILES.items():
-            found[f"{stem}_{suffix}"] = np.quantile(values, q) if len(values) else NAN
+            result[f"{stem}_{suffix}"] = np.quantile(values, q) if len(values) else NAN
     if "rank" in rows:
-        found["ranks"] = rows["rank"].nunique()
+        result["ranks"] = rows["rank"].nunique()
     if {"group_id", "reward"} <= {*rows}:
         groups = [*_groups(rows)]
         known = [zero for zero in map(is_zero_std, groups) if zero is not None]
-        found["groups"] = len(groups) or NAN
-        found["zero_std_group_fraction"] = np.mean(known) if known else NAN
-    return found
+        result["groups"] = len(groups) or NAN
+        result["zero_std_group_fraction"] = np.mean(known) if known else NAN
+    return result
 
 
 def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:

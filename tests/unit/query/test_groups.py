@@ -73,7 +73,7 @@ def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(t
     columns = {"step": np.sort(dice.integers(0, 4, n)), "code": codes}
     rollouts = pd.DataFrame(columns | {"reward": rewards, "right": right})
     groups = groups_by(tmp_path, rollouts)
-    found = by_step(groups)
+    result = by_step(groups)
     for place, (step, rows) in enumerate(rollouts[codes >= 0].groupby("step")):
         shares = dict.fromkeys(Outcome, 0)
         chances: dict[int, list[float]] = {1: [], 4: []}
@@ -93,14 +93,14 @@ def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(t
             else:
                 shares[Outcome.ALL_RIGHT if solved[0] else Outcome.ALL_WRONG] += 1
         compared = sum(shares.values())
-        assert (found.steps[place], found.groups[place]) == (step, compared)
-        assert found.all_right[place] == pytest.approx(shares[Outcome.ALL_RIGHT] / compared)
-        assert found.all_wrong[place] == pytest.approx(shares[Outcome.ALL_WRONG] / compared)
-        assert found.other[place] == pytest.approx(shares[Outcome.OTHER] / compared)
-        assert found.zero_std[place] == pytest.approx(1 - shares[Outcome.MIXED] / compared)
-        assert (found.effective[place], found.rollouts[place]) == (effective, len(rows))
+        assert (result.steps[place], result.groups[place]) == (step, compared)
+        assert result.all_right[place] == pytest.approx(shares[Outcome.ALL_RIGHT] / compared)
+        assert result.all_wrong[place] == pytest.approx(shares[Outcome.ALL_WRONG] / compared)
+        assert result.other[place] == pytest.approx(shares[Outcome.OTHER] / compared)
+        assert result.zero_std[place] == pytest.approx(1 - shares[Outcome.MIXED] / compared)
+        assert (result.effective[place], result.rollouts[place]) == (effective, len(rows))
         rates = rows.groupby("code")["right"].mean()
-        assert found.solve_rate[place] == pytest.approx(rates.mean())
+        assert result.solve_rate[place] == pytest.approx(rates.mean())
         for k, of_k in chances.items():
             assert pass_at_k_by_step(groups, k)[1][place] == pytest.approx(np.mean(of_k))
 
@@ -111,10 +111,10 @@ def resumed() -> Run:
 
 
 def test_a_run_follows_the_convention_its_settings_name(resumed):
-    found = run_groups(resumed)
+    result = run_groups(resumed)
     shares = resumed.steps["zero_std_group_fraction"].tolist()
-    assert found.by_step.zero_std.tolist() == pytest.approx(shares)
-    fits = [found.fit(int(step)) for step in resumed.steps["step"]]
+    assert result.by_step.zero_std.tolist() == pytest.approx(shares)
+    fits = [result.fit(int(step)) for step in resumed.steps["step"]]
     assert {fit.of_run.convention for fit in fits if fit} == {"grpo"}  # TRL's scale_rewards="group"
     assert not any(fit.differs.any() for fit in fits if fit)
 
@@ -134,9 +134,9 @@ def test_the_convention_of_a_long_run_is_that_of_the_steps_that_decide(tmp_path)
 
 
 def test_a_grid_s_cells_are_indices_of_rollouts(resumed):
-    found, names = step_grid(resumed, 12)
+    result, names = step_grid(resumed, 12)
     rows = resumed.of_step(12).set_index("index")
-    for name, indices, values in zip(names, found.rows, found.values, strict=True):
+    for name, indices, values in zip(names, result.rows, result.values, strict=True):
         own = rows.loc[indices[indices >= 0]]
         assert set(own["group_id"]) == {name}
         assert own["reward"].tolist() == values[indices >= 0].tolist()
@@ -170,17 +170,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_one_id_in_several_splits_is_a_group_in_each(run):
-    found = run_groups(run)
+    result = run_groups(run)
     for step in (1, 2):
-        own = found.groups.steps == step
+        own = result.groups.steps == step
         rows = run.of_step(step).astype({"group_id": str, "split": str})
         expected = rows.groupby(["group_id", "split"])["reward"].agg(["size", "mean"])
-        assert found.groups.size[own].tolist() == expected["size"].tolist() == [2, 2, 2, 2]
-        assert found.groups.mean[own].tolist() == expected["mean"].tolist()
-        rollouts = found.of(step)
+        assert result.groups.size[own].tolist() == expected["size"].tolist() == [2, 2, 2, 2]
+        assert result.groups.mean[own].tolist() == expected["mean"].tolist()
+        rollouts = result.of(step)
         for place in np.flatnonzero(own).tolist():
             members = rollouts.groups == place
-            assert rollouts.rewards[members].mean() == found.groups.mean[place]
+            assert rollouts.rewards[members].mean() == result.groups.mean[place]
             assert len(set(np.array(rollouts.names)[members])) == 1
     assert run.steps["groups"].tolist() == [4, 4]
     assert run.steps["zero_std_group_fraction"].tolist() == [0.5, 0.5]

@@ -30,9 +30,9 @@ def rollouts() -> Iterator[dict[str, Any]]:
     """
     dice = np.random.default_rng(3)
     for step in range(7):
-        held = ([ENVS[step % 3]], [*ENVS], [*ENVS, None], ["code", "maths"])[step % 4]
+        stored = ([ENVS[step % 3]], [*ENVS], [*ENVS, None], ["code", "maths"])[step % 4]
         for place in range(int(dice.integers(12, 24))):
-            env = held[int(dice.integers(len(held)))]
+            env = stored[int(dice.integers(len(stored)))]
             own = f"{env} " if step % 2 else ""
             row: dict[str, Any] = {"step": step, "rank": int(dice.integers(2)), "response": "r"}
             row["env"] = env
@@ -60,9 +60,9 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         patch.setattr(steps, "_CHUNK_VALUES", 50)
         patch.setattr(run_rows, "_CHUNK_ROWS", 30)
         folder, written = tmp_path_factory.mktemp("envs"), rows + again * (kind == "resumed")
-        found = run_of(folder, written, options, persist=kind == "on disk")
-        assert (found.superseded > 0) == (kind == "resumed")
-        yield found
+        result = run_of(folder, written, options, persist=kind == "on disk")
+        assert (result.superseded > 0) == (kind == "resumed")
+        yield result
 
 
 @pytest.mark.parametrize(
@@ -76,38 +76,38 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     ],
 )
 def test_steps_are_those_of_the_rollouts(run, envs, split):
-    found = (run if split is None else of_split(run, split)).where(envs=envs)
+    result = (run if split is None else of_split(run, split)).where(envs=envs)
     rows = run.rollouts
     own = rows["env"].isin(envs)
     if split is not None:
         own &= rows_of_split(rows["split"], split)
     rows = rows[own].reset_index(drop=True)
     pd.testing.assert_frame_equal(
-        found.steps_with_quantiles, plain_steps(rows, run.metrics), rtol=1e-12
+        result.steps_with_quantiles, plain_steps(rows, run.metrics), rtol=1e-12
     )
-    assert found.counts == rows.groupby("step").size().to_dict()
+    assert result.counts == rows.groupby("step").size().to_dict()
 
 
 @pytest.mark.parametrize("envs", [("maths",), ("code", "maths")])
 def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs):
     rows = [*rollouts()]
-    found = run_of(tmp_path / "whole", rows).where(envs=envs)
+    result = run_of(tmp_path / "whole", rows).where(envs=envs)
     alone = run_of(tmp_path / "alone", [row for row in rows if row.get("env") in envs])
-    pd.testing.assert_frame_equal(found.steps_with_quantiles, alone.steps, rtol=1e-12)
-    ours, theirs = run_groups(found), run_groups(alone)
+    pd.testing.assert_frame_equal(result.steps_with_quantiles, alone.steps, rtol=1e-12)
+    ours, theirs = run_groups(result), run_groups(alone)
     for name in ("steps", "size", "scored", "right", "graded", "outcomes", "mean"):
         mine, others = getattr(ours.groups, name), getattr(theirs.groups, name)
         np.testing.assert_array_equal(mine, others, err_msg=name)
-    assert visits(found) == visits(alone)
+    assert visits(result) == visits(alone)
 
 
 def visits(run: Run) -> dict[int, str]:
     """By key of a prompt how it went."""
-    found = run_prompts(run)
-    table = prompt_table(run, found.keys.tolist())
+    result = run_prompts(run)
+    table = prompt_table(run, result.keys.tolist())
     rounded = [[*np.round(rewards, 9)] for rewards in table["rewards"]]
     ends = table[["first_rate", "last_rate", "rollouts"]].round(9).to_numpy().tolist()
-    return dict(zip(found.keys.tolist(), map(repr, zip(rounded, ends, strict=True)), strict=True))
+    return dict(zip(result.keys.tolist(), map(repr, zip(rounded, ends, strict=True)), strict=True))
 
 
 def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path):
@@ -131,17 +131,17 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_enviro
     for step in range(6):
         widths = {"all": 1.0, "code": 5.0, "maths": 0.1}
         rewards = {env: dice.normal(size=(4, 4)) * width for env, width in widths.items()}
-        spread = np.concatenate([*rewards.values()]).std(ddof=1) + 1e-4
+        distribution = np.concatenate([*rewards.values()]).std(ddof=1) + 1e-4
         for env, groups in rewards.items():
             for number, group in enumerate(groups):
                 own = {"step": step, "env": env, "group_id": f"{env} {number}"}
-                made = (group - group.mean()) / spread
+                made = (group - group.mean()) / distribution
                 for reward, advantage in zip(group.tolist(), made.tolist(), strict=True):
                     rows.append(own | {"reward": reward, "advantage": advantage})
     run = run_of(tmp_path, rows).where(envs=envs)
-    counts, found = facts_of(run).fit, run_groups(run)
+    counts, result = facts_of(run).fit, run_groups(run)
     assert fitted_convention(counts).convention == "batch_std"
-    fit = found.fit(3)
+    fit = result.fit(3)
     assert not fit.differs.any()
 
 
@@ -151,11 +151,11 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_rollout_keeps_its_index_and_is_found_by_it(native):
-    found = native.where(envs=["code"])
-    rows = found.of_step(20)
+    result = native.where(envs=["code"])
+    rows = result.of_step(20)
     assert rows["index"].tolist() == [1, 3, 5, 7]
-    assert found.row(20, 7)["rollout_id"] == rows["rollout_id"].iloc[-1]
-    assert read_step(found, 20).indices.tolist() == [1, 3, 5, 7]
+    assert result.row(20, 7)["rollout_id"] == rows["rollout_id"].iloc[-1]
+    assert read_step(result, 20).indices.tolist() == [1, 3, 5, 7]
 
 
 def test_no_choice_is_the_run_itself_and_what_holds_for_none_has_no_steps(native):
@@ -171,22 +171,22 @@ TEXT = ('response contains "1"', lambda rows: rows["response"].str.contains("1")
 
 @pytest.mark.parametrize("filters", [[FIRST], [TEXT], [FIRST, CODE], [CODE, FIRST]])
 def test_filters_leave_the_run_that_holds_these_rollouts_alone(native, filters):
-    found, rows = native, native.rollouts
+    result, rows = native, native.rollouts
     for text, holds in filters:
-        found, rows = found.where(text), rows[holds(rows)]
-    assert 0 < found.rollout_count == len(rows) < native.rollout_count
-    assert found.rollouts["rollout_id"].tolist() == rows["rollout_id"].tolist()
+        result, rows = result.where(text), rows[holds(rows)]
+    assert 0 < result.rollout_count == len(rows) < native.rollout_count
+    assert result.rollouts["rollout_id"].tolist() == rows["rollout_id"].tolist()
     means = rows.groupby("step")["reward"].mean().tolist()
-    assert found.steps["reward_mean"].tolist() == pytest.approx(means)
-    assert native.where(" and ".join(text for text, _ in filters)).counts == found.counts
+    assert result.steps["reward_mean"].tolist() == pytest.approx(means)
+    assert native.where(" and ".join(text for text, _ in filters)).counts == result.counts
 
 
 def test_a_range_of_steps_has_the_steps_of_the_range_alone(native):
     first, *_, before_last, _ = native.counts
-    found = native.where(steps=(first, before_last))
-    assert {**found.counts} == {s: n for s, n in native.counts.items() if s <= before_last}
-    assert found.steps["step"].tolist() == [*found.counts]
-    assert found.columns == native.columns
+    result = native.where(steps=(first, before_last))
+    assert {**result.counts} == {s: n for s, n in native.counts.items() if s <= before_last}
+    assert result.steps["step"].tolist() == [*result.counts]
+    assert result.columns == native.columns
 
 
 def test_advantages_under_a_filter_are_compared_with_whole_groups(tmp_path):
@@ -216,9 +216,9 @@ def test_another_choice_is_another_version(native):
 
 def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path):
     folder = written_logs.native_run(tmp_path / "run")
-    found = run_at(folder, persist=True)
-    for segment in found.index_folder.glob("rows-*.parquet"):
+    result = run_at(folder, persist=True)
+    for segment in result.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"\0" * segment.stat().st_size)
     with pytest.raises(UnreadableError, match="reload"):
-        assert found.where(envs=["code"]).steps.empty
+        assert result.where(envs=["code"]).steps.empty
     assert run_at(folder, persist=True).where(envs=["code"]).rollout_count == 16

@@ -34,8 +34,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def places(run: Run, text: str) -> list[int]:
     """The places of the rollouts for which it holds, among all."""
-    found = frame(run.where(text), ["step", "index"], Sorting())
-    return (found["step"] * 2 + found["index"]).tolist()
+    result = frame(run.where(text), ["step", "index"], Sorting())
+    return (result["step"] * 2 + result["index"]).tolist()
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def test_a_filter_sees_whole_texts_and_what_is_not_known_does_not_hold(run, text
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("rewrad > 1", "did you mean reward"), ("env", "is text"), ("().__class__", "is unexpected")],
 )
-def test_what_can_t_be_a_filter_is_said(run, text, said):
-    with pytest.raises(ExpressionError, match=said):
+def test_what_can_t_be_a_filter_is_said(run, text, message):
+    with pytest.raises(ExpressionError, match=message):
         run.where(text)
 
 
 def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path):
     run = run_at(native_run(tmp_path / "run"))
-    found = own_steps(run, "reward * 2 - reward")
-    assert found[f"{OWN}_mean"].tolist() == pytest.approx(run.steps["reward_mean"].tolist())
-    assert found[f"{OWN}_std"].tolist() == pytest.approx(run.steps["reward_std"].tolist())
+    result = own_steps(run, "reward * 2 - reward")
+    assert result[f"{OWN}_mean"].tolist() == pytest.approx(run.steps["reward_mean"].tolist())
+    assert result[f"{OWN}_std"].tolist() == pytest.approx(run.steps["reward_std"].tolist())
     share = own_steps(run, "env == 'math'")
     assert share[f"{OWN}_mean"].tolist() == [0.5] * 4
     with pytest.raises(ChoiceError, match="no column"):
@@ -84,8 +84,8 @@ def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path):
 
 
 def test_an_own_metric_over_texts_is_over_whole_ones(run):
-    found = own_steps(run, 'response contains "I think" or response contains traceback')
-    assert found[f"{OWN}_mean"].tolist() == [0.5, 0.5]
+    result = own_steps(run, 'response contains "I think" or response contains traceback')
+    assert result[f"{OWN}_mean"].tolist() == [0.5, 0.5]
 
 
 COLUMNS: list[dict[str, Any]] = [
@@ -108,9 +108,9 @@ def columns(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def values(run: Run, text: str) -> list[float | None]:
     """Of each rollout, in their order."""
-    found = run.number(text)
-    sql = f"SELECT {found.sql} AS v FROM {run.view} ORDER BY line"
-    return run.table(sql, found.parameters)["v"].to_pylist()
+    result = run.number(text)
+    sql = f"SELECT {result.sql} AS v FROM {run.view} ORDER BY line"
+    return run.table(sql, result.parameters)["v"].to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -55,35 +55,35 @@ def run_with(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
 @given(ROLLOUTS)
 def test_prompts_of_an_index_are_those_of_its_rollouts(run_with, rollouts):
     run = run_with(rollouts)
-    found = run_prompts(run)
+    result = run_prompts(run)
     rows = run.rollouts
     if "prompt" not in rows or "reward" not in rows:
-        assert found is None
+        assert result is None
         return
     names = rows["prompt"].dropna().unique().tolist()
-    table = prompt_table(run, found.keys.tolist())
+    table = prompt_table(run, result.keys.tolist())
     assert table["prompt"].tolist() == names
     for place, name in enumerate(names):
         own = rows[rows["prompt"] == name]
-        listed = prompt_rollouts(run, int(found.keys[place]))
+        listed = prompt_rollouts(run, int(result.keys[place]))
         assert listed.steps.tolist() == own["step"].tolist()
         assert listed.indices.tolist() == own["index"].tolist()
         np.testing.assert_array_equal(listed.rewards, own["reward"])
         means = own.groupby("step")["reward"].mean()
         rates = solve_rates(rows, own)
         known = rates[np.isfinite(rates)]
-        assert (found.steps[place], found.graded[place]) == (len(means), len(known))
+        assert (result.steps[place], result.graded[place]) == (len(means), len(known))
         np.testing.assert_allclose(table["rewards"][place], means)
         assert table["rollouts"][place] == len(own)
         if len(known):
             ends = table[["first_rate", "last_rate"]].iloc[place]
             np.testing.assert_allclose(ends, [known[0], known[-1]])
-        np.testing.assert_allclose(found.volatility[place], means.std(), atol=1e-12)
-        assert flags_of(found, place) == expected_flags(known)
+        np.testing.assert_allclose(result.volatility[place], means.std(), atol=1e-12)
+        assert flags_of(result, place) == expected_flags(known)
 
 
-def flags_of(found: RunPrompts, place: int) -> tuple[bool, ...]:
-    flags = (found.never_solved, found.newly_solved, found.lost_again)
+def flags_of(result: RunPrompts, place: int) -> tuple[bool, ...]:
+    flags = (result.never_solved, result.newly_solved, result.lost_again)
     return tuple(bool(flag[place]) for flag in flags)
 
 
@@ -112,14 +112,14 @@ def rows_with(*rewards: Sequence[float]) -> list[Rollout]:
     ],
 )
 def test_prompts_are_never_solved_newly_solved_or_lost_again(run_with, rewards, flags):
-    found = run_prompts(run_with(rows_with(*rewards)))
-    assert flags_of(found, 2) == flags
+    result = run_prompts(run_with(rows_with(*rewards)))
+    assert flags_of(result, 2) == flags
 
 
 def test_equal_rewards_have_no_volatility_however_they_were_summed(run_with):
-    found = run_prompts(run_with(rows_with([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.1, 0.3])))
-    assert found.volatility[2] == 0.0
-    assert np.isnan(found.volatility[:2]).all()
+    result = run_prompts(run_with(rows_with([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.1, 0.3])))
+    assert result.volatility[2] == 0.0
+    assert np.isnan(result.volatility[:2]).all()
 
 
 def test_a_key_is_read_back_from_what_links_say():
@@ -151,7 +151,7 @@ def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path):
     prompts = ["You are a helpful assistant. " * 100 + f"{n} + {n}?" for n in range(4)]
     common = {"response": "x", "reward": 1.0}
     run = run_of(tmp_path, [{"step": s, "prompt": p, **common} for s in (1, 2) for p in prompts])
-    found = run_prompts(run)
-    table = prompt_table(run, found.keys.tolist())
+    result = run_prompts(run)
+    table = prompt_table(run, result.keys.tolist())
     assert table["prompt"].tolist() == prompts
     assert table["rollouts"].tolist() == [2, 2, 2, 2]

@@ -33,8 +33,8 @@ def test_rows_are_those_of_the_table_that_is_read_whole(name):
     whole = run.rollouts.reset_index(drop=True)
     columns = [name for name in run.columns if name in whole]
     assert count(run) == len(whole)
-    found = frame(run, columns, Sorting())
-    pd.testing.assert_frame_equal(found.astype(object), whole[columns].astype(object))
+    result = frame(run, columns, Sorting())
+    pd.testing.assert_frame_equal(result.astype(object), whole[columns].astype(object))
     columns = [name for name in ("reward", "index", "step") if name in whole]
     page = frame(run, columns, Sorting(), limit=4, offset=3)
     wanted = whole[columns][3:7].reset_index(drop=True)
@@ -71,9 +71,9 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(run, column, descending):
     sorting = Sorting(column, descending)
     wanted = order[["step", "index", "rollout_id" if "rollout_id" in rows else "line"]]
     for limit, offset in ((None, 0), (1, 0), (7, 60), (200, 139)):
-        found = frame(run, list(wanted.columns), sorting, limit=limit, offset=offset)
+        result = frame(run, list(wanted.columns), sorting, limit=limit, offset=offset)
         end = None if limit is None else offset + limit
-        assert found.values.tolist() == wanted[offset:end].values.tolist()
+        assert result.values.tolist() == wanted[offset:end].values.tolist()
     for place in (0, 77, 139):
         at = order.iloc[place]
         assert place_of(run, sorting, int(at["step"]), int(at["index"])) == place
@@ -82,8 +82,8 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(run, column, descending):
 
 def test_batches_have_whole_texts_in_the_order(run):
     for sorting in (Sorting(), Sorting(descending=True), Sorting("whole")):
-        found = batches(run, ["response", "line"], ["response"], sorting, limit=None, size=11)
-        tables = list(found)
+        result = batches(run, ["response", "line"], ["response"], sorting, limit=None, size=11)
+        tables = list(result)
         assert max(map(len, tables)) <= 11
         texts = pd.concat(tables)["response"].tolist()
         expected = frame(run, ["line"], sorting)["line"]
@@ -110,22 +110,22 @@ def test_csv_has_the_order_and_the_whole_texts_and_no_formula(exported):
     out = io.BytesIO()
     some = exported.where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
     export.write_csv(some, Sorting("reward", descending=True), out, harmless_cell)
-    found = pd.read_csv(io.BytesIO(out.getvalue()))
-    assert found["response"].str.split().str[-1].tolist() == ["599", "300", "0", "3"]
-    assert found["prompt"].tolist() == ["'=1+599", "'=1+300", "'=1+0", "'=1+3"]
-    assert found["step"].tolist() == [5, 3, 0, 0]
-    assert found["reward"].isna().tolist() == [False, False, False, True]
+    result = pd.read_csv(io.BytesIO(out.getvalue()))
+    assert result["response"].str.split().str[-1].tolist() == ["599", "300", "0", "3"]
+    assert result["prompt"].tolist() == ["'=1+599", "'=1+300", "'=1+0", "'=1+3"]
+    assert result["step"].tolist() == [5, 3, 0, 0]
+    assert result["reward"].isna().tolist() == [False, False, False, True]
 
 
 def test_parquet_has_every_batch_in_one_schema(exported):
     out = io.BytesIO()
     export.write_parquet(exported, Sorting(descending=True), out)
-    found = pd.read_parquet(io.BytesIO(out.getvalue()))
-    assert len(found) == 600
-    assert found["response"].str.endswith(" end 599").tolist() == [True] + [False] * 599
-    assert found["prompt"].iloc[0] == "=1+599"
-    assert found["index"].tolist() == [*range(99, -1, -1)] * 6
-    assert found["reward"].isna().sum() == 1
+    result = pd.read_parquet(io.BytesIO(out.getvalue()))
+    assert len(result) == 600
+    assert result["response"].str.endswith(" end 599").tolist() == [True] + [False] * 599
+    assert result["prompt"].iloc[0] == "=1+599"
+    assert result["index"].tolist() == [*range(99, -1, -1)] * 6
+    assert result["reward"].isna().sum() == 1
 
 
 def test_an_export_too_large_for_memory_says_what_to_do(exported, monkeypatch):

@@ -39,26 +39,26 @@ def test_every_statistic_of_a_step_is_numpys(tmp_path, seed, chunk, monkeypatch)
         "group_id": random.choice(["a", "b", "c", None], n).tolist(),
         "rank": random.integers(0, 3, n).tolist(),
     }
-    found = steps_of(tmp_path, **columns)
+    result = steps_of(tmp_path, **columns)
     metrics = ["reward", "level"]
     expected = plain_steps(pd.DataFrame(columns), metrics)
-    pd.testing.assert_frame_equal(found[[*expected]], expected, rtol=1e-9)
+    pd.testing.assert_frame_equal(result[[*expected]], expected, rtol=1e-9)
 
 
 def test_what_a_step_has_no_value_for_is_missing_and_not_zero(tmp_path):
-    found = steps_of(tmp_path, step=[1, 1, 2], reward=[NAN, NAN, 0.0])
-    assert np.isnan(found.loc[0, ["reward_mean", "reward_q50", "reward_std"]].tolist()).all()
-    assert found["reward_n"].tolist() == [0, 1]
-    assert found["reward_mean"][1] == 0
-    assert np.isnan(found["reward_std"][1])  # of one rollout
-    assert "groups" not in found
+    result = steps_of(tmp_path, step=[1, 1, 2], reward=[NAN, NAN, 0.0])
+    assert np.isnan(result.loc[0, ["reward_mean", "reward_q50", "reward_std"]].tolist()).all()
+    assert result["reward_n"].tolist() == [0, 1]
+    assert result["reward_mean"][1] == 0
+    assert np.isnan(result["reward_std"][1])  # of one rollout
+    assert "groups" not in result
 
 
 def test_a_step_of_groups_of_one_has_no_share_of_groups_without_gradient(tmp_path):
     groups = {"group_id": ["a", "b", "a", "a"], "reward": [1.0, 1.0, 0.0, 0.0]}
-    found = steps_of(tmp_path, step=[1, 1, 2, 2], **groups)
-    assert np.isnan(found["zero_std_group_fraction"][0])
-    assert found["zero_std_group_fraction"][1] == 1
+    result = steps_of(tmp_path, step=[1, 1, 2, 2], **groups)
+    assert np.isnan(result["zero_std_group_fraction"][0])
+    assert result["zero_std_group_fraction"][1] == 1
 
 
 def test_only_the_boards_own_means_lose_their_ending():
@@ -70,8 +70,8 @@ def test_only_the_boards_own_means_lose_their_ending():
 def test_numbers_that_tell_rollouts_apart_make_no_curve():
     ids = ("sample_idx", "taskId", "dataset.index", "request-uid", "id", "ID")
     curves = ("reward", "rewards.idx", "valid", "fluid", "idx_share", "tool_calls")
-    held = [Column(name, numbers=True) for name in (*ids, *curves)]
-    assert {*metrics_of(held)} == {*curves}
+    stored = [Column(name, numbers=True) for name in (*ids, *curves)]
+    assert {*metrics_of(stored)} == {*curves}
 
 
 def test_steps_without_any_metric_are_counted(tmp_path):
@@ -94,5 +94,5 @@ def test_quantiles_of_many_metrics_in_one_step_fit_into_the_memory(tmp_path, mon
     monkeypatch.setattr(database, "MEMORY_LIMIT", "24MB")
     monkeypatch.setattr(steps, "_CHUNK_VALUES", 80_000)
     with database.Database() as small:
-        found = steps.steps_table(replace(run, rows=run.rows.in_database(small)))
-    assert found["m39_q50"].tolist() == [pytest.approx(np.median(values[:, 39]))]
+        result = steps.steps_table(replace(run, rows=run.rows.in_database(small)))
+    assert result["m39_q50"].tolist() == [pytest.approx(np.median(values[:, 39]))]

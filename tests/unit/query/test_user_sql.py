@@ -22,19 +22,21 @@ WHOLE_TEXTS = ("prompt", "response")
 
 
 def assert_rollouts_are_those_of_the_table(run: Run) -> None:
-    found = select(run, "select * from rollouts order by step, index").to_pandas()
+    result = select(run, "select * from rollouts order by step, index").to_pandas()
     table = run.rollouts.drop(columns=[*BYTES_OF_A_ROLLOUT, "file"], errors="ignore")
-    assert len(found) == len(table) == run.rollout_count
+    assert len(result) == len(table) == run.rollout_count
     for name, values in table.items():
         if name in WHOLE_TEXTS:  # see test_whole_texts.py
             continue
         if pd.api.types.is_numeric_dtype(values):
             np.testing.assert_array_equal(
-                pd.to_numeric(found[name]).to_numpy(float), values.to_numpy(float), str(name)
+                pd.to_numeric(result[name]).to_numpy(float), values.to_numpy(float), str(name)
             )
         else:
             expected = values.astype(object).where(values.notna(), None).tolist()
-            assert found[name].astype(object).where(found[name].notna(), None).tolist() == expected
+            assert (
+                result[name].astype(object).where(result[name].notna(), None).tolist() == expected
+            )
 
 
 @pytest.mark.parametrize("info", REAL_RUNS, ids=lambda info: info.name)
@@ -73,8 +75,8 @@ def test_a_cap_of_rollouts_per_step_holds(indexed):
 def test_what_is_not_a_number_is_null(tmp_path):
     rewards = (float("nan"), 2.0)
     run = run_of(tmp_path, [{"step": 1, "response": "a", "reward": r, "x": r} for r in rewards])
-    found = select(run, "select avg(reward) as r, avg(x) as x from rollouts")
-    assert found.to_pylist() == [{"r": 2.0, "x": 2.0}]
+    result = select(run, "select avg(reward) as r, avg(x) as x from rollouts")
+    assert result.to_pylist() == [{"r": 2.0, "x": 2.0}]
 
 
 @pytest.fixture(scope="module")
@@ -201,10 +203,10 @@ def test_the_columns_of_the_views_are_documented(run):
     for view in ("groups", "prompts", "problems"):
         assert [*run.sql(f"select * from {view}")] == [*documented[view]]
     for view in ("rollouts", "steps"):
-        held = {
+        stored = {
             re.sub(r"^.*(?=_(?:mean|std|n|q00)$)", "M", name) for name in run.sql(f"from {view}")
         }
-        assert {*documented[view]} <= held | {*run.sql(f"from {view}")}
+        assert {*documented[view]} <= stored | {*run.sql(f"from {view}")}
 
 
 def test_the_examples_of_the_docs_run(run):

@@ -45,24 +45,24 @@ def test_texts_of_the_index_are_those_of_the_log(logged):
     run, records = logged
     for name in NAMES:
         rows = run.rollouts[["step", "index"]].itertuples(index=False, name=None)
-        found = dict(zip(rows, texts_of(run, name), strict=True))
+        result = dict(zip(rows, texts_of(run, name), strict=True))
         for key, record in records.items():
             text = record.texts.get(name)
             if text is None and name in NAMES[:2]:
                 text = whole_text(record, run.vocabulary, name)
             if text is not None:  # else there may be a preview of ids
-                assert found[key] == text
+                assert result[key] == text
 
 
 @pytest.mark.parametrize("by", SPEAKERS)
 def test_who_said_what_is_the_same_by_the_index_and_by_the_log(logged, by):
     run, records = logged
-    found: dict[tuple[int, int], list[str] | None] = {}
+    result: dict[tuple[int, int], list[str] | None] = {}
     for batch in spoken_texts(run, by, sorted({step for step, _ in records})):
         keys = zip(batch.rows["step"].tolist(), batch.rows["index"].tolist(), strict=True)
-        found |= dict(zip(keys, batch.texts.to_pylist(), strict=True))
-    said = {key: utterances(record, run.vocabulary, by) for key, record in records.items()}
-    assert found == {k: None if v is None else [one.text for one in v] for k, v in said.items()}
+        result |= dict(zip(keys, batch.texts.to_pylist(), strict=True))
+    message = {key: utterances(record, run.vocabulary, by) for key, record in records.items()}
+    assert result == {k: None if v is None else [one.text for one in v] for k, v in message.items()}
 
 
 def test_the_log_is_read_for_roles_only_where_tokens_say_them(tmp_path, monkeypatch):
@@ -143,8 +143,8 @@ def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path):
     write(tmp_path, *({"step": n // 2, "prompt": "p", "response": "é" * n} for n in range(6)))
     run = run_at(tmp_path)
     steps, indices = [2, 0, 9, 1, 2], [1, 0, 0, 1, 0]
-    found = texts_at(run, steps, indices, "response", longest=8)
-    assert found == [None, "", None, "ééé", "éééé"]  # of 10 bytes; not there
+    result = texts_at(run, steps, indices, "response", longest=8)
+    assert result == [None, "", None, "ééé", "éééé"]  # of 10 bytes; not there
     assert texts_at(run, [], [], "response", longest=8) == []
     assert texts_at(run, [0], [0], "ground_truth", longest=8) == [None]
 
@@ -177,5 +177,5 @@ def test_ids_without_a_vocabulary_are_no_text(tmp_path):
     assert run.rollouts["response"].str.startswith("⟨").all()
     assert texts_of(run, "response") == [None, "⟨5⟩ is a text"]
     assert texts_of(run, "prompt") == [None, "⟨a⟩ and ⟨1⟩"]
-    (found,) = watch(run, compiled("1999"))
-    assert (found.rollouts, found.not_recorded) == (1, 1)
+    (result,) = watch(run, compiled("1999"))
+    assert (result.rollouts, result.not_recorded) == (1, 1)

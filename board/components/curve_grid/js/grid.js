@@ -6,7 +6,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".curves");
   const grid = GRIDS.get(root) ?? createGrid(root);
   GRIDS.set(root, grid);
-  grid.pick = (chart, step, line, dot) => setTriggerValue("picked", { chart, step, line, dot });
+  grid.pick = (chart, step, line, dot) => setTriggerValue("clicked", { chart, step, line, dot });
   grid.open = ({ id, kind, step }) => setTriggerValue("opened", { id, kind, step });
   show(grid, data);
   return () => {
@@ -23,7 +23,7 @@ async function show(grid, data) {
   const turn = ++grid.turn;
   const { step, across, marks, one_legend, charts } = opened(data);
   const known = new Map([...grid.cells.values()].map((cell) => [cell.sign, cell]));
-  const found = await Promise.all(charts.map(async ({ sign, packed }) => known.get(sign) ?? { sign, told: await unpacked(packed) }));
+  const found = await Promise.all(charts.map(async ({ sign, packed }) => known.get(sign) ?? { sign, card: await unpacked(packed) }));
   if (turn !== grid.turn) return;
   Object.assign(grid, { step, marks });
   const cells = found.map((one) => (one.grid ? one : renewed(grid, one)));
@@ -106,9 +106,9 @@ function resetZooms(grid) {
 }
 
 /** The cell of a chart that is new or has other data. */
-function renewed(grid, { sign, told }) {
-  const cell = grid.cells.get(told.key) ?? createCell(grid, told.key);
-  return Object.assign(cell, { sign, told, chart: told.chart, texts: null });
+function renewed(grid, { sign, card }) {
+  const cell = grid.cells.get(card.key) ?? createCell(grid, card.key);
+  return Object.assign(cell, { sign, card, chart: card.chart, texts: null });
 }
 
 function createCell(grid, key) {
@@ -130,9 +130,9 @@ function drop(cell) {
 }
 
 function draw(cell) {
-  const { told, chart, grid } = cell;
+  const { card, chart, grid } = cell;
   cell.head.replaceChildren(...headOf(cell));
-  cell.notes.replaceChildren(...told.notes.map((note) => make("p", "", note)));
+  cell.notes.replaceChildren(...card.notes.map((note) => make("p", "", note)));
   cell.tip = make("div", "tip");
   cell.line = make("div", "step-line");
   cell.cross = make("div", "step-line cross");
@@ -150,7 +150,7 @@ function draw(cell) {
 }
 
 function headOf(cell) {
-  const { title, unit, help } = cell.told;
+  const { title, unit, help } = cell.card;
   const name = make("span", "name");
   name.append(make("b", "", title), make("span", "unit", unit));
   if (help.length) name.title = help.join("\n\n");

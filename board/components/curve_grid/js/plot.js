@@ -278,7 +278,7 @@ function showTip(plot, cell) {
   const found = plot.cursor.left < 0 || dot ? [] : pointed(plot);
   cell.tip.hidden = !dot && found.length === 0;
   if (dot) {
-    const part = make("div", "told");
+    const part = make("div", "reading");
     part.style.borderColor = dot.ink;
     part.append(...written(dot.text));
     cell.tip.replaceChildren(part);
@@ -288,7 +288,7 @@ function showTip(plot, cell) {
   cell.tip.replaceChildren(
     ...found.map(({ row, step }) => {
       const line = cell.chart.lines[row - 1];
-      const part = make("div", "told");
+      const part = make("div", "reading");
       part.style.borderColor = line.ink;
       const rows = written(textsOf(cell)[row - 1].get(step) ?? "");
       // Of several lines one row each: the step is at the chart's title.

@@ -46,7 +46,7 @@ function quoted(name) {
   return `"${harmless.replaceAll('"', '""')}"`;
 }
 
-function pictureOf({ plot, grid, told, chart }) {
+function pictureOf({ plot, grid, card, chart }) {
   const drawn = plot.ctx.canvas;
   const ratio = devicePixelRatio;
   const top = (PNG_HEAD + (chart.lines.length > 1 ? PNG_LEGEND : 0)) * ratio;
@@ -59,7 +59,7 @@ function pictureOf({ plot, grid, told, chart }) {
   ctx.scale(ratio, ratio);
   ctx.fillStyle = chart.ink.text;
   ctx.font = `600 15px ${FONT}`;
-  ctx.fillText(told.unit ? `${told.title}, ${told.unit}` : told.title, 8, 20);
+  ctx.fillText(card.unit ? `${card.title}, ${card.unit}` : card.title, 8, 20);
   if (chart.lines.length > 1) writeLegend(ctx, chart);
   ctx.fillStyle = chart.ink.muted;
   ctx.font = `10.5px ${FONT}`;

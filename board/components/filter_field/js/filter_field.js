@@ -210,12 +210,12 @@ function showRecent(field) {
   if (rows.length) rows.unshift(make("div", "head", "Saved"));
   if (recent.length) rows.push(make("div", "head", "Recent"), ...recent.map((text) => savedRow(field, text)));
   if (!rows.length) rows.push(make("div", "head", "No filter yet: what you apply is listed here."));
-  rows.push(make("div", "foot", "Kept in this browser only."));
+  rows.push(make("div", "foot", "Stored in this browser only."));
   openMenu(field, { kind: "recent" }, rows);
 }
 
 function savedRow(field, text, name = "") {
-  const row = make("div", "kept");
+  const row = make("div", "saved-row");
   const use = button("", () => submit(field, text));
   use.className = "pick";
   use.title = text;
@@ -240,7 +240,7 @@ function showNaming(field) {
   name.maxLength = 60;
   name.setAttribute("aria-label", "Name of this filter");
   const save = make("button", "", "Save");
-  form.append(name, save, make("div", "foot", "Kept in this browser only, under Recent."));
+  form.append(name, save, make("div", "foot", "Stored in this browser only, under Recent."));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (!name.value.trim()) return;

@@ -48,8 +48,8 @@ function openCopyMenu(view, open) {
 /** Copies and says so in the place of `label`'s words for a moment. */
 function copyText(view, text, label) {
   const words = label.textContent;
-  const say = (told) => {
-    label.textContent = told;
+  const say = (message) => {
+    label.textContent = message;
     setTimeout(() => (label.textContent = words), 1200);
   };
   navigator.clipboard.writeText(text).then(

@@ -29,10 +29,10 @@ function buildFlow(view) {
 function shownSegments({ segments, surplus, texts }) {
   if (!surplus) return segments;
   const end = texts.length - surplus;
-  const kept = segments
+  const known = segments
     .filter(({ start }) => start < end)
     .map((segment) => ({ ...segment, end: Math.min(segment.end, end) }));
-  return [...kept, { start: end, end: texts.length, role: "surplus", name: "" }];
+  return [...known, { start: end, end: texts.length, role: "surplus", name: "" }];
 }
 
 function listShownBlocks(view) {

@@ -26,7 +26,7 @@ def facts(digests: tuple[Digest, ...] = (), **curves: np.ndarray) -> Facts:
     return plain_facts(curves, EACH, np.zeros(S, np.int64), {}, digests=digests)
 
 
-def found(of: Facts, rule: str) -> list[Finding]:
+def result(of: Facts, rule: str) -> list[Finding]:
     return [finding for finding in find(of, LIMITS) if finding.rule == rule]
 
 
@@ -47,12 +47,12 @@ def test_a_run_without_anything_recorded_has_no_findings():
 )
 def test_what_is_usual_is_no_finding(rule, curves):
     columns = {name.removesuffix("_mean"): values for name, values in curves.items()}
-    assert not found(plain_facts(curves, EACH, np.zeros(S, np.int64), columns), rule)
+    assert not result(plain_facts(curves, EACH, np.zeros(S, np.int64), columns), rule)
 
 
 def test_one_step_of_kl_is_a_lead_and_several_are_severe():
-    alone = found(facts(k3_mean=np.where(EACH == 20, 5.0, 0.01)), "kl_spike")
-    several = found(facts(k3_mean=np.where(EACH >= 20, 5.0, 0.01)), "kl_spike")
+    alone = result(facts(k3_mean=np.where(EACH == 20, 5.0, 0.01)), "kl_spike")
+    several = result(facts(k3_mean=np.where(EACH >= 20, 5.0, 0.01)), "kl_spike")
     assert [(f.severity, f.first_step) for f in alone] == [("lead", 20)]
     assert [(f.severity, f.first_step, f.last_step) for f in several] == [("severe", 20, S - 1)]
 
@@ -61,7 +61,7 @@ def test_truncation_of_fewer_steps_than_are_averaged_is_not_severe():
     for steps, severity in ((2, "warning"), (5, "severe")):
         each = np.arange(steps)
         of = plain_facts({"is_truncated_mean": np.ones(steps)}, each, np.zeros(steps, np.int64), {})
-        assert [f.severity for f in found(of, "truncation")] == [severity]
+        assert [f.severity for f in result(of, "truncation")] == [severity]
 
 
 def test_what_is_shown_of_truncation_was_truncated():
@@ -69,7 +69,7 @@ def test_what_is_shown_of_truncation_was_truncated():
     cut = np.where(index == 2, 1.0, 0.0)
     curve = {"is_truncated_mean": np.full(5, 0.25)}
     of = plain_facts(curve, steps, index, {"is_truncated": cut})
-    (finding,) = found(of, "truncation")
+    (finding,) = result(of, "truncation")
     assert [e.index for e in finding.evidence] == [2]
     assert finding.target.index == 2
 
@@ -80,7 +80,7 @@ def test_the_advantages_named_are_the_furthest_of_the_whole_run():
     rewards, recorded = dice.normal(size=8 * S), dice.normal(size=8 * S)
     codes = np.tile(np.repeat([0, 1], 4), S)
     columns = {"reward": rewards, "advantage": recorded}
-    (finding,) = found(plain_facts({}, steps, index, columns, codes), "advantages")
+    (finding,) = result(plain_facts({}, steps, index, columns, codes), "advantages")
     groups = groups_of(steps, codes, rewards)
     closest = fitted_convention(fit_counts(rewards, recorded, groups)).closest
     expected, _ = by_convention(closest, rewards, recorded, groups)
@@ -111,7 +111,7 @@ def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded():
         np.zeros(1, np.int64),
         np.full(1, np.nan),
     )
-    (finding,) = found(facts((step,)), "missing_values")
+    (finding,) = result(facts((step,)), "missing_values")
     assert (finding.severity, finding.value, finding.title) == (
         "severe",
         1.0,
@@ -122,16 +122,16 @@ def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded():
 def test_an_array_that_lags_behind_the_newest_steps_has_not_ended():
     missing = [{"logprobs": 0.0}] * 8 + [{}] * 2
     digests = tuple(Digest(step, 1, missing=own) for step, own in enumerate(missing))
-    assert not found(facts(digests), "missing_values")
+    assert not result(facts(digests), "missing_values")
 
 
 def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended():
     missing = [{"logprobs": 0.0, "sampling_logprobs": 0.0}] * 8 + [{"sampling_logprobs": 0.0}] * 5
     of = facts(tuple(Digest(step, 1, missing=own) for step, own in enumerate(missing)))
-    (ended,) = found(of, "missing_values")
+    (ended,) = result(of, "missing_values")
     assert (ended.title, ended.step) == ("logprobs stops being recorded", 8)
-    assert not found(replace(of, trained_until=7), "missing_values")
-    assert found(replace(of, trained_until=10), "missing_values")
+    assert not result(replace(of, trained_until=7), "missing_values")
+    assert result(replace(of, trained_until=10), "missing_values")
 
 
 def fallen_of(envs: int, by: float) -> set[str | None]:
@@ -143,7 +143,7 @@ def fallen_of(envs: int, by: float) -> set[str | None]:
     rewards += np.where(step_of < steps // 2, 0.0, np.where(env_of == 0, -by, by))
     names = [f"env {i}" for i in range(envs)]
     of = plain_facts({}, step_of, env_of, {"reward": rewards}, envs=(env_of, names))
-    return {finding.target.env for finding in found(of, "hidden_env")}
+    return {finding.target.env for finding in result(of, "hidden_env")}
 
 
 def test_chance_alone_names_none_of_many_environments():
@@ -162,8 +162,8 @@ def responses(*codes: list[int], logprob: float) -> Digest:
 def test_equal_responses_are_duplicates_where_they_were_unlikely():
     likely, unlikely = (responses(*[[0, 1, 2]] * 8, logprob=p) for p in (-0.01, -5.0))
     assert (likely.pairs.pairs, likely.pairs.equal) == (28, 28)
-    assert not found(facts((likely,)), "duplicates")
-    assert [f.severity for f in found(facts((unlikely,)), "duplicates")] == ["warning"]
+    assert not result(facts((likely,)), "duplicates")
+    assert [f.severity for f in result(facts((unlikely,)), "duplicates")] == ["warning"]
     assert responses([0, 1], [1, 0], [0, 1, 1], logprob=-1).pairs.equal == 0
 
 
@@ -172,7 +172,7 @@ def test_a_loop_is_found_with_its_place_and_period_within_one_response():
     assert (loop.position, loop.tokens, loop.piece) == (2, 30, "1 中")
     assert not responses([0, 1], [0, 1], [0, 1], logprob=-1).loops
     short = responses([1] * 8, logprob=-1)
-    assert not found(facts((short,)), "repetition")
+    assert not result(facts((short,)), "repetition")
 
 
 def test_every_rule_has_a_table_and_every_table_a_rule():
@@ -181,10 +181,10 @@ def test_every_rule_has_a_table_and_every_table_a_rule():
 
 def test_a_file_changes_what_it_names_and_nothing_else():
     defaults = default_thresholds()
-    found = changed(defaults, parse("[truncation]\nwarning = 0.1\n[kl_spike]\nenabled = false"))
-    assert found["truncation"] == {**defaults["truncation"], "warning": 0.1}
-    assert found["kl_spike"]["enabled"] == 0.0
-    assert found["mismatch"] == defaults["mismatch"]
+    result = changed(defaults, parse("[truncation]\nwarning = 0.1\n[kl_spike]\nenabled = false"))
+    assert result["truncation"] == {**defaults["truncation"], "warning": 0.1}
+    assert result["kl_spike"]["enabled"] == 0.0
+    assert result["mismatch"] == defaults["mismatch"]
 
 
 @pytest.mark.parametrize(

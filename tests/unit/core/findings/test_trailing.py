@@ -7,32 +7,32 @@ NAN = float("nan")
 
 def test_a_storm_does_not_become_the_calm_it_is_compared_with():
     values = np.array([1.0] * 10 + [50.0] * 40)
-    found = baselines(values, 20, 5, outlier_factor=2.0)
-    assert found[4] is None
-    last = found[-1]
+    result = baselines(values, 20, 5, outlier_factor=2.0)
+    assert result[4] is None
+    last = result[-1]
     assert (last.median, last.largest) == (1.0, 1.0)
 
 
 def test_what_grows_slowly_is_its_own_baseline():
-    found = baselines(1.1 ** np.arange(100), 20, 5, outlier_factor=2.0)[-1]
-    assert found.largest == 1.1**98
+    result = baselines(1.1 ** np.arange(100), 20, 5, outlier_factor=2.0)[-1]
+    assert result.largest == 1.1**98
 
 
 def test_a_trailing_mean_leaves_out_what_is_not_recorded():
-    found = trailing_mean(np.array([1.0, NAN, 3.0, NAN, NAN, 4.0]), 3)
-    assert np.isnan(found[:2]).all()
-    assert found[2] == 2.0
-    assert np.isnan(found[4])
+    result = trailing_mean(np.array([1.0, NAN, 3.0, NAN, NAN, 4.0]), 3)
+    assert np.isnan(result[:2]).all()
+    assert result[2] == 2.0
+    assert np.isnan(result[4])
 
 
 def test_periods_bridge_as_many_calm_places_as_allowed():
     fires = np.array([0, 1, 1, 0, 1, 0, 0, 1], bool)
     badness = np.array([0, 1, 3, 0, 2, 0, 0, 9.0])
-    found = [
+    result = [
         (p.first, p.last, p.worst, p.count, p.steps)
         for p in periods(10 + np.arange(8), fires, badness)
     ]
-    assert found == [(1, 4, 2, 3, (12, 11, 14)), (7, 7, 7, 1, (17, 17, 17))]
+    assert result == [(1, 4, 2, 3, (12, 11, 14)), (7, 7, 7, 1, (17, 17, 17))]
 
 
 def test_the_onset_of_a_jump_is_its_first_place_whatever_lies_just_before():

@@ -40,10 +40,10 @@ def test_logits_give_the_logprob_and_entropy_of_the_token_after(tmp_path, temper
     logits = torch.randn(2, 7, V, generator=torch.Generator().manual_seed(0))
     with exporter(tmp_path) as to:
         log_generated(to, 1, SEQUENCES, 3, eos_ids={EOS}, logits=logits, temperature=temperature)
-    spread = (logits.double() / temperature).log_softmax(-1)
+    distribution = (logits.double() / temperature).log_softmax(-1)
     for row, rollout in enumerate(opened(tmp_path)):
         for i, token in enumerate(rollout["response_ids"]):
-            before = spread[row, 3 + i - 1]
+            before = distribution[row, 3 + i - 1]
             assert rollout["logprobs"][i] == pytest.approx(float(before[token]), rel=1e-4)
             entropy = float(-(before.exp() * before).sum())
             assert rollout["entropy"][i] == pytest.approx(entropy, rel=1e-4)

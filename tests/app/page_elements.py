@@ -28,10 +28,10 @@ def go_to(app: AppTest, page: str) -> AppTest:
 
 def query(app: AppTest) -> dict[str, str]:
     """The URL's parameters, one value each."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, value in app.query_params.items():
-        found[name] = value if isinstance(value, str) else value[-1]
-    return found
+        result[name] = value if isinstance(value, str) else value[-1]
+    return result
 
 
 def texts(app: AppTest) -> str:

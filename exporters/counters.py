@@ -12,7 +12,7 @@ _logger = logging.getLogger(__name__)
 _SECONDS_BETWEEN_WARNINGS = 60.0
 
 
-class Tally:
+class Counters:
     """Counters that the training thread and the writing one share."""
 
     def __init__(self) -> None:
