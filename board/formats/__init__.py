@@ -119,7 +119,8 @@ def _source_named(name: str) -> Source:
 def is_worth_a_look(path: PurePath) -> bool:
     """Whether the name of a file says that it may be a log, of those kinds of which most are none."""
     source = source_of(path)
-    return not source.by_layout or bool(layouts_of(path))
+    is_likely = source.likely is not None and source.likely.search(path.name) is not None
+    return not source.by_layout or is_likely or bool(layouts_of(path))
 
 
 def layouts_of(path: PurePath) -> tuple[Any, ...]:

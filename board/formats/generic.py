@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, Final
@@ -18,9 +19,16 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
-from board.formats.mapping import WHOLE_LINE, MappingReader, mapping_reader
+from board.formats.mapping import (
+    WHOLE_LINE,
+    MappingReader,
+    mapping_reader,
+    named_row,
+    value_at,
+)
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object
+from board.formats.sources import JSON_DOCUMENT
 
 TITLE: Final = "generic"
 _NAMES: Final[Mapping[str, str]] = {
@@ -49,6 +57,8 @@ _SHARED: Final = frozenset({"prompt", "step", "group_id", "ground_truth"})
 """Fields beside the rows of a line that apply to each of them."""
 _WEAK: Final = frozenset({"text", "out"})
 """Names under which a program's own messages are logged too."""
+_REFERENCE: Final = re.compile(r"doc|target|reference|expected|answer|gold\w*|gt")
+"""What is below a key of such a name belongs to the task, whatever its own name says."""
 _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
@@ -73,10 +83,16 @@ def has_other_names(record: Mapping[str, Any]) -> bool:
         record.get(key) is not None
         for key in ("response", "response_tokens", "response_ids", "messages")
     )
-    if not has_response and any(isinstance(record.get(k), str | list) for k in OTHER_RESPONSES):
+    if not has_response and any(_has_text(record.get(key)) for key in OTHER_RESPONSES):
         return True
     has_reward = any(record.get(key) is not None for key in ("reward", "rewards"))
     return not has_reward and any(isinstance(record.get(k), int | float) for k in OTHER_REWARDS)
+
+
+def _has_text(value: object) -> bool:
+    if is_object(value):
+        return any(isinstance(inner, str) for inner in value.values())
+    return isinstance(value, str | list)
 
 
 def generic_mapping(head: Head) -> str | None:
@@ -127,24 +143,45 @@ def preview(mapping: str, head: Head) -> tuple[dict[str, Any], ...]:
 def suggested_mapping(head: Head) -> str | None:
     """The text of a mapping file that reads these records, by the names of their keys.
 
-    None where no key is named as what a model generates is. A guess that the user is to look at.
+    None where no key is named as what a model generates is, nor holds a conversation. A guess that the
+    user is to look at.
     """
     for record in (_merged(head.records), *head.records):
-        guesses = [
-            (rows, keys)
-            for rows, keys in _guesses(record, head.records)
-            if keys.keys() & _GENERATED
-        ]
-        for rows, keys in sorted(guesses, key=lambda guess: "reward" not in guess[1]):
-            files = "" if "step" in keys else _files_pattern(head.path)
-            lines = [f"files = '{files}'"] if files else []
-            lines += [f"rows = {json.dumps(rows, ensure_ascii=False)}"] if rows else []
-            fields = (f"{k} = {json.dumps(path, ensure_ascii=False)}" for k, path in keys.items())
-            text = "\n".join([*lines, "[keys]", *fields]) + "\n"
+        guesses = [own for own in _guesses(record, head.records) if own.keys.keys() & _GENERATED]
+        for guess in sorted(guesses, key=lambda own: "reward" not in own.keys):
+            text = guess.text(head.path)
             with suppress(BoardError, UnicodeEncodeError):  # names that no mapping can hold
                 if not mapping_reader(text).why_not(head):
                     return text
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """What a mapping file may say: see MappingReader. is_group: of a line whose rollouts have no group
+    id, and share their prompt.
+    """
+
+    keys: Mapping[str, str]
+    rows: str = ""
+    columns: str = ""
+    is_group: bool = False
+
+    def text(self, path: PurePath) -> str:
+        """The mapping file. path: of the log; a .json is looked into where `files` says so."""
+        files = "" if "step" in self.keys else _files_pattern(path)
+        if not files and JSON_DOCUMENT.takes(path):
+            files = _digits_as_pattern(path.name)
+        lines = [f"files = '{files}'"] if files else []
+        named = {"rows": self.rows, "columns": self.columns}
+        lines += [f"{name} = {_quoted(value)}" for name, value in named.items() if value]
+        lines += ['group = "line"'] if self.is_group else []
+        fields = (f"{key} = {_quoted(path)}" for key, path in self.keys.items())
+        return "\n".join([*lines, "[keys]", *fields]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -157,57 +194,97 @@ def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def _guesses(
-    record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """`rows` and `[keys]` of a line that is a rollout or a table of them, or has a list of them."""
-    keys = _keys_of(record)
-    if not keys.keys() & _GENERATED and _differs(records, keys.get("prompt"), _AMBIGUOUS):
-        keys.pop("ground_truth", None)
-        keys["response"] = _AMBIGUOUS
-    response = record.get(keys.get("response", ""))
-    yield (WHOLE_LINE if is_list(response) and not is_messages(response) else ""), keys
-    entries = {path: v[0] for path, v in _values(record) if is_list(v) and v and is_object(v[0])}
+def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterator[_Guess]:
+    """What a line may be: a rollout, a table of them, or something that has a list of them."""
+    keys = _keys_of(record, records)
+    response = value_at(record, keys.get("response", ""))
+    is_table = is_list(response) and not is_messages(response)
+    is_group = (
+        is_table and "group_id" not in keys and not is_list(record.get(keys.get("prompt", "")))
+    )
+    yield _Guess(keys, WHOLE_LINE if is_table else "", is_group=is_group)
+    tables = {path: row for path, value in _values(record) if (row := _first_row(record, value))}
     lists = {
-        path: own
-        for path, row in entries.items()
+        path: (own, columns)
+        for path, (row, columns) in tables.items()
         if not is_messages([row]) and path.partition(".")[0].lower() not in _GIVEN
-        if (own := _keys_of(row)).keys() & _GENERATED
+        if (own := _keys_of(row, ())).keys() & _GENERATED
     }
-    scored = {path: own for path, own in lists.items() if "reward" in own}
+    scored = {path: own for path, own in lists.items() if "reward" in own[0]}
     lists = scored if len(scored) == 1 else lists
     if len(lists) == 1:  # nothing tells which of several is the one
-        ((path, own),) = lists.items()
+        ((path, (own, columns)),) = lists.items()
         root = path if path in record else path.partition(".")[0]
-        shared = _keys_of({key: value for key, value in record.items() if key != root})
-        yield path, {k: v for k, v in shared.items() if k in _SHARED} | own
+        shared = _keys_of({key: v for key, v in record.items() if key not in (root, columns)}, ())
+        both = {key: v for key, v in shared.items() if key in _SHARED} | own
+        is_group = "group_id" not in both and "prompt" in shared and "prompt" not in own
+        yield _Guess(both, path, columns, is_group)
 
 
-def _differs(records: Sequence[Mapping[str, Any]], prompt: str | None, key: str) -> bool:
+def _first_row(record: Mapping[str, Any], value: object) -> tuple[Mapping[str, Any], str] | None:
+    """The first rollout of a list of objects, or of arrays whose columns a key of the record names, and
+    that key; None of any other value.
+    """
+    first = value[0] if is_list(value) and value else None
+    if is_object(first):
+        return first, ""
+    if not is_list(first):
+        return None
+    for key, names in record.items():
+        row = named_row(names, first)
+        if is_object(row) and names is not first and all(isinstance(name, str) for name in names):
+            return row, key
+    return None
+
+
+def _differs(records: Sequence[Mapping[str, Any]], prompt: str | None, path: str) -> bool:
     """Whether a key has several texts for one prompt."""
     texts: defaultdict[str, set[str]] = defaultdict(set)
     for record in records:
-        if prompt is not None and isinstance(text := record.get(key), str):
-            texts[str(record.get(prompt))].add(text)
+        if prompt is not None and isinstance(text := value_at(record, path), str):
+            texts[str(value_at(record, prompt))].add(text)
     return any(len(own) > 1 for own in texts.values())
 
 
-def _keys_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """From fields to paths, by the names of keys; a key of null only where all are."""
+def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """From fields to paths, by the names of keys; a key of null only where all are.
+
+    records: rows like it; what a model generates differs between those of one prompt.
+    """
     paths: dict[str, str] = {}
     names_only = all(value is None for value in row.values())
     for path, value in _values(row):
         root, _, last = path.lower().partition(".")
+        name = last or root
+        if root in _GIVEN:
+            name = root
+        elif last and _REFERENCE.fullmatch(root):
+            name = "reference"
         if not is_object(value) and (names_only or value is not None):
-            paths.setdefault(root if root in _GIVEN else last or root, path)
-    paths_by_field = {
-        field: next((paths[name] for name in names.split() if name in paths), None)
+            paths.setdefault(name, path)
+    named = {
+        field: [paths[name] for name in names.split() if name in paths]
         for field, names in _NAMES.items()
     }
-    keys = {field: path for field, path in paths_by_field.items() if path is not None}
+    keys = {field: own[0] for field, own in named.items() if own}
+    if "response" not in keys and "messages" not in keys:
+        talk = next((path for path, value in _values(row) if _is_conversation(value)), None)
+        keys |= {} if talk is None else {"messages": talk}
+    prompt = keys.get("prompt")
+    likely = [path for path in named["response"] if _differs(records, prompt, path)]
+    if not likely and not keys.keys() & _GENERATED and _differs(records, prompt, _AMBIGUOUS):
+        likely = [_AMBIGUOUS]
+        keys.pop("ground_truth", None)
+    if likely:
+        keys["response"] = likely[0]
     if "response" in keys:
         keys.pop("messages", None)
     return keys
+
+
+def _is_conversation(value: object) -> bool:
+    """Whether it is a list of chat messages in which the model speaks."""
+    return is_messages(value) and any(message["role"] == "assistant" for message in value)
 
 
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -228,5 +305,9 @@ def _files_pattern(path: PurePath) -> str:
         return ""
     begin, after = spans[-1]
     texts = (end[end.rfind("/", 0, begin) + 1 : begin], end[after:])
-    before, behind = (re.sub(r"[0-9]+", r"\\d+", re.escape(text)) for text in texts)
+    before, behind = map(_digits_as_pattern, texts)
     return rf"{before}(?P<step>\d+){behind}"
+
+
+def _digits_as_pattern(text: str) -> str:
+    return re.sub(r"[0-9]+", r"\\d+", re.escape(text))

@@ -1,13 +1,10 @@
 """A format of the user's own, told by a mapping file: which key of a line is which field of the record.
 
-A mapping file is TOML: `title`, `files` (a pattern for the end of the path), `rows`
-(where a line holds several rollouts) and `[keys]`, from the record's names to dotted paths in a line.
-docs/own_format.md has an example. Nothing in it is evaluated.
-
-Patterns for paths are regular expressions, cut down until none of them can take long: a mapping file may
-come with somebody's log, and Python's matcher can be kept busy for years. So a pattern is taken apart
-here and put together again: characters, classes, the groups `step` and `split`, alternatives, and
-repetition of single characters only, up to a bound on the ways there are to match.
+A mapping file is TOML: `title`, `files` (a pattern for the end of the path), `rows` and `columns` (where
+a line holds several rollouts, and how they are called that are arrays), `group` (whether they are a
+group), `json` (fields whose texts are JSON), `[keys]`, from the record's names to dotted paths in a line,
+and `[values]`, from words of a field to numbers. docs/own_format.md has an example. Nothing in it is
+evaluated.
 """
 
 from __future__ import annotations
@@ -20,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import orjson
+
 from board.core import schema
 from board.core.records import Remark
 from board.errors import BoardError, RecordError
@@ -27,71 +26,10 @@ from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.field_values import EXTRA, split_named
 from board.formats.fields import Fields, at_step, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
-from board.formats.messages import is_messages, without_nulls
+from board.formats.messages import is_messages, split_conversation
 from board.formats.parse import is_list, is_object, kind_of
+from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
-
-MOST_CHARACTERS: Final = 200
-_MOST_REPEATS: Final = 64
-"""What + and * stand for: names of files are shorter than 256 characters, their parts shorter still."""
-_MOST_WAYS: Final = 64 * 64 * 16
-_TOKEN: Final = re.compile(
-    r"(?P<open>\(\?P<(?:step|split)>|\(\?:)|(?P<close>\))|(?P<bar>\|)"
-    r"|(?P<atom>\\[dw]|\\[^0-9A-Za-z]"
-    r"|\[\^?(?:\\[dw]|[A-Za-z0-9_](?:-[A-Za-z0-9_])?|[/ .,+=@:])+-?\]"
-    r"|[^\\()\[\]{}*+?|^$])(?P<times>[*+?]|\{[0-9]{1,2}(?:,[0-9]{1,2})?\})?"
-)
-_ENDS_DIGITS: Final = re.compile(r"\)?(?:$|\\[^dw]|[^\\\[.(|)0-9*+?{])")
-"""What no digit matches, so that there is one way only to match the digits before it."""
-_EXPECTED: Final = (
-    r"expected characters, \d \w . [classes], (?P<step>...), (?P<split>train|eval), (?:...), and "
-    "+ * ? {m,n} after single characters"
-)
-
-
-def path_pattern(text: str) -> re.Pattern[str]:
-    """The pattern for the end of a path, as `Reader.layout`. A dot matches no slash.
-
-    Raises BoardError when it is no such pattern, or could be matched in too many ways.
-    """
-    if len(text) > MOST_CHARACTERS:
-        raise BoardError(f"has {len(text)} characters; expected at most {MOST_CHARACTERS}")
-    parts: list[str] = []
-    ways = 1
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise BoardError(f"can't be read at {text[position:][:20]!r}; {_EXPECTED}")
-        part, more = _rewritten(match)
-        parts.append(part)
-        ways *= more
-        position = match.end()
-    if ways > _MOST_WAYS:
-        raise BoardError(
-            "can be matched in too many ways; expected at most two of + and * that could take each "
-            "other's characters: end digits with a character that is none, or leave out folders in front"
-        )
-    try:
-        return re.compile("".join(parts), re.ASCII)
-    except re.error as error:
-        raise BoardError(f"is not a pattern: {error}; {_EXPECTED}") from None
-
-
-def _rewritten(match: re.Match[str]) -> tuple[str, int]:
-    """A token with repetition bounded, and in how many ways it can be matched."""
-    if not match["atom"]:
-        return match[0], 2 if match["bar"] else 1
-    atom = {".": "[^/]"}.get(match["atom"], match["atom"])
-    times = match["times"] or "{1}"
-    if times in "+*":
-        least = int(times == "+")
-        if atom in (r"\d", "[0-9]") and _ENDS_DIGITS.match(match.string, match.end()):
-            return f"{atom}{{{least},19}}", 1
-        return f"{atom}{{{least},{_MOST_REPEATS}}}", _MOST_REPEATS
-    low, _, high = "0,1".partition(",") if times == "?" else times[1:-1].partition(",")
-    return atom + times, max(int(high or low) - int(low), 0) + 1
-
 
 PREFIX: Final = "mapping:"
 MOST_BYTES: Final = 16_384
@@ -99,7 +37,10 @@ WHOLE_LINE: Final = "."
 """A value of `rows`: the line itself is a table, each of its lists a column."""
 _MOST_PATH: Final = 200
 _ABSENT: Final = object()
-_TABLES: Final = ("title", "files", "rows", "keys")
+_TABLES: Final = ("title", "files", "rows", "columns", "group", "json", "keys", "values")
+_GROUP_OF_LINE: Final = "line"
+"""The value of `group`: the rollouts of a line are a group."""
+_PLACE_IN_LIST: Final = re.compile(r"-?[0-9]{1,6}")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
@@ -124,6 +65,10 @@ class MappingReader(Reader):
         self.row_path = _path("rows", table["rows"]) if "rows" in table else ""
         self.keys = _keys(table)
         """From names of the record to dotted paths; parts of the reward as `rewards.NAME`."""
+        self.columns = _columns(table)
+        self._numbers = _numbers_of_words(table)
+        self._is_json = _json_fields(table)
+        self._is_group = _group(table) == _GROUP_OF_LINE
         self._used = frozenset(self.keys.values())
 
     def recognises(self, head: Head) -> bool:
@@ -179,6 +124,8 @@ class MappingReader(Reader):
                 reason = f"{path} is not there, which the mapping file gives for {key}"
                 hint = "not recorded here; is the key spelled the same way in all lines?"
                 remarks.append(Remark(key, reason, hint, "note"))
+            elif isinstance(fields[key], str):
+                fields[key] = self._value_of_text(key, fields[key])
         for key, value in line.items():
             if key in self._used:
                 continue
@@ -187,10 +134,12 @@ class MappingReader(Reader):
             elif key not in _NO_EXTRAS:
                 fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
         _take_rewards(fields, remarks)
-        _take_conversation(fields)
+        split_conversation(fields)
         split = fields.get("split")
         split = at.named("split") if split is None else str(split)
         fields["split"] = None if split is None else split_named(split)
+        if self._is_group and fields.get("group_id") is None:
+            fields["group_id"] = f"{at.path.stem} {at.line}"
         fields = with_remarks(fields, *remarks)
         step = fields.pop("step", None)
         step = at.step if step is None else step
@@ -198,32 +147,74 @@ class MappingReader(Reader):
             return fields  # a line without the step that it should have can't be used
         return at_step(fields, step)
 
+    def _value_of_text(self, key: str, text: str) -> Any:
+        """What a text stands for: a number, JSON, or itself."""
+        if key in self._numbers:
+            return self._numbers[key].get(text, text)
+        if key in self._is_json:
+            with suppress(orjson.JSONDecodeError):
+                return orjson.loads(text)
+        return text
+
 
 class MappedRowsReader(MappingReader):
     """Reads files as a mapping file says, where a line holds several rollouts."""
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
-        """The rollouts at `rows`: a list of objects, or an object of lists. Other keys are of each."""
+        """The rollouts at `rows`: a list of objects, or of arrays whose `columns` are named, or an object
+        of lists. Other keys are of each.
+        """
         if self.row_path == WHOLE_LINE:
-            return rows_of_table(line)
+            return rows_of_table(line, self._lists_of(line))
         nested = value_at(line, self.row_path)
         root = self.row_path if self.row_path in line else _root(self.row_path)
-        shared = {key: value for key, value in line.items() if key != root}
+        names = value_at(line, self.columns) if isinstance(self.columns, str) else self.columns
+        roots = {root, _root(self.columns) if isinstance(self.columns, str) else root}
+        shared = {key: value for key, value in line.items() if key not in roots}
         entries = rows_of_table(nested) if is_object(nested) else nested
+        if names and is_list(entries):
+            entries = [named_row(names, entry) for entry in entries]
         if not is_list(entries) or not all(map(is_object, entries)):
             reason = f"{self.row_path} is {kind_of(nested)}, which holds no rows"
             hint = "a list of objects, or an object of lists of equal length"
             raise RecordError(reason, field=self.row_path, hint=hint)
         return [{**shared, **entry} for entry in entries]
 
+    def _lists_of(self, line: Mapping[str, Any]) -> list[str]:
+        """The lists of a line that have an entry for each rollout: those that the mapping names, but for
+        a conversation that all of them continue.
+        """
+        given = {self.keys.get(name, "") for name in ("prompt", "messages")}
+        return [
+            path
+            for path in dict.fromkeys(self.keys.values())
+            if is_list(value := line.get(path)) and not (path in given and is_messages(value))
+        ]
 
-def value_at(line: Mapping[str, Any], path: str, otherwise: Any = None) -> Any:
-    """What is at a dotted path; a key that has the dots in its name comes first."""
-    if path in line:
-        return line[path]
+
+def value_at(value: object, path: str, otherwise: Any = None) -> Any:
+    """What is at a dotted path; a key that has the dots in its name comes first. A number is a place in
+    a list, -1 the last.
+    """
+    if is_object(value) and path in value:
+        return value[path]
     head, dot, below = path.partition(".")
-    inner = line.get(head) if dot else None
-    return value_at(inner, below, otherwise) if is_object(inner) else otherwise
+    inner: object = _ABSENT
+    if is_object(value):
+        inner = value.get(head, _ABSENT)
+    elif is_list(value) and _PLACE_IN_LIST.fullmatch(head):
+        place = int(head)
+        inner = value[place] if -len(value) <= place < len(value) else _ABSENT
+    if inner is _ABSENT:
+        return otherwise
+    return value_at(inner, below, otherwise) if dot else inner
+
+
+def named_row(names: object, values: object) -> object:
+    """The values of a row by the names of its columns; what is no such row is as it is."""
+    if is_list(names) and is_list(values) and len(names) == len(values):
+        return dict(zip(map(str, names), values, strict=True))
+    return values
 
 
 def _root(path: str) -> str:
@@ -267,17 +258,6 @@ def _take_rewards(fields: Fields, remarks: list[Remark]) -> None:
     fields |= rewards
 
 
-def _take_conversation(fields: Fields) -> None:
-    """Makes a conversation as a whole the prompt, up to the assistant's first turn, and the response."""
-    messages = fields.get("messages")
-    if not is_messages(messages) or any(fields.get(k) is not None for k in ("prompt", "response")):
-        return
-    roles = [message.get("role") for message in messages]
-    first = roles.index("assistant") if "assistant" in roles else len(roles)
-    fields["messages"] = without_nulls(messages)
-    fields["prompt"], fields["response"] = messages[:first] or None, messages[first:] or None
-
-
 def _title(table: Mapping[str, Any]) -> str:
     title = table.get("title", "own format")
     if not isinstance(title, str) or not _TITLE.fullmatch(title):
@@ -295,6 +275,44 @@ def _layout(table: Mapping[str, Any]) -> re.Pattern[str] | None:
         return path_pattern(text)
     except BoardError as error:
         raise BoardError(f"files: {error}") from None
+
+
+def _columns(table: Mapping[str, Any]) -> str | list[str] | None:
+    columns = table.get("columns")
+    if columns is None:
+        return None
+    if table.get("rows", WHOLE_LINE) == WHOLE_LINE:
+        raise BoardError("columns: say how arrays at `rows` are named, and there is no `rows`")
+    if is_list(columns) and columns and all(isinstance(name, str) for name in columns):
+        return columns
+    return _path("columns", columns)
+
+
+def _group(table: Mapping[str, Any]) -> object:
+    group = table.get("group")
+    if group not in (None, _GROUP_OF_LINE):
+        raise BoardError(f"group: expected {_GROUP_OF_LINE!r}: the rollouts of a line are a group")
+    return group
+
+
+def _json_fields(table: Mapping[str, Any]) -> frozenset[str]:
+    """The fields whose texts are JSON; messages are nothing else."""
+    names = table.get("json", [])
+    if not is_list(names) or not all(isinstance(name, str) for name in names):
+        raise BoardError('json: expected a list of fields, such as ["prompt", "response"]')
+    return frozenset({"messages", *map(_known, names)})
+
+
+def _numbers_of_words(table: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
+    """By field the numbers that its words stand for."""
+    fields = table.get("values", {})
+    if not is_object(fields):
+        raise BoardError('[values]: expected such as: reward = { "C" = 1, "I" = 0 }')
+    for key, numbers in fields.items():
+        _known(key)
+        if not is_object(numbers) or not all(isinstance(n, int | float) for n in numbers.values()):
+            raise BoardError(f"values.{key}: expected numbers by words, such as {{ C = 1, I = 0 }}")
+    return {key: dict(numbers) for key, numbers in fields.items()}
 
 
 def _keys(table: Mapping[str, Any]) -> dict[str, str]:

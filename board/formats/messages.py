@@ -32,6 +32,19 @@ def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [{k: v for k, v in message.items() if v is not None} for message in messages]
 
 
+def split_conversation(fields: dict[str, Any]) -> None:
+    """Makes a conversation as a whole the prompt, up to the assistant's first turn, and the response,
+    where neither is there.
+    """
+    messages = fields.get("messages")
+    if not is_messages(messages) or any(fields.get(k) is not None for k in ("prompt", "response")):
+        return
+    roles = [message.get("role") for message in messages]
+    first = roles.index("assistant") if "assistant" in roles else len(roles)
+    fields["messages"] = without_nulls(messages)
+    fields["prompt"], fields["response"] = messages[:first] or None, messages[first:] or None
+
+
 def message_text(message: Message) -> str:
     """The text of a chat message: reasoning, content, then tool calls, each under its name.
 

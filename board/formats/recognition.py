@@ -57,9 +57,10 @@ def recognise(
     for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
             return reader, ""
-    if source in (JSON_LINES, JSON_DOCUMENT) and (kind := _known_as(head)):
+    is_json = source in (JSON_LINES, JSON_DOCUMENT)
+    if is_json and (kind := _known_as(head)):
         return None, f"its records {kind}"
-    if source is JSON_LINES and mapping is None and (text := generic_mapping(head)):
+    if is_json and mapping is None and (text := generic_mapping(head)):
         return known_mapping(text), ""
     keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, Final
 
 from board.errors import RecordError
+from board.formats.io.json_arrays import array_elements
 from board.formats.io.lines import MAX_LINE_BYTES, Line, read_bytes, read_lines
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
+from board.formats.messages import is_messages
 from board.formats.parse import is_list
 
+_HEAD_BYTES: Final = 1 << 16
 _GAP_BYTES: Final = 16 << 10
 """Lines are read by one request unless they are further apart."""
 
@@ -47,6 +50,8 @@ class Source(ABC):
     """Whether such files grow at their end; others are read again when they change."""
     by_layout: bool
     """Whether only files that a reader's layout matches are looked into: most others are no logs."""
+    likely: re.Pattern[str] | None = None
+    """Names of files that are looked into as well."""
 
     def takes(self, path: PurePath | RemoteLocation) -> bool:
         """Whether a file is of this kind, by its name."""
@@ -107,15 +112,24 @@ class JsonLines(Source):
 
 
 class JsonDocument(Source):
-    """One JSON object per file. It is one line, whatever line breaks it holds."""
+    """One JSON object per file, which is one line whatever line breaks it holds, or an array of objects,
+    of which each is a line.
+    """
 
-    suffixes = (".json",)
+    suffixes = (".json", ".traj")
     appends = False
     by_layout = True
+    likely = re.compile(
+        r"^(?!.*config\.json$)(?:.*\.traj$|.*(?:result|rollout|sample|output|completion|generation|prediction"
+        r"|response|traj|episode|simulation|conversation|transcript|table|eval)s?[^a-z])",
+        re.IGNORECASE,
+    )
 
     def lines(self, path: Location) -> Iterator[Line]:
         size = path.stat().st_size
-        if size:
+        if read_bytes(path, 0, min(size, _HEAD_BYTES)).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
+            yield from array_elements(path)
+        elif size:
             text = read_bytes(path, 0, size) if size <= MAX_LINE_BYTES else None
             yield Line(0, size, text)
 
@@ -140,12 +154,22 @@ def has_suffix(path: PurePath | RemoteLocation, suffixes: tuple[str, ...]) -> bo
     return path.name.lower().endswith(suffixes)
 
 
-def rows_of_table(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def rows_of_table(
+    line: Mapping[str, Any], names: Collection[str] | None = None
+) -> Sequence[Mapping[str, Any]]:
     """One mapping per row of a line whose lists are columns; other values apply to all rows.
 
-    Raises RecordError where there is no list, or the columns are not of one length.
+    names: of the columns, whose lists must be of one length; other lists are columns too where they have
+    that length. None: all lists are columns. Raises RecordError where there is no list, or the columns
+    are not of one length.
     """
-    columns = {key: value for key, value in line.items() if is_list(value)}
+    lengths = {len(line[name]) for name in names or ()}
+    columns = {
+        key: value
+        for key, value in line.items()
+        if is_list(value)
+        and (names is None or key in names or (len(value) in lengths and not is_messages(value)))
+    }
     shared = {key: value for key, value in line.items() if key not in columns}
     if not columns:
         raise RecordError("the line holds no table", hint="a list of equal length for each key")
@@ -156,9 +180,6 @@ def rows_of_table(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         raise RecordError(reason, hint=f"equal ones; found {columns}")
     rows = next(iter(lengths.values()), 0)
     return [{**shared, **{key: column[i] for key, column in columns.items()}} for i in range(rows)]
-
-
-_HEAD_BYTES: Final = 1 << 16
 
 
 class TextFiles(Source):

@@ -1,5 +1,6 @@
 """A mapping file tells which key is which, and can do no more than that."""
 
+import json
 import re
 from pathlib import PurePath
 
@@ -7,7 +8,8 @@ import pytest
 
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext, layout_match
-from board.formats.mapping import mapping_reader, path_pattern, value_at
+from board.formats.mapping import mapping_reader, value_at
+from board.formats.path_patterns import path_pattern
 from board.index.discovery.mappings import read_mapping
 
 KEYS = '[keys]\nresponse = "out"\nstep = "meta.step"\n'
@@ -185,3 +187,72 @@ def test_a_key_that_a_line_does_not_have_is_named_and_null_is_not():
         ("group_id", "task is not there, which the mapping file gives for group_id", "note"),
         ("step", "the log has no step", "note"),
     ]
+
+
+def test_a_number_in_a_path_is_a_place_in_a_list():
+    line = {"resps": [["a", "b"]], "1": "key"}
+    assert value_at(line, "resps.0.0") == "a"
+    assert value_at(line, "resps.0.-1") == "b"
+    assert value_at(line, "resps.1.0") is None
+    assert value_at(line, "1") == "key"
+
+
+@pytest.mark.parametrize("columns", ['"names"', '["out", "mark"]'])
+def test_rows_that_are_arrays_are_named_by_columns(columns):
+    text = f'rows = "data"\ncolumns = {columns}\n[keys]\nresponse = "out"\nreward = "mark"\n'
+    line = {"step": 1, "names": ["out", "mark"], "data": [["a", 1], ["b", 0]]}
+    result = [(r.texts["response"], r.scores["reward"]) for r in read(text, line)]
+    assert result == [("a", 1), ("b", 0)]
+    with pytest.raises(RecordError, match="holds no rows"):
+        read(text, line | {"data": [["a", 1, 2]]})
+
+
+def test_of_parallel_lists_those_that_are_mapped_must_be_of_one_length():
+    text = 'rows = "."\n[keys]\nresponse = "outs"\nreward = "marks"\n'
+    line = {"step": 1, "outs": ["a", "b"], "marks": [1, 0], "tags": ["x", "y", "z"]}
+    result = read(text, line)
+    assert [(r.scores["reward"], r.extras["tags"]) for r in result] == [
+        (1, ["x", "y", "z"]),
+        (0, ["x", "y", "z"]),
+    ]
+    with pytest.raises(RecordError) as error:
+        read(text, line | {"marks": [1, 0, 1]})
+    assert "outs 2, marks 3" in error.value.hint
+
+
+def test_words_are_numbers_where_the_mapping_says_so():
+    text = '[keys]\nresponse = "out"\nreward = "mark"\n[values]\nreward = { C = 1, I = 0 }\n'
+    lines = [{"step": 1, "out": "a", "mark": mark} for mark in ("C", "I", "?")]
+    result = [read(text, line)[0] for line in lines]
+    assert [record.scores.get("reward") for record in result] == [1, 0, None]
+    assert [remark.field for remark in result[2].remarks] == ["reward"]
+
+
+def test_messages_that_are_json_in_a_text_are_read():
+    talk = json.dumps([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])
+    (record,) = read('[keys]\nmessages = "chat"\n', {"step": 1, "chat": talk})
+    assert (record.texts["prompt"], record.texts["response"]) == ("[user]\nq", "a")
+    text = 'json = ["prompt"]\n[keys]\nprompt = "ask"\nresponse = "out"\n'
+    (record,) = read(text, {"step": 1, "ask": talk, "out": "a"})
+    assert record.texts["prompt"].startswith("[user]\nq")
+
+
+def test_rollouts_of_a_line_are_a_group_where_the_mapping_says_so():
+    text = 'rows = "s"\ngroup = "line"\n[keys]\nresponse = "out"\n'
+    result = read(text, {"step": 1, "s": [{"out": "a"}, {"out": "b"}]})
+    assert len({record.ids["group_id"] for record in result}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('columns = "c"\n[keys]\nresponse = "r"\n', "columns: .* there is no `rows`"),
+        ('group = "step"\n[keys]\nresponse = "r"\n', "group: expected 'line'"),
+        ('json = "prompt"\n[keys]\nresponse = "r"\n', "json: expected a list"),
+        ('json = ["promt"]\n[keys]\nresponse = "r"\n', "did you mean prompt"),
+        ("[keys]\nresponse = 'r'\n[values]\nreward = { C = 'x' }\n", "values.reward: expected"),
+    ],
+)
+def test_an_option_that_can_not_be_used_is_named(text, named):
+    with pytest.raises(BoardError, match=named):
+        mapping_reader(text)
