@@ -12,13 +12,17 @@ from typing import Any, Final
 from board.formats.base import Reader, layout_match
 from board.formats.frameworks.areal import ArealReader, ArealTextsReader
 from board.formats.frameworks.art import ArtReader
+from board.formats.frameworks.code_evals import EvalPlusReader, HumanEvalReader
 from board.formats.frameworks.episodes import EpisodesReader
+from board.formats.frameworks.lm_eval import LmEvalReader
 from board.formats.frameworks.ms_swift import MsSwiftReader
 from board.formats.frameworks.native import NativeReader
 from board.formats.frameworks.nemo_gym import NeMoGymReader
 from board.formats.frameworks.nemo_rl import NemoRLReader
 from board.formats.frameworks.open_instruct import OpenInstructReader
+from board.formats.frameworks.openhands import OpenHandsReader
 from board.formats.frameworks.prime_rl import PrimeRLReader
+from board.formats.frameworks.qwen_math import QwenMathReader
 from board.formats.frameworks.rllb import RLLoggingBoardReader
 from board.formats.frameworks.rllm import RllmReader
 from board.formats.frameworks.roll import RollReader
@@ -30,10 +34,13 @@ from board.formats.frameworks.slime import (
     SlimeReader,
     SlimeTrainReader,
 )
+from board.formats.frameworks.swe_agent import MiniSweAgentReader, SweAgentReader
+from board.formats.frameworks.tau_bench import Tau2Reader, TauBenchReader
 from board.formats.frameworks.tinker import TinkerReader
 from board.formats.frameworks.trl import TRLReader
 from board.formats.frameworks.verifiers import VerifiersReader
 from board.formats.frameworks.verl import VerlReader
+from board.formats.frameworks.wandb_tables import WandbTableReader
 from board.formats.frameworks.xtuner import XtunerReader
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
@@ -70,6 +77,8 @@ READERS: Final[tuple[Reader, ...]] = (
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
     *(SkyRLReader(), ArealReader(), ArealTextsReader()),
     *(OpenInstructReader(), ArtReader(), TinkerReader()),
+    *(SweAgentReader(), MiniSweAgentReader(), TauBenchReader(), Tau2Reader(), OpenHandsReader()),
+    *(LmEvalReader(), HumanEvalReader(), EvalPlusReader(), QwenMathReader(), WandbTableReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

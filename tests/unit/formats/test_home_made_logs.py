@@ -1,4 +1,4 @@
-"""Twenty shapes of logs that people write themselves: each opens, or does by the mapping sniff suggests."""
+"""Twenty shapes of home-made logs: each opens, or does by the mapping that sniff suggests."""
 
 import json
 

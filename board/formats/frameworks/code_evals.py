@@ -1,0 +1,70 @@
+"""Results of human-eval and EvalPlus: programs, and whether they passed.
+
+Read from openai/human-eval human_eval/evaluation.py (<samples>_results.jsonl: task_id, completion, result,
+passed) and evalplus/evalplus evalplus/evaluate.py (<samples>_eval_results.json: date, hash, eval, by task
+the samples with base_status and plus_status; before v0.3 only lists of statuses, without the programs).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from board.errors import RecordError
+from board.formats.base import Head, LineContext, Reader
+from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.parse import object_at, objects_in
+from board.formats.sources import JSON_DOCUMENT
+
+
+class HumanEvalReader(Reader):
+    """Reads the results of human-eval."""
+
+    name = "human_eval"
+    title = "human-eval results"
+    keys = {"completion": "response", "task_id": "group_id", "passed": "reward"}
+
+    def recognises(self, head: Head) -> bool:
+        """A completion of a task with its result, and whether it passed."""
+        return head.has("task_id", "completion", "result", "passed")
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        return at_step({**self.fields(line), "split": "eval"}, None)
+
+
+class EvalPlusReader(Reader):
+    """Reads the results of EvalPlus."""
+
+    name = "evalplus"
+    title = "EvalPlus results"
+    sources = (JSON_DOCUMENT,)
+    layout = re.compile(r"[^/]*eval_results\.json")
+
+    def recognises(self, head: Head) -> bool:
+        """A date and a hash with the verdicts by task."""
+        return head.has("date", "hash", "eval")
+
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
+        """Each sample of each task."""
+        rows = [
+            {"task_id": task, **sample}
+            for task, samples in object_at(line, "eval").items()
+            for sample in objects_in(samples)
+        ]
+        if not rows and object_at(line, "eval"):
+            reason = "it holds statuses without programs"
+            raise RecordError(reason, hint="results of EvalPlus since v0.3")
+        return rows
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        """The reward is whether all tests passed that were run."""
+        parts = {
+            name: float(line[f"{name}_status"] == "pass")
+            for name in ("base", "plus")
+            if isinstance(line.get(f"{name}_status"), str)
+        }
+        fields: Fields = {k: v for k, v in line.items() if k not in ("task_id", "solution")}
+        fields |= named_rewards(parts, min(parts.values(), default=None))
+        fields |= {"response": line.get("solution"), "group_id": line["task_id"], "split": "eval"}
+        return at_step(fields, None)

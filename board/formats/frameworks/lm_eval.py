@@ -1,0 +1,113 @@
+"""Samples of lm-evaluation-harness: samples_<task>_<date>.jsonl, a document of a task per line.
+
+Read from EleutherAI/lm-evaluation-harness lm_eval/loggers/evaluation_tracker.py and evaluator.py: doc_id,
+doc, target, arguments, resps, filtered_resps, filter, metrics, and each metric under its name. Where a
+task has several filters, each has lines of its own. Arguments are gen_args_0 and so on, of older versions
+a list: the context, and what may follow it or how it is generated. A metric is of all repeats of a
+document, so that it is no reward of one of several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from board.formats.base import Head, LineContext, Reader
+from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.messages import is_messages, parsed_text
+from board.formats.parse import is_list, is_object
+
+_READ_APART: Final = frozenset(
+    {"doc_id", "target", "arguments", "resps", "filtered_resps", "metrics", "response", "choices"}
+)
+
+
+class LmEvalReader(Reader):
+    """Reads the samples that lm-evaluation-harness logs."""
+
+    name = "lm_eval"
+    title = "lm-evaluation-harness samples"
+    layout = re.compile(r"samples_(?P<task>.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]*)?\.jsonl")
+
+    def recognises(self, head: Head) -> bool:
+        """A document with its arguments and responses, filtered ones too."""
+        return head.has("doc_id", "doc", "arguments", "resps", "filtered_resps")
+
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
+        """Each text that was generated for the document, or the likeliest of its choices."""
+        arguments, answers = _arguments(line), line.get("resps")
+        first = answers[0] if is_list(answers) and answers else None
+        if is_list(first) and first and isinstance(first[0], str):
+            many = len(first) > 1
+            return [
+                {**line, "response": text, "repeat": i if many else None}
+                for i, text in enumerate(first)
+            ]
+        scores = [_log_likelihood(answer) for answer in answers] if is_list(answers) else []
+        choices = {
+            str(own[1]).strip(): score
+            for own, score in zip(arguments, scores, strict=False)
+            if len(own) > 1 and isinstance(own[1], str) and score is not None
+        }
+        likeliest = max(choices, key=choices.__getitem__) if choices else None
+        return [{**line, "response": likeliest, "choices": choices}]
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        fields: Fields = {key: value for key, value in line.items() if key not in _READ_APART}
+        context = next((own[0] for own in _arguments(line) if own), None)
+        talk = parsed_text(context) if str(context).startswith("[") else context
+        metrics = {name: fields.pop(name, None) for name in _metrics(line)}
+        if line.get("repeat") is None:
+            first = next((value for value in metrics.values() if value is not None), None)
+            fields |= named_rewards(metrics, first)
+        else:
+            fields |= {f"metric.{name}": value for name, value in metrics.items()}
+        fields |= {
+            f"log_likelihood.{name}": score for name, score in (line.get("choices") or {}).items()
+        }
+        fields |= {
+            "prompt": talk if is_messages(talk) else context,
+            "response": line.get("response"),
+            "ground_truth": _text(line.get("target")),
+            "group_id": line.get("doc_id"),
+            "env": at.named("task"),
+            "split": "eval",
+        }
+        return at_step(fields, None)
+
+
+def _arguments(line: Mapping[str, Any]) -> list[list[Any]]:
+    """What each request was asked: the context, and what else."""
+    arguments = line.get("arguments")
+    if is_object(arguments):
+        return [list(own.values()) for own in arguments.values() if is_object(own)]
+    return [own for own in arguments if is_list(own)] if is_list(arguments) else []
+
+
+def _log_likelihood(answer: Any) -> float | None:
+    """Of the first answer to a request: a number, or one with whether greedy decoding gives it."""
+    value = answer[0] if is_list(answer) and answer else answer
+    value = value[0] if is_list(value) and value else value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _metrics(line: Mapping[str, Any]) -> list[str]:
+    """The names of the metrics: those that it lists, of older versions what stands after the rest."""
+    names = line.get("metrics")
+    if is_list(names):
+        return [
+            name
+            for name in names
+            if isinstance(name, str) and isinstance(line.get(name), int | float)
+        ]
+    keys = list(line)
+    after = keys[keys.index("filtered_resps") + 1 :]
+    return [key for key in after if isinstance(line[key], int | float)]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,104 @@
+"""OpenHands' evaluations: output.jsonl, a task per line, its history as events of agent and environment.
+
+Read from All-Hands-AI/OpenHands evaluation/utils/shared.py (`EvalOutput`) and openhands/events: instance_id, instruction, history, metadata, metrics, error, test_result. An action of the agent has the
+answer of the model in tool_call_metadata, several actions the same one where it made several calls; of
+older versions it has only what was done, in args or in the event itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from board.formats.base import Head, LineContext, Reader
+from board.formats.fields import Fields, at_step
+from board.formats.messages import split_conversation
+from board.formats.parse import is_list, is_object, object_at, objects_in
+
+_READ_APART: Final = frozenset(
+    {"instance_id", "history", "metadata", "metrics", "test_result", "instance", "instruction"}
+)
+_INNER: Final = frozenset({"change_agent_state", "null", "recall"})
+"""Actions that are said to nobody."""
+_SILENT: Final = frozenset({"agent_state_changed", "null"})
+"""Observations that are said to nobody."""
+
+
+class OpenHandsReader(Reader):
+    """Reads output.jsonl of OpenHands' evaluations and of its resolver."""
+
+    name = "openhands"
+    title = "OpenHands evaluation"
+
+    def recognises(self, head: Head) -> bool:
+        """A history of actions and observations beside an instruction or the id of an instance."""
+        return any(
+            ("instance_id" in record or "instruction" in record)
+            and any("action" in event for event in _events(record.get("history")))
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        metadata, result = object_at(line, "metadata"), object_at(line, "test_result")
+        model = object_at(metadata, "llm_config")
+        metrics = object_at(line, "metrics")
+        usage = object_at(metrics, "accumulated_token_usage")
+        resolved = object_at(result, "report").get("resolved", result.get("resolved"))
+        fields: Fields = {key: value for key, value in line.items() if key not in _READ_APART}
+        fields |= {
+            "split": "eval",
+            "group_id": line.get("instance_id"),
+            "reward": line.get("success") if resolved is None else resolved,
+            "messages": list(_messages(line)),
+            "model": model.get("model"),
+            "temperature": model.get("temperature"),
+            "cost": metrics.get("accumulated_cost"),
+            "input_tokens": usage.get("prompt_tokens"),
+            "output_tokens": usage.get("completion_tokens"),
+        }
+        split_conversation(fields)
+        return at_step(fields, None)
+
+
+def _events(history: object) -> Iterator[Mapping[str, Any]]:
+    """The events; before 2025 an action and what came of it were a pair."""
+    for entry in history if is_list(history) else ():
+        yield from objects_in(entry) if is_list(entry) else ((entry,) if is_object(entry) else ())
+
+
+def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The events as chat messages."""
+    seen = set[str]()
+    for event in _events(line.get("history")):
+        called = object_at(event, "tool_call_metadata")
+        if event.get("observation") is not None:
+            if event["observation"] not in _SILENT:
+                identity = called.get("tool_call_id") or ""
+                yield {"role": "tool", "content": event.get("content"), "tool_call_id": identity}
+            continue
+        answer = object_at(called, "model_response")
+        choices = objects_in(answer.get("choices"))
+        if not choices:
+            yield from _spoken(event, line)
+        elif (identity := str(answer.get("id"))) not in seen:
+            seen.add(identity)
+            yield {"role": "assistant", **object_at(choices[0], "message")}
+
+
+def _spoken(event: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The message of an action without the model's answer: what was said, or a call of what was done."""
+    kind = event.get("action")
+    arguments = dict(object_at(event, "args") or event)
+    said = arguments.get("content") or event.get("message")
+    if kind is None or kind in _INNER:
+        return
+    if kind == "system":
+        yield {"role": "system", "content": said}
+    elif kind == "message":
+        is_user = event.get("source") == "user" or said == line.get("instruction")
+        yield {"role": "user" if is_user else "assistant", "content": said}
+    else:
+        thought = arguments.pop("thought", None)
+        arguments.pop("action", None)
+        call = {"function": {"name": str(kind), "arguments": arguments}}
+        yield {"role": "assistant", "content": thought, "tool_calls": [call]}

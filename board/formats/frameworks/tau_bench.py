@@ -1,0 +1,100 @@
+"""Results of tau-bench and tau2-bench: an agent, a simulated user and tools, a JSON file per experiment.
+
+Read from sierra-research/tau-bench@59a200c tau_bench/run.py and types.py (`EnvRunResult`): an array of
+task_id, trial, reward, info, traj, where the name of the file alone says which model it was; and
+sierra-research/tau2-bench src/tau2/data_model/simulation.py (`Results`): info, tasks, simulations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from board.formats.base import Head, LineContext, Reader
+from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.messages import split_conversation
+from board.formats.parse import object_at, objects_in
+from board.formats.sources import JSON_DOCUMENT
+
+
+class TauBenchReader(Reader):
+    """Reads the results of tau-bench."""
+
+    name = "tau_bench"
+    title = "tau-bench results"
+    sources = (JSON_DOCUMENT,)
+    layout = re.compile(
+        r"(?:tool-calling|act|react|few-shot)-(?P<model>.+)-(?P<temperature>[0-9.]+)_range_[^/]+\.json"
+        r"|historical_trajectories/[^/]+\.json"
+    )
+
+    def recognises(self, head: Head) -> bool:
+        """A trial of a task with its reward, info and traj."""
+        return head.has("task_id", "reward", "info", "traj", "trial")
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        info = object_at(line, "info")
+        verdict = info.get("reward_info")
+        fields: Fields = {
+            **{key: value for key, value in line.items() if key not in ("info", "traj", "task_id")},
+            "group_id": line["task_id"],
+            "split": "eval",
+            "messages": line["traj"],
+            "error": info.get("error"),
+            "finish_reason": None if verdict is None else "done",
+            "user_cost": info.get("user_cost"),
+            "task.instruction": object_at(info, "task").get("instruction"),
+            "model": at.named("model"),
+            "temperature": at.named("temperature"),
+        }
+        split_conversation(fields)
+        return at_step(fields, None)
+
+
+class Tau2Reader(Reader):
+    """Reads the simulations of tau2-bench."""
+
+    name = "tau2"
+    title = "tau2-bench simulations"
+    sources = (JSON_DOCUMENT,)
+    layout = re.compile(r"(?:simulations|results|results/final)/[^/]+\.json")
+
+    def recognises(self, head: Head) -> bool:
+        """Simulations of tasks, with info of the agent and the user."""
+        return head.has("info", "tasks", "simulations")
+
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
+        """Each simulation, with what is said of all."""
+        info = object_at(line, "info")
+        return [{**one, "info": info} for one in objects_in(line.get("simulations"))]
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        """One simulation; what the agent was given is the policy, up to what the user says first."""
+        info, verdict = line["info"], object_at(line, "reward_info")
+        agent, environment = object_at(info, "agent_info"), object_at(info, "environment_info")
+        messages = [_without_raw(message) for message in objects_in(line.get("messages"))]
+        roles = [message.get("role") for message in messages]
+        first = roles.index("user") + 1 if "user" in roles else 0
+        policy = environment.get("policy")
+        given = [{"role": "system", "content": policy}] if isinstance(policy, str) else []
+        left_out = ("info", "messages", "reward_info", "task_id", "id", "timestamp")
+        fields: Fields = {key: value for key, value in line.items() if key not in left_out}
+        fields |= named_rewards(object_at(verdict, "reward_breakdown"), verdict.get("reward"))
+        fields |= {
+            "group_id": line.get("task_id"),
+            "rollout_id": line.get("id"),
+            "split": "eval",
+            "env": environment.get("domain_name"),
+            "finish_reason": fields.pop("termination_reason", None),
+            "prompt": [*given, *messages[:first]],
+            "response": messages[first:],
+            "model": agent.get("llm"),
+            "temperature": object_at(agent, "llm_args").get("temperature"),
+        }
+        return at_step(fields, None)
+
+
+def _without_raw(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message without the answer of the server, in which its texts stand again."""
+    return {key: value for key, value in message.items() if key not in ("raw_data", "usage")}
