@@ -12,8 +12,10 @@ from typing import Any, Final
 from board.formats.base import Reader, layout_match
 from board.formats.frameworks.areal import ArealReader, ArealTextsReader
 from board.formats.frameworks.art import ArtReader
+from board.formats.frameworks.atropos import AtroposReader
 from board.formats.frameworks.code_evals import EvalPlusReader, HumanEvalReader
 from board.formats.frameworks.episodes import EpisodesReader
+from board.formats.frameworks.inspect_ai import InspectReader
 from board.formats.frameworks.lm_eval import LmEvalReader
 from board.formats.frameworks.ms_swift import MsSwiftReader
 from board.formats.frameworks.native import NativeReader
@@ -21,10 +23,11 @@ from board.formats.frameworks.nemo_gym import NeMoGymReader
 from board.formats.frameworks.nemo_rl import NemoRLReader
 from board.formats.frameworks.open_instruct import OpenInstructReader
 from board.formats.frameworks.openhands import OpenHandsReader
+from board.formats.frameworks.prime_hosted import PrimeHostedReader
 from board.formats.frameworks.prime_rl import PrimeRLReader
 from board.formats.frameworks.qwen_math import QwenMathReader
 from board.formats.frameworks.rllb import RLLoggingBoardReader
-from board.formats.frameworks.rllm import RllmReader
+from board.formats.frameworks.rllm import RllmReader, RllmTelemetryReader
 from board.formats.frameworks.roll import RollReader
 from board.formats.frameworks.skyrl import SkyRLReader
 from board.formats.frameworks.slime import (
@@ -42,9 +45,11 @@ from board.formats.frameworks.verifiers import VerifiersReader
 from board.formats.frameworks.verl import VerlReader
 from board.formats.frameworks.wandb_tables import WandbTableReader
 from board.formats.frameworks.xtuner import XtunerReader
+from board.formats.io.inspect_files import INSPECT
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
+from board.formats.io.trajectory_events import TRAJECTORY_EVENTS
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader, mapping_reader
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, MULTILINE_JSON, TEXT, Source
@@ -68,7 +73,19 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
             warnings.warn(f"reader {point.value} is not a board.formats.base.Reader", stacklevel=2)
 
 
-SOURCES: Final = (MULTILINE_JSON, JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML)
+SOURCES: Final = (
+    *(
+        MULTILINE_JSON,
+        TRAJECTORY_EVENTS,
+        JSON_LINES,
+        JSON_DOCUMENT,
+        INSPECT,
+        PARQUET,
+        TORCH,
+        TEXT,
+        YAML,
+    ),
+)
 READERS: Final[tuple[Reader, ...]] = (
     *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
@@ -78,7 +95,8 @@ READERS: Final[tuple[Reader, ...]] = (
     *(SkyRLReader(), ArealReader(), ArealTextsReader()),
     *(OpenInstructReader(), ArtReader(), TinkerReader()),
     *(SweAgentReader(), MiniSweAgentReader(), TauBenchReader(), Tau2Reader(), OpenHandsReader()),
-    *(LmEvalReader(), HumanEvalReader(), EvalPlusReader(), QwenMathReader(), WandbTableReader()),
+    *(InspectReader(), LmEvalReader(), HumanEvalReader(), EvalPlusReader(), QwenMathReader()),
+    *(WandbTableReader(), AtroposReader(), PrimeHostedReader(), RllmTelemetryReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

@@ -154,6 +154,8 @@ class Reader(ABC):
     """How the framework writes the same rollout again."""
     family: str = ""
     """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
+    run_per_file: bool = False
+    """Whether each of its files is a run of its own, not all those of a folder together."""
     join: Join | None = None
     """With which other logs of its folder its files are joined; None: with none."""
 
@@ -180,6 +182,10 @@ class Reader(ABC):
         first; None where one is not known. part: its number in its line. Must be what orjson can write.
         """
         return ()
+
+    def run_title(self, log: Location) -> str:
+        """What a run of this log is of, such as `wordle · gpt-4.1-mini`; empty where nothing says so."""
+        return ""
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         """The files that a log's rollouts are read with, in a fixed order; when one changes the log is

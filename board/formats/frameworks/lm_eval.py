@@ -19,7 +19,7 @@ from board.formats.messages import is_messages, parsed_text
 from board.formats.parse import is_list, is_object
 
 _READ_APART: Final = frozenset(
-    {"doc_id", "target", "arguments", "resps", "filtered_resps", "metrics", "response", "choices"}
+    {"doc_id", "target", "arguments", "resps", "filtered_resps", "metrics", "response"}
 )
 
 
@@ -63,9 +63,6 @@ class LmEvalReader(Reader):
             fields |= named_rewards(metrics, first)
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
-        fields |= {
-            f"log_likelihood.{name}": score for name, score in (line.get("choices") or {}).items()
-        }
         fields |= {
             "prompt": talk if is_messages(talk) else context,
             "response": line.get("response"),

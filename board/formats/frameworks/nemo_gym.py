@@ -19,9 +19,9 @@ from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
-from board.formats.messages import Message, instructions_of, messages_of
+from board.formats.messages import Message, instructions_of, messages_of, parsed_text
 from board.formats.number_arrays import as_numbers
-from board.formats.parse import is_list, object_at, objects_in
+from board.formats.parse import as_object, is_list, object_at, objects_in
 from board.formats.sequences import Piece, take_pieces
 
 _TASK: Final = "_ng_task_index"
@@ -67,6 +67,9 @@ class NeMoGymReader(Reader):
         builder.take("model", response.get("model"))
         for key in ("temperature", "tools"):
             builder.take(key, request.get(key))
+        for holder in (line, response):
+            metadata = as_object(parsed_text(holder.get("metadata")))
+            builder.take("model_patch", metadata.get("model_patch"))
         builder.take("env", object_at(line, "agent_ref").get("name"))
         _take_ids(builder, line)
         _take_verdict(builder, line, response)

@@ -1,8 +1,10 @@
 """OpenHands' evaluations: output.jsonl, a task per line, its history as events of agent and environment.
 
-Read from All-Hands-AI/OpenHands evaluation/utils/shared.py (`EvalOutput`) and openhands/events: instance_id, instruction, history, metadata, metrics, error, test_result. An action of the agent has the
+Read from All-Hands-AI/OpenHands evaluation/utils/shared.py (`EvalOutput`) and openhands/events:
+instance_id, instruction, history, metadata, metrics, error, test_result. An action of the agent has the
 answer of the model in tool_call_metadata, several actions the same one where it made several calls; of
-older versions it has only what was done, in args or in the event itself.
+older versions it has only what was done, in args or in the event itself. Since version 1 an event has a
+kind, and a call of a tool in tool_call.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from board.formats.parse import is_list, is_object, object_at, objects_in
 _READ_APART: Final = frozenset(
     {"instance_id", "history", "metadata", "metrics", "test_result", "instance", "instruction"}
 )
-_INNER: Final = frozenset({"change_agent_state", "null", "recall"})
+_INNER: Final = frozenset({"change_agent_state", "null", "None", "recall"})
 """Actions that are said to nobody."""
 _SILENT: Final = frozenset({"agent_state_changed", "null"})
 """Observations that are said to nobody."""
@@ -34,13 +36,13 @@ class OpenHandsReader(Reader):
         """A history of actions and observations beside an instruction or the id of an instance."""
         return any(
             ("instance_id" in record or "instruction" in record)
-            and any("action" in event for event in _events(record.get("history")))
+            and any("action" in e or "kind" in e for e in _events(record.get("history")))
             for record in head.records
         )
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         metadata, result = object_at(line, "metadata"), object_at(line, "test_result")
-        model = object_at(metadata, "llm_config")
+        model = object_at(metadata, "llm_config") or object_at(metadata, "llm")
         metrics = object_at(line, "metrics")
         usage = object_at(metrics, "accumulated_token_usage")
         resolved = object_at(result, "report").get("resolved", result.get("resolved"))
@@ -70,9 +72,12 @@ def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The events as chat messages."""
     seen = set[str]()
     for event in _events(line.get("history")):
+        if "kind" in event:
+            yield from _of_kind(event)
+            continue
         called = object_at(event, "tool_call_metadata")
         if event.get("observation") is not None:
-            if event["observation"] not in _SILENT:
+            if str(event["observation"]) not in _SILENT:
                 identity = called.get("tool_call_id") or ""
                 yield {"role": "tool", "content": event.get("content"), "tool_call_id": identity}
             continue
@@ -85,12 +90,31 @@ def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"role": "assistant", **object_at(choices[0], "message")}
 
 
+def _of_kind(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The message of an event since version 1, which says of which kind it is."""
+    identity = event.get("tool_call_id") or ""
+    if text := object_at(event, "system_prompt").get("text"):
+        yield {"role": "system", "content": text}
+    elif message := object_at(event, "llm_message"):
+        yield {"role": message.get("role", "user"), "content": message.get("content")}
+    elif call := object_at(event, "tool_call"):
+        function = {"name": call.get("name"), "arguments": call.get("arguments")}
+        calls = [{"id": identity, "function": function}]
+        spoken = {"role": "assistant", "content": event.get("thought"), "tool_calls": calls}
+        thoughts = event.get("reasoning_content")
+        yield spoken | ({"reasoning_content": thoughts} if thoughts else {})
+    elif (observation := object_at(event, "observation")) or "error" in event:
+        content = observation.get("content", event.get("error"))
+        is_error = {"is_error": True} if "error" in event or observation.get("is_error") else {}
+        yield {"role": "tool", "content": content, "tool_call_id": identity, **is_error}
+
+
 def _spoken(event: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The message of an action without the model's answer: what was said, or a call of what was done."""
-    kind = event.get("action")
+    kind = str(event.get("action"))
     arguments = dict(object_at(event, "args") or event)
     said = arguments.get("content") or event.get("message")
-    if kind is None or kind in _INNER:
+    if "action" not in event or kind in _INNER:
         return
     if kind == "system":
         yield {"role": "system", "content": said}
@@ -100,5 +124,5 @@ def _spoken(event: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[dict[
     else:
         thought = arguments.pop("thought", None)
         arguments.pop("action", None)
-        call = {"function": {"name": str(kind), "arguments": arguments}}
+        call = {"function": {"name": kind, "arguments": arguments}}
         yield {"role": "assistant", "content": thought, "tool_calls": [call]}

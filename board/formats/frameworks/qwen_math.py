@@ -1,8 +1,9 @@
 """Results of Qwen2.5-Math's evaluation, which simpleRL and many others use: a problem per line.
 
 Read from QwenLM/Qwen2.5-Math evaluation/math_eval.py and hkust-nlp/simpleRL-reason:
-<dataset>/<split>_<prompt>_<n>_seed<s>_t<temperature>_s<start>_e<end>.jsonl with idx, question, gt, gt_cot and
-lists with an entry for each sample: code (what was generated), pred, report, score, finish_reason.
+<dataset>/<split>_<prompt>_<n>_seed<s>_t<temperature>_s<start>_e<end>.jsonl with idx, question, gt,
+gt_cot and lists with an entry for each sample: code (what was generated), pred, report, score,
+finish_reason.
 """
 
 from __future__ import annotations
@@ -15,6 +16,13 @@ from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step
 from board.formats.sources import rows_of_table
 
+_OURS: Final[Mapping[str, str]] = {
+    "question": "prompt",
+    "code": "response",
+    "score": "reward",
+    "gt": "ground_truth",
+    "idx": "group_id",
+}
 _SAMPLES: Final = ("code", "pred", "score")
 
 
@@ -23,15 +31,10 @@ class QwenMathReader(Reader):
 
     name = "qwen_math"
     title = "Qwen2.5-Math evaluation"
-    keys = {
-        "question": "prompt",
-        "code": "response",
-        "score": "reward",
-        "gt": "ground_truth",
-        "idx": "group_id",
-    }
+    keys = _OURS
     layout = re.compile(
-        r"(?:global_step_?(?P<step>[0-9]+)/)?(?P<env>[^/]+)/[^/]+_seed[0-9]+_t(?P<temperature>[0-9.]+)_s[0-9]+_e-?[0-9]+\.jsonl"
+        r"(?:global_step_?(?P<step>[0-9]+)/)?(?P<env>[^/]+)/"
+        r"[^/]+_seed[0-9]+_t(?P<temperature>[0-9.]+)_s[0-9]+_e-?[0-9]+\.jsonl"
     )
 
     def recognises(self, head: Head) -> bool:
@@ -44,5 +47,7 @@ class QwenMathReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields = self.fields(line)
-        fields |= {"split": "eval", "env": at.named("env"), "temperature": at.named("temperature")}
+        fields |= {"split": "eval", "env": at.named("env")}
+        if temperature := at.named("temperature"):
+            fields["temperature"] = float(temperature)
         return at_step(fields, at.step)

@@ -19,7 +19,9 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
+from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
+from board.formats.io.trajectory_events import TRAJECTORY_EVENTS
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
@@ -66,6 +68,32 @@ class RllmReader(Reader):
         for key, value in object_at(line, "metrics").items():
             builder.take(f"metrics.{key}", value)
         return builder.build(line.get("training_step"))
+
+
+class RllmTelemetryReader(Reader):
+    """Reads the trajectories that rLLM's telemetry exports."""
+
+    name = "rllm_telemetry"
+    title = "rLLM telemetry"
+    sources = (TRAJECTORY_EVENTS,)
+
+    def recognises(self, head: Head) -> bool:
+        """A trajectory with its steps."""
+        return head.has("episode", "trajectory")
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
+        trajectory, episode = object_at(line, "trajectory"), object_at(line, "episode")
+        metadata = {**object_at(episode, "metadata"), **object_at(trajectory, "metadata")}
+        split = metadata.pop("split", None)
+        builder = RecordBuilder(at.options, None if split is None else split_named(str(split)))
+        builder.take("rollout_id", trajectory.get("uid"))
+        builder.take("env", trajectory.get("name"))
+        builder.take("reward", trajectory.get("reward"))
+        builder.take("episode_id", episode.get("id"))
+        for key, value in {**metadata, **object_at(trajectory, "signals")}.items():
+            builder.take(key, value)
+        _take_steps(builder, trajectory, trajectory.get("task") or episode.get("task"))
+        return builder.build_undated()
 
 
 def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any) -> None:

@@ -2,20 +2,29 @@
 
 Read from sierra-research/tau-bench@59a200c tau_bench/run.py and types.py (`EnvRunResult`): an array of
 task_id, trial, reward, info, traj, where the name of the file alone says which model it was; and
-sierra-research/tau2-bench src/tau2/data_model/simulation.py (`Results`): info, tasks, simulations.
+sierra-research/tau2-bench@a2c0247 src/tau2/data_model/simulation.py (`Results`): info, tasks,
+simulations, of newer versions in files of their own below results.json.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.io.lines import read_bytes
+from board.formats.io.locations import Location, Objects, existing_file, state_of
 from board.formats.messages import split_conversation
-from board.formats.parse import object_at, objects_in
+from board.formats.parse import as_object, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
+
+_OF_SIMULATION: Final = ("task_id", "trial", "termination_reason", "start_time")
+_RESULTS: Final = "results.json"
+_MOST_BYTES: Final = 64 << 20
 
 
 class TauBenchReader(Reader):
@@ -61,13 +70,20 @@ class Tau2Reader(Reader):
     layout = re.compile(r"(?:simulations|results|results/final)/[^/]+\.json")
 
     def recognises(self, head: Head) -> bool:
-        """Simulations of tasks, with info of the agent and the user."""
-        return head.has("info", "tasks", "simulations")
+        """Simulations of tasks with info of the agent, or one simulation of a task."""
+        return head.has("info", "tasks", "simulations") or head.has(*_OF_SIMULATION)
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """Each simulation, with what is said of all."""
+        if "simulations" not in line:
+            info = at.sidecar(_info_beside) or {}
+            return [{**line, "info": info}]
         info = object_at(line, "info")
         return [{**one, "info": info} for one in objects_in(line.get("simulations"))]
+
+    def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
+        above = existing_file(log.parent.parent / _RESULTS, objects)
+        return () if above is None or log.parent.name != "simulations" else (above,)
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """One simulation; what the agent was given is the policy, up to what the user says first."""
@@ -88,11 +104,21 @@ class Tau2Reader(Reader):
             "env": environment.get("domain_name"),
             "finish_reason": fields.pop("termination_reason", None),
             "prompt": [*given, *messages[:first]],
-            "response": messages[first:],
+            "response": messages[first:] or None,
             "model": agent.get("llm"),
             "temperature": object_at(agent, "llm_args").get("temperature"),
         }
         return at_step(fields, None)
+
+
+def _info_beside(simulation: Location) -> Mapping[str, Any]:
+    """What results.json above the folder of simulations says of all; empty where it can't be used."""
+    try:
+        path, size, *_ = state_of(simulation.parent.parent / _RESULTS)
+        parsed: object = orjson.loads(read_bytes(path, 0, size)) if size <= _MOST_BYTES else None
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return object_at(as_object(parsed), "info")
 
 
 def _without_raw(message: Mapping[str, Any]) -> dict[str, Any]:

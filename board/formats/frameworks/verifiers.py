@@ -21,7 +21,8 @@ from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, as_extras, at_step
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
-from board.formats.parse import as_object, is_object
+from board.formats.messages import parsed_text
+from board.formats.parse import as_object, is_object, object_at
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -65,6 +66,11 @@ class VerifiersReader(Reader):
         metadata = existing_file(log.parent / _METADATA, objects)
         return () if metadata is None else (metadata,)
 
+    def run_title(self, log: Location) -> str:
+        metadata = _metadata(log)
+        names = (_environment(metadata), metadata.get("model"))
+        return " · ".join(name for name in names if isinstance(name, str))
+
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line; numbers of metrics and token_usage where it has no such key itself."""
         numbers = {**as_object(line.get("token_usage")), **as_object(line.get("metrics"))}
@@ -72,11 +78,18 @@ class VerifiersReader(Reader):
         if fields.get("response") == []:  # a response without a word, not one that was not recorded
             fields["response"] = ""
         fields["error"] = _error(line.get("error"))
+        metadata = at.sidecar(_metadata) or {}
+        known = {
+            "model": metadata.get("model"),
+            "temperature": object_at(metadata, "sampling_args").get("temperature"),
+            "tools": as_object(parsed_text(line.get("info"))).get("oai_tools"),
+        }
+        fields |= {key: value for key, value in known.items() if fields.get(key) is None}
         fields["split"] = at.split or "eval"
         task = line.get("task")
         if "env" not in fields:
             is_name = isinstance(task, str) and task != "default"
-            fields["env"] = task if is_name else _known_environment(at)
+            fields["env"] = task if is_name else _environment(metadata) or at.named("env")
         return at_step(fields, at.step)
 
 
@@ -87,11 +100,9 @@ def _error(error: object) -> str | None:
     return None if error is None else str(error)
 
 
-def _known_environment(at: LineContext) -> str | None:
-    """The environment of rows that name none: of the metadata, or of the file's name."""
-    metadata = at.sidecar(_metadata) or {}
+def _environment(metadata: Mapping[str, Any]) -> str | None:
     names = (metadata.get(key) for key in ("env_id", "env"))
-    return next((name for name in names if isinstance(name, str)), at.named("env"))
+    return next((name for name in names if isinstance(name, str)), None)
 
 
 def _metadata(results: Location) -> Mapping[str, Any]:

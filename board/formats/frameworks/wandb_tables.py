@@ -41,7 +41,8 @@ class WandbTableReader(Reader):
     sources = (JSON_DOCUMENT,)
     repeats = "same_id"
     layout = re.compile(
-        r"(?:files/)?media/table/(?:(?P<split>train|val|eval|test)/)?(?:[^/]+/)*[^/]+?_(?P<step>[0-9]+)_[0-9a-f]+\.table\.json"
+        r"(?:files/)?media/table/(?:(?P<split>train|val|eval|test)/)?"
+        r"(?:[^/]+/)*[^/]+?_(?P<step>[0-9]+)_[0-9a-f]+\.table\.json"
     )
 
     def recognises(self, head: Head) -> bool:
@@ -62,12 +63,9 @@ class WandbTableReader(Reader):
         fields: Fields = {_OURS.get(key, key): value for key, value in line.items()}
         whole = next((key for key in _WHOLE if isinstance(line.get(key), str)), None)
         if whole is not None and "response" not in fields:
-            prompt, begins, response = fields.pop(whole).partition(_ASSISTANT)
-            fields |= (
-                {"prompt": prompt + begins, "response": response}
-                if begins
-                else {"response": prompt}
-            )
+            before, begins, after = fields.pop(whole).partition(_ASSISTANT)
+            fields["response"] = after if begins else before
+            fields["prompt"] = before + begins if begins else None
         if "advantage" in line:  # TRL's: what else is a number is a reward function's
             parts = {k: v for k, v in fields.items() if isinstance(v, float) and k not in _NO_PARTS}
             fields = {k: v for k, v in fields.items() if k not in parts} | named_rewards(parts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -42,6 +43,8 @@ from board.index.discovery.run_info import (
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""
 _ASKED_AT_ONCE: Final = 16
+_MOST_TITLES: Final = 8
+"""Log files of a run that are asked what it is of."""
 _EQUALLY_NEW: Final = 10
 """Seconds; a copy or a checkout writes all its runs within moments, in an order that says nothing."""
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
@@ -63,6 +66,7 @@ def discover(root: Location) -> Discovery:
         *listing.problems,
         *(_relative_to(path, root, problem) for path, problem in problems.items()),
     ]
+    runs = list(_with_titles(runs))
     runs.sort(key=lambda run: (-(run.mtime // _EQUALLY_NEW), natural_order(run.name)))
     runs, ignored = listing.ignored.assign_to_runs(runs, root)
     thresholds: dict[Location, RemoteLocation] = {
@@ -153,12 +157,34 @@ def _runs(
         sources = {f: _in_order(folder, of_family) for f, of_family in families.items()}
         if len(families) == 1:
             (ordered,) = sources.values()
-            yield RunInfo(name, folder, ordered, notes, root)
+            if len(ordered) == 1 or not reader_named(ordered[0].reader).run_per_file:
+                yield RunInfo(name, folder, ordered, notes, root)
+                continue
+            for file in ordered:
+                own = f"{name}/{file.path.name}"
+                yield RunInfo(own, folder, (file,), notes, root, only=file.path.name)
             continue
         if together := _joinable(families.values()):
             yield RunInfo(name, folder, _in_order(folder, together), notes, root)
         for family, ordered in sources.items():
             yield RunInfo(f"{name} ({family})", folder, ordered, notes, root, family=family)
+
+
+def _with_titles(runs: Sequence[RunInfo]) -> Iterator[RunInfo]:
+    """The runs, called by what they are of where their logs say so and no other run is of the same."""
+    titles = [_title(run) for run in runs]
+    counts = Counter([*titles, *(run.name for run in runs)])
+    for run, title in zip(runs, titles, strict=True):
+        yield replace(run, name=title) if title and counts[title] == 1 else run
+
+
+def _title(run: RunInfo) -> str:
+    """What a run is of, below the folders that its own folder lies in; empty where nothing says so."""
+    titles = {reader_named(file.reader).run_title(file.path) for file in run.files[:_MOST_TITLES]}
+    title = titles.pop() if len(titles) == 1 and len(run.files) <= _MOST_TITLES else ""
+    # verifiers' folders are called so, with the ids of runs below.
+    folder = run.name.rpartition("/")[0].removesuffix(title.replace(" · ", "--")).rstrip("/")
+    return f"{folder}/{title}" if folder and title else title
 
 
 def _joinable(families: Iterable[Sequence[LogFile]]) -> list[LogFile]:

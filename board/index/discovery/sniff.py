@@ -14,9 +14,11 @@ from board.errors import UnreadableError
 from board.formats import READERS, mapping_text, reader_named, source_of
 from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.generic import preview, suggested_mapping
+from board.formats.io.inspect_files import INSPECT
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
+from board.formats.io.trajectory_events import TRAJECTORY_EVENTS
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
 from board.formats.recognition import NO_FORMAT, head_of
@@ -32,6 +34,8 @@ MOST_EXPLAINED: Final = 1000
 _KINDS: Final[Mapping[Source, str]] = {
     JSON_LINES: "JSON lines",
     JSON_DOCUMENT: "JSON document",
+    INSPECT: "Inspect log",
+    TRAJECTORY_EVENTS: "trajectory events",
     PARQUET: "Parquet",
     TORCH: "torch",
     TEXT: "text",

@@ -1,0 +1,136 @@
+"""Logs of Inspect: .eval files, or one JSON document, with the samples of a task and their scores.
+
+Read from UKGovernmentBEIS/inspect_ai src/inspect_ai/log/_log.py and _recorders: eval (task, model,
+model_generate_config), plan, and samples with id, epoch, input, target, messages, output, scores, error,
+limit, model_usage. Values of scores are words (C, I, P, N), numbers, or objects of numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from board.formats.base import Head, LineContext, Reader
+from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.io.inspect_files import INSPECT
+from board.formats.io.locations import Location, State, state_of
+from board.formats.messages import split_conversation
+from board.formats.parse import is_list, is_object, object_at, objects_in
+from board.formats.sources import JSON_DOCUMENT, Row
+
+_GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Correct, partial, incorrect, no answer: as Inspect's own accuracy counts them."""
+_OF_MESSAGE: Final = ("role", "content", "tool_call_id", "error")
+_HEADER: Final = ("eval", "plan", "status")
+
+
+class InspectReader(Reader):
+    """Reads the logs of Inspect, both as .eval and as .json."""
+
+    name = "inspect"
+    title = "Inspect logs"
+    sources = (INSPECT, JSON_DOCUMENT)
+    run_per_file = True
+    layout = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]+_[^/]+\.(?:eval|json)")
+
+    def recognises(self, head: Head) -> bool:
+        """A sample with its epoch, messages and scores, or a document with eval, plan and samples."""
+        return head.has("epoch", "messages", "header") or head.has("eval", "plan", "samples")
+
+    def run_title(self, log: Location) -> str:
+        task = object_at(_header_of(log, state_of(log)), "eval")
+        return " · ".join(str(task[key]) for key in ("task", "model") if task.get(key))
+
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
+        """Each sample, with what is said of all."""
+        if "header" in line:
+            return (line,)
+        header = {key: line.get(key) for key in _HEADER}
+        return [{**sample, "header": header} for sample in objects_in(line.get("samples"))]
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        task = object_at(line["header"], "eval")
+        output = object_at(line, "output")
+        choices = objects_in(output.get("choices"))
+        settings = {
+            **object_at(object_at(line["header"], "plan"), "config"),
+            **object_at(task, "model_generate_config"),
+        }
+        usage = objects_in(list(object_at(line, "model_usage").values()))
+        target = line.get("target")
+        fields: Fields = {
+            "messages": [_message(message) for message in objects_in(line.get("messages"))],
+            "group_id": line.get("id"),
+            "epoch": line.get("epoch"),
+            "split": "eval",
+            "env": task.get("task"),
+            "model": output.get("model") or task.get("model"),
+            "temperature": settings.get("temperature"),
+            "ground_truth": " | ".join(map(str, target)) if is_list(target) else target,
+            "finish_reason": choices[0].get("stop_reason") if choices else None,
+            "error": object_at(line, "error").get("message"),
+            "limit": object_at(line, "limit").get("type"),
+            "total_time": line.get("total_time"),
+            "metadata": line.get("metadata") or None,
+            **_scores(object_at(line, "scores")),
+        }
+        for key in ("input_tokens", "output_tokens"):
+            numbers = [own[key] for own in usage if isinstance(own.get(key), int)]
+            fields[key] = sum(numbers) if numbers else None
+        split_conversation(fields)
+        return at_step(fields, None)
+
+
+@lru_cache(maxsize=256)
+def _header_of(log: Location, state: State) -> Mapping[str, Any]:
+    """What a log says of all its samples; empty where it can't be read, or is JSON, read whole later."""
+    if not INSPECT.takes(log):
+        return {}
+    try:
+        first = next(INSPECT.head(log), None)
+    except OSError:
+        return {}
+    return object_at(first.record, "header") if isinstance(first, Row) else {}
+
+
+def _scores(scores: Mapping[str, Any]) -> Fields:
+    """The value of each scorer; the reward is that of the only one, or of the first that grades."""
+    parts: dict[str, Any] = {}
+    graded: list[float] = []
+    for name, score in scores.items():
+        value = score.get("value") if is_object(score) else score
+        if is_object(value):
+            parts |= {f"{name}.{key}": _number(inner) for key, inner in value.items()}
+            continue
+        parts[name] = _number(value)
+        if parts[name] is not None:
+            graded.append(parts[name])
+    known = {name: value for name, value in parts.items() if value is not None}
+    return named_rewards(known, graded[0] if graded else None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str):
+        return _GRADES.get(value)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message whose calls have OpenAI's form: Inspect's have the name of the function as text."""
+    calls = [
+        {
+            "id": call.get("id"),
+            "function": {"name": call.get("function"), "arguments": call.get("arguments", "")},
+        }
+        for call in objects_in(message.get("tool_calls"))
+    ]
+    plain = {key: message[key] for key in _OF_MESSAGE if key in message}
+    parts = objects_in(message.get("content"))
+    if thoughts := [
+        str(one.get("reasoning", "")) for one in parts if one.get("type") == "reasoning"
+    ]:
+        plain["reasoning_content"] = "\n".join(thoughts)
+        plain["content"] = [one for one in parts if one.get("type") != "reasoning"]
+    return {**plain, "tool_calls": calls} if calls else plain
