@@ -160,6 +160,15 @@ def object_at(line: Mapping[str, Any], key: str) -> dict[str, Any]:
     return as_object(line.get(key))
 
 
+def objects_at(line: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """The objects in a line's list of rollouts. Raises RecordError where there is no such list."""
+    entries = line.get(key)
+    if not is_list(entries) or not all(map(is_object, entries)):
+        reason = f"{key} is missing" if entries is None else f"{key} is not a list of objects"
+        raise RecordError(reason, field=key, hint=f"a list of objects under {key}")
+    return entries
+
+
 def objects_in(value: object) -> list[dict[str, Any]]:
     """The objects in a list; of anything else none."""
     return [entry for entry in as_list(value) if is_object(entry)]

@@ -33,6 +33,10 @@ _KNOWN: Final = (
         ({"num_examples", "rollouts_per_example"},),
         "describe an evaluation: they are read together with the results.jsonl beside them",
     ),
+    (
+        ({"results", "configs", "versions"},),
+        "sum up an evaluation of lm-evaluation-harness: its samples are in samples_*.jsonl",
+    ),
     (({"state_path"}, {"sampler_path"}), "list saved checkpoints and hold no rollouts"),
 )
 """Sets of keys of records that are no rollouts, and what such records do."""

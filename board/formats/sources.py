@@ -163,7 +163,7 @@ def rows_of_table(
     that length. None: all lists are columns. Raises RecordError where there is no list, or the columns
     are not of one length.
     """
-    lengths = {len(line[name]) for name in names or ()}
+    lengths = {len(own) for name in names or () if is_list(own := line.get(name))}
     columns = {
         key: value
         for key, value in line.items()

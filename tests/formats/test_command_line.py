@@ -141,6 +141,28 @@ def summed(score: float | list[float]) -> float:
     return sum(score) if isinstance(score, list) else score
 
 
+def atropos(path: Path) -> Rows:
+    yield from ((0, score) for line in lines(path) for score in line["scores"])
+
+
+def evalplus(path: Path) -> Rows:
+    for own in lines(path)[0]["eval"].values():
+        yield from (
+            (0, float(x["base_status"] == "pass" and x["plus_status"] == "pass")) for x in own
+        )
+
+
+def samples(path: Path) -> Rows:
+    yield from ((x.get("step", 0), x["reward"]) for x in lines(path)[0]["samples"])
+
+
+def wandb_table(path: Path) -> Rows:
+    table = json.loads(path.read_text("utf-8"))
+    for row in table["data"]:
+        own = dict(zip(table["columns"], row, strict=True))
+        yield own["step"], own["reward"]
+
+
 class Case(NamedTuple):
     """A run, by its folder and the file names in it, and how its numbers are read plainly.
 
@@ -155,6 +177,7 @@ class Case(NamedTuple):
 
 
 CASES = {
+    "atropos": Case("atropos/groups", "*.jsonl", atropos),
     "areal": Case("areal/trial0", "*/*/*.jsonl", of("tail_version", "reward")),
     "areal_texts": Case("areal/texts", "*/*/*.txt", areal_texts),
     "areal turns": Case(
@@ -166,6 +189,9 @@ CASES = {
     "art v2": Case("art/v2", "**/*.parquet", art),
     "art lines": Case("art/lines", "**/*.jsonl", art),
     "art yaml": Case("art/yaml", "**/*.yaml", art),
+    "evalplus": Case("evalplus", "*_results.json", evalplus),
+    "prime_hosted": Case("prime_hosted", "*.json", samples),
+    "wandb_table": Case("wandb_tables/prime_rl", "**/*.json", wandb_table),
     "episodes": Case("prime_rl/bare", "**/*.jsonl", episodes),
     "miles_tokens": Case(
         *("miles/details", "dashboard_columns/*.parquet", miles, "response_tokens"), visible=""
@@ -231,7 +257,9 @@ def natural(path: Path) -> list[tuple[int, str]]:
 
 
 def test_every_reader_has_a_case():
-    own = {"native"}  # its numbers are held against pandas where it is written and read
+    # Numbers of these are held against the files where they are written, or in tests/unit/formats.
+    own = {"native", *{"human_eval", "inspect", "lm_eval", "openhands", "qwen_math", "swe_agent"}}
+    own |= {"mini_swe_agent", "rllm_telemetry", "tau2", "tau_bench"}
     assert {case.partition(" ")[0] for case in CASES} == {r.name for r in READERS} - own
 
 

@@ -34,7 +34,7 @@ def test_no_file_of_another_format_is_taken_for_one_that_is_read():
         "prime_rl": ("episodes",),
         "rlloggingboard": ("rllb",),
         "verifiers/gsm8k": ("verifiers",),
-        "verifiers/math_python": ("verifiers",),
+        "verifiers/math-python · gpt-4.1-mini": ("verifiers",),
         "verifiers/mcp_env": ("verifiers",),
         "verl": ("verl",),
         "xtuner": ("xtuner",),

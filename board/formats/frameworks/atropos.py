@@ -15,7 +15,7 @@ from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step
 from board.formats.messages import is_messages, split_conversation
-from board.formats.parse import is_list, objects_in
+from board.formats.parse import is_list, objects_at, objects_in
 from board.formats.sources import rows_of_table
 
 _PER_ROLLOUT: Final = ("tokens", "masks", "scores")
@@ -47,7 +47,7 @@ class AtroposReader(Reader):
         """Each rollout of the group."""
         if "rollouts" in line:
             shared = {key: value for key, value in line.items() if key != "rollouts"}
-            return [{**shared, **one} for one in objects_in(line["rollouts"])]
+            return [{**shared, **one} for one in objects_at(line, "rollouts")]
         names = [name for name in (*_PER_ROLLOUT, *_ARRAYS, "messages") if is_list(line.get(name))]
         return rows_of_table(line, names)
 

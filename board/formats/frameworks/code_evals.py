@@ -59,9 +59,11 @@ class EvalPlusReader(Reader):
             for task, samples in object_at(line, "eval").items()
             for sample in objects_in(samples)
         ]
-        if not rows and object_at(line, "eval"):
-            reason = "it holds statuses without programs"
-            raise RecordError(reason, hint="results of EvalPlus since v0.3")
+        if not rows:
+            reason = "eval holds no programs, before v0.3 only statuses"
+            raise RecordError(
+                reason, field="eval", hint="samples by task, as EvalPlus has since v0.3"
+            )
         return rows
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
@@ -73,5 +75,9 @@ class EvalPlusReader(Reader):
         }
         fields: Fields = {k: v for k, v in line.items() if k not in ("task_id", "solution")}
         fields |= named_rewards(parts, min(parts.values(), default=None))
-        fields |= {"response": line.get("solution"), "group_id": line["task_id"], "split": "eval"}
+        fields |= {
+            "response": line.get("solution"),
+            "group_id": line.get("task_id"),
+            "split": "eval",
+        }
         return at_step(fields, None)

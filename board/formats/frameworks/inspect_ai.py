@@ -17,7 +17,7 @@ from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.locations import Location, State, state_of
 from board.formats.messages import split_conversation
-from board.formats.parse import is_list, is_object, object_at, objects_in
+from board.formats.parse import is_list, is_object, object_at, objects_at, objects_in
 from board.formats.sources import JSON_DOCUMENT, Row
 
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -48,14 +48,15 @@ class InspectReader(Reader):
         if "header" in line:
             return (line,)
         header = {key: line.get(key) for key in _HEADER}
-        return [{**sample, "header": header} for sample in objects_in(line.get("samples"))]
+        return [{**sample, "header": header} for sample in objects_at(line, "samples")]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
-        task = object_at(line["header"], "eval")
+        header = object_at(line, "header")
+        task = object_at(header, "eval")
         output = object_at(line, "output")
         choices = objects_in(output.get("choices"))
         settings = {
-            **object_at(object_at(line["header"], "plan"), "config"),
+            **object_at(object_at(header, "plan"), "config"),
             **object_at(task, "model_generate_config"),
         }
         usage = objects_in(list(object_at(line, "model_usage").values()))

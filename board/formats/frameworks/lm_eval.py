@@ -102,7 +102,7 @@ def _metrics(line: Mapping[str, Any]) -> list[str]:
             if isinstance(name, str) and isinstance(line.get(name), int | float)
         ]
     keys = list(line)
-    after = keys[keys.index("filtered_resps") + 1 :]
+    after = keys[keys.index("filtered_resps") + 1 :] if "filtered_resps" in line else []
     return [key for key in after if isinstance(line[key], int | float)]
 
 

@@ -14,7 +14,6 @@ from board.errors import RecordError
 from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.fields import Fields
 from board.formats.generic import has_other_names
-from board.formats.messages import split_conversation
 
 _ONLY_NATIVE_LISTS: Final = (
     *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
@@ -48,12 +47,7 @@ class NativeReader(Reader):
         if kind not in schema.LINE_TYPES:
             hint = f"one of {', '.join(schema.LINE_TYPES)}; found {str(kind)[:40]!r}"
             raise RecordError("the line's type is not known", field="type", hint=hint)
-        if kind != "sample":
-            return Event(kind, line)
-        fields = dict(line)
-        if "response_tokens" not in line and "response_ids" not in line:
-            split_conversation(fields)
-        return fields
+        return dict(line) if kind == "sample" else Event(kind, line)
 
 
 def _is_rollout(record: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, as_extras, at_step
 from board.formats.messages import is_messages, parsed_text, split_conversation
-from board.formats.parse import as_object, objects_in
+from board.formats.parse import as_object, objects_at
 from board.formats.sources import JSON_DOCUMENT
 
 _OURS: Final[Mapping[str, str]] = {
@@ -42,7 +42,7 @@ class PrimeHostedReader(Reader):
         return head.has("run_id", "samples", "total", "page", "limit")
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
-        return objects_in(line.get("samples"))
+        return objects_at(line, "samples")
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields = as_extras(as_object(parsed_text(line.get("metrics")))) | self.fields(line)

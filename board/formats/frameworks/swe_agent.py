@@ -18,7 +18,7 @@ from board.formats.messages import parsed_text, split_conversation
 from board.formats.parse import as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
-_NAME: Final = re.compile(r"(?P<id>[^/]+?)\.traj(?:\.json)?")
+_LAYOUT: Final = re.compile(r"(?:(?P<id>[^/]+)/(?P=id)|(?P<alone>[^/]+?))\.traj(?:\.json)?")
 
 
 class SweAgentReader(Reader):
@@ -27,7 +27,7 @@ class SweAgentReader(Reader):
     name = "swe_agent"
     title = "SWE-agent trajectories"
     sources = (JSON_DOCUMENT,)
-    layout = re.compile(rf"(?:[^/]+/)?{_NAME.pattern}")
+    layout = _LAYOUT
 
     def recognises(self, head: Head) -> bool:
         """A trajectory, the history that the model was given, and info."""
@@ -50,7 +50,7 @@ class MiniSweAgentReader(Reader):
     name = "mini_swe_agent"
     title = "mini-swe-agent trajectories"
     sources = (JSON_DOCUMENT,)
-    layout = SweAgentReader.layout
+    layout = _LAYOUT
 
     def recognises(self, head: Head) -> bool:
         """Messages with a trajectory_format of mini-swe-agent."""
@@ -81,7 +81,7 @@ def _of_info(info: Mapping[str, Any], at: LineContext) -> Fields:
     """What both say of how a task ended and what it cost."""
     return {
         "split": "eval",
-        "group_id": at.named("id"),
+        "group_id": at.named("id") or at.named("alone"),
         "finish_reason": info.get("exit_status"),
         "error": info.get("exception_str"),
         "submission": info.get("submission"),

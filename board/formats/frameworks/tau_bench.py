@@ -19,7 +19,7 @@ from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
 from board.formats.messages import split_conversation
-from board.formats.parse import as_object, object_at, objects_in
+from board.formats.parse import as_object, object_at, objects_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
 _OF_SIMULATION: Final = ("task_id", "trial", "termination_reason", "start_time")
@@ -47,9 +47,9 @@ class TauBenchReader(Reader):
         verdict = info.get("reward_info")
         fields: Fields = {
             **{key: value for key, value in line.items() if key not in ("info", "traj", "task_id")},
-            "group_id": line["task_id"],
+            "group_id": line.get("task_id"),
             "split": "eval",
-            "messages": line["traj"],
+            "messages": line.get("traj"),
             "error": info.get("error"),
             "finish_reason": None if verdict is None else "done",
             "user_cost": info.get("user_cost"),
@@ -79,7 +79,7 @@ class Tau2Reader(Reader):
             info = at.sidecar(_info_beside) or {}
             return [{**line, "info": info}]
         info = object_at(line, "info")
-        return [{**one, "info": info} for one in objects_in(line.get("simulations"))]
+        return [{**one, "info": info} for one in objects_at(line, "simulations")]
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         above = existing_file(log.parent.parent / _RESULTS, objects)
@@ -87,7 +87,7 @@ class Tau2Reader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """One simulation; what the agent was given is the policy, up to what the user says first."""
-        info, verdict = line["info"], object_at(line, "reward_info")
+        info, verdict = object_at(line, "info"), object_at(line, "reward_info")
         agent, environment = object_at(info, "agent_info"), object_at(info, "environment_info")
         messages = [_without_raw(message) for message in objects_in(line.get("messages"))]
         roles = [message.get("role") for message in messages]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.mapping import named_row
@@ -56,7 +57,10 @@ class WandbTableReader(Reader):
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """Each row, of verl's each numbered rollout of a row."""
-        rows = (named_row(line["columns"], row) for row in line["data"])
+        names, data = line.get("columns"), line.get("data")
+        if not is_list(names) or not is_list(data):
+            raise RecordError("it is no table", hint="lists of columns and data")
+        rows = (named_row(names, row) for row in data)
         return [one for row in rows if is_object(row) for one in _rollouts(row)]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:

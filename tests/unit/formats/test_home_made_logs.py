@@ -90,7 +90,7 @@ SHAPES = {
     "messages": (
         "log.jsonl",
         lines({"step": 3, "messages": TALK, "reward": 1}),
-        [(3, "[user]\n2 + 2?", "4", 1.0)],
+        [(3, ASKED, "4", 1.0)],
     ),
     "messages under a name of their own": (
         "log.jsonl",
@@ -176,10 +176,8 @@ def test_a_home_made_log_opens_or_does_by_the_mapping_that_sniff_saves(tmp_path,
     if not discover(folder).runs:
         assert cli.main(["sniff", str(folder / name), "--write"]) in (0, 1), capsys.readouterr().out
     run = run_at(folder)
-    assert [
-        (r.step, r.texts.get("prompt"), r.texts.get("response"), r.scores.get("reward"))
-        for r in records(run)
-    ] == expected
+    rows = run.rollouts.reindex(columns=["step", "prompt", "response", "reward"])
+    assert rows.to_numpy().tolist() == [list(row) for row in expected]
 
 
 def test_rollouts_of_a_line_are_a_group_and_others_none(tmp_path):

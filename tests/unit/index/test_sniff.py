@@ -88,7 +88,7 @@ def test_what_can_not_be_read_is_named(tmp_path, name, content, message):
             b'{"training_step": 1,\n  "loss": NaN,\n  "traj',
             "the document is not JSON, or half-written (expected: one",
         ),
-        (b'[{"training_step": 1}]', "the document is a list (expected: one JSON object)"),
+        (b"[1, 2]", "the document is a number (expected: one JSON object)"),
         (b'"' + b"x" * 300 + b'"', "the document is text (expected: one JSON object)"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     ],
@@ -228,7 +228,11 @@ def test_what_is_below_a_prompt_is_no_response(key):
         ),
         (  # what is of the line is of no row, but for what rows share
             {"text": "2 + 2 =", "id": 3, "query": "q", "samples": [{"out": "4", "score": 1}]},
-            {"rows": "samples", "keys": {"prompt": "query", "response": "out", "reward": "score"}},
+            {
+                "rows": "samples",
+                "group": "line",
+                "keys": {"prompt": "query", "response": "out", "reward": "score"},
+            },
         ),
         (  # several lists: none can be told to be the one
             {"samples": [{"out": "4", "score": 1}], "references": [{"text": "4", "score": 1}]},
