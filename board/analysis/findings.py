@@ -144,7 +144,7 @@ def facts_of(run: Run) -> Facts:
 
 def _trained_until(run: Run) -> int | None:
     """The newest step of the trainer's log, where it is joined with others."""
-    joined = ((reader_named(count.source).join, count.last_step) for count in run.joins)
+    joined = ((reader_named(count.source).join, count.last_step) for count in run.rows.joins.counts)
     steps = [step for join, step in joined if join and join.is_trainer and step is not None]
     return max(steps, default=None)
 

@@ -12,10 +12,9 @@ import pandas as pd
 from board.analysis.step_tokens import COLUMNS, ReadTokens, StepReader
 from board.core.arrays import IntArray
 from board.core.findings.digest import Digest, digest
-from board.core.sampling import evenly_spaced
+from board.core.sampling import evenly_spaced, step_ranges
 from board.query import groups as run_groups
 from board.query.open_run import Run
-from board.query.run_rows import step_ranges
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""

@@ -12,7 +12,7 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.environments import environments_of
-from board.query.open_run import RUN_ITSELF, Follower, Run
+from board.query.open_run import RUN_ITSELF, Follower, OpenOptions, Run
 from board.query.splits import chosen_split, splits_of
 
 
@@ -20,7 +20,13 @@ def open_run(
     args: argparse.Namespace, *, persist: bool = False, engine: ChooseEngine = local_engine
 ) -> Run:
     """The run that the arguments name; persist and engine as in `opened`."""
-    return opened(find_run(args.run, args.source), persist=persist, engine=engine)
+    options = options_of(args)
+    return opened(find_run(args.run, args.source), options, persist=persist, engine=engine)
+
+
+def options_of(args: argparse.Namespace) -> OpenOptions:
+    """How the arguments ask a run to be opened."""
+    return OpenOptions(group_by_prompt=getattr(args, "group_by_prompt", False))
 
 
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
@@ -29,10 +35,16 @@ def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
     return chosen.where(args.where) if args.where else chosen
 
 
-def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local_engine) -> Run:
+def opened(
+    info: RunInfo,
+    options: OpenOptions | None = None,
+    *,
+    persist: bool = False,
+    engine: ChooseEngine = local_engine,
+) -> Run:
     """The run, read whole, with progress on stderr; persist: stores its index however small it is."""
     with closing(ProgressLine()) as progress:
-        run = Follower(persist=persist, engine=engine).run(info, progress)
+        run = Follower(options, persist=persist, engine=engine).run(info, progress)
     for problem in run.problems:
         if problem.path == RUN_ITSELF and problem.severity == "note":
             say(f"{problem.reason}; {problem.hint}")

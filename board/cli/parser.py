@@ -87,6 +87,10 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "rollouts of these environments only, separated by commas",
     },
     "--where": {"metavar": "EXPR", "help": _WHERE_HELP},
+    "--group-by-prompt": {
+        "action": "store_true",
+        "help": "of a log without group_id: rollouts of a step with equal prompts are a group",
+    },
     "--step": {"type": int, "help": "rollouts of this step only"},
     "--step=needed": {"type": int, "required": True, "help": "trainer step"},
     "--index": {"type": int, "required": True, "help": "position within the step, from 0"},
@@ -168,18 +172,18 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "steps": Command(
         "query",
         "the metrics of each step of a run",
-        "run --source --split --env --where --last --columns --json|--jsonl|--csv",
+        "run --source --split --env --where --group-by-prompt --last --columns --json|--jsonl|--csv",
     ),
     "rollouts": Command(
         "query",
         "the rollouts of a run, sorted and filtered",
-        "run --source --step --split --sort --desc --env --where --last --limit --columns "
-        "--json|--jsonl|--csv",
+        "run --source --step --split --sort --desc --env --where --group-by-prompt --last --limit "
+        "--columns --json|--jsonl|--csv",
     ),
     "sql": Command(
         "query",
         "ask a run by SQL",
-        "run --source statement --timeout --json|--csv|--parquet",
+        "run --source statement --group-by-prompt --timeout --json|--csv|--parquet",
         "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, prompts "
         "and problems of a run (docs/sql.md has their columns). It reads nothing but the run.",
     ),
@@ -205,7 +209,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "findings": Command(
         "analysis",
         "what looks wrong in a run, worst first",
-        "run --source --split --env --where --thresholds --index-only --json",
+        "run --source --split --env --where --group-by-prompt --thresholds --index-only --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "

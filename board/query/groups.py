@@ -27,6 +27,7 @@ from board.core.groups.statistics import (
     outcomes_of,
 )
 from board.errors import ChoiceError
+from board.index.segments import PROMPT_KEY
 from board.query import splits
 from board.query.advantages import convention_of, expected_advantages
 from board.query.columns import numbers
@@ -146,6 +147,23 @@ def _groups_of_run(run: Run) -> Groups:
         outcomes_of(scored, columns["equal"], graded, right),
         columns["mean"],
     )
+
+
+def rollouts_of_each_prompt(run: Run) -> int | None:
+    """How often each prompt comes at each step of a run without group_id, where that is one number of 2
+    or more: then equal prompts are likely groups. Raises UnreadableError.
+    """
+    names = {*run.columns}
+    if "group_id" in names or not {"prompt", "reward"} <= names:
+        return None
+    table = run.table(f"""
+        SELECT min(n) AS least, max(n) AS most FROM (
+            SELECT count(*) AS n FROM {run.view}
+            WHERE {run.condition} AND {run.column(PROMPT_KEY)} IS NOT NULL
+            GROUP BY step, {run.column(PROMPT_KEY)})
+    """)
+    least, most = (table[name][0].as_py() for name in ("least", "most"))
+    return least if least is not None and least == most and least > 1 else None
 
 
 def run_groups(run: Run) -> RunGroups | None:

@@ -224,8 +224,9 @@ def _run_of(
     rows: RunRows | None = None,
 ) -> Run:
     """rows: those that may be of the index. Raises BrokenIndexError where its steps can't be read."""
-    if rows is None or rows.manifest is not index.manifest:
-        rows = RunRows(storage, index.manifest, info)
+    by_prompt = options.group_by_prompt
+    if rows is None or rows.manifest is not index.manifest or by_prompt:
+        rows = RunRows(storage, index.manifest, info, group_by_prompt=by_prompt)
     superseded, repeated = [*rows.files.superseded()], [*rows.repeated()]
     log = ProblemLog((*sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated))
     log.extend(rows.joins.differences)

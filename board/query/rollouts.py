@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from board.core.sampling import step_ranges
 from board.index.segments import PART
 from board.query.columns import aliased, frame_of
 from board.query.run import Run
-from board.query.run_rows import step_ranges
 
 
 @dataclass(frozen=True, slots=True)

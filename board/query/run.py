@@ -26,7 +26,6 @@ from board.index.segments import PART
 from board.index.storage import StepRange
 from board.query import splits
 from board.query.columns import aliased, frame_of
-from board.query.joins import JoinCount
 from board.query.predicate import BoundSql, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.steps import recorded_counts, steps_table, stored_steps
@@ -40,10 +39,13 @@ _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """How a run is opened. max_per_step: at most so many rollouts of each step are shown (None: all)."""
+    """max_per_step: at most so many rollouts of each step are shown (None: all). group_by_prompt: where
+    the log has no group_id, rollouts of a step with equal prompts are a group.
+    """
 
     read: ReadOptions = field(default_factory=ReadOptions)
     max_per_step: int | None = None
+    group_by_prompt: bool = False
 
 
 @dataclass(slots=True)
@@ -228,7 +230,8 @@ class Run:
 
     @property
     def _has_stored_steps(self) -> bool:
-        return self.whole is None and self.options.max_per_step is None
+        is_other = self.options.max_per_step is not None or self.rows.group_by_prompt
+        return self.whole is None and not is_other
 
     def _with_complete(self, *, quantiles: bool) -> pd.DataFrame:
         if self._has_stored_steps:
@@ -376,11 +379,6 @@ class Run:
     def index_folder(self) -> Path | None:
         """Where its index is; None: in memory."""
         return self.rows.storage.folder
-
-    @property
-    def joins(self) -> tuple[JoinCount, ...]:
-        """How far each log was joined to the others; none where there is one."""
-        return self.rows.joins.counts
 
     @property
     def missing_ranks(self) -> Mapping[int, tuple[int, ...]]:

@@ -40,7 +40,6 @@ _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
 _ORDER: Final = "rank NULLS LAST, file, line, part"
 _LAST: Final = np.iinfo(np.int64).max
-_CHUNK_ROWS: Final = 250_000
 
 
 class RunRows:
@@ -52,6 +51,7 @@ class RunRows:
     Args:
         database: that its views are in; None: the one of all runs below the root.
         duplicates: as of find_duplicates, where they are known.
+        group_by_prompt: as of OpenOptions; False where the log has groups, or no prompts.
     """
 
     def __init__(
@@ -61,13 +61,18 @@ class RunRows:
         info: RunInfo,
         database: Database | None = None,
         duplicates: pa.Table | None = None,
+        *,
+        group_by_prompt: bool = False,
     ) -> None:
         self.storage, self.manifest, self._info = storage, manifest, info
         self._database = database or database_of(info.root, storage.folder)
         self.files = RunFiles(manifest, [info.path_of(file) for file in info.files])
         self.sides = sides_of([state.reader for state in self.files.states])
         has_rank = any(state.rank is not None for state in self.files.states)
-        self.columns = with_derived(manifest.columns, has_rank=has_rank)
+        names = {column.name for column in manifest.columns}
+        self.group_by_prompt = group_by_prompt and "group_id" not in names and "prompt" in names
+        groups = (Column("group_id", texts=True, words=True),) if self.group_by_prompt else ()
+        self.columns = with_derived((*manifest.columns, *groups), has_rank=has_rank)
         self._segments = [
             segment
             for segment in manifest.all_segments
@@ -89,7 +94,8 @@ class RunRows:
 
     def in_database(self, database: Database) -> RunRows:
         """The same with views in another database."""
-        return RunRows(self.storage, self.manifest, self._info, database, self.duplicates)
+        known = (self.storage, self.manifest, self._info, database, self.duplicates)
+        return RunRows(*known, group_by_prompt=self.group_by_prompt)
 
     @property
     def version(self) -> str:
@@ -188,7 +194,7 @@ class RunRows:
     def stored(self) -> frozenset[str]:
         """Columns of all statements."""
         assert self.schema
-        return self._stored_names | {*_COLUMNS}
+        return self._stored_names | {*_COLUMNS, *(["group_id"] if self.group_by_prompt else [])}
 
     @property
     def names(self) -> frozenset[str]:
@@ -363,23 +369,17 @@ class RunRows:
         part = f"coalesce(stored.{segments.PART}, 0)" if segments.PART in names else "0::BIGINT"
         rank = "coalesce(stored.rank, files.rank)" if "rank" in names else "files.rank"
         replaced = ", ".join(name for name in ("file", "rank", segments.PART) if name in names)
+        group = ""
+        if self.group_by_prompt:  # of an image the text has the size alone
+            text = whole_text_sql("prompt", names)
+            key = f"CASE WHEN NOT contains({text}, '[image') THEN hex({segments.PROMPT_KEY}) END"
+            group = f", {key} AS group_id"
         return f"""
             SELECT stored.* EXCLUDE ({replaced}), files.number AS file, files.id AS file_id,
-                files.path AS path, files.side AS side, {rank} AS rank, {part} AS part
+                files.path AS path, files.side AS side, {rank} AS rank, {part} AS part{group}
             FROM {self._stored(steps)} AS stored
                 JOIN {schema}.files AS files ON stored.file = files.id
         """
-
-
-def step_ranges(counts: Mapping[int, int], rows: int = 0) -> Iterator[StepRange]:
-    """Ranges of these steps, which are ascending, of about so many rollouts if no step has more."""
-    steps, size = list(counts), 0
-    first = steps[0] if steps else 0
-    for number, step in enumerate(steps):
-        size += counts[step]
-        if size >= (rows or _CHUNK_ROWS) or number == len(steps) - 1:
-            yield first, step
-            first, size = step + 1, 0
 
 
 def _numbers_table(rows: Sequence[tuple[int | None, ...]], names: tuple[str, ...]) -> pa.Table:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
+from board.core.sampling import step_ranges
 from board.index.manifest import BrokenIndexError, Manifest
 from board.index.storage import StepRange, Storage
 from board.query.database import quoted
-from board.query.run_rows import step_ranges
 
 if TYPE_CHECKING:
     from board.query.run import Run

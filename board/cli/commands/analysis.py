@@ -13,7 +13,7 @@ import pandas as pd
 from board.analysis.findings import diagnose, own_thresholds
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
-from board.cli.opened_runs import narrowed_as_asked, open_run, opened
+from board.cli.opened_runs import narrowed_as_asked, open_run, opened, options_of
 from board.cli.runs import find_run
 from board.core.findings.finding import Evidence, Finding, in_words
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
@@ -90,7 +90,7 @@ def findings(args: argparse.Namespace) -> int:
     limits = own_thresholds(info, args.thresholds)
     if limits.error:
         raise ChoiceError(limits.error)
-    run = narrowed_as_asked(opened(info), args)
+    run = narrowed_as_asked(opened(info, options_of(args)), args)
     with closing(output.ProgressLine()) as progress:
         diagnosis = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
     counts = diagnosis.counts

@@ -83,7 +83,9 @@ def _report(
     ignored: tuple[IgnoredFiles, ...],
 ) -> int:
     """Prints what `check` found; the exit code. ignored: files that belong to no run."""
-    joins, ignored = (run.joins, (*run.info.ignored, *ignored)) if run else ((), ignored)
+    joins, ignored = (
+        (run.rows.joins.counts, (*run.info.ignored, *ignored)) if run else ((), ignored)
+    )
     counts = {
         "files": len(run.info.files) if run else 0,
         "steps": len(run.counts) if run else 0,

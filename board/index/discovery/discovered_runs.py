@@ -31,7 +31,7 @@ from board.formats.io.locations import Location, Objects, below, location_of, st
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
-from board.index.discovery.format_detection import LEFT_OUT, detect_format
+from board.index.discovery.format_detection import LEFT_OUT, detect_format, unfit_mapping
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import (
     Discovery,
@@ -92,6 +92,8 @@ def _detected_files(
     for path, result in zip(paths, _detect_formats(paths, listing), strict=True):
         if isinstance(result, LogFile):
             files[path] = result
+            if unfit := unfit_mapping(result, listing.mappings.of(path)):
+                problems[path] = unfit
         else:
             problems[path] = result
     problems |= listing.mappings.problems
@@ -234,6 +236,8 @@ def _single_file(listing: Listing) -> Discovery:
     notes = tuple(listing.mappings.problems.values())
     if not isinstance(result, LogFile):
         return Discovery(path, (), (result, *notes))
+    if unfit := unfit_mapping(result, listing.mappings.of(path)):
+        notes = (*notes, unfit)
     result = _with_sidecar_state(result, Objects(), {})
     thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
     run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem
-from board.formats import source_of
+from board.formats import reader_named, source_of
+from board.formats.base import layout_match
 from board.formats.io.lines import Line, read_bytes, read_lines
-from board.formats.io.locations import Location
+from board.formats.io.locations import Location, pure_path
 from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.mapping import MappingReader
-from board.formats.recognition import HEAD_BYTES, recognise
+from board.formats.recognition import HEAD_BYTES, head_of, recognise
 from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
@@ -50,6 +51,24 @@ def detect_format(
     except OSError as error:
         hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
+
+
+def unfit_mapping(file: LogFile, mapping: MappingReader | None) -> Problem | None:
+    """Why the mapping file that should read a file does not; None where it does, or need not."""
+    if mapping is None or file.reader == mapping.name:
+        return None
+    if mapping.layout is not None and layout_match(mapping.layout, pure_path(file.path)) is None:
+        return None
+    try:
+        head, _ = head_of(file.path, first_lines(file.path, file.size))
+    except OSError:
+        return None
+    title = reader_named(file.reader).title
+    reason = (
+        f"the mapping file does not fit, so that it is read as {title}: {mapping.why_not(head)}"
+    )
+    hint = "change rollout-board.toml, or let its `files` say which files it is for"
+    return Problem(file.path.name, None, None, reason, hint, "partial")
 
 
 def _note(path: Location, reason: str, hint: str = "") -> Problem:

@@ -178,7 +178,7 @@ def _left_out(run: Run) -> None:
         (padding, "padding token", "was", "left out."),
         (missing, "token value", "is", "null, NaN or infinite: left out of means."),
     )
-    for join in run.joins:
+    for join in run.rows.joins.counts:
         st.text(f"{join.words}.")
     for count, noun, verb, reason in reasons:
         if count:
@@ -241,7 +241,7 @@ def _files(run: Run) -> None:
         "last step": Column(lasts, "%d"),
         **(
             {"joined to others": Column([joined.get(p, 0) for p in paths], "%d")}
-            if run.joins
+            if run.rows.joins.counts
             else {}
         ),
     }

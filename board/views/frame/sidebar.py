@@ -203,7 +203,9 @@ def _summary(run: Run) -> None:
     files = [problem for problem in run.problems if problem.is_of_file]
     values = count_of(run.problems, "partial") - count_of(files, "partial")
     # Rows of each log that could have been joined with one of another, and were not.
-    unmatched = sum(max(j.rollouts - j.joined, 0) + j.rows - j.joined for j in run.joins)
+    unmatched = sum(
+        max(j.rollouts - j.joined, 0) + j.rows - j.joined for j in run.rows.joins.counts
+    )
     left_out = [
         (count_of(run.problems, "lost"), "line", "not used", "error"),
         (values, "value", "left out", "warning"),

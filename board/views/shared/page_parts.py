@@ -92,6 +92,9 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         _split_badge(run)
+        if run.rows.group_by_prompt:
+            words = "equal prompts are groups"
+            st.badge(words, icon=":material/group_work:", color="orange")
         for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         step = state.get("step")

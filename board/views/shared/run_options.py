@@ -15,7 +15,7 @@ from board.query.open_run import OpenOptions, Run, reader_titles
 from board.views.shared import cache, known_findings, state, step_choice
 from board.views.shared.text import counted, one_line, plain, size
 
-_FIELDS: Final = ("pads", "sysend", "cap", "think")
+_FIELDS: Final = ("pads", "sysend", "cap", "think", "grouping")
 _MOST_SPLIT_BUTTONS: Final = 4
 
 
@@ -25,7 +25,8 @@ def read_options() -> OpenOptions:
     state.put(**{name: state.get(name) for name in _FIELDS})
     pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(state.get("sysend")))
-    return OpenOptions(read, max(int(state.get("cap") or 0), 0) or None)
+    cap = max(int(state.get("cap") or 0), 0) or None
+    return OpenOptions(read, cap, bool(state.get("grouping")))
 
 
 def settings_panel(run: Run) -> None:
@@ -66,6 +67,12 @@ def _reading_fields() -> None:
         max_value=state.LARGEST_COUNT,
         **state.bound("cap"),
         help="Tables and curves use only the first rollouts of each step. 0: all.",
+    )
+    st.toggle(
+        "Group equal prompts",
+        **state.bound("grouping"),
+        help="Of a log without group_id: rollouts of a step with equal prompts are a group. Prompts with "
+        "images are in none, for equal texts may have different images.",
     )
 
 

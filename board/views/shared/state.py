@@ -162,6 +162,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "sysend": Choice(""),
     "cap": Choice(0, _count),
     "think": Choice(""),
+    "grouping": _flag(),
     "tokenizer": Choice(""),
     # all pages with curves
     "smooth": Choice(0.0, _within(float, 0, 0.99), "{:g}".format),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -306,11 +307,25 @@ def _show_differences(rollouts: StepRollouts, fit: StepFit) -> None:
     )
 
 
+def _offer_prompts_as_groups(run: Run) -> None:
+    """A button by which equal prompts are groups, where each comes equally often."""
+    count = cache.rollouts_of_each_prompt(run)
+    if count is None:
+        return
+    st.caption(f"Each prompt of a step has {count} rollouts.")
+    st.button(
+        "Treat equal prompts of a step as groups",
+        icon=":material/group_work:",
+        on_click=partial(state.put, grouping=True),
+    )
+
+
 def show(run: Run, step: int) -> None:
     """Counts, the grid of groups and rollouts, one group side by side, curves and advantages."""
     groups = cache.groups_of(run)
     if groups is None:
         page_parts.say_lacking("Groups", run, "grid_off")
+        _offer_prompts_as_groups(run)
         return
     fit = _fit_of(run, step)
     _show_cards(groups, fit, step)

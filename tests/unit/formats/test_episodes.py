@@ -345,4 +345,4 @@ def test_token_exports_of_other_tokens_than_the_traces_stand_alone_beside_them(t
         "run (prime_rl_tokens)": ("prime_rl_tokens",),
     }
     assert [run.rollout_count for _, run in sorted(runs.items())] == [9, 8, 1]
-    assert [(join.joined, join.rows) for join in runs["run"].joins] == [(0, 1)]
+    assert [(join.joined, join.rows) for join in runs["run"].rows.joins.counts] == [(0, 1)]

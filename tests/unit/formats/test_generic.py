@@ -108,3 +108,19 @@ def test_names_of_runs_are_listed_whole(tmp_path, capsys):
     write(tmp_path / name, {"step": 1, "prompt": ASKED, "completion": "4", "reward": 1})
     cli.main(["runs", str(tmp_path)])
     assert name in capsys.readouterr().out
+
+
+def test_a_mapping_file_that_does_not_fit_is_named_also_where_another_reader_takes_the_file(
+    tmp_path,
+):
+    line = {"step": 1, "prompt": "p", "response_tokens": ["a"], "logprobs": [-1.0]}
+    folder = write(tmp_path / "run", line)
+    mapping = folder / "rollout-board.toml"
+    mapping.write_text('[keys]\nresponse = "text.out"\n')
+    run = run_at(folder)
+    assert run.info.formats == ("rllb",)
+    (problem,) = [p for p in run.problems if p.severity == "partial"]
+    assert "does not fit, so that it is read as RLLoggingBoard" in problem.reason
+    assert "no record has 'text.out'" in problem.reason
+    mapping.write_text("files = 'other.*'\n[keys]\nresponse = \"text.out\"\n")
+    assert not [p for p in run_at(folder).problems if p.severity == "partial"]

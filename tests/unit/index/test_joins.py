@@ -90,7 +90,7 @@ def is_train(rollout: Any) -> bool:
 
 def test_rollouts_that_were_not_trained_on_stand_alone_and_are_counted(slime):
     # Rollouts of steps 2 and 10 have no training data; evaluations never have.
-    (count,) = slime.joins
+    (count,) = slime.rows.joins.counts
     assert (count.joined, count.rollouts, count.rows, count.doubled) == (8, 16, 8, 0)
     assert "8 of 16 rollouts joined with slime training data by step" in count.words
     assert slime.counts == {0: 8, 1: 4, 2: 4, 10: 4}
@@ -150,7 +150,7 @@ def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_pa
                 assert rollout.record.scores["reward"] == message["reward"]
     assert trained == 16  # each of 8 samples stands in the files of two ranks
     assert run.repeated == 8
-    assert [(c.source, c.joined) for c in run.joins][-1] == ("slime_train", 8)
+    assert [(c.source, c.joined) for c in run.rows.joins.counts][-1] == ("slime_train", 8)
     assert sum(run.counts.values()) == 10
 
 
@@ -161,7 +161,7 @@ def test_samples_of_one_index_are_joined_by_their_position(copy):
             sample["sample_index"] = other["index"] = 7
     # Ranks that dump alike are told by the index: of equal ones the last is shown.
     run = joined(copy)
-    (count,) = run.joins
+    (count,) = run.rows.joins.counts
     assert run.repeated == 3
     assert count.joined == 1 + 4
     (hit,) = [o for o in opened(run) if o.step == 0 and "logprobs" in o.metrics]
@@ -176,7 +176,7 @@ def test_samples_without_an_index_are_joined_by_their_position(copy):
         for sample, other in zip(training["samples"], rollouts["samples"], strict=True):
             sample["sample_index"] = other["index"] = None
     run = joined(copy)
-    assert run.joins[0].joined == 8
+    assert run.rows.joins.counts[0].joined == 8
     for sample in training["samples"]:
         rollout = open_rollout(run, 0, sample["rollout_position"])
         np.testing.assert_array_equal(rollout.metrics["logprobs"], sample["log_probs"].numpy())
@@ -189,7 +189,7 @@ def test_a_key_that_stands_twice_joins_nothing_and_is_counted(copy):
         for sample in training["samples"]:
             del sample["rollout_position"]
     run = joined(copy)
-    (count,) = run.joins
+    (count,) = run.rows.joins.counts
     assert (count.joined, count.rows, count.doubled) == (7, 8, 2)
     assert "1 of its 8 rows have no rollout and are shown alone" in count.words
     assert "2 rows have a key that occurs more than once" in count.words
@@ -229,9 +229,9 @@ def test_a_join_grows_with_its_logs(tmp_path, persist):
         shutil.copy(SLIME / name, folder / name)
         (info,) = [run for run in discover(tmp_path).runs if run.name == "run"]
         run = follower.run(info)
-        counts.append((run.rollout_count, sum(join.joined for join in run.joins)))
+        counts.append((run.rollout_count, sum(join.joined for join in run.rows.joins.counts)))
         fresh = open_run(info)
-        assert (run.joins, run.problems) == (fresh.joins, fresh.problems)
+        assert (run.rows.joins.counts, run.problems) == (fresh.rows.joins.counts, fresh.problems)
         pd.testing.assert_frame_equal(run.steps, fresh.steps)
         pd.testing.assert_frame_equal(run.rollouts, fresh.rollouts)
     # Training data that comes before its rollouts stands alone until then.
@@ -240,7 +240,7 @@ def test_a_join_grows_with_its_logs(tmp_path, persist):
 
 def test_prime_rls_exports_are_joined_with_traces_by_their_exact_tokens():
     run = joined(PRIME)
-    (count,) = run.joins
+    (count,) = run.rows.joins.counts
     # Two traces of step 2 say the same, and one of step 10 was cut at the trainer's sequence length.
     assert (count.joined, count.rollouts, count.rows, count.doubled) == (3, 6, 6, 4)
     exports = [line for path in sorted(PRIME.rglob("rank_*.jsonl")) for line in json_lines(path)]
@@ -302,7 +302,7 @@ def test_each_log_of_a_folder_is_there_alone_too():
         "joined (prime_rl_tokens)": ("prime_rl_tokens", ("prime_rl_tokens",)),
     }
     alone = open_run(sources(PRIME)["prime_rl_tokens"])
-    assert (alone.rollout_count, alone.joins, reasons(alone)) == (6, (), [])
+    assert (alone.rollout_count, alone.rows.joins.counts, reasons(alone)) == (6, (), [])
 
 
 def test_logs_that_speak_of_other_rollouts_are_not_joined(tmp_path):

@@ -20,8 +20,15 @@ from board.core.groups.statistics import (
 from board.errors import ChoiceError
 from board.query.advantages import FACTORS, advantage_fit
 from board.query.environments import environment_curves, table_of_step
-from board.query.groups import group_codes, group_names, groups_of_run, run_groups, step_grid
-from board.query.open_run import Run
+from board.query.groups import (
+    group_codes,
+    group_names,
+    groups_of_run,
+    rollouts_of_each_prompt,
+    run_groups,
+    step_grid,
+)
+from board.query.open_run import OpenOptions, Run, open_run
 from board.query.splits import of_split
 
 NAN = float("nan")
@@ -205,3 +212,44 @@ def test_rollouts_without_a_split_are_of_trainings_groups():
     assert codes[2] == -1
     assert group_names(rows).tolist() == ["a (train)", "a (train)", "", "a (eval)"]
     assert group_codes(pd.DataFrame({"step": [1, 2]})).tolist() == [-1, -1]
+
+
+def test_equal_prompts_of_a_step_are_groups_where_that_is_asked_for(tmp_path):
+    prompts = ["a", "a", "b", "b"]
+    rows = [
+        {"step": step, "prompt": prompt, "response": "r", "reward": float(n == 0)}
+        for step in (1, 2)
+        for n, prompt in enumerate(prompts)
+    ]
+    plain = run_of(tmp_path / "plain", rows)
+    assert run_groups(plain) is None
+    assert rollouts_of_each_prompt(plain) == 2
+    run = open_run(plain.info, OpenOptions(group_by_prompt=True))
+    found = run_groups(run)
+    assert found.groups.steps.tolist() == [1, 1, 2, 2]
+    assert sorted(found.groups.mean.tolist()) == [0.0, 0.0, 0.5, 0.5]
+    assert run.steps["zero_std_group_fraction"].tolist() == [0.5, 0.5]
+    assert len(set(run.rollouts["group_id"])) == 2
+    assert run.where("reward > 0").rollouts["group_id"].nunique() == 1
+
+
+def test_prompts_of_unequal_numbers_or_with_images_are_no_groups(tmp_path):
+    rows = [{"step": 1, "prompt": p, "response": "r", "reward": 1.0} for p in ("a", "a", "b")]
+    assert rollouts_of_each_prompt(run_of(tmp_path / "unequal", rows)) is None
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2000}}
+    messages = [
+        {"role": "user", "content": [image, {"type": "text", "text": "What is it?"}]},
+        {"role": "assistant", "content": "A cat."},
+    ]
+    rows = [{"step": 1, "messages": messages, "reward": n} for n in (0.0, 1.0)]
+    run = open_run(run_of(tmp_path / "images", rows).info, OpenOptions(group_by_prompt=True))
+    assert "group_id" not in run.rollouts
+
+
+def test_a_log_with_groups_has_its_own(tmp_path):
+    rows = [
+        {"step": 1, "prompt": "a", "response": "r", "reward": 1.0, "group_id": name}
+        for name in ("x", "y")
+    ]
+    run = open_run(run_of(tmp_path, rows).info, OpenOptions(group_by_prompt=True))
+    assert sorted(run.rollouts["group_id"]) == ["x", "y"]

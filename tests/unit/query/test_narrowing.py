@@ -12,9 +12,10 @@ from read_formats import run_at, run_of
 
 from board.analysis.findings import facts_of
 from board.analysis.step_tokens import read_step
+from board.core import sampling
 from board.core.groups.statistics import fitted_convention
 from board.errors import UnreadableError
-from board.query import run_rows, steps
+from board.query import steps
 from board.query.advantages import advantage_fit
 from board.query.groups import run_groups
 from board.query.open_run import OpenOptions, Run
@@ -58,7 +59,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     options = OpenOptions(max_per_step=15 if kind == "capped" else None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "_CHUNK_VALUES", 50)
-        patch.setattr(run_rows, "_CHUNK_ROWS", 30)
+        patch.setattr(sampling, "_CHUNK_ROWS", 30)
         folder, written = tmp_path_factory.mktemp("envs"), rows + again * (kind == "resumed")
         result = run_of(folder, written, options, persist=kind == "on disk")
         assert (result.superseded > 0) == (kind == "resumed")
