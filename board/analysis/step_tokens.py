@@ -67,6 +67,7 @@ class RolloutTokens:
     length: of the response, in tokens, and of each of the arrays. ids or pieces: its tokens, None where
     not recorded or of another length; the coding of pieces is judged by the response. broken: share of
     the response's characters that are not text, NaN where not known. faults: arrays that are left out.
+    are_words: whether pieces are words, since no token is recorded.
     """
 
     place: int
@@ -79,6 +80,7 @@ class RolloutTokens:
     messages: Sequence[Mapping[str, Any]] = ()
     broken: float = float("nan")
     faults: list[str] = field(default_factory=list[str])
+    are_words: bool = False
 
     @property
     def has_tokens(self) -> bool:
@@ -118,7 +120,7 @@ def tokens_of(place: int, record: Record, what: ReadTokens) -> RolloutTokens:
     if read.pieces is None and record.response_ids is not None:
         read.ids = _values(record.response_ids)
     if not read.has_tokens and not read.arrays and response and what.texts:
-        read.pieces, read.response = words(response), None
+        read.pieces, read.response, read.are_words = words(response), None, True
         read.length = len(read.pieces)
     tokens = read.ids if read.pieces is None else read.pieces
     if tokens is not None and len(tokens) != read.length:
@@ -261,6 +263,7 @@ class StepReader:
             },
             left_out=len(rows) - len(reads),
             faults=faults,
+            unit="words" if any(read.are_words for read in reads) else "tokens",
             **roles,
         )
 

@@ -43,6 +43,8 @@ _GROUP_OF_LINE: Final = "line"
 _PLACE_IN_LIST: Final = re.compile(r"-?[0-9]{1,6}")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
+_GIVEN: Final = -100
+"""What trainers of transformers leave out of the loss."""
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
 _NO_EXTRAS: Final = frozenset({"type", "index"})
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
@@ -134,6 +136,7 @@ class MappingReader(Reader):
             elif key not in _NO_EXTRAS:
                 fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
         _take_rewards(fields, remarks)
+        _take_mask(fields, remarks)
         split_conversation(fields)
         split = fields.get("split")
         split = at.named("split") if split is None else str(split)
@@ -256,6 +259,15 @@ def _take_rewards(fields: Fields, remarks: list[Remark]) -> None:
     rewards = named_rewards(parts, fields.pop("reward", None))
     remarks += rewards.pop("remarks", ())
     fields |= rewards
+
+
+def _take_mask(fields: Fields, remarks: list[Remark]) -> None:
+    """Makes 0 and 1 of a mask of -100 where a token was given, and of its id where it was generated."""
+    mask = fields.get("loss_mask")
+    if is_list(mask) and _GIVEN in mask:
+        fields["loss_mask"] = [int(value != _GIVEN) for value in mask]
+        reason = f"loss_mask holds {_GIVEN} and token ids: it is read as 0 and 1"
+        remarks.append(Remark("loss_mask", reason, "0 is given, 1 is generated", "note"))
 
 
 def _title(table: Mapping[str, Any]) -> str:

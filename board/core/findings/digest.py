@@ -56,7 +56,7 @@ class Digest:
     missing: by array the share of NaN. faults: by array the rollouts in which it has another length than
     the response. loops: by rollout the longest. broken: rollouts with their share of characters that are
     not text. common: the largest share of rollouts, of different prompts, that are one response;
-    common_prompts: how many prompts. kind_shares: of tokens. foreign: some CJK tokens.
+    common_prompts: how many prompts. kind_shares: of tokens, or words (unit). foreign: some CJK tokens.
     """
 
     step: int
@@ -82,6 +82,7 @@ class Digest:
     common_prompts: int = 0
     kind_shares: Mapping[str, float] = field(default_factory=dict[str, float])
     foreign: tuple[Evidence, ...] = ()
+    unit: str = "tokens"
 
 
 def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
@@ -118,6 +119,7 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
         common=common,
         common_examples=examples,
         common_prompts=prompts,
+        unit=tokens.unit,
         kind_shares={kind: n / tokens.count for kind, n in zip(KINDS, counts, strict=True) if n},
     )
 

@@ -75,13 +75,14 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
         at = digest.foreign[0]
         yield Match(
             "lead",
-            f"{percent(value)} of the tokens of step {digest.step} are Chinese, Japanese or Korean, up "
-            "from almost none. Models mix languages when reasoning is trained without a language reward.",
+            f"{percent(value)} of the {digest.unit} of step {digest.step} are Chinese, Japanese or Korean, "
+            "up from almost none. Models mix languages when reasoning is trained without a language reward.",
             period.steps,
             value,
             limits["share"],
             Target("rollout", digest.step, at.index, at.position),
             digest.foreign,
+            unit=f"share of {digest.unit}",
         )
 
 

@@ -26,7 +26,7 @@ class StepTokens:
     turns: [T] number of the turn, counted from 0. numbers: per rollout, [n] by column name, NaN where
     missing. left_out: rollouts of the step that are not here, because they could not be read or were not
     asked for. faults: indices of the rollouts of which an array was left out since its length is not
-    that of the response, by its name.
+    that of the response, by its name. unit: words where no token is recorded, and words stand in.
     """
 
     step: int
@@ -43,6 +43,7 @@ class StepTokens:
     numbers: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     left_out: int = 0
     faults: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    unit: str = "tokens"
 
     @cached_property
     def rollout_of(self) -> IntArray:

@@ -168,3 +168,15 @@ def test_group_ids_are_coded_for_the_run_and_not_by_step(tmp_path, monkeypatch):
     )
     assert diagnose(run).steps_read == 20
     assert set(calls) == {80}
+
+
+def test_words_that_stand_in_for_tokens_are_called_words(tmp_path):
+    words = {True: "one 中 two 中 three 中 four", False: "one two three four five six"}
+    rows = [
+        {"step": step, "prompt": f"p{n}", "response": f"{words[step > 8]} {n}", "reward": n / 4}
+        for step in range(1, 13)
+        for n in range(4)
+    ]
+    found = {one.rule: one for one in diagnose(run_of(tmp_path, rows)).findings}
+    assert "of the words of step 9" in found["foreign_script"].text
+    assert found["foreign_script"].unit == "share of words"

@@ -256,3 +256,10 @@ def test_rollouts_of_a_line_are_a_group_where_the_mapping_says_so():
 def test_an_option_that_can_not_be_used_is_named(text, named):
     with pytest.raises(BoardError, match=named):
         mapping_reader(text)
+
+
+def test_a_mask_of_minus_100_and_token_ids_is_read_as_0_and_1_and_says_so():
+    text = '[keys]\nresponse_ids = "ids"\nloss_mask = "labels"\n'
+    (record,) = read(text, {"step": 1, "ids": [5, 6, 7], "labels": [-100, 6, 7]})
+    assert record.tokens["loss_mask"].values().tolist() == [0, 1, 1]
+    assert any("-100 and token ids" in remark.reason for remark in record.remarks)
