@@ -140,6 +140,17 @@ def preview(mapping: str, head: Head) -> tuple[dict[str, Any], ...]:
     )
 
 
+def key_paths(head: Head, reader: MappingReader) -> tuple[str, ...]:
+    """The keys of a file's first rollouts, with dots for inner ones."""
+    place = LineContext(head.path, layout=reader.layout)
+    paths: dict[str, None] = {}
+    for line in head.records:
+        with suppress(RecordError):
+            for row in reader.rows(line, place)[:_MAX_PREVIEW]:
+                paths |= dict.fromkeys(path for path, value in _values(row) if not is_object(value))
+    return tuple(paths)
+
+
 def suggested_mapping(head: Head) -> str | None:
     """The text of a mapping file that reads these records, by the names of their keys.
 
@@ -174,13 +185,14 @@ class _Guess:
             files = _digits_as_pattern(path.name)
         lines = [f"files = '{files}'"] if files else []
         named = {"rows": self.rows, "columns": self.columns}
-        lines += [f"{name} = {_quoted(value)}" for name, value in named.items() if value]
+        lines += [f"{name} = {quoted(value)}" for name, value in named.items() if value]
         lines += ['group = "line"'] if self.is_group else []
-        fields = (f"{key} = {_quoted(path)}" for key, path in self.keys.items())
+        fields = (f"{key} = {quoted(path)}" for key, path in self.keys.items())
         return "\n".join([*lines, "[keys]", *fields]) + "\n"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as TOML has it in quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 

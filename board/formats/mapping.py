@@ -262,7 +262,7 @@ def _take_rewards(fields: Fields, remarks: list[Remark]) -> None:
 
 
 def _take_mask(fields: Fields, remarks: list[Remark]) -> None:
-    """Makes 0 and 1 of a mask of -100 where a token was given, and of its id where it was generated."""
+    """Makes 0 and 1 of a mask of -100 for what was given, and of token ids for what was generated."""
     mask = fields.get("loss_mask")
     if is_list(mask) and _GIVEN in mask:
         fields["loss_mask"] = [int(value != _GIVEN) for value in mask]

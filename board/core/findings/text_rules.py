@@ -75,8 +75,9 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
         at = digest.foreign[0]
         yield Match(
             "lead",
-            f"{percent(value)} of the {digest.unit} of step {digest.step} are Chinese, Japanese or Korean, "
-            "up from almost none. Models mix languages when reasoning is trained without a language reward.",
+            f"{percent(value)} of the {digest.unit} of step {digest.step} are Chinese, Japanese or "
+            "Korean, up from almost none. Models mix languages when reasoning is trained without a "
+            "language reward.",
             period.steps,
             value,
             limits["share"],

@@ -18,7 +18,7 @@ from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, run_options, state, step_choice
+from board.views.shared import cache, mapping_panel, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
 
 _NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
@@ -89,6 +89,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         run_options.settings_panel(run)
+        mapping_panel.draw(run)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         _split_badge(run)
