@@ -218,6 +218,12 @@ class Reader(ABC):
         return record_of(result, at.options) if isinstance(result, dict) else result
 
 
+def run_name(environment: object, model: object) -> str:
+    """A run's name by its environment and its model, which may begin with who serves it."""
+    names = (environment, str(model).rpartition("/")[2] if isinstance(model, str) else None)
+    return " · ".join(name for name in names if isinstance(name, str) and name)
+
+
 def _refuse(*_: object) -> None:
     raise too_deep() from None
 

@@ -372,7 +372,7 @@ class RunRows:
         group = ""
         if self.group_by_prompt:  # of an image the text has the size alone
             text = whole_text_sql("prompt", names)
-            key = f"CASE WHEN NOT contains({text}, '[image') THEN hex({segments.PROMPT_KEY}) END"
+            key = f"CASE WHEN NOT contains({text}, '[image') THEN lower(hex({segments.PROMPT_KEY})) END"
             group = f", {key} AS group_id"
         return f"""
             SELECT stored.* EXCLUDE ({replaced}), files.number AS file, files.id AS file_id,

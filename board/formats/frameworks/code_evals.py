@@ -31,6 +31,7 @@ class HumanEvalReader(Reader):
     name = "human_eval"
     title = "human-eval results"
     keys = _OF_HUMAN_EVAL
+    run_per_file = True
 
     def recognises(self, head: Head) -> bool:
         """A completion of a task with its result, and whether it passed."""
@@ -47,6 +48,7 @@ class EvalPlusReader(Reader):
     title = "EvalPlus results"
     sources = (JSON_DOCUMENT,)
     layout = re.compile(r"[^/]*eval_results\.json")
+    run_per_file = True
 
     def recognises(self, head: Head) -> bool:
         """A date and a hash with the verdicts by task."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from board.formats.base import Head, LineContext, Reader
+from board.formats.base import Head, LineContext, Reader, run_name
 from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.locations import Location, State, state_of
@@ -41,7 +41,7 @@ class InspectReader(Reader):
 
     def run_title(self, log: Location) -> str:
         task = object_at(_header_of(log, state_of(log)), "eval")
-        return " · ".join(str(task[key]) for key in ("task", "model") if task.get(key))
+        return run_name(task.get("task"), task.get("model"))
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """Each sample, with what is said of all."""

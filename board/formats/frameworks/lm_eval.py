@@ -27,7 +27,7 @@ class LmEvalReader(Reader):
     """Reads the samples that lm-evaluation-harness logs."""
 
     name = "lm_eval"
-    title = "lm-evaluation-harness samples"
+    title = "lm-eval samples"
     layout = re.compile(r"samples_(?P<task>.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]*)?\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -63,12 +63,15 @@ class LmEvalReader(Reader):
             fields |= named_rewards(metrics, first)
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
+        # Documents are numbered in each task, and each filter has the same answers again.
+        task = at.named("task")
+        names = (task, line.get("doc_id"), line.get("filter"))
         fields |= {
             "prompt": talk if is_messages(talk) else context,
             "response": line.get("response"),
             "ground_truth": _text(line.get("target")),
-            "group_id": line.get("doc_id"),
-            "env": at.named("task"),
+            "group_id": " ".join(str(name) for name in names if name not in (None, "none")),
+            "env": task,
             "split": "eval",
         }
         return at_step(fields, None)

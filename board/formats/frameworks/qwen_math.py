@@ -47,7 +47,10 @@ class QwenMathReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields = self.fields(line)
-        fields |= {"split": "eval", "env": at.named("env")}
+        env = at.named("env")
+        fields |= {"split": "eval", "env": env}
+        if env and "group_id" in fields:  # problems are numbered in each data set
+            fields["group_id"] = f"{env} {fields['group_id']}"
         if temperature := at.named("temperature"):
             fields["temperature"] = float(temperature)
         return at_step(fields, at.step)

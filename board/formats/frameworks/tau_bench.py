@@ -33,6 +33,7 @@ class TauBenchReader(Reader):
     name = "tau_bench"
     title = "tau-bench results"
     sources = (JSON_DOCUMENT,)
+    run_per_file = True
     layout = re.compile(
         r"(?:tool-calling|act|react|few-shot)-(?P<model>.+)-(?P<temperature>[0-9.]+)_range_[^/]+\.json"
         r"|historical_trajectories/[^/]+\.json"
@@ -79,7 +80,11 @@ class Tau2Reader(Reader):
             info = at.sidecar(_info_beside) or {}
             return [{**line, "info": info}]
         info = object_at(line, "info")
-        return [{**one, "info": info} for one in objects_at(line, "simulations")]
+        experiment = at.path.stem
+        return [
+            {**one, "info": info, "task_id": f"{experiment} {one.get('task_id')}"}
+            for one in objects_at(line, "simulations")
+        ]
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         above = existing_file(log.parent.parent / _RESULTS, objects)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from board.formats.base import Head, LineContext, Reader
+from board.formats.base import Head, LineContext, Reader, run_name
 from board.formats.fields import Fields, as_extras, at_step
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, Objects, existing_file, state_of
@@ -68,8 +68,7 @@ class VerifiersReader(Reader):
 
     def run_title(self, log: Location) -> str:
         metadata = _metadata(log)
-        names = (_environment(metadata), metadata.get("model"))
-        return " · ".join(name for name in names if isinstance(name, str))
+        return run_name(_environment(metadata), metadata.get("model"))
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line; numbers of metrics and token_usage where it has no such key itself."""

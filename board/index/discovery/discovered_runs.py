@@ -184,9 +184,12 @@ def _title(run: RunInfo) -> str:
     """What a run is of, below the folders that its own folder lies in; empty where nothing says so."""
     titles = {reader_named(file.reader).run_title(file.path) for file in run.files[:_MOST_TITLES]}
     title = titles.pop() if len(titles) == 1 and len(run.files) <= _MOST_TITLES else ""
+    title = title.replace("/", " ")
+    folder, _, last = run.name.rpartition("/")[0].rpartition("/")
     # verifiers' folders are called so, with the ids of runs below.
-    folder = run.name.rpartition("/")[0].removesuffix(title.replace(" · ", "--")).rstrip("/")
-    return f"{folder}/{title}" if folder and title else title
+    is_same = title and last.startswith(title.partition(" · ")[0]) and "--" in last
+    above = folder if is_same else f"{folder}/{last}".strip("/")
+    return f"{above}/{title}" if above and title else title
 
 
 def _joinable(families: Iterable[Sequence[LogFile]]) -> list[LogFile]:

@@ -48,7 +48,7 @@ def test_samples_of_inspect_are_rollouts_graded_by_their_scorers(path, samples):
 
 def test_each_log_of_inspect_is_a_run_called_by_its_task_and_model(tmp_path):
     names = {run.name for run in discover(INSPECT / "older").runs}
-    assert names == {"tiny_math · mockllm/model"}
+    assert names == {"tiny_math · model"}
     assert len(discover(INSPECT).runs) == 3
 
 
@@ -84,10 +84,13 @@ def test_lm_eval_lines_are_graded_by_their_first_metric_and_a_choice_is_the_like
     result = [record for run in runs for record in records(run)]
     assert len(result) == len(lines_of("lm_eval")) == 14
     assert {r.ids["env"] for r in result} == {"gsm8k_mini", "mc_mini"}
-    choice = next(r for r in result if r.ids["env"] == "mc_mini" and r.ids["group_id"] == "0")
+    choice = next(r for r in result if r.ids["group_id"] == "mc_mini 0")
     assert choice.texts["response"] == "frog"  # of -6, -6 and -5.25
     assert choice.extras["choices"] == {"shark": -6.0, "whale": -6.0, "frog": -5.25}
     assert choice.scores["reward"] == choice.scores["rewards.acc"] == 0
+    assert {r.ids["group_id"] for r in result if r.ids["env"] == "gsm8k_mini"} == {
+        f"gsm8k_mini {n} {name}" for n in range(3) for name in ("strict-match", "flexible-extract")
+    }
     chat = next(r for r in result if r.texts["prompt"].startswith("[system]\nBe brief."))
     assert chat.scores["reward"] == 1
     assert chat.extras["filter"] == "strict-match"
@@ -104,13 +107,10 @@ def test_a_metric_of_several_repeats_is_no_reward_of_one(tmp_path):
 
 
 def test_programs_of_human_eval_and_evalplus_are_right_where_they_passed():
-    result = records(run_at(DATA / "human_eval"))
-    lines = [
-        json.loads(x)
-        for p in sorted((DATA / "human_eval").glob("*.jsonl"))
-        for x in p.read_text().splitlines()
-    ]
-    assert [r.scores["reward"] for r in result] == [line["passed"] for line in lines]
+    for path in sorted((DATA / "human_eval").glob("*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        rewards = [record.scores["reward"] for record in records(run_at(path))]
+        assert rewards == [line["passed"] for line in lines]
     document = json.loads((DATA / "evalplus/samples_eval_results.json").read_text())
     samples = [one for own in document["eval"].values() for one in own]
     result = records(run_at(DATA / "evalplus"))
@@ -169,6 +169,6 @@ def test_messages_of_hosted_training_may_be_json_in_texts():
 
 
 def test_nothing_of_an_evaluation_is_lost():
-    for name in ("lm_eval/canned__echo-1", "human_eval", "evalplus", "qwen_math", "prime_hosted"):
+    for name in ("lm_eval/canned__echo-1", "evalplus", "qwen_math", "prime_hosted"):
         run = run_at(DATA / name)
         assert all(problem.severity == "note" for problem in run.problems), reasons(run)
