@@ -27,7 +27,7 @@ from board.formats.frameworks.prime_hosted import PrimeHostedReader
 from board.formats.frameworks.prime_rl import PrimeRLReader
 from board.formats.frameworks.qwen_math import QwenMathReader
 from board.formats.frameworks.rllb import RLLoggingBoardReader
-from board.formats.frameworks.rllm import RllmReader, RllmTelemetryReader
+from board.formats.frameworks.rllm import TRAJECTORY_EVENTS, RllmReader, RllmTelemetryReader
 from board.formats.frameworks.roll import RollReader
 from board.formats.frameworks.skyrl import SkyRLReader
 from board.formats.frameworks.slime import (
@@ -49,7 +49,6 @@ from board.formats.io.inspect_files import INSPECT
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
-from board.formats.io.trajectory_events import TRAJECTORY_EVENTS
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader, mapping_reader
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, MULTILINE_JSON, TEXT, Source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -12,6 +13,7 @@ from board.core.problems import Problem, ProblemLog
 from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
+from board.formats.generic import OTHER_RESPONSES, OTHER_REWARDS
 from board.index.build import Extended, Progress, extend
 from board.index.discovery.run_info import JOINED, RunInfo, is_remote
 from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
@@ -22,7 +24,6 @@ from board.index.storage import FolderStorage, MemoryStorage, Storage, committed
 from board.query.run import OpenOptions, Run
 from board.query.run_rows import RunRows
 from board.query.steps import refreshed
-from board.query.unread_fields import unread_fields
 
 __all__ = [
     "Follower",
@@ -40,6 +41,7 @@ PERSIST_BYTES: Final = 32 << 20
 _WAIT_SECONDS: Final = 0.2
 _MOST_ATTEMPTS: Final = 5
 """An index that is deleted again and again while it is built is not made forever."""
+_UNREAD_HINT: Final = "if it is the {}, say so in a mapping file (docs/own_format.md)"
 _IN_MEMORY: Final = "the index can't be kept: {}"
 _IN_MEMORY_HINT: Final = "the run is read again each time; free some space or check permissions"
 _DELETED_INDEX: Final = (
@@ -230,7 +232,7 @@ def _run_of(
     superseded, repeated = [*rows.files.superseded()], [*rows.repeated()]
     log = ProblemLog((*sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated))
     log.extend(rows.joins.differences)
-    log.extend(unread_fields(rows, RUN_ITSELF))
+    log.extend(_unread_fields(rows, RUN_ITSELF))
     for state in rows.files.states:
         log.extend(state.all_problems)
     run = Run(
@@ -245,6 +247,27 @@ def _run_of(
     )
     run.steps  # noqa: B018 - an index that is damaged is made again now
     return run
+
+
+def _unread_fields(rows: RunRows, path: str) -> Iterator[Problem]:
+    """Notes on columns of such names, of a run in which no response, or no reward, was read.
+
+    path: of the problems. Raises BrokenIndexError.
+    """
+    columns = {column.name: column for column in rows.columns}
+    if not columns.keys() & {"response", "response_tokens"}:
+        names = [n for n in OTHER_RESPONSES if n in columns and columns[n].texts]
+        yield from _notes_of_unread(rows, path, "response", names)
+    if "reward" not in columns:
+        names = [n for n in OTHER_REWARDS if n in columns and columns[n].numbers]
+        yield from _notes_of_unread(rows, path, "reward", names)
+
+
+def _notes_of_unread(rows: RunRows, path: str, field: str, names: list[str]) -> Iterator[Problem]:
+    for name in names:
+        count = rows.table(f"SELECT count({rows.value(name)}) AS n FROM {rows.view()}")["n"][0]
+        reason = f"{name} is not read as the {field}, and no other {field} is there"
+        yield Problem(path, None, name, reason, _UNREAD_HINT.format(field), "note", count.as_py())
 
 
 def reader_titles(info: RunInfo) -> str:

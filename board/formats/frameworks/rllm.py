@@ -7,13 +7,17 @@ action, reward, done, model_response, chat_completions, timing}]}]. No tokens. A
 those of an episode are told apart by their names (`env`), and the episode's task is the group. Where a
 step's messages begin with all that was said before, what they add is shown; else the steps'
 messages follow each other. batch_summary.json beside the episodes is not looked at.
+
+Its telemetry (rllm_telemetry/trajectory_export.py, {date}_{time}_{id}.ndjson) has lines of events, of
+which those from a trajectory's start to its end are one rollout.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final
 
 from board.core.records import Record
@@ -21,10 +25,12 @@ from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
-from board.formats.io.trajectory_events import TRAJECTORY_EVENTS
+from board.formats.io.lines import Line, read_lines
+from board.formats.io.locations import Location
+from board.formats.io.remote import RemoteLocation
 from board.formats.messages import is_messages
-from board.formats.parse import is_list, is_object, object_at, objects_in
-from board.formats.sources import JSON_DOCUMENT
+from board.formats.parse import is_list, is_object, object_at, objects_in, parse_whole
+from board.formats.sources import JSON_DOCUMENT, DamagedError, Row, Source
 
 _ASKED: Final = ("question", "problem", "prompt", "instruction")
 
@@ -68,6 +74,57 @@ class RllmReader(Reader):
         for key, value in object_at(line, "metrics").items():
             builder.take(f"metrics.{key}", value)
         return builder.build(line.get("training_step"))
+
+
+_TELEMETRY: Final = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9a-f]{8}\.ndjson")
+
+
+class TrajectoryEvents(Source):
+    """A row for each trajectory: `trajectory` with its `steps`, and `episode`."""
+
+    suffixes = ()
+    appends = False
+    by_layout = False
+
+    def takes(self, path: PurePath | RemoteLocation) -> bool:
+        return _TELEMETRY.fullmatch(path.name) is not None
+
+    def lines(self, path: Location) -> Iterator[Line]:
+        """The trajectories that have ended, and lines that are no events as they are."""
+        episode: Mapping[str, Any] = {}
+        trajectory: dict[str, Any] = {}
+        number = 0
+        for line in read_lines(path):
+            try:
+                event, _ = parse_whole(line.text or b"")
+            except RecordError:
+                yield Line(number, 1, line.text)
+                number += 1
+                continue
+            kind, data = event.get("type"), object_at(event, "data")
+            if kind == "episode.start":
+                episode = data
+            elif kind == "trajectory.start":
+                trajectory = {**data, "steps": []}
+            elif kind == "trajectory.step" and trajectory:
+                trajectory["steps"].append(data)
+            elif kind == "trajectory.end" and trajectory:
+                record = {"episode": episode, "trajectory": trajectory | data}
+                yield Row(number, 1, None, record=record)
+                number += 1
+
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
+        return next(self.fetch_many(path, [(offset, size)]))
+
+    def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
+        wanted = {offset for offset, _ in places}
+        rows = [line for line in self.lines(path) if line.offset in wanted]
+        if len(rows) < len(wanted):
+            raise DamagedError("it has fewer trajectories than before")
+        return iter(rows)
+
+
+TRAJECTORY_EVENTS: Final = TrajectoryEvents()
 
 
 class RllmTelemetryReader(Reader):

@@ -13,12 +13,12 @@ from board.core.problems import Problem
 from board.errors import UnreadableError
 from board.formats import READERS, mapping_text, reader_named, source_of
 from board.formats.base import Head, LineContext, Reader, layout_match
+from board.formats.frameworks.rllm import TRAJECTORY_EVENTS
 from board.formats.generic import preview, suggested_mapping
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
-from board.formats.io.trajectory_events import TRAJECTORY_EVENTS
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
 from board.formats.recognition import NO_FORMAT, head_of
