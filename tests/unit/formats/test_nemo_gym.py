@@ -189,3 +189,14 @@ def test_what_the_model_was_given_goes_before_what_a_task_calls_so(tmp_path):
     assert record.extras["input_tokens"] == 7
     assert record.extras["task.prompt"] == "of the task"
     assert record.extras["task.input_tokens"] == 3
+
+
+@pytest.mark.parametrize("holder", ["line", "response"])
+def test_the_patch_that_a_model_made_is_a_column(read_line, holder):
+    metadata = {"metadata": {"model_patch": "diff --git"}}
+    line = {"responses_create_params": {"input": "q"}, "response": {"output": []}, "reward": 0}
+    if holder == "line":
+        line |= metadata
+    else:
+        line["response"] |= metadata
+    assert read_line("nemo_gym", line).extras["model_patch"] == "diff --git"

@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pytest
@@ -139,3 +140,31 @@ def test_a_torn_last_line_of_an_evaluation_is_waited_for(tmp_path):
     (tmp_path / "results.jsonl").write_bytes(content[:-40])
     (result,) = discover(tmp_path).runs
     assert open_run(result).rollout_count == 5
+
+
+def test_an_evaluation_is_called_by_its_environment_and_model_where_one_is_so(tmp_path):
+    for name in ("a1b2", "c3d4"):
+        shutil.copytree(OLD, tmp_path / "one" / name if name == "a1b2" else tmp_path / "two" / name)
+    names = {run.name for run in discover(tmp_path).runs}
+    assert names == {"one/double-it · tiny", "two/double-it · tiny"}
+    shutil.copytree(OLD, tmp_path / "two" / "e5f6")
+    names = {run.name for run in discover(tmp_path / "two").runs}
+    assert names == {"c3d4", "e5f6"}
+    assert [run.name for run in discover(OLD).runs] == ["double-it · tiny"]
+
+
+def test_the_model_and_how_it_was_sampled_are_columns(tmp_path):
+    shutil.copytree(OLD, tmp_path / "run")
+    path = tmp_path / "run/metadata.json"
+    metadata = json.loads(path.read_text())
+    path.write_text(json.dumps(metadata | {"sampling_args": {"temperature": 0.3}}))
+    result = records(run_at(tmp_path / "run"))
+    assert {r.extras["model"] for r in result} == {metadata["model"]}
+    assert {r.extras["temperature"] for r in result} == {0.3}
+
+
+def test_the_tools_that_a_task_offers_are_shown(read_line):
+    tools = [{"type": "function", "function": {"name": "add"}}]
+    line = {"id": 1, "prompt": "p", "completion": "c", "reward": 1, "task": "t"}
+    record = read_line("verifiers", {**line, "info": {"oai_tools": tools}})
+    assert record.extras["tools"] == tools
