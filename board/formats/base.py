@@ -25,11 +25,19 @@ from board.formats.sources import JSON_LINES, Source
 Result = TypeVar("Result")
 
 Repeats = Literal[
-    "never", "same_id", "unique_id", "file_buffer", "line_buffer", "copied_steps", "merged_files"
+    "unordered",
+    "never",
+    "same_id",
+    "unique_id",
+    "file_buffer",
+    "line_buffer",
+    "copied_steps",
+    "merged_files",
 ]
 """How a framework writes the same rollout again.
 
 - never: it does not.
+- unordered: nor does it, and lines are in no order of steps, so that a step that falls is no resume.
 - same_id: rows with equal step, split and rollout_id are one rollout; the last one is shown.
 - unique_id: so are rows with equal rollout_id alone, whatever their step. Lines are in no order of
   steps, so that a step that falls is no resume.

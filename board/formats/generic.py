@@ -20,6 +20,7 @@ from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
 from board.formats.mapping import (
+    GENERIC,
     WHOLE_LINE,
     MappingReader,
     mapping_reader,
@@ -30,20 +31,20 @@ from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
 
-TITLE: Final = "generic"
 _NAMES: Final[Mapping[str, str]] = {
     "messages": "messages conversation conversations chat dialogue",
     "prompt": "prompt input inputs question query queries instruction problem prompt_text input_text "
     "prompts ask user request",
     "response": "response completion generation output model_output generated_text output_text "
-    "model_response responses completions generations outputs out text",
+    "model_response responses completions generations outputs prediction predictions out text",
     "reward": "reward score total_reward reward_total final_reward total rewards scores "
     "correct is_correct",
+    "rewards": "reward_parts reward_components reward_breakdown reward_dict sub_rewards",
     "advantage": "advantage advantages",
     "step": "step global_step iteration iter train_step training_step trainer_step update gen_step",
     "group_id": "group_id prompt_id problem_id task_id group uid",
     "rollout_id": "rollout_id sample_id request_id trajectory_id id",
-    "ground_truth": "ground_truth gts gt label reference target expected solution answer gold",
+    "ground_truth": "ground_truth gts gt label reference ref target expected solution answer gold",
     "finish_reason": "finish_reason stop_reason",
     "response_ids": "response_ids completion_ids output_ids",
     "logprobs": "logprobs log_probs",
@@ -63,6 +64,7 @@ _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
 _MAX_PREVIEW: Final = 3
+_MOST_ROWS: Final = 20
 _STEP_IN_PATH: Final = re.compile(
     r"(?:step|iter|iteration|update|rollout|version)[_-]?([0-9]{1,19})(?![0-9])"
     r"|(?:^|/)([0-9]{1,19})\.[a-z.]+$",
@@ -102,7 +104,7 @@ def generic_mapping(head: Head) -> str | None:
     text = suggested_mapping(head)
     if text is None:
         return None
-    reader = mapping_reader(text := f"title = {json.dumps(TITLE)}\n{text}")
+    reader = mapping_reader(text := f"title = {quoted(GENERIC)}\n{text}")
     fields = reader.keys.keys()
     response = reader.keys.get("response", "").rpartition(".")[2]
     has_exchange = "response" in fields and bool({"prompt", "reward"} & fields)
@@ -215,12 +217,12 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         is_table and "group_id" not in keys and not is_list(record.get(keys.get("prompt", "")))
     )
     yield _Guess(keys, WHOLE_LINE if is_table else "", is_group=is_group)
-    tables = {path: row for path, value in _values(record) if (row := _first_row(record, value))}
+    tables = {path: rows for path, value in _values(record) if (rows := _rows(record, value))}
     lists = {
         path: (own, columns)
-        for path, (row, columns) in tables.items()
-        if not is_messages([row]) and path.partition(".")[0].lower() not in _GIVEN
-        if (own := _keys_of(row, ())).keys() & _GENERATED
+        for path, (rows, columns) in tables.items()
+        if not is_messages(rows[:1]) and path.partition(".")[0].lower() not in _GIVEN
+        if (own := _keys_of(rows[0], rows)).keys() & _GENERATED
     }
     scored = {path: own for path, own in lists.items() if "reward" in own[0]}
     lists = scored if len(scored) == 1 else lists
@@ -233,19 +235,21 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         yield _Guess(both, path, columns, is_group)
 
 
-def _first_row(record: Mapping[str, Any], value: object) -> tuple[Mapping[str, Any], str] | None:
-    """The first rollout of a list of objects, or of arrays whose columns a key of the record names, and
+def _rows(
+    record: Mapping[str, Any], value: object
+) -> tuple[Sequence[Mapping[str, Any]], str] | None:
+    """The first rollouts of a list of objects, or of arrays whose columns a key of the record names, and
     that key; None of any other value.
     """
-    first = value[0] if is_list(value) and value else None
-    if is_object(first):
-        return first, ""
-    if not is_list(first):
+    if not is_list(value) or not value:
         return None
+    if is_object(value[0]):
+        return list(filter(is_object, value[:_MOST_ROWS])), ""
     for key, names in record.items():
-        row = named_row(names, first)
-        if is_object(row) and names is not first and all(isinstance(name, str) for name in names):
-            return row, key
+        if is_list(names) and names is not value and all(isinstance(name, str) for name in names):
+            rows = [named_row(names, row) for row in value[:_MOST_ROWS]]
+            if is_object(rows[0]):
+                return list(filter(is_object, rows)), key
     return None
 
 
@@ -265,6 +269,7 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
     """
     paths: dict[str, str] = {}
     names_only = all(value is None for value in row.values())
+    parts = () if names_only else _NAMES["rewards"].split()
     for path, value in _values(row):
         root, _, last = path.lower().partition(".")
         name = last or root
@@ -272,8 +277,9 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
             name = root
         elif last and _REFERENCE.fullmatch(root):
             name = "reference"
-        if not is_object(value) and (names_only or value is not None):
-            paths.setdefault(name, path)
+        if is_object(value) != (name in parts) or (value is None and not names_only):
+            continue
+        paths.setdefault(name, path)
     named = {
         field: [paths[name] for name in names.split() if name in paths]
         for field, names in _NAMES.items()

@@ -32,6 +32,8 @@ from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
 
 PREFIX: Final = "mapping:"
+GENERIC: Final = "generic"
+"""The title of mappings that are made by the names of keys."""
 MOST_BYTES: Final = 16_384
 WHOLE_LINE: Final = "."
 """A value of `rows`: the line itself is a table, each of its lists a column."""
@@ -72,6 +74,8 @@ class MappingReader(Reader):
         self._is_json = _json_fields(table)
         self._is_group = _group(table) == _GROUP_OF_LINE
         self._used = frozenset(self.keys.values())
+        # Of whoever wrote a log that is read by the names of its keys nothing is known.
+        self.repeats = "unordered" if self.title == GENERIC else "never"
 
     def recognises(self, head: Head) -> bool:
         """Files that `files` of the mapping matches, with keys that the mapping names."""
@@ -142,7 +146,7 @@ class MappingReader(Reader):
         split = at.named("split") if split is None else str(split)
         fields["split"] = None if split is None else split_named(split)
         if self._is_group and fields.get("group_id") is None:
-            fields["group_id"] = f"{at.path.stem} {at.line}"
+            fields["group_id"] = f"{at.path.name}:{at.line}"
         fields = with_remarks(fields, *remarks)
         step = fields.pop("step", None)
         step = at.step if step is None else step
@@ -256,7 +260,10 @@ def _take_rewards(fields: Fields, remarks: list[Remark]) -> None:
     elif whole is not None:
         reason = f"rewards is {kind_of(whole)}"
         remarks.append(Remark("rewards", reason, "expected: an object {name: number}"))
-    rewards = named_rewards(parts, fields.pop("reward", None))
+    if not parts:  # a value that can't be used is named
+        return
+    total = fields.pop("reward", None)
+    rewards = named_rewards(parts, total) | ({} if total is None else {"reward": total})
     remarks += rewards.pop("remarks", ())
     fields |= rewards
 

@@ -21,6 +21,7 @@ from board.core.records import is_number
 from board.formats import reader_named
 from board.index.manifest import FileState, Manifest
 from board.index.reading.file_steps import Restart
+from board.index.repeat_keys import UNORDERED
 
 _MOST_COMPARED: Final = 256
 """More launches than this are in the order of their clocks: each is compared with every other one."""
@@ -165,7 +166,7 @@ class RunFiles:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]
                 if later:
                     self._from_step[state.id] = min(later)
-            elif reader_named(state.reader).repeats != "unique_id":  # its lines are in no order
+            elif reader_named(state.reader).repeats not in UNORDERED:
                 for rank, counts in state.all_tallies.items():
                     self._restarts[state.id, rank] = counts.restarts()
 

@@ -28,6 +28,7 @@ _IDS: Final = frozenset(("id", "idx", "index", "uid", "uuid"))
 """Last words of names of what tells rollouts apart: also where it is a number, its mean says nothing."""
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
+_NAME_CHARACTERS: Final = 32
 NAN: Final = "CAST('nan' AS DOUBLE)"
 # A preview without a whole text is the text, unless it is of token ids without a vocabulary.
 _TEXT_OF_PREVIEW: Final = """CASE WHEN NOT (starts_with({0}, '⟨')
@@ -119,6 +120,16 @@ def whole_text_sql(name: str, names: Collection[str]) -> str:
     if name in names:
         texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))
     return f"coalesce({', '.join(texts)})" if texts else "CAST(NULL AS VARCHAR)"
+
+
+def prompt_as_group_sql(names: Collection[str]) -> str:
+    """SQL for the name of the group of all rollouts of a step with the same prompt: its beginning and a
+    part of its hash. NULL where it has an image, of which the text has the size alone.
+    """
+    text = whole_text_sql("prompt", names)
+    begin = f"left(regexp_replace({text}, '\\s+', ' ', 'g'), {_NAME_CHARACTERS})"
+    name = f"concat_ws(' ', {begin}, left(lower(hex({segments.PROMPT_KEY})), 6))"
+    return f"CASE WHEN NOT contains({text}, '[image') THEN {name} END"
 
 
 def _number(name: str) -> str:

@@ -101,7 +101,7 @@ def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
     by_kind: dict[Repeats, list[int]] = {}
     for state in run.states:
         kind = reader_named(state.reader).repeats
-        if kind != "never":
+        if kind not in ("never", "unordered"):
             by_kind.setdefault(kind, []).append(state.id)
     return by_kind
 

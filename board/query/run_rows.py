@@ -30,8 +30,8 @@ from board.index.discovery.run_info import RunInfo
 from board.index.manifest import NO_RANK, BrokenIndexError, DeletedIndexError, Manifest, Segment
 from board.index.segments import Column
 from board.index.storage import FolderStorage, StepRange, Storage
+from board.query import columns as column_sql
 from board.query.attempts import RunFiles
-from board.query.columns import frame_value_sql, metrics_of, value_sql, whole_text_sql, with_derived
 from board.query.database import Database, create_table, database_of
 from board.query.duplicates import find_duplicates
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
@@ -72,7 +72,7 @@ class RunRows:
         names = {column.name for column in manifest.columns}
         self.group_by_prompt = group_by_prompt and "group_id" not in names and "prompt" in names
         groups = (Column("group_id", texts=True, words=True),) if self.group_by_prompt else ()
-        self.columns = with_derived((*manifest.columns, *groups), has_rank=has_rank)
+        self.columns = column_sql.with_derived((*manifest.columns, *groups), has_rank=has_rank)
         self._segments = [
             segment
             for segment in manifest.all_segments
@@ -188,7 +188,7 @@ class RunRows:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Columns that make a curve."""
-        return metrics_of(self.columns)
+        return column_sql.metrics_of(self.columns)
 
     @property
     def stored(self) -> frozenset[str]:
@@ -219,15 +219,15 @@ class RunRows:
 
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
-        return value_sql(self.column(name), self.names)
+        return column_sql.value_sql(self.column(name), self.names)
 
     def frame_value(self, name: str) -> str:
         """SQL for a column as columns.frame_of takes it."""
-        return frame_value_sql(self.column(name), self.names)
+        return column_sql.frame_value_sql(self.column(name), self.names)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
-        return whole_text_sql(name, self.names)
+        return column_sql.whole_text_sql(name, self.names)
 
     # Numbers of rows
 
@@ -369,11 +369,9 @@ class RunRows:
         part = f"coalesce(stored.{segments.PART}, 0)" if segments.PART in names else "0::BIGINT"
         rank = "coalesce(stored.rank, files.rank)" if "rank" in names else "files.rank"
         replaced = ", ".join(name for name in ("file", "rank", segments.PART) if name in names)
-        group = ""
-        if self.group_by_prompt:  # of an image the text has the size alone
-            text = whole_text_sql("prompt", names)
-            key = f"CASE WHEN NOT contains({text}, '[image') THEN lower(hex({segments.PROMPT_KEY})) END"
-            group = f", {key} AS group_id"
+        group = (
+            f", {column_sql.prompt_as_group_sql(names)} AS group_id" if self.group_by_prompt else ""
+        )
         return f"""
             SELECT stored.* EXCLUDE ({replaced}), files.number AS file, files.id AS file_id,
                 files.path AS path, files.side AS side, {rank} AS rank, {part} AS part{group}

@@ -102,7 +102,7 @@ def findings(args: argparse.Namespace) -> int:
         for finding in diagnosis.findings:
             output.print_lines(_lines(finding))
         print(
-            f"\nread the tokens of {diagnosis.rollouts_read:,} rollouts in {diagnosis.steps_read} of "
+            f"\nread {diagnosis.rollouts_read:,} rollouts in {diagnosis.steps_read} of "
             f"{diagnosis.steps} steps; findings are leads, not verdicts"
         )
     return 1 if counts["severe"] else 0

@@ -21,6 +21,7 @@ from board.formats import reader_named
 from board.formats.io.locations import Location, cache_folder, location_of
 from board.formats.mapping import PREFIX
 from board.index.discovery.discovered_runs import RunInfo, discover
+from board.index.discovery.format_detection import LEFT_OUT
 from board.index.discovery.mappings import FILE_NAME
 from board.index.discovery.sniff import Sniffed, SniffedFolder
 from board.index.discovery.sniff import sniff as sniffed
@@ -53,9 +54,12 @@ def runs(args: argparse.Namespace) -> int:
         output.say(no_runs(discovery, root))
     else:
         for problem in discovery.left_out[:_MAX_PROBLEMS]:
-            output.say(f"left out: {problem.path}: {problem.reason}")
+            output.say(f"left out: {problem.path}: {problem.reason.removeprefix(LEFT_OUT)}")
         if len(discovery.left_out) > _MAX_PROBLEMS:
             output.say(f"and {len(discovery.left_out) - _MAX_PROBLEMS} more files")
+    ignored = [*discovery.ignored, *(one for info in discovery.runs for one in info.ignored)]
+    for one in ignored[:_MAX_PROBLEMS]:
+        output.say(f"skipped by name: {one.words}")
     if args.json:
         output.print_json(rows)
     elif rows:

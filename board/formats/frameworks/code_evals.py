@@ -15,7 +15,7 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
-from board.formats.parse import object_at, objects_in
+from board.formats.parse import is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
 _OF_HUMAN_EVAL: Final[Mapping[str, str]] = {
@@ -51,8 +51,12 @@ class EvalPlusReader(Reader):
     run_per_file = True
 
     def recognises(self, head: Head) -> bool:
-        """A date and a hash with the verdicts by task."""
-        return head.has("date", "hash", "eval")
+        """A date and a hash with lists of samples by task, as EvalPlus has since v0.3."""
+        return head.has("date", "hash", "eval") and any(
+            is_list(samples) and objects_in(samples)
+            for record in head.records
+            for samples in object_at(record, "eval").values()
+        )
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """Each sample of each task."""

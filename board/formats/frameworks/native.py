@@ -51,7 +51,7 @@ class NativeReader(Reader):
 
 
 def _is_rollout(record: Mapping[str, Any]) -> bool:
-    if isinstance(record.get("rewards"), dict):
+    if isinstance(record.get("rewards"), dict) and not has_other_names(record):
         return True
     if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
         return True

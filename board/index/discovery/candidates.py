@@ -20,6 +20,7 @@ from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, UnreadableError
 from board.formats import SOURCES, is_worth_a_look
 from board.formats.base import layout_match
+from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
 from board.index.discovery.mappings import FILE_NAME, Mappings
@@ -28,6 +29,8 @@ from board.index.discovery.run_info import IgnoredFiles, RunInfo
 
 _MAX_NAMES: Final = 3
 """Files of a kind that are named."""
+_OBJECTS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+_PEEK_BYTES: Final = 64
 _UNFINISHED: Final = "rollouts that are still being sampled"
 _NOT_IGNORED: Final = re.compile(
     r"run-.*\.json|(metadata|vocab)\.json|(rollout-board|thresholds)\.toml|.*_logtree\.json|.*\.html|STABLE",
@@ -160,9 +163,11 @@ class Listing:
 
     def _may_be_log(self, path: Location) -> bool:
         own = self.mappings.of(path)
-        return _is_worth_a_look(pure_path(path)) or (
+        if _is_worth_a_look(pure_path(path)) or (
             own is not None and layout_match(own.layout, pure_path(path)) is not None
-        )
+        ):
+            return True
+        return isinstance(path, Path) and path.suffix.lower() == ".json" and _begins_objects(path)
 
     def _note_unlisted(self, error: OSError) -> None:
         self._note(Path(error.filename), f"the folder can't be read: {error.strerror}", "lost")
@@ -209,6 +214,14 @@ def _list_objects(root: RemoteLocation) -> Listing:
         hint = "name them plainly"
         listing.problems.append(Problem(".", None, None, reason, hint, "lost", unreadable))
     return listing
+
+
+def _begins_objects(path: Path) -> bool:
+    """Whether a JSON document is an array of objects, as a list of records is under any name."""
+    try:
+        return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None
+    except OSError:
+        return False
 
 
 def _is_worth_a_look(path: PurePath) -> bool:

@@ -237,8 +237,8 @@ def _single_file(listing: Listing) -> Discovery:
     root = path.resolve().parent if isinstance(path, Path) else path.parent
     result = detect_format(path, root, listing.mappings.of(path))
     notes = tuple(listing.mappings.problems.values())
-    if not isinstance(result, LogFile):
-        return Discovery(path, (), (result, *notes))
+    if not isinstance(result, LogFile):  # it was named: that it is not read is no side note
+        return Discovery(path, (), (replace(result, severity="lost"), *notes))
     if unfit := unfit_mapping(result, listing.mappings.of(path)):
         notes = (*notes, unfit)
     result = _with_sidecar_state(result, Objects(), {})

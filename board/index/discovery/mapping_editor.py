@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from board.errors import BoardError, ChoiceError
 from board.formats import mapping_text, reader_named
-from board.formats.generic import TITLE, key_paths, preview, quoted
-from board.formats.mapping import mapping_reader
+from board.formats.generic import key_paths, preview, quoted
+from board.formats.mapping import GENERIC, mapping_reader
 from board.formats.recognition import head_of
 from board.index.discovery.format_detection import first_lines
 from board.index.discovery.mappings import FILE_NAME
@@ -37,7 +37,13 @@ class MappingDraft:
 
 def is_generic(info: RunInfo) -> bool:
     """Whether a run is read by the names of its keys alone."""
-    return bool(info.formats) and reader_named(info.formats[0]).title == TITLE
+    return bool(info.formats) and reader_named(info.formats[0]).title == GENERIC
+
+
+def is_saved(info: RunInfo) -> bool:
+    """Whether the mapping is that of a mapping file in the run's folder."""
+    path = info.path / FILE_NAME
+    return isinstance(path, Path) and path.is_file()
 
 
 def draft_of(info: RunInfo, changes: Mapping[str, str | None] | None = None) -> MappingDraft:

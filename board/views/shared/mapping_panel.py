@@ -10,12 +10,11 @@ from board.errors import BoardError
 from board.index.discovery import mapping_editor
 from board.index.discovery.mapping_editor import FIELDS, MappingDraft
 from board.query.open_run import Run
-from board.views.shared import opened_runs, tables
-from board.views.shared.tables import Column
+from board.views.shared import opened_runs
 from board.views.shared.text import one_line, plain
 
 _NONE: Final = ""
-_SHOWN_CHARACTERS: Final = 80
+_SHOWN_CHARACTERS: Final = 50
 
 
 def draw(run: Run) -> None:
@@ -28,7 +27,9 @@ def draw(run: Run) -> None:
 
 
 def _show(run: Run) -> None:
-    st.markdown("**Read by the names of its keys**")
+    is_saved = mapping_editor.is_saved(run.info)
+    how = "rollout-board.toml" if is_saved else "the names of its keys"
+    st.markdown(f"**Read by {how}**")
     try:
         known = mapping_editor.draft_of(run.info)
         changes = _choices(known)
@@ -68,11 +69,13 @@ def _choices(known: MappingDraft) -> dict[str, str | None]:
 
 def _show_rollouts(draft: MappingDraft) -> None:
     """The first rollouts that the mapping gives."""
-    names = ("step", "prompt", "response", "reward")
-    columns = {
-        name: Column([_cell(rollout.get(name)) for rollout in draft.preview]) for name in names
-    }
-    tables.draw(columns)
+    for rollout in draft.preview:
+        names = ("step", "reward", "prompt", "response")
+        st.text("\n".join(f"{name}: {_cell(rollout.get(name))}" for name in names))
+    for name in ("response", "reward"):
+        is_lost = all(rollout.get(name) is None for rollout in draft.preview)
+        if is_lost and (name in draft.keys or name == "response"):
+            st.warning(f"No {name} is read of the first rollouts.")
 
 
 def _cell(value: object) -> str:

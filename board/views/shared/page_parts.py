@@ -15,6 +15,7 @@ from board.charts.layout import PLOTLY_CONFIG, notes_of
 from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
+from board.index.discovery import mapping_editor
 from board.query import splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
@@ -71,7 +72,10 @@ def say_lacking(title: str, run: Run, icon: str) -> None:
     """The page where the run does not hold what it needs: what that is, and how to record it."""
     names = lacking(title, run)
     words = f"Not recorded in this run: {names}. " if names else ""
-    st.info(f"{words}{how_to_record(title)}", icon=f":material/{icon}:")
+    how = how_to_record(title)
+    if mapping_editor.is_generic(run.info):
+        how = "Choose its key under Keys."
+    st.info(f"{words}{how}", icon=f":material/{icon}:")
 
 
 def dark() -> bool:

@@ -131,6 +131,21 @@ SHAPES = {
         ),
         AT_3,
     ),
+    "a table whose answers differ": (
+        "any.json",
+        json.dumps(
+            {
+                "columns": ["question", "answer", "reward"],
+                "rows": [[ASKED, text, reward] for text, reward in BOTH],
+            }
+        ),
+        TWO,
+    ),
+    "an array under any name": (
+        "preds.json",
+        json.dumps([{"input": ASKED, "prediction": t, "is_correct": bool(r)} for t, r in BOTH]),
+        TWO,
+    ),
     "a document of parallel lists": (
         "outputs.json",
         json.dumps({"prompts": [ASKED, ASKED], "responses": ["4", "5"], "scores": [1, 0]}),
@@ -186,4 +201,39 @@ def test_rollouts_of_a_line_are_a_group_and_others_none(tmp_path):
         folder.mkdir()
         (folder / "log.jsonl").write_text(SHAPES[name][1])
         groups = [record.ids.get("group_id") for record in records(run_at(folder))]
-        assert groups == (["log 1"] * 2 if is_group else [None] * 2)
+        assert groups == (["log.jsonl:1"] * 2 if is_group else [None] * 2)
+
+
+def test_home_made_lines_are_in_no_order_of_steps(tmp_path):
+    steps = (1, 1, 2, 1, 2, 3, 2)
+    content = lines(*({"step": s, "prompt": ASKED, "completion": "4", "reward": 1} for s in steps))
+    (tmp_path / "log.jsonl").write_text(content)
+    run = run_at(tmp_path)
+    assert {**run.counts} == {1: 3, 2: 3, 3: 1}
+    assert run.superseded == 0
+
+
+def test_a_reward_that_is_no_number_and_parts_of_it_are_told(tmp_path):
+    rows = [
+        {
+            "step": 1,
+            "prompt": ASKED,
+            "completion": "4",
+            "score": score,
+            "reward_parts": {"fmt": 0.5},
+        }
+        for score in (1, float("nan"))
+    ]
+    (tmp_path / "log.jsonl").write_text(lines(*rows))
+    run = run_at(tmp_path)
+    assert [r.scores.get("reward") for r in records(run)] == [1, None]
+    assert run.rollouts["rewards.fmt"].tolist() == [0.5, 0.5]
+
+
+def test_parts_of_a_reward_do_not_make_somebody_elses_lines_our_exporters(tmp_path):
+    talk = [{"role": "assistant", "content": "4"}]
+    line = {"step": 1, "prompt": [USER], "completion": talk, "rewards": {"acc": 1.0}, "reward": 1.0}
+    (tmp_path / "log.jsonl").write_text(lines(line))
+    (record,) = records(run_at(tmp_path))
+    assert record.texts["response"] == "4"
+    assert record.scores["rewards.acc"] == 1
