@@ -21,7 +21,9 @@ def draw(run: Run) -> None:
     """A button that names what was taken for what, with its panel; nothing for other formats."""
     if not mapping_editor.is_generic(run.info):
         return
-    with st.popover("Keys", icon=":material/key:", type="tertiary", on_change="rerun") as panel:
+    with st.popover(
+        "Keys", icon=":material/key:", type="tertiary", key="mapping_panel", on_change="rerun"
+    ) as panel:
         if panel.open:
             _show(run)
 
@@ -37,7 +39,6 @@ def _show(run: Run) -> None:
     except (BoardError, OSError) as error:
         st.warning(plain(error, 300))
         return
-    _show_rollouts(draft)
     if st.button(
         "Save as a mapping file",
         icon=":material/save:",
@@ -45,6 +46,7 @@ def _show(run: Run) -> None:
         help="Writes rollout-board.toml into the run's folder. The log is read again.",
     ):
         _save(run, draft)
+    _show_rollouts(draft)
 
 
 def _choices(known: MappingDraft) -> dict[str, str | None]:
@@ -70,8 +72,10 @@ def _choices(known: MappingDraft) -> dict[str, str | None]:
 def _show_rollouts(draft: MappingDraft) -> None:
     """The first rollouts that the mapping gives."""
     for rollout in draft.preview:
-        names = ("step", "reward", "prompt", "response")
-        st.text("\n".join(f"{name}: {_cell(rollout.get(name))}" for name in names))
+        step, reward, prompt, response = (
+            _cell(rollout.get(name)) for name in ("step", "reward", "prompt", "response")
+        )
+        st.text(f"step {step}, reward {reward}\n{prompt}\n→ {response}")
     for name in ("response", "reward"):
         is_lost = all(rollout.get(name) is None for rollout in draft.preview)
         if is_lost and (name in draft.keys or name == "response"):
