@@ -240,9 +240,25 @@ def counts_of_right(run: Run) -> str:
 
 
 def score_range(run: Run) -> str:
-    """SQL of a row with the `lowest` and the `highest` score of the run."""
-    score = run.column(correctness_column(run.columns) or "reward")
-    sql = f"SELECT min({score}) AS lowest, max({score}) AS highest FROM {run.view} WHERE {run.condition}"
+    """SQL of a row with the `lowest` and the `highest` score of the run. NULL where scores are rewards,
+    and most lie between the two: the best of continuous rewards is not right, and the others not wrong.
+    """
+    column = correctness_column(run.columns)
+    score = run.column(column or "reward")
+    of_run = f"FROM {run.view} WHERE {run.condition}"
+    are_judged = (
+        "true"
+        if column
+        else f"""
+        (SELECT count(*) FILTER ({score} IN (lowest, highest)) >= count({score}) / 2 {of_run})"""
+    )
+    sql = f"""
+        WITH ends AS (SELECT min({score}) AS lowest, max({score}) AS highest {of_run}),
+        judged AS (SELECT *, {are_judged} AS are_judged FROM ends)
+        SELECT CASE WHEN are_judged THEN lowest END AS lowest,
+            CASE WHEN are_judged THEN highest END AS highest
+        FROM judged
+    """
     values = run.remembered("score range", lambda: run.table(sql).to_pylist()[0])
     return "SELECT " + ", ".join(
         f"CAST({'NULL' if value is None else repr(str(value))} AS DOUBLE) AS {name}"

@@ -21,6 +21,7 @@ LINKS = (
     ("overview", "run=rllb"),
     ("overview", "follow=1"),
     ("overview", "cap=3"),
+    ("overview", "grouping=1"),
     ("overview", "pads=<x>,<y>&split=all&live=1&step=10&steps=10-35&smooth=0.9"),
     ("overview", "overview_kl=k1&overview_band=quantiles&overview_scale=0.5&overview_shift=1"),
     ("overview", "overview_log=1&overview_more=1&overview_evals=0"),
@@ -53,6 +54,7 @@ LINKS = (
 # What is chosen then, where it is not the text of the link.
 VALUES: dict[str, Any] = {
     "cap": 3,
+    "grouping": True,
     "step": 10,
     "index": 5,
     "page": 1,

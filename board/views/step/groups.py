@@ -69,7 +69,8 @@ def _show_cards(groups: RunGroups, fit: StepFit | None, step: int) -> None:
         "is right. Mean over groups."
         if groups.right_by
         else "No part of the reward says what is right: the highest reward of the run counts as right, "
-        "the lowest as wrong, and what lies between as not judged. Mean over groups."
+        "the lowest as wrong, and what lies between as not judged. Where most rewards lie between, none "
+        "is judged. Mean over groups."
     )
     cards = [
         ("Groups", f"{len(sizes):,}", f"of {size} rollouts", "Rollouts of one group_id."),

@@ -253,3 +253,22 @@ def test_a_log_with_groups_has_its_own(tmp_path):
     ]
     run = open_run(run_of(tmp_path, rows).info, OpenOptions(group_by_prompt=True))
     assert sorted(run.rollouts["group_id"]) == ["x", "y"]
+
+
+def test_the_best_of_continuous_rewards_is_not_called_right(tmp_path):
+    def solved(name, rewards):
+        rows = [
+            {
+                "step": 1,
+                "prompt": f"p{n // 2}",
+                "response": "r",
+                "group_id": str(n // 2),
+                "reward": r,
+            }
+            for n, r in enumerate(rewards)
+        ]
+        return run_groups(run_of(tmp_path / name, rows)).by_step.solve_rate.tolist()
+
+    assert np.isnan(solved("continuous", [0.0, 0.2, 0.3, 0.55, 0.7, 1.0])).all()
+    assert solved("two", [0.0, 1.0, 0.0, 0.0]) == [0.25]
+    assert solved("mostly two", [0.0, 1.0, 0.0, 0.0, 0.5, 1.0]) == [pytest.approx(1 / 2)]
