@@ -30,6 +30,13 @@ def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app, logs):
     assert links(open_app(logs, "prompts", run="native"))["Mismatch"].label == "Mismatch"
 
 
+def test_prompts_without_rewards_are_not_said_to_be_missing(open_rows):
+    shown = links(
+        open_rows("overview", {"step": 1, "prompt": "p", "response": "r", "group_id": "a"})
+    )
+    assert shown["Prompts"].label == ":gray[Prompts :small[no reward]]"
+
+
 def test_compare_is_dimmed_where_there_is_one_run(open_app, logs):
     assert links(open_app(logs / "native", "prompts"))["Compare"].label == ":gray[Compare]"
     assert links(open_app(logs, "prompts"))["Compare"].label == "Compare"
