@@ -47,7 +47,7 @@ def opened(
         run = Follower(options, persist=persist, engine=engine).run(info, progress)
     for problem in run.problems:
         if problem.path == RUN_ITSELF and problem.severity == "note":
-            say(f"{problem.reason}; {problem.hint}")
+            say(f"{info.name}: {problem.reason}; {problem.hint}")
     lost = [problem for problem in run.problems if problem.severity == "lost"]
     if lost and not run.rollout_count:
         first = most_informative(lost)

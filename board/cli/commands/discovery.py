@@ -58,8 +58,8 @@ def runs(args: argparse.Namespace) -> int:
         if len(discovery.left_out) > _MAX_PROBLEMS:
             output.say(f"and {len(discovery.left_out) - _MAX_PROBLEMS} more files")
     ignored = [*discovery.ignored, *(one for info in discovery.runs for one in info.ignored)]
-    for one in ignored[:_MAX_PROBLEMS]:
-        output.say(f"skipped by name: {one.words}")
+    for one in (one for one in ignored if one.kind == ".json"):
+        output.say(f"skipped by name: {one.words} (name one to open it)")
     if args.json:
         output.print_json(rows)
     elif rows:
