@@ -124,3 +124,16 @@ def test_a_mapping_file_that_does_not_fit_is_named_also_where_another_reader_tak
     assert "no record has 'text.out'" in problem.reason
     mapping.write_text("files = 'other.*'\n[keys]\nresponse = \"text.out\"\n")
     assert not [p for p in run_at(folder).problems if p.severity == "partial"]
+
+
+def test_a_file_that_is_named_and_can_not_be_read_is_lost(tmp_path, capsys):
+    folder = write(tmp_path / "run", {"step": 1, "loss": "x"})
+    assert cli.main(["check", str(folder / "log.jsonl")]) == 1
+    assert "1 lost" in capsys.readouterr().out
+
+
+def test_documents_that_are_passed_over_by_name_are_listed_with_the_runs(tmp_path, capsys):
+    folder = write(tmp_path / "run", {"step": 1, "prompt": ASKED, "completion": "4", "reward": 1})
+    (folder / "airline.json").write_text('{"tasks": []}')
+    cli.main(["runs", str(tmp_path)])
+    assert "skipped by name: .json: airline.json" in capsys.readouterr().err
