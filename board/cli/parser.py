@@ -89,7 +89,7 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--where": {"metavar": "EXPR", "help": _WHERE_HELP},
     "--group-by-prompt": {
         "action": "store_true",
-        "help": "of a log without group_id: rollouts of a step with equal prompts are a group",
+        "help": "for logs without group_id: rollouts of a step with the same prompt form a group",
     },
     "--step": {"type": int, "help": "rollouts of this step only"},
     "--step=needed": {"type": int, "required": True, "help": "trainer step"},

@@ -10,22 +10,24 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from board.formats.base import Reader, layout_match
+from board.formats.evaluations.code_evals import EvalPlusReader, HumanEvalReader
+from board.formats.evaluations.inspect_ai import InspectReader
+from board.formats.evaluations.lm_eval import LmEvalReader
+from board.formats.evaluations.openhands import OpenHandsReader
+from board.formats.evaluations.qwen_math import QwenMathReader
+from board.formats.evaluations.swe_agent import MiniSweAgentReader, SweAgentReader
+from board.formats.evaluations.tau_bench import Tau2Reader, TauBenchReader
 from board.formats.frameworks.areal import ArealReader, ArealTextsReader
 from board.formats.frameworks.art import ArtReader
 from board.formats.frameworks.atropos import AtroposReader
-from board.formats.frameworks.code_evals import EvalPlusReader, HumanEvalReader
 from board.formats.frameworks.episodes import EpisodesReader
-from board.formats.frameworks.inspect_ai import InspectReader
-from board.formats.frameworks.lm_eval import LmEvalReader
 from board.formats.frameworks.ms_swift import MsSwiftReader
 from board.formats.frameworks.native import NativeReader
 from board.formats.frameworks.nemo_gym import NeMoGymReader
 from board.formats.frameworks.nemo_rl import NemoRLReader
 from board.formats.frameworks.open_instruct import OpenInstructReader
-from board.formats.frameworks.openhands import OpenHandsReader
 from board.formats.frameworks.prime_hosted import PrimeHostedReader
 from board.formats.frameworks.prime_rl import PrimeRLReader
-from board.formats.frameworks.qwen_math import QwenMathReader
 from board.formats.frameworks.rllb import RLLoggingBoardReader
 from board.formats.frameworks.rllm import TRAJECTORY_EVENTS, RllmReader, RllmTelemetryReader
 from board.formats.frameworks.roll import RollReader
@@ -37,8 +39,6 @@ from board.formats.frameworks.slime import (
     SlimeReader,
     SlimeTrainReader,
 )
-from board.formats.frameworks.swe_agent import MiniSweAgentReader, SweAgentReader
-from board.formats.frameworks.tau_bench import Tau2Reader, TauBenchReader
 from board.formats.frameworks.tinker import TinkerReader
 from board.formats.frameworks.trl import TRLReader
 from board.formats.frameworks.verifiers import VerifiersReader

@@ -24,7 +24,7 @@ from board.formats.mapping import (
     WHOLE_LINE,
     MappingReader,
     mapping_reader,
-    named_row,
+    row_as_dict,
     value_at,
 )
 from board.formats.messages import is_messages
@@ -247,7 +247,7 @@ def _rows(
         return list(filter(is_object, value[:_MOST_ROWS])), ""
     for key, names in record.items():
         if is_list(names) and names is not value and all(isinstance(name, str) for name in names):
-            rows = [named_row(names, row) for row in value[:_MOST_ROWS]]
+            rows = [row_as_dict(names, row) for row in value[:_MOST_ROWS]]
             if is_object(rows[0]):
                 return list(filter(is_object, rows)), key
     return None
@@ -286,7 +286,7 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
     }
     keys = {field: own[0] for field, own in named.items() if own}
     if "response" not in keys and "messages" not in keys:
-        talk = next((path for path, value in _values(row) if _is_conversation(value)), None)
+        talk = next((path for path, value in _values(row) if _is_conversation(path, value)), None)
         keys |= {} if talk is None else {"messages": talk}
     prompt = keys.get("prompt")
     likely = [path for path in named["response"] if _differs(records, prompt, path)]
@@ -300,8 +300,10 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
     return keys
 
 
-def _is_conversation(value: object) -> bool:
-    """Whether it is a list of chat messages in which the model speaks."""
+def _is_conversation(path: str, value: object) -> bool:
+    """Whether it is a list of chat messages in which the model speaks, and not what it was given."""
+    if path.lower().partition(".")[0] in _GIVEN:
+        return False
     return is_messages(value) and any(message["role"] == "assistant" for message in value)
 
 

@@ -180,7 +180,7 @@ class MappedRowsReader(MappingReader):
         shared = {key: value for key, value in line.items() if key not in roots}
         entries = rows_of_table(nested) if is_object(nested) else nested
         if names and is_list(entries):
-            entries = [named_row(names, entry) for entry in entries]
+            entries = [row_as_dict(names, entry) for entry in entries]
         if not is_list(entries) or not all(map(is_object, entries)):
             reason = f"{self.row_path} is {kind_of(nested)}, which holds no rows"
             hint = "a list of objects, or an object of lists of equal length"
@@ -217,7 +217,7 @@ def value_at(value: object, path: str, otherwise: Any = None) -> Any:
     return value_at(inner, below, otherwise) if dot else inner
 
 
-def named_row(names: object, values: object) -> object:
+def row_as_dict(names: object, values: object) -> object:
     """The values of a row by the names of its columns; what is no such row is as it is."""
     if is_list(names) and is_list(values) and len(names) == len(values):
         return dict(zip(map(str, names), values, strict=True))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats import READERS, known_mapping, source_of
-from board.formats.base import Head, Reader
+from board.formats.base import Head, Reader, layout_match
 from board.formats.generic import generic_mapping
 from board.formats.io.lines import Line
 from board.formats.io.locations import Location, pure_path
@@ -56,6 +56,8 @@ def recognise(
     """
     source = source_of(path).like
     head, first_error = head_of(path, lines)
+    if mapping is not None and mapping.layout is not None:  # is it for this file?
+        mapping = mapping if layout_match(mapping.layout, head.path) else None
     if not head.records:
         return None, first_error or "the file is empty"
     for reader in READERS if mapping is None else (mapping, *READERS):

@@ -149,7 +149,7 @@ def _groups_of_run(run: Run) -> Groups:
     )
 
 
-def rollouts_of_each_prompt(run: Run) -> int | None:
+def rollouts_per_prompt(run: Run) -> int | None:
     """How often each prompt comes at each step of a run without group_id, where that is one number of 2
     or more: then equal prompts are likely groups. Raises UnreadableError.
     """

@@ -1,6 +1,7 @@
-"""Code stays readable: files of at most 400 lines, functions of at most 60."""
+"""Code stays readable: bounds of files (400 lines), functions (60 lines) and folders (26 files)."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 BOARD = Path(__file__).parents[2] / "board"
 FILE_LINES = 400
 FUNCTION_LINES = 60
+FOLDER_FILES = 26
 FILES = sorted(BOARD.rglob("*.py"))
 
 
@@ -18,3 +20,8 @@ def test_a_file_and_its_functions_fit_their_bounds(file):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < FUNCTION_LINES, node.name
+
+
+def test_a_folder_is_a_subject_of_few_files():
+    counts = Counter(file.parent.relative_to(BOARD).as_posix() for file in FILES)
+    assert {name: count for name, count in counts.items() if count > FOLDER_FILES} == {}

@@ -59,7 +59,7 @@ def runs(args: argparse.Namespace) -> int:
             output.say(f"and {len(discovery.left_out) - _MAX_PROBLEMS} more files")
     ignored = [*discovery.ignored, *(one for info in discovery.runs for one in info.ignored)]
     for one in (one for one in ignored if one.kind == ".json"):
-        output.say(f"skipped by name: {one.words} (name one to open it)")
+        output.say(f"not opened, by name: {one.words} (pass a file itself to open it)")
     if args.json:
         output.print_json(rows)
     elif rows:

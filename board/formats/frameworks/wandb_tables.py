@@ -15,7 +15,7 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
-from board.formats.mapping import named_row
+from board.formats.mapping import row_as_dict
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
 
@@ -60,7 +60,7 @@ class WandbTableReader(Reader):
         names, data = line.get("columns"), line.get("data")
         if not is_list(names) or not is_list(data):
             raise RecordError("it is no table", hint="lists of columns and data")
-        rows = (named_row(names, row) for row in data)
+        rows = (row_as_dict(names, row) for row in data)
         return [one for row in rows if is_object(row) for one in _rollouts(row)]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:

@@ -53,7 +53,7 @@ def _opened(path: Location) -> Generator[zipfile.ZipFile]:
         with binary(path, _BUFFER) as file, zipfile.ZipFile(file) as archive:
             yield archive
     except zipfile.BadZipFile as error:
-        raise DamagedError(f"it is no whole zip file, or still being written: {error}") from error
+        raise DamagedError(f"it is not a complete zip file yet: {error}") from error
 
 
 def _samples(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

@@ -167,7 +167,9 @@ class Listing:
             own is not None and layout_match(own.layout, pure_path(path)) is not None
         ):
             return True
-        return isinstance(path, Path) and path.suffix.lower() == ".json" and _begins_objects(path)
+        return (
+            isinstance(path, Path) and path.suffix.lower() == ".json" and _is_array_of_objects(path)
+        )
 
     def _note_unlisted(self, error: OSError) -> None:
         self._note(Path(error.filename), f"the folder can't be read: {error.strerror}", "lost")
@@ -216,7 +218,7 @@ def _list_objects(root: RemoteLocation) -> Listing:
     return listing
 
 
-def _begins_objects(path: Path) -> bool:
+def _is_array_of_objects(path: Path) -> bool:
     """Whether a JSON document is an array of objects, as a list of records is under any name."""
     try:
         return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None

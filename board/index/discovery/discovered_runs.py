@@ -31,7 +31,7 @@ from board.formats.io.locations import Location, Objects, below, location_of, st
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
-from board.index.discovery.format_detection import LEFT_OUT, detect_format, unfit_mapping
+from board.index.discovery.format_detection import LEFT_OUT, detect_format, mapping_mismatch
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import (
     Discovery,
@@ -92,8 +92,8 @@ def _detected_files(
     for path, result in zip(paths, _detect_formats(paths, listing), strict=True):
         if isinstance(result, LogFile):
             files[path] = result
-            if unfit := unfit_mapping(result, listing.mappings.of(path)):
-                problems[path] = unfit
+            if mismatch := mapping_mismatch(result, listing.mappings.of(path)):
+                problems[path] = mismatch
         else:
             problems[path] = result
     problems |= listing.mappings.problems
@@ -239,8 +239,8 @@ def _single_file(listing: Listing) -> Discovery:
     notes = tuple(listing.mappings.problems.values())
     if not isinstance(result, LogFile):  # it was named: that it is not read is no side note
         return Discovery(path, (), (replace(result, severity="lost"), *notes))
-    if unfit := unfit_mapping(result, listing.mappings.of(path)):
-        notes = (*notes, unfit)
+    if mismatch := mapping_mismatch(result, listing.mappings.of(path)):
+        notes = (*notes, mismatch)
     result = _with_sidecar_state(result, Objects(), {})
     thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
     run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)

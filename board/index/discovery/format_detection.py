@@ -53,7 +53,7 @@ def detect_format(
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
 
 
-def unfit_mapping(file: LogFile, mapping: MappingReader | None) -> Problem | None:
+def mapping_mismatch(file: LogFile, mapping: MappingReader | None) -> Problem | None:
     """Why the mapping file that should read a file does not; None where it does, or need not."""
     if mapping is None or file.reader == mapping.name:
         return None
@@ -64,9 +64,7 @@ def unfit_mapping(file: LogFile, mapping: MappingReader | None) -> Problem | Non
     except OSError:
         return None
     title = reader_named(file.reader).title
-    reason = (
-        f"the mapping file does not fit, so that it is read as {title}: {mapping.why_not(head)}"
-    )
+    reason = f"the mapping file does not fit; it is read as {title}: {mapping.why_not(head)}"
     hint = "change rollout-board.toml, or let its `files` say which files it is for"
     return Problem(file.path.name, None, None, reason, hint, "partial")
 

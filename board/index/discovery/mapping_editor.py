@@ -56,7 +56,7 @@ def draft_of(info: RunInfo, changes: Mapping[str, str | None] | None = None) -> 
     text = _changed(mapping_text(file.reader), changes or {})
     reader = mapping_reader(text)
     if reason := reader.why_not(head):
-        raise ChoiceError(f"no rollout is read so: {reason}")
+        raise ChoiceError(f"these keys give no rollout: {reason}")
     return MappingDraft(text, reader.keys, key_paths(head, reader), preview(text, head))
 
 
@@ -70,7 +70,7 @@ def save(info: RunInfo, text: str) -> Path:
     try:
         is_other = target.exists() and target.read_text("utf-8") != mapping_text(info.formats[0])
         if is_other:
-            raise ChoiceError(f"{target} is there already, and says something else")
+            raise ChoiceError(f"{target} already exists with other content")
         part = target.with_suffix(".tmp")
         part.write_text(text, encoding="utf-8")
         part.replace(target)

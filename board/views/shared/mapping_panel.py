@@ -30,8 +30,9 @@ def draw(run: Run) -> None:
 
 def _show(run: Run) -> None:
     is_saved = mapping_editor.is_saved(run.info)
-    how = "rollout-board.toml" if is_saved else "the names of its keys"
-    st.markdown(f"**Read by {how}**")
+    st.markdown(
+        "**Fields from rollout-board.toml**" if is_saved else "**Fields guessed from key names**"
+    )
     try:
         known = mapping_editor.draft_of(run.info)
         changes = _choices(known)
@@ -40,10 +41,10 @@ def _show(run: Run) -> None:
         st.warning(plain(error, 300))
         return
     if st.button(
-        "Save as a mapping file",
+        "Save as mapping file",
         icon=":material/save:",
         disabled=not changes,
-        help="Writes rollout-board.toml into the run's folder. The log is read again.",
+        help="Writes rollout-board.toml to the run's folder and reads the log again.",
     ):
         _save(run, draft)
     _show_rollouts(draft)
@@ -79,7 +80,7 @@ def _show_rollouts(draft: MappingDraft) -> None:
     for name in ("response", "reward"):
         is_lost = all(rollout.get(name) is None for rollout in draft.preview)
         if is_lost and (name in draft.keys or name == "response"):
-            st.warning(f"No {name} is read of the first rollouts.")
+            st.warning(f"The first rollouts have no {name} with these keys.")
 
 
 def _cell(value: object) -> str:
@@ -93,5 +94,5 @@ def _save(run: Run, draft: MappingDraft) -> None:
         st.warning(plain(error, 300))
         return
     opened_runs.discovered.clear()
-    st.toast(plain(f"Saved {target.name}; the log is read again.", 200), icon=":material/save:")
+    st.toast(plain(f"Saved {target.name}. Reading the log again.", 200), icon=":material/save:")
     st.rerun()

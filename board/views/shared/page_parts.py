@@ -74,7 +74,7 @@ def say_lacking(title: str, run: Run, icon: str) -> None:
     words = f"Not recorded in this run: {names}. " if names else ""
     how = how_to_record(title)
     if mapping_editor.is_generic(run.info):
-        how = "Choose its key under Keys."
+        how = "Choose its key under Keys, next to the run's name."
     st.info(f"{words}{how}", icon=f":material/{icon}:")
 
 
@@ -98,7 +98,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
         step_choice.in_title(run)
         _split_badge(run)
         if run.rows.group_by_prompt:
-            words = "equal prompts are groups"
+            words = "grouped by prompt"
             st.badge(words, icon=":material/group_work:", color="orange")
         for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")

@@ -71,8 +71,8 @@ def _reading_fields() -> None:
     st.toggle(
         "Group equal prompts",
         **state.bound("grouping"),
-        help="Of a log without group_id: rollouts of a step with equal prompts are a group. Prompts with "
-        "images are in none, for equal texts may have different images.",
+        help="For logs without group_id: rollouts of a step with the same prompt form a group. Prompts "
+        "with images are left out, because equal texts may have different images.",
     )
 
 

@@ -310,10 +310,10 @@ def _show_differences(rollouts: StepRollouts, fit: StepFit) -> None:
 
 def _offer_prompts_as_groups(run: Run) -> None:
     """A button by which equal prompts are groups, where each comes equally often."""
-    count = cache.rollouts_of_each_prompt(run)
+    count = cache.rollouts_per_prompt(run)
     if count is None:
         return
-    st.caption(f"Each prompt of a step has {count} rollouts.")
+    st.caption(f"Every prompt has {count} rollouts per step.")
     st.button(
         "Treat equal prompts of a step as groups",
         icon=":material/group_work:",

@@ -57,7 +57,7 @@ def test_an_eval_file_that_is_cut_off_is_named(tmp_path):
     (tmp_path / "a.eval").write_bytes(content[: len(content) // 2])
     result = discover(tmp_path)
     assert not result.runs
-    assert "no whole zip file" in result.left_out[0].reason
+    assert "not a complete zip file" in result.left_out[0].reason
 
 
 def test_a_damaged_sample_costs_no_other(tmp_path):

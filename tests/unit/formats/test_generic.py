@@ -120,7 +120,7 @@ def test_a_mapping_file_that_does_not_fit_is_named_also_where_another_reader_tak
     run = run_at(folder)
     assert run.info.formats == ("rllb",)
     (problem,) = [p for p in run.problems if p.severity == "partial"]
-    assert "does not fit, so that it is read as RLLoggingBoard" in problem.reason
+    assert "does not fit; it is read as RLLoggingBoard" in problem.reason
     assert "no record has 'text.out'" in problem.reason
     mapping.write_text("files = 'other.*'\n[keys]\nresponse = \"text.out\"\n")
     assert not [p for p in run_at(folder).problems if p.severity == "partial"]
@@ -136,4 +136,4 @@ def test_documents_that_are_passed_over_by_name_are_listed_with_the_runs(tmp_pat
     folder = write(tmp_path / "run", {"step": 1, "prompt": ASKED, "completion": "4", "reward": 1})
     (folder / "airline.json").write_text('{"tasks": []}')
     cli.main(["runs", str(tmp_path)])
-    assert "skipped by name: .json: airline.json" in capsys.readouterr().err
+    assert "not opened, by name: .json: airline.json" in capsys.readouterr().err

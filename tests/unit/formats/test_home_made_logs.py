@@ -7,6 +7,7 @@ from read_formats import records, run_at
 
 from board import cli
 from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 
 ASKED = "2 + 2?"
 USER = {"role": "user", "content": ASKED}
@@ -237,3 +238,11 @@ def test_parts_of_a_reward_do_not_make_somebody_elses_lines_our_exporters(tmp_pa
     (record,) = records(run_at(tmp_path))
     assert record.texts["response"] == "4"
     assert record.scores["rewards.acc"] == 1
+
+
+def test_examples_in_a_prompt_are_no_response(tmp_path):
+    line = {"step": 1, "prompt": [*TALK, USER], "score": 1, "note": "x"}
+    (tmp_path / "log.jsonl").write_text(lines(line))
+    assert not any(
+        r.texts.get("response") for run in discover(tmp_path).runs for r in records(open_run(run))
+    )

@@ -98,7 +98,7 @@ def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monke
     assert main(["index", str(folder), "--json"]) == 0
     message = capsys.readouterr().err.splitlines()
     assert [line for line in message if not line.startswith("reading ")] == [
-        "the index was deleted while it was built; it was completed from what was left"
+        "run: the index was deleted while it was built; it was completed from what was left"
     ]
     is_whole_now(folder, run_at(folder))
 

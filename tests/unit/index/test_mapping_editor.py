@@ -43,7 +43,7 @@ def test_a_changed_draft_is_saved_read_and_can_be_changed_again(run):
 def test_a_mapping_file_of_somebody_else_is_not_written_over(run):
     path = run.info.path / "rollout-board.toml"
     path.write_text("# mine\n")
-    with pytest.raises(ChoiceError, match="is there already"):
+    with pytest.raises(ChoiceError, match="already exists"):
         save(run.info, draft_of(run.info).text)
     assert path.read_text() == "# mine\n"
 
@@ -51,3 +51,11 @@ def test_a_mapping_file_of_somebody_else_is_not_written_over(run):
 def test_a_choice_by_which_nothing_is_read_says_so(run):
     with pytest.raises(ChoiceError, match="no record has 'nothing'"):
         draft_of(run.info, {"response": "nothing", "prompt": None, "reward": None})
+
+
+def test_a_mapping_that_is_saved_for_one_document_leaves_the_others_as_they_are(tmp_path):
+    for name, line in (("results_a.json", LINES[0]), ("results_b.json", LINES[1])):
+        (tmp_path / name).write_text(json.dumps([line]))
+    run = run_at(tmp_path)
+    save(run.info, draft_of(run.info, {"response": "notes"}).text)
+    assert [r.texts["response"] for r in records(run_at(tmp_path))] == ["right", "5"]

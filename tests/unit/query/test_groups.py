@@ -24,7 +24,7 @@ from board.query.groups import (
     group_codes,
     group_names,
     groups_of_run,
-    rollouts_of_each_prompt,
+    rollouts_per_prompt,
     run_groups,
     step_grid,
 )
@@ -223,7 +223,7 @@ def test_equal_prompts_of_a_step_are_groups_where_that_is_asked_for(tmp_path):
     ]
     plain = run_of(tmp_path / "plain", rows)
     assert run_groups(plain) is None
-    assert rollouts_of_each_prompt(plain) == 2
+    assert rollouts_per_prompt(plain) == 2
     run = open_run(plain.info, OpenOptions(group_by_prompt=True))
     found = run_groups(run)
     assert found.groups.steps.tolist() == [1, 1, 2, 2]
@@ -235,7 +235,7 @@ def test_equal_prompts_of_a_step_are_groups_where_that_is_asked_for(tmp_path):
 
 def test_prompts_of_unequal_numbers_or_with_images_are_no_groups(tmp_path):
     rows = [{"step": 1, "prompt": p, "response": "r", "reward": 1.0} for p in ("a", "a", "b")]
-    assert rollouts_of_each_prompt(run_of(tmp_path / "unequal", rows)) is None
+    assert rollouts_per_prompt(run_of(tmp_path / "unequal", rows)) is None
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2000}}
     messages = [
         {"role": "user", "content": [image, {"type": "text", "text": "What is it?"}]},

@@ -1,0 +1,1 @@
+"""Evaluations and the trajectories of agents, a file each: see board.formats.base."""
