@@ -15,8 +15,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from board.errors import RecordError
-from board.formats.io.json_arrays import array_elements
-from board.formats.io.lines import MAX_LINE_BYTES, Line, read_bytes, read_lines
+from board.formats.io.lines import MAX_LINE_BYTES, Line, array_elements, read_bytes, read_lines
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
 from board.formats.messages import is_messages

@@ -1,4 +1,4 @@
-r"""A byte range of a file, cut into lines. Only `\\n` ends a line.
+r"""A byte range of a file, cut into lines. Only `\\n` ends a line. Of a JSON array each element is one.
 
 Positioned reads of bounded blocks: a memory map would end the process with SIGBUS when a log is
 truncated under it, and `str.splitlines` would break lines at U+2028 inside a response.
@@ -7,6 +7,7 @@ truncated under it, and `str.splitlines` would break lines at U+2028 inside a re
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -217,3 +218,46 @@ def _long_line(
             return begin + size, carried
     yield LineBlock(begin, np.array([size]), b"".join(pieces) or None, ended=False)
     return None
+
+
+_ARRAY_BLOCK_BYTES = 4 << 20
+# A text is one token: its brackets are none. A lone quote begins one that goes on after the block.
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
+_DEPTH = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def array_elements(path: Location) -> Iterator[Line]:
+    """Each element of the array that a file is, as a line; the last may be torn.
+
+    One that is longer than MAX_LINE_BYTES has no text, and ends the reading. Raises OSError.
+    """
+    block, offset = b"", 0  # bytes of the file, and where they begin in it
+    begin = at = 0  # where the element begins in the block, and where the next token may begin
+    depth = 0
+    while more := read_bytes(path, offset + len(block), _ARRAY_BLOCK_BYTES):
+        block += more
+        for token in _TOKEN.finditer(block, at):
+            first = block[token.start()]
+            if first == ord('"') and len(token[0]) == 1:
+                break
+            at = token.end()
+            before, depth = depth, depth + _DEPTH.get(first, 0)
+            if before == 0:
+                begin = at
+            elif depth == 0 or (depth == 1 and first == ord(",")):
+                yield from _element(block[begin : token.start()], offset + begin)
+                begin = at
+                if depth == 0:
+                    return
+        if len(block) - begin > MAX_LINE_BYTES:
+            yield Line(offset + begin, len(block) - begin, None)
+            return
+        block, offset, at, begin = block[begin:], offset + begin, at - begin, 0
+    yield from _element(block[begin:], offset + begin)
+
+
+def _element(text: bytes, offset: int) -> Iterator[Line]:
+    """The line of an element, the blanks around it left out; none of an empty array."""
+    bare = text.strip()
+    if bare:
+        yield Line(offset + text.index(bare), len(bare), bare)

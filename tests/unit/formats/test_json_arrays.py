@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from board.formats.io import json_arrays
+from board.formats.io import lines
 
 
 def some_value(dice, depth=0):
@@ -22,7 +22,7 @@ def some_value(dice, depth=0):
 def test_elements_are_those_that_a_parser_gives_and_lie_where_they_say(
     tmp_path, monkeypatch, block_bytes
 ):
-    monkeypatch.setattr(json_arrays, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(lines, "_ARRAY_BLOCK_BYTES", block_bytes)
     dice = random.Random(block_bytes)
     path = tmp_path / "array.json"
     for _ in range(150):
@@ -30,7 +30,7 @@ def test_elements_are_those_that_a_parser_gives_and_lie_where_they_say(
         text = json.dumps(values, indent=dice.choice([None, 2]), ensure_ascii=dice.random() < 0.5)
         path.write_text(f"{text}\n")
         content = path.read_bytes()
-        elements = list(json_arrays.array_elements(path))
+        elements = list(lines.array_elements(path))
         assert [json.loads(line.text) for line in elements] == values
         assert all(content[line.offset :][: line.size] == line.text for line in elements)
 
@@ -38,14 +38,14 @@ def test_elements_are_those_that_a_parser_gives_and_lie_where_they_say(
 def test_what_a_cut_array_still_holds_is_read_and_the_torn_element_is_the_last(tmp_path):
     path = tmp_path / "array.json"
     path.write_text('[{"a": 1}, {"a": 2}, {"a": "x')
-    assert [line.text for line in json_arrays.array_elements(path)] == [
+    assert [line.text for line in lines.array_elements(path)] == [
         *(b'{"a": 1}', b'{"a": 2}', b'{"a": "x'),
     ]
 
 
 def test_an_element_that_is_too_long_ends_the_reading(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_arrays, "_BLOCK_BYTES", 8)
-    monkeypatch.setattr(json_arrays, "MAX_LINE_BYTES", 32)
+    monkeypatch.setattr(lines, "_ARRAY_BLOCK_BYTES", 8)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 32)
     path = tmp_path / "array.json"
     path.write_text(json.dumps([{"a": 1}, {"a": "x" * 100}, {"a": 2}]))
-    assert [line.text for line in json_arrays.array_elements(path)] == [b'{"a": 1}', None]
+    assert [line.text for line in lines.array_elements(path)] == [b'{"a": 1}', None]
