@@ -13,9 +13,12 @@ from board.formats.generic import generic_mapping
 from board.formats.io.lines import Line
 from board.formats.io.locations import Location, pure_path
 from board.formats.mapping import MappingReader
+from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
 
+ONLY_NUMBERS: Final = "metrics by step, not rollouts"
+"""How the reason ends why JSON lines of scalars have no reader."""
 NO_FORMAT: Final = "its records (keys "
 """How the reason begins why a file has no reader whose records nobody knows."""
 _HEAD_RECORDS: Final = 20
@@ -127,7 +130,10 @@ def _known_as(head: Head) -> str:
             return kind
     if all(_is_numbers(record) for record in head.records):
         keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
-        return f"hold only numbers ({keys}): metrics, not rollouts"
+        has_steps = any(step_of(record) for record in head.records)
+        return (
+            f"hold only numbers ({keys}): {ONLY_NUMBERS if has_steps else 'metrics, not rollouts'}"
+        )
     return ""
 
 

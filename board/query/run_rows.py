@@ -136,7 +136,7 @@ class RunRows:
 
         steps: rows of other steps may be missing, so that fewer files are read.
         """
-        rows = self._rows(steps)
+        rows = self.every_row(steps)
         # A join that hides nothing would still keep filters from the files.
         if not self.files.superseded_ranges:
             return rows
@@ -170,7 +170,7 @@ class RunRows:
         """The rows of the run that are not visible, in parentheses."""
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {_ORDER}) - 1 AS position
-            FROM ({self._rows(None)}) ANTI JOIN ({self.visible()}) USING (file, line, part))
+            FROM ({self.every_row()}) ANTI JOIN ({self.visible()}) USING (file, line, part))
         """
 
     def joined_addresses(self, step: int) -> list[dict[str, int]]:
@@ -364,7 +364,8 @@ class RunRows:
         # Some columns may only be in other files.
         return f"({self._files_of(several)} UNION ALL BY NAME FROM {self.schema}.no_rows)"
 
-    def _rows(self, steps: StepRange | None) -> str:
+    def every_row(self, steps: StepRange | None = None) -> str:
+        """A statement for all rows of the run, visible or not. steps: as of `current`."""
         schema, names = self.schema, self._stored_names
         part = f"coalesce(stored.{segments.PART}, 0)" if segments.PART in names else "0::BIGINT"
         rank = "coalesce(stored.rank, files.rank)" if "rank" in names else "files.rank"

@@ -18,7 +18,12 @@ from board.core.arrays import BoolArray, FloatArray
 from board.core.metrics import kl
 from board.core.metrics.definitions import DERIVED, REDUCTIONS, Reduction
 
-NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
+_MASKS: Final = ("is_masked", "is_masked_high", "is_masked_low", "clipped")
+"""Of a token that the trainer did not look at they say nothing: that is no missing value."""
+NEEDED: Final = (
+    *("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy"),
+    *_MASKS,
+)
 """Token arrays that enter per-rollout aggregates; loss_mask selects the tokens."""
 
 COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "missing_values")
@@ -213,7 +218,9 @@ def _missing(
     missing = np.zeros(len(starts))
     incomplete: dict[str, BoolArray] = {}
     for name, values in arrays.items():
-        if math.isfinite(values.sum()):  # the quick test: a sum of finite numbers may overflow, too
+        if name in _MASKS or math.isfinite(
+            values.sum()
+        ):  # the quick test: a sum of finite numbers may overflow, too
             continue
         gap = ~np.isfinite(values)
         if gap.any():

@@ -76,6 +76,10 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
     ("importance_ratio_mean", "importance_ratio", "mean"),
     ("entropy_mean", "entropy", "mean"),
     ("logprobs_mean", "logprobs", "mean"),
+    ("is_masked_mean", "is_masked", "mean"),
+    ("is_masked_high_mean", "is_masked_high", "mean"),
+    ("is_masked_low_mean", "is_masked_low", "mean"),
+    ("clipped_mean", "clipped", "mean"),
 )
 """(column, token metric, reduction) of every per-rollout aggregate."""
 
@@ -84,8 +88,9 @@ def _over_tokens(column: str, metric: str, reduction: Reduction) -> Metric:
     base = TOKEN_METRICS[metric]
     is_mean = reduction == "mean"
     label = base.label if is_mean else f"{base.label}, largest token"
+    unit = "share" if base.kind == "flag" else base.unit
     formula = f"{base.formula}.{_MASKED_MEAN if is_mean else ' Largest over the same tokens.'}"
-    return replace(base, name=column, label=label, formula=formula)
+    return replace(base, name=column, label=label, unit=unit, formula=formula)
 
 
 ROLLOUT_METRICS: Final[Mapping[str, Metric]] = {

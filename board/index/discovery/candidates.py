@@ -23,6 +23,7 @@ from board.formats.base import layout_match
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
+from board.formats.metrics import is_metric_name
 from board.index.discovery.mappings import FILE_NAME, Mappings
 from board.index.discovery.packed import PACKED_SUFFIXES
 from board.index.discovery.run_info import IgnoredFiles, RunInfo
@@ -113,7 +114,8 @@ class Listing:
     """What lies below a root that may be a log.
 
     is_file: whether the root is such a file itself. objects: of a root in a store, all. problems: of
-    folders that can't be listed, and links to folders, which are not followed.
+    folders that can't be listed, and links to folders, which are not followed. metric_files: files of
+    this machine whose names say that they may hold scalars of a trainer.
     """
 
     root: Location
@@ -122,6 +124,7 @@ class Listing:
     objects: Sequence[RemoteLocation] = ()
     problems: list[Problem] = field(default_factory=list[Problem])
     ignored: IgnoredFileCounter = field(default_factory=IgnoredFileCounter)
+    metric_files: list[Path] = field(default_factory=list[Path])
 
     def candidates(self) -> Iterator[Location]:
         """The files whose names, or mapping files, say that they may be logs; the others are counted."""
@@ -158,6 +161,8 @@ class Listing:
                 is_known = lower.endswith(_SUFFIXES) and not (is_live and lower.endswith(".jsonl"))
                 if is_known and self._may_be_log(path):
                     yield path
+                elif is_metric_name(name):
+                    self.metric_files.append(path)
                 else:
                     self.ignored.add(posixpath.join(relative, name))
 

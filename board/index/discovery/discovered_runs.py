@@ -30,8 +30,10 @@ from board.formats.base import Reader, folder_above, layout_match
 from board.formats.io.locations import Location, Objects, below, location_of, state_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
+from board.formats.recognition import ONLY_NUMBERS
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, mapping_mismatch
+from board.index.discovery.metric_files import metric_files_of_runs
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import (
     Discovery,
@@ -59,9 +61,16 @@ def discover(root: Location) -> Discovery:
     if listing.is_file:
         return _single_file(listing)
     files, problems = _detected_files(listing)
+    of_scalars = {path: problems.pop(path) for path in listing.metric_files if path in problems}
     objects = Objects(listing.objects)
     files = {path: _with_sidecar_state(file, objects, problems) for path, file in files.items()}
     runs = list(_runs(root, files, problems))
+    metric_files, elsewhere = metric_files_of_runs(runs, listing.metric_files, root)
+    for path in elsewhere:
+        if path in of_scalars:
+            problems[path] = of_scalars[path]
+        else:
+            listing.ignored.add(below(path, root))
     others = [
         *listing.problems,
         *(_relative_to(path, root, problem) for path, problem in problems.items()),
@@ -72,7 +81,10 @@ def discover(root: Location) -> Discovery:
     thresholds: dict[Location, RemoteLocation] = {
         path.parent: path for path in listing.objects if path.name == THRESHOLDS
     }
-    runs = tuple(replace(run, thresholds=thresholds.get(run.path)) for run in runs)
+    runs = tuple(
+        replace(run, thresholds=thresholds.get(run.path), metric_files=metric_files[run.path])
+        for run in runs
+    )
     return Discovery(root, runs, group_equal_problems(others), ignored)
 
 
@@ -96,6 +108,8 @@ def _detected_files(
                 problems[path] = mismatch
         else:
             problems[path] = result
+            if isinstance(path, Path) and result.reason.endswith(ONLY_NUMBERS):
+                listing.metric_files.append(path)
     problems |= listing.mappings.problems
     _leave_out_copies(files, problems)
     return files, problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem
@@ -63,7 +64,8 @@ class RunInfo:
     empty when all files of the folder are. family: of its readers, where the folder holds runs of
     several; empty where it does not, and of the run that several families make together. thresholds: the
     object of that name in its folder, of a run in a store; None: it has none. ignored: files that are
-    no logs by their names; runs that differ in them alone are equal.
+    no logs by their names; runs that differ in them alone are equal. metric_files: beside its logs, that
+    may hold scalars of its trainer.
     """
 
     name: str
@@ -75,6 +77,7 @@ class RunInfo:
     family: str = ""
     thresholds: RemoteLocation | None = None
     ignored: tuple[IgnoredFiles, ...] = field(default=(), compare=False)
+    metric_files: tuple[Path, ...] = ()
 
     def path_of(self, file: LogFile) -> str:
         """The path of a file as problems and the index name it."""

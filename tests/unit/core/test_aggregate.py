@@ -43,6 +43,10 @@ def reference(arrays: dict[str, np.ndarray]) -> dict[str, float]:
         "importance_ratio": per_token(("logprobs", "old_logprobs"), lambda p, q: math.exp(p - q)),
         "entropy": per_token(("entropy",), lambda e: e),
         "logprobs": per_token(("logprobs",), lambda p: p),
+        **{
+            name: per_token((name,), lambda masked: masked)
+            for name in ("is_masked", "is_masked_high", "is_masked_low", "clipped")
+        },
     }
     mask = arrays.get("loss_mask")
     row = dict.fromkeys(COLUMNS, NAN)

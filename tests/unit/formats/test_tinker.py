@@ -91,10 +91,12 @@ def test_without_an_iteration_the_step_is_the_folders(read_line):
     assert read_line("tinker", row, path=path).step == 7
 
 
-def test_metrics_and_logtrees_are_passed_over():
+def test_metrics_are_those_of_the_trainer_and_logtrees_are_passed_over():
     result = discover(RUN)
-    left_out = {problem.path for info in result.runs for problem in info.left_out}
-    assert left_out | {p.path for p in result.left_out} == {"metrics.jsonl"}
+    assert not result.left_out
+    for info in result.runs:
+        assert info.left_out == ()
+        assert [path.name for path in info.metric_files] == ["metrics.jsonl"]
 
 
 TEXTS = DATA / "tinker" / "texts"

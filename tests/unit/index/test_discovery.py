@@ -93,12 +93,37 @@ def test_metrics_and_configs_beside_a_log_are_left_out_with_the_reason(tmp_path,
     write_log("run/log.jsonl", ROLLOUT)
     write_log("run/metrics.jsonl", {"step": 1, "loss": 0.5})
     write_log("run/empty.jsonl")
+    write_log("run/counts.jsonl", {"loss": 0.5})
     (run,) = discover(tmp_path).runs
     assert {problem.path: problem.severity for problem in run.left_out} == {
+        "counts.jsonl": "note",
         "empty.jsonl": "note",
-        "metrics.jsonl": "note",
     }
-    assert "only numbers" in next(p.reason for p in run.left_out if p.path == "metrics.jsonl")
+    assert "metrics, not rollouts" in next(
+        p.reason for p in run.left_out if p.path == "counts.jsonl"
+    )
+    assert [path.name for path in run.metric_files] == ["metrics.jsonl"]
+
+
+def test_metric_files_are_of_the_nearest_run_or_of_the_only_one_below(tmp_path, write_log):
+    for run in ("a", "b/rollouts", "c/first", "c/second"):
+        write_log(f"{run}/log.jsonl", ROLLOUT)
+    scalars = {"step": 1, "loss": 0.5}
+    for path in ("a/logs/metrics.jsonl", "b/metrics.jsonl", "c/metrics.jsonl"):
+        write_log(path, scalars)
+    (tmp_path / "a" / "progress.csv").write_text("step,loss\n1,0.5\n")
+    result = discover(tmp_path)
+    files = {
+        run.name: [path.relative_to(tmp_path).as_posix() for path in run.metric_files]
+        for run in result.runs
+    }
+    assert files == {
+        "a": ["a/logs/metrics.jsonl", "a/progress.csv"],
+        "b/rollouts": ["b/metrics.jsonl"],
+        "c/first": [],
+        "c/second": [],
+    }
+    assert [*reasons(result)] == ["c/metrics.jsonl"]
 
 
 def test_files_without_a_run_are_named_from_the_root(tmp_path, write_log):

@@ -484,8 +484,16 @@ def test_a_run_of_headers_only_is_empty(write_log, opened):
 
 def test_files_that_were_left_out_are_among_the_runs_problems(write_log, opened):
     write_log("a.jsonl", rollout(1))
-    write_log("metrics.jsonl", {"step": 1, "loss": 0.5})
-    assert [problem.path for problem in opened().problems] == ["metrics.jsonl"]
+    write_log("checkpoints.jsonl", {"state_path": "tinker://1", "name": "last"})
+    assert [problem.path for problem in opened().problems] == ["checkpoints.jsonl"]
+
+
+def test_files_of_a_trainers_metrics_are_no_problem(write_log, opened):
+    write_log("a.jsonl", rollout(1))
+    path = write_log("metrics.jsonl", {"step": 1, "loss": 0.5})
+    run = opened()
+    assert run.problems == ()
+    assert run.info.metric_files == (path,)
 
 
 def test_settings_and_vocabulary_are_read_from_beside_the_log(write_log, opened):

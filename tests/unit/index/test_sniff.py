@@ -281,7 +281,7 @@ def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_pa
 @pytest.mark.parametrize(
     ("row", "text"),
     [
-        ({"step": 1, "loss": 0.5, "grad_norm": None}, "metrics, not rollouts"),
+        ({"step": 1, "loss": 0.5, "grad_norm": None}, "metrics by step, not rollouts"),
         ({"trace_ids": ["a"], "chunk": 0, "offset": 12, "reward": 1.0}, "index another file"),
         ({"trace_id": "a", "info": {}, "branches": []}, "read together with the traces"),
     ],

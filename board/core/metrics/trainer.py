@@ -1,0 +1,189 @@
+"""What the trainer logs of the same quantities that the rollouts have: names, shifted steps, differences.
+
+A trainer's mean of a quantity and that over the recorded rollouts should be one number. Where they are
+not, rollouts are missing, or the two are defined differently.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final
+
+import numpy as np
+
+from board.core.arrays import BoolArray, FloatArray, IntArray
+
+PREFIX: Final = "trainer/"
+"""Begins the name of each trainer metric, so that it is never taken for one of the rollouts."""
+
+_TABLE: Final = tomllib.loads(
+    resources.files("board.core.metrics").joinpath("trainer.toml").read_text(encoding="utf-8")
+)
+_EVALUATION: Final = re.compile(r"(^|/)(eval|evaluation|val|validation|test)([/_]|$)", re.I)
+_RELATIVE: Final = 0.02
+_OF_SPREAD: Final = 0.01
+"""Two means are one number up to 2 % of it, or 1 % of the standard deviation over the rollouts."""
+_LEAST_STEPS: Final = 5
+_CLOSER: Final = 0.25
+"""A shift of the steps must make the typical difference so many times as small."""
+_SHIFTS: Final = (0, 1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Metrics of one kind, by patterns of their names, the best first. most: how many are taken."""
+
+    title: str
+    patterns: tuple[re.Pattern[str], ...]
+    most: int = 1
+
+    def of(self, names: Iterable[str]) -> list[str]:
+        """The names that belong to it, evaluations left out."""
+        own = [name for name in names if not _EVALUATION.search(name.removeprefix(PREFIX))]
+        matches = (
+            name
+            for pattern in self.patterns
+            for name in own
+            if pattern.fullmatch(name.removeprefix(PREFIX))
+        )
+        return [*dict.fromkeys(matches)][: self.most]
+
+
+def _patterns(texts: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(rf"(?:.*[/.])?{text}", re.I) for text in texts)
+
+
+TOPICS: Final = tuple(
+    Topic(about["title"], _patterns(about["names"]), about.get("most", 1))
+    for about in _TABLE["topics"].values()
+)
+"""The charts that are drawn of any trainer that logs them, in order."""
+SAME: Final[Mapping[str, Topic]] = {
+    column: Topic(column, _patterns(names), 1) for column, names in _TABLE["same"].items()
+}
+"""By column of the rollouts, what trainers call its mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Means of a column over the rollouts of each step, [S] ascending; NaN where not recorded.
+
+    std: over the rollouts. weighting: what the mean is over, in words. counts: rollouts with a value.
+    """
+
+    column: str
+    weighting: str
+    steps: IntArray
+    values: FloatArray
+    std: FloatArray
+    counts: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A trainer metric against the rollouts, [n] steps that both have.
+
+    means: of the column and weighting that come closest. differs: whether the two are not one number.
+    """
+
+    trainer: str
+    column: str
+    weighting: str
+    steps: IntArray
+    theirs: FloatArray
+    ours: FloatArray
+    counts: IntArray
+    differs: BoolArray
+
+    @property
+    def worst(self) -> int:
+        """The place of the step at which they differ most."""
+        return int(np.argmax(np.abs(self.theirs - self.ours)))
+
+    @property
+    def share(self) -> float:
+        """The share of steps at which they differ."""
+        return float(self.differs.mean())
+
+
+def agreement(
+    trainer: str, steps: IntArray, values: FloatArray, candidates: Sequence[Means]
+) -> Agreement | None:
+    """A trainer metric against what it may be a mean of; None where no step has both.
+
+    steps, values: [n], of the trainer.
+    """
+    fits: list[tuple[float, Agreement]] = []
+    for means in candidates:
+        common, own, other = np.intersect1d(steps, means.steps, return_indices=True)
+        theirs, ours = values[own], means.values[other]
+        known = np.isfinite(theirs) & np.isfinite(ours)
+        if not known.any():
+            continue
+        theirs, ours, spread = theirs[known], ours[known], np.nan_to_num(means.std[other][known])
+        size = np.maximum(np.abs(theirs), np.abs(ours))
+        differs = np.abs(theirs - ours) > _RELATIVE * size + _OF_SPREAD * spread
+        one = Agreement(
+            trainer,
+            means.column,
+            means.weighting,
+            common[known],
+            theirs,
+            ours,
+            means.counts[other][known],
+            differs,
+        )
+        fits.append((float(np.median(np.abs(theirs - ours))), one))
+    return min(fits, key=lambda fit: fit[0])[1] if fits else None
+
+
+def detect_shift(
+    curves: Mapping[str, tuple[IntArray, FloatArray]], means: Mapping[str, Sequence[Means]]
+) -> tuple[int, str]:
+    """How many steps the trainer's have to be moved by to be those of the rollouts, and the name of the
+    metric that says so; 0 and no name where none does.
+
+    curves: steps and values by name of the trainer metric. means: by column.
+    """
+    for column, topic in SAME.items():
+        for name in topic.of(curves):
+            steps, values = curves[name]
+            errors = {
+                shift: _typical_error(steps + shift, values, means.get(column, ()))
+                for shift in _SHIFTS
+            }
+            best = min(errors, key=lambda shift: errors[shift])
+            if np.isfinite(errors[best]) and errors[best] <= _CLOSER * errors[0]:
+                return best, name
+    return 0, ""
+
+
+def _typical_error(steps: IntArray, values: FloatArray, candidates: Sequence[Means]) -> float:
+    one = agreement("", steps, values, candidates)
+    if one is None or len(one.steps) < _LEAST_STEPS:
+        return float("inf")
+    return float(np.median(np.abs(one.theirs - one.ours)))
+
+
+def explaining_column(steps: IntArray, curves: Mapping[str, FloatArray], step: int) -> str | None:
+    """The column whose mean stands out most at a step, by its distance from the median over all steps in
+    median absolute deviations; None where none has a value there.
+
+    steps: [S]; curves: [S] by column.
+    """
+    place = int(np.searchsorted(steps, step))
+    if place >= len(steps) or steps[place] != step:
+        return None
+    distances: dict[str, float] = {}
+    for column, values in curves.items():
+        known = values[np.isfinite(values)]
+        if len(known) and np.isfinite(values[place]):
+            middle = float(np.median(known))
+            spread = float(np.median(np.abs(known - middle)))
+            distance = abs(float(values[place]) - middle)
+            distances[column] = distance / spread if spread else (np.inf if distance else 0.0)
+    return max(distances, key=lambda column: distances[column]) if distances else None

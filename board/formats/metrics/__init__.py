@@ -1,0 +1,87 @@
+"""Scalars that a trainer writes by step: which files hold them, and a reader for each kind of file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from board.formats.io.locations import open_binary
+from board.formats.metrics.base import MetricSource
+from board.formats.metrics.lines import Csv, JsonLines, has_step_column
+from board.formats.metrics.tensorboard import EventFiles
+from board.formats.metrics.trackio_db import TrackioDatabase
+from board.formats.metrics.trainer_state import TrainerState, global_step
+from board.formats.metrics.wandb_files import WandbFile
+
+__all__ = ["MetricSource", "is_metric_name", "metric_sources"]
+
+_EVENTS: Final = re.compile(r"(^|.*\.)tfevents\..*")
+_TRAINER_STATE: Final = "trainer_state.json"
+_SQLITE: Final = b"SQLite format 3\x00"
+MOST_SOURCES: Final = 256
+"""Files or folders of metrics of one run."""
+
+
+def is_metric_name(name: str) -> bool:
+    """Whether a file may hold metrics, by its name alone. JSON lines may be rollouts, too."""
+    lower = name.lower()
+    return (
+        lower == _TRAINER_STATE
+        or lower.endswith((".csv", ".wandb", ".db"))
+        or _EVENTS.fullmatch(lower) is not None
+    )
+
+
+def metric_sources(paths: Iterable[Path], folder: Path) -> list[MetricSource]:
+    """The sources that files make, in natural order of their names.
+
+    paths: of files with such names, or of JSON lines of scalars. folder: that names are relative to; its
+    own name says which run of a Trackio project is meant.
+    """
+    events: dict[Path, list[Path]] = {}
+    states: list[Path] = []
+    sources: list[MetricSource] = []
+    for path in paths:
+        lower, name = path.name.lower(), _name(path, folder)
+        if lower == _TRAINER_STATE:
+            states.append(path)
+        elif lower.endswith(".wandb"):
+            sources.append(WandbFile(name, (path,)))
+        elif lower.endswith(".db"):
+            if _begins_with(path, _SQLITE):
+                sources.append(TrackioDatabase(name, (path,), folder.name))
+        elif lower.endswith(".csv"):
+            if _has_steps(path):
+                sources.append(Csv(name, (path,)))
+        elif _EVENTS.fullmatch(lower):
+            events.setdefault(path.parent, []).append(path)
+        else:
+            sources.append(JsonLines(name, (path,)))
+    if states:  # each checkpoint has all that was logged until it was saved
+        newest = max(states, key=global_step)
+        sources.append(TrainerState(_name(newest, folder), (newest,)))
+    for parent, files in events.items():
+        name = _name(files[0] if len(files) == 1 else parent, folder)
+        sources.append(EventFiles(name, tuple(sorted(files))))
+    return sorted(sources, key=lambda source: source.name)[:MOST_SOURCES]
+
+
+def _name(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
+
+
+def _has_steps(path: Path) -> bool:
+    try:
+        return has_step_column(path)
+    except OSError:
+        return False
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    try:
+        with open_binary(path) as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        return False

@@ -1,0 +1,161 @@
+"""Metrics in the `step_end` lines of a log that `exporters.RolloutExporter` wrote.
+
+The index has the place of each rollout; what lies between them are the other lines. So a log of 100 GB
+is not read again for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from board.core.arrays import FloatArray, IntArray
+from board.errors import RecordError
+from board.formats.frameworks.native import NativeReader
+from board.formats.io.lines import read_bytes
+from board.formats.metrics.base import Points, Report, whole_number
+from board.formats.parse import is_object, parse_whole
+from board.index.discovery.packed import readable
+from board.query.run import Run
+
+TITLE: Final = "Rollout Board"
+_MARK: Final = b'"step_end"'
+_MOST_BETWEEN: Final = 4 << 20
+"""More between two rollouts is no line of metrics but one that could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankMeans:
+    """A metric over the steps [n]: mean, smallest and largest value of the ranks that wrote it."""
+
+    steps: IntArray
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class StepEndMetrics:
+    """The metrics of all ranks. `update` reads the lines that came since it was called before.
+
+    bytes: that were read. written, dropped: by step the rollouts that all ranks wrote, and those that
+    the exporter had to drop.
+    """
+
+    def __init__(self) -> None:
+        self._points: dict[str, Points] = {}
+        """By path of a file."""
+        self._counts: dict[str, dict[int, tuple[int, int]]] = {}
+        self._done: dict[str, int] = {}
+        self.bytes = 0
+
+    def update(self, run: Run, report: Report = lambda done: None) -> None:
+        """Reads what the index of the run has and was not read yet. Raises OSError."""
+        files = [run.info.path_of(file) for file in run.info.files]
+        if any(self._done.get(s.path, 0) > s.consumed for s in run.rows.files.states):
+            self.__init__()  # a file was replaced
+        for number, begin, end in self._between(run):
+            path = files[number]
+            begin = max(begin, self._done.get(path, 0))
+            if begin >= end:
+                continue
+            if end - begin <= _MOST_BETWEEN:
+                content = read_bytes(readable(run.info.files[number]).path, begin, end - begin)
+                for line in content.split(b"\n"):
+                    if _MARK in line:
+                        self._add(path, line)
+                self.bytes += end - begin
+                report(self.bytes)
+            self._done[path] = end
+
+    def _between(self, run: Run) -> Iterator[tuple[int, int, int]]:
+        """What lies between the rollouts of each native file: its number, the first byte, the end."""
+        states = run.rows.files.states
+        native = [s for s in states if s.reader == NativeReader.name and s.all_ended]
+        ends = {run.rows.files.number_of[state.id]: state.consumed for state in native}
+        if not ends:
+            return
+        numbers = ", ".join(map(str, ends))
+        table = run.rows.table(f"""
+            WITH rows AS (SELECT file, "offset", size FROM ({run.rows.every_row()})
+                          WHERE file IN ({numbers})),
+            ends AS (SELECT file, max("offset" + size) AS last FROM rows GROUP BY file),
+            between_rows AS (
+                SELECT file, coalesce(lag("offset" + size) OVER (
+                    PARTITION BY file ORDER BY "offset"), 0) AS "begin", "offset" AS "end" FROM rows)
+            SELECT file, "begin", "end" FROM between_rows WHERE "end" > "begin"
+            UNION ALL SELECT file, last, NULL FROM ends
+            ORDER BY file, "begin"
+        """)
+        columns = (column.to_pylist() for column in table.columns)
+        yield from (
+            (file, begin, ends[file] if end is None else end)
+            for file, begin, end in zip(*columns, strict=True)
+        )
+
+    def _add(self, path: str, line: bytes) -> None:
+        try:
+            record, _ = parse_whole(line)
+        except RecordError:  # the index has counted it
+            return
+        step = whole_number(record.get("step"))
+        if record.get("type") != "step_end" or step is None:
+            return
+        written, dropped = (whole_number(record.get(key)) or 0 for key in ("records", "dropped"))
+        self._counts.setdefault(path, {})[step] = (written, dropped)
+        metrics = record.get("metrics")
+        if is_object(metrics):
+            self._points.setdefault(path, Points()).add_record(step, metrics)
+
+    def counts(self, run: Run) -> dict[int, tuple[int, int]]:
+        """By step the rollouts that all ranks wrote, and those that exporters dropped."""
+        total: dict[int, tuple[int, int]] = {}
+        for path, until in _files(run):
+            for step, (written, dropped) in self._counts.get(path, {}).items():
+                if step < until:
+                    known = total.get(step, (0, 0))
+                    total[step] = (known[0] + written, known[1] + dropped)
+        return total
+
+    def curves(self, run: Run) -> Mapping[str, RankMeans]:
+        """Each metric over the steps, without what a resumed training wrote again."""
+        parts = defaultdict[str, list[tuple[IntArray, FloatArray]]](list)
+        for path, until in _files(run):
+            points = self._points.get(path)
+            for name in points.names if points else ():
+                assert points is not None
+                steps, values = points.curve(name)
+                parts[name].append((steps[steps < until], values[steps < until]))
+        return {name: _over_ranks(several) for name, several in parts.items()}
+
+    def non_finite(self) -> Counter[str]:
+        """By metric how many values are NaN or infinite."""
+        return sum((points.non_finite for points in self._points.values()), Counter[str]())
+
+
+def _files(run: Run) -> Iterator[tuple[str, float]]:
+    """The files of a run, and the step from which on a later launch wrote all of each again."""
+    from_step = {
+        file: step for file, rank, _, step in run.rows.files.superseded_ranges if rank is None
+    }
+    for state in run.rows.files.states:
+        yield state.path, from_step.get(state.id, np.inf)
+
+
+def _over_ranks(parts: list[tuple[IntArray, FloatArray]]) -> RankMeans:
+    steps = np.unique(np.concatenate([own for own, _ in parts]))
+    values = np.full((len(parts), len(steps)), np.nan)
+    for rank, (own, numbers) in enumerate(parts):
+        values[rank, np.searchsorted(steps, own)] = numbers
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
+    low = np.where(known, values, np.inf).min(axis=0)
+    high = np.where(known, values, -np.inf).max(axis=0)
+    is_known = known.any(axis=0)
+    return RankMeans(
+        steps, means, np.where(is_known, low, np.nan), np.where(is_known, high, np.nan)
+    )

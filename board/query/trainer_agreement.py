@@ -1,0 +1,135 @@
+"""Do the trainer and the rollouts say the same? Means of both, step by step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts
+from board.core.metrics.trainer import SAME, Agreement, Means, Topic, agreement
+from board.query.run import Run
+from board.query.splits import chosen_split
+
+if TYPE_CHECKING:
+    from board.query.trainer_metrics import TrainerMetrics
+
+_OVER_ROLLOUTS: Final = "mean over rollouts"
+_OVER_TOKENS: Final = "mean over tokens"
+_IN_LOSS: Final = "mean over rollouts, tokens in the loss"
+_PER_TOKEN: Final = ("k1_mean", "k2_mean", "k3_mean", "mismatch_kl_mean", "entropy_mean")
+_ESTIMATORS: Final = {"k3_mean": ("k3_mean", "k1_mean", "k2_mean")}
+"""What a trainer calls its KL may be any of them."""
+
+
+def rollout_means(run: Run) -> dict[str, list[Means]]:
+    """By column that a trainer may log as well, its means over the rollouts of training; of metrics of
+    tokens also those over tokens.
+    """
+    part = chosen_split(run.whole or run)
+    return part.remembered("rollout means", lambda: _rollout_means(part))
+
+
+def _rollout_means(run: Run) -> dict[str, list[Means]]:
+    weighted = _over_loss_tokens(run)
+    by_column: dict[str, list[Means]] = {}
+    for column in (*SAME, *reward_parts(run.metrics)):
+        own: list[Means] = []
+        for name in _ESTIMATORS.get(column, (column,)):
+            own += [*_over_rollouts(run, name), *weighted.get(name, [])]
+        if own:
+            by_column[column] = own
+    return by_column
+
+
+def _over_rollouts(run: Run, column: str) -> list[Means]:
+    steps, stem = run.steps, base_name(column)
+    name = f"{stem}_mean" if f"{stem}_mean" in steps else column
+    if name not in steps:
+        return []
+    numbers = {
+        part: steps[own].to_numpy(np.float64, na_value=np.nan)
+        if (own := f"{stem}_{part}") in steps
+        else np.full(len(steps), np.nan)
+        for part in ("std", "n")
+    }
+    counts = np.nan_to_num(numbers["n"]).astype(np.int64)
+    values = steps[name].to_numpy(np.float64, na_value=np.nan)
+    own_steps = steps["step"].to_numpy(np.int64)
+    return [Means(column, _OVER_ROLLOUTS, own_steps, values, numbers["std"], counts)]
+
+
+def _over_loss_tokens(run: Run) -> dict[str, list[Means]]:
+    """Of each rollout its mean counts as often as it has tokens in the loss; and how many these are."""
+    if "response_tokens" not in run.metrics:
+        return {}
+    # A mask that is 1 everywhere is left out of the log.
+    tokens = f"coalesce({run.column('loss_tokens')}, {run.column('response_tokens')})"
+    sums, counted = [f"avg({tokens})"], [tokens]
+    columns = [name for name in _PER_TOKEN if name in run.metrics]
+    for column in map(run.column, columns):
+        there = f"CASE WHEN {column} IS NOT NULL THEN {tokens} END"
+        sums.append(f"sum({column} * {tokens}) / nullif(sum({there}), 0)")
+        counted.append(column)
+    selected = ", ".join(
+        f"{total} AS v{place}, count({value}) AS n{place}"
+        for place, (total, value) in enumerate(zip(sums, counted, strict=True))
+    )
+    table = run.table(
+        f"SELECT step, {selected} FROM {run.view} WHERE {run.condition} GROUP BY step ORDER BY step"
+    )
+    steps, unknown = table["step"].to_numpy(), np.full(table.num_rows, np.nan)
+    by_column: dict[str, list[Means]] = {}
+    for place, name in enumerate(("response_tokens", *columns)):
+        words = _OVER_TOKENS if place else _IN_LOSS
+        values, counts = table[f"v{place}"].to_numpy(), table[f"n{place}"].to_numpy()
+        by_column[name] = [Means(name, words, steps, values, unknown, counts)]
+    return by_column
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """trained: of each step [n] how many rollouts were trained on; None where nothing says so."""
+
+    found: Agreement
+    trained: Sequence[int | None]
+
+    def words(self, place: int) -> str:
+        """What the two say at a step, and over how many rollouts."""
+        one = self.found
+        theirs, ours, count = one.theirs[place], one.ours[place], int(one.counts[place])
+        text = f"trainer {theirs:.4g}, rollouts {ours:.4g}"
+        trained = self.trained[place]
+        if trained is None or not count:
+            return f"{text} over {count:,}" if count else text
+        lacking = trained - count
+        missing = f": {lacking:,} are missing" if lacking > 0 else ""
+        return f"{text} over {count:,} of {trained:,} recorded{missing}"
+
+
+def comparisons(run: Run, trainer: TrainerMetrics) -> list[Comparison]:
+    """Every quantity that both have, in the order of SAME, then parts of the reward."""
+    means = rollout_means(run)
+    compared: list[Comparison] = []
+    for column, candidates in means.items():
+        for name in _topic(column).of(trainer.curves):
+            curve = trainer.curves[name]
+            one = agreement(name, curve.steps, curve.values, candidates)
+            if one is not None:
+                compared.append(Comparison(one, _trained(one, trainer.written)))
+    return compared
+
+
+def _topic(column: str) -> Topic:
+    if column in SAME:
+        return SAME[column]
+    part = re.escape(column.removeprefix(REWARD_PART))
+    pattern = re.compile(rf"(?:.*/)?rewards?/{part}(?:/mean)?", re.IGNORECASE)
+    return Topic(column, (pattern,))
+
+
+def _trained(one: Agreement, written: Mapping[int, tuple[int, int]]) -> list[int | None]:
+    return [sum(written[step]) if step in written else None for step in one.steps.tolist()]
