@@ -29,7 +29,6 @@ _TOGETHER = {
 """What one worker does: it starts the browser and its servers, loads TRL, or reads all real runs once."""
 _LONGEST = (
     *_TOGETHER,
-    "tests/contract/test_same_answers.py",
     "tests/reliability/test_ended_processes.py",
     "tests/unit/index/test_following.py",
     "tests/unit/index/test_killed.py",

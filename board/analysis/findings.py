@@ -31,6 +31,8 @@ from board.query.columns import numbers
 from board.query.environments import environment_curves
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
+from board.query.trainer_agreement import agreements
+from board.query.trainer_metrics import TrainerMetrics
 
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -73,15 +75,19 @@ def diagnose(
     tokens: bool = True,
     budget: Budget | None = None,
     progress: Progress | None = None,
+    trainer: TrainerMetrics | None = None,
 ) -> Diagnosis:
     """What the rules find in a run. tokens: whether to read token arrays, which the rules in
-    core.findings.TOKEN_RULES need; without, the index alone is looked at.
+    core.findings.TOKEN_RULES need; without, the index alone is looked at. trainer: what is compared with
+    the rollouts.
 
     A step at which something of the tokens begins is exact where the step before it was read;
     where steps were passed over, those between are looked at, half by half.
     """
     limits = thresholds or default_thresholds()
     facts = facts_of(run)
+    if trainer is not None and run.expression == "" and not run.envs:
+        facts = replace(facts, trainer=tuple(agreements(run, trainer)))
     if not tokens or not len(facts.steps):
         return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0)
     sample = TokenSample(run, budget or Budget(), progress)

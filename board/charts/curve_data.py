@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from board.charts.layout import number, safe_name
-from board.charts.palette import SERIES, colour_key
+from board.charts.palette import SERIES, category, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
 from board.core.metrics.shares import percent, without_residue
+from board.core.metrics.trainer import PREFIX
 
 Band = Literal["std", "quantiles", "minmax", "none"]
 
@@ -94,6 +95,18 @@ def together(columns: Sequence[str], among: Sequence[str] = ()) -> list[Series]:
         name = series[place].stem.removeprefix(REWARD_PART)
         series[place] = replace(series[place], label=name, colour=key)
     return series
+
+
+def trainer_series(names: Sequence[str]) -> list[Series]:
+    """The series of trainer metrics that share a chart: one alone has the colour of its kind."""
+    if len(names) == 1:
+        label = names[0].removeprefix(PREFIX)
+        return [Series(names[0], label, colour_key(label.rpartition("/")[2]))]
+    colours = (category(place) for place in (2, 4, 1, 3))  # orange and blue, then others
+    return [
+        Series(name, name.removeprefix(PREFIX), colour, band=False, dash="dash" if place else "")
+        for place, (name, (colour, _)) in enumerate(zip(names, colours, strict=False))
+    ]
 
 
 @dataclass(slots=True)

@@ -7,13 +7,14 @@ from contextlib import closing
 
 from board.cli.output import ProgressLine, say
 from board.cli.runs import find_run, most_informative
-from board.errors import ChoiceError, did_you_mean
+from board.errors import ChoiceError, NotFoundError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.environments import environments_of
 from board.query.open_run import RUN_ITSELF, Follower, OpenOptions, Run
 from board.query.splits import chosen_split, splits_of
+from board.query.trainer_metrics import TrainerMetrics, TrainerMetricsReader
 
 
 def open_run(
@@ -27,6 +28,18 @@ def open_run(
 def options_of(args: argparse.Namespace) -> OpenOptions:
     """How the arguments ask a run to be opened."""
     return OpenOptions(group_by_prompt=getattr(args, "group_by_prompt", False))
+
+
+def trainer_metrics(run: Run, args: argparse.Namespace) -> TrainerMetrics:
+    """The trainer's metrics of a run, as `--metrics` and `--metric-shift` say, read with progress.
+
+    Raises NotFoundError where there is no such path.
+    """
+    if args.metrics is not None and not args.metrics.exists():
+        raise NotFoundError(f"--metrics {args.metrics} does not exist; give a file or a folder")
+    reader = TrainerMetricsReader(args.metrics, args.metric_shift)
+    with closing(ProgressLine()) as progress:
+        return reader.read(run.whole or run, progress)
 
 
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:

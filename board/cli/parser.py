@@ -91,6 +91,21 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "action": "store_true",
         "help": "for logs without group_id: rollouts of a step with the same prompt form a group",
     },
+    "--metrics": {
+        "type": Path,
+        "metavar": "PATH",
+        "help": "a file or folder with scalars of the trainer, elsewhere than in the run's folder; of a "
+        "folder that has one called like the run, only that is read",
+    },
+    "--metric-shift": {
+        "type": int,
+        "metavar": "N",
+        "help": "steps to add to the trainer's own (default: found by a metric that both have)",
+    },
+    "--names": {
+        "action": "store_true",
+        "help": "list the metrics with their file and number of points",
+    },
     "--step": {"type": int, "help": "rollouts of this step only"},
     "--step=needed": {"type": int, "required": True, "help": "trainer step"},
     "--index": {"type": int, "required": True, "help": "position within the step, from 0"},
@@ -166,7 +181,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command(
         "serve",
         "open the dashboard in a browser",
-        "path --port --host --allow-any-path --no-browser --thresholds",
+        "path --port --host --allow-any-path --no-browser --thresholds --metrics --metric-shift",
     ),
     "runs": Command("discovery", "list the runs under a folder", "path --json"),
     "steps": Command(
@@ -180,12 +195,20 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run --source --step --split --sort --desc --env --where --group-by-prompt --last --limit "
         "--columns --json|--jsonl|--csv",
     ),
+    "metrics": Command(
+        "query",
+        "the trainer's own scalars of each step",
+        "run --source --metrics --metric-shift --names --last --columns --json|--csv",
+        "Prints what the trainer logged, by step: from step_end lines, JSON lines, trainer_state.json, "
+        "CSV, TensorBoard, W&B and Trackio files in the run's folder (docs/trainer_metrics.md).",
+    ),
     "sql": Command(
         "query",
         "ask a run by SQL",
-        "run --source statement --group-by-prompt --timeout --json|--csv|--parquet",
-        "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, prompts "
-        "and problems of a run (docs/sql.md has their columns). It reads nothing but the run.",
+        "run --source statement --group-by-prompt --metrics --metric-shift --timeout "
+        "--json|--csv|--parquet",
+        "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, "
+        "prompts, problems and metrics of a run (docs/sql.md has their columns). It reads nothing else.",
     ),
     "show": Command(
         "analysis", "one rollout whole, token by token", "run --source --step=needed --index --json"
@@ -193,7 +216,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "check": Command(
         "index",
         "every line and value that could not be used",
-        "run --source --all --json",
+        "run --source --metrics --metric-shift --all --json",
         "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
         "not shown. partial: a value of a rollout is not shown. note: all is shown, and it is said how "
         "it was read. Exits 1 when anything is lost or partial; notes alone exit 0.",
@@ -209,7 +232,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "findings": Command(
         "analysis",
         "what looks wrong in a run, worst first",
-        "run --source --split --env --where --group-by-prompt --thresholds --index-only --json",
+        "run --source --split --env --where --group-by-prompt --thresholds --metrics --metric-shift "
+        "--index-only --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "

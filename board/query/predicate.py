@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+import numpy as np
+
+from board.core.arrays import FloatArray, IntArray
 from board.core.expressions import (
     COMPARISONS,
     Column,
@@ -76,9 +79,17 @@ def predicate_of(rows: RunRows, expression: Expression, prefix: str = "where") -
     return compiler.bound(compiler.truth(expression.tree))
 
 
-def number_of(rows: RunRows, expression: Expression, prefix: str = "own") -> BoundSql:
-    """A DOUBLE, NULL where the value is not known; otherwise as predicate_of."""
-    compiler = _Compiler(rows, expression, prefix)
+StepValues = Mapping[str, tuple[IntArray, FloatArray]]
+"""Numbers of steps that are no columns of rollouts: by name the steps, and values, NaN not known."""
+
+
+def number_of(
+    rows: RunRows, expression: Expression, prefix: str = "own", of_steps: StepValues | None = None
+) -> BoundSql:
+    """A DOUBLE, NULL where the value is not known; otherwise as predicate_of. of_steps: numbers that the
+    expression may use besides the columns.
+    """
+    compiler = _Compiler(rows, expression, prefix, of_steps or {})
     return compiler.bound(compiler.double(expression.tree))
 
 
@@ -90,7 +101,10 @@ class _Value(NamedTuple):
 
 
 class _Compiler:
-    def __init__(self, rows: RunRows, expression: Expression, prefix: str) -> None:
+    def __init__(
+        self, rows: RunRows, expression: Expression, prefix: str, of_steps: StepValues | None = None
+    ) -> None:
+        self._of_steps = of_steps or {}
         self._rows, self._text, self._prefix = rows, expression.text, prefix
         self._offered = expression.offered
         self._columns = {column.name: column for column in rows.columns}
@@ -163,8 +177,23 @@ class _Compiler:
             return _Value(self._rows.whole_text(name), "text")
         if name == "file":
             return _Value("path", "text")
+        if name in self._of_steps:
+            return self._of_step(name)
         column = self._columns[name]
         return _Value(self._rows.value(name), "text" if column.words else "number")
+
+    def _of_step(self, name: str) -> _Value:
+        steps, values = (f"{self._prefix}{len(self._parameters) + place}" for place in (0, 1))
+        own_steps, own_values = self._of_steps[name]
+        known = np.isfinite(own_values)
+        self._parameters[steps] = own_steps[known].tolist()
+        self._parameters[values] = own_values[known].tolist()
+        table = (
+            f"SELECT unnest({_parameter(steps)} BIGINT[])) AS own_step, "
+            f"unnest({_parameter(values)} DOUBLE[])) AS step_value"
+        )
+        value = f"(SELECT any_value(step_value) FROM ({table}) WHERE own_step = step)"
+        return _Value(value, "double")
 
     def _compared(self, op: str, left: Node, right: Node) -> str:
         one, other = self._comparable(left, right)

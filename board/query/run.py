@@ -26,7 +26,7 @@ from board.index.segments import PART
 from board.index.storage import StepRange
 from board.query import splits
 from board.query.columns import aliased, frame_of
-from board.query.predicate import BoundSql, number_of, parsed, predicate_of
+from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.steps import recorded_counts, steps_table, stored_steps
 
@@ -165,9 +165,10 @@ class Run:
         """SQL for a column of the run: NULL where nothing of it is recorded."""
         return self.rows.value(name)
 
-    def number(self, text: str) -> BoundSql:
-        """An expression as SQL for a number. Raises ExpressionError."""
-        return number_of(self.rows, parsed((self.whole or self).columns, text))
+    def number(self, text: str, of_steps: StepValues | None = None) -> BoundSql:
+        """An expression as SQL for a number. of_steps: as of number_of. Raises ExpressionError."""
+        names = (*(self.whole or self).columns, *(of_steps or ()))
+        return number_of(self.rows, parsed(names, text), of_steps=of_steps)
 
     def table(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """What a statement with `condition` gives. parameters: values that it has besides."""

@@ -21,6 +21,7 @@ from board.index.storage import StepRange, Storage
 from board.query.database import quoted
 
 if TYPE_CHECKING:
+    from board.query.predicate import StepValues
     from board.query.run import Run
 
 QUANTILES: Final[dict[str, float]] = {
@@ -97,11 +98,13 @@ def stored_steps(storage: Storage, manifest: Manifest) -> pd.DataFrame:
     return table.to_pandas(ignore_metadata=True)
 
 
-def own_steps(run: Run, text: str) -> pd.DataFrame:
+def own_steps(run: Run, text: str, of_steps: StepValues | None = None) -> pd.DataFrame:
     """An expression as a metric OWN over the rollouts of each step: mean, std, n and quantiles as
     steps_table has them, infinities left out. Raises ExpressionError, UnreadableError.
+
+    of_steps: numbers of steps that it may use besides the columns of rollouts.
     """
-    value = run.number(text)
+    value = run.number(text, of_steps)
     values = {OWN: f"CASE WHEN isfinite({value.sql}) THEN {value.sql} END"}
     table = _statistics(run, "true", values, value.parameters)
     quantiles = _quantiles(run, "true", run.counts, values, value.parameters)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -90,36 +90,16 @@ def _over_loss_tokens(run: Run) -> dict[str, list[Means]]:
     return by_column
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """trained: of each step [n] how many rollouts were trained on; None where nothing says so."""
-
-    found: Agreement
-    trained: Sequence[int | None]
-
-    def words(self, place: int) -> str:
-        """What the two say at a step, and over how many rollouts."""
-        one = self.found
-        theirs, ours, count = one.theirs[place], one.ours[place], int(one.counts[place])
-        text = f"trainer {theirs:.4g}, rollouts {ours:.4g}"
-        trained = self.trained[place]
-        if trained is None or not count:
-            return f"{text} over {count:,}" if count else text
-        lacking = trained - count
-        missing = f": {lacking:,} are missing" if lacking > 0 else ""
-        return f"{text} over {count:,} of {trained:,} recorded{missing}"
-
-
-def comparisons(run: Run, trainer: TrainerMetrics) -> list[Comparison]:
+def agreements(run: Run, trainer: TrainerMetrics) -> list[Agreement]:
     """Every quantity that both have, in the order of SAME, then parts of the reward."""
     means = rollout_means(run)
-    compared: list[Comparison] = []
+    compared: list[Agreement] = []
     for column, candidates in means.items():
         for name in _topic(column).of(trainer.curves):
             curve = trainer.curves[name]
             one = agreement(name, curve.steps, curve.values, candidates)
             if one is not None:
-                compared.append(Comparison(one, _trained(one, trainer.written)))
+                compared.append(replace(one, trained=_trained(one, trainer.written)))
     return compared
 
 
@@ -131,5 +111,5 @@ def _topic(column: str) -> Topic:
     return Topic(column, (pattern,))
 
 
-def _trained(one: Agreement, written: Mapping[int, tuple[int, int]]) -> list[int | None]:
-    return [sum(written[step]) if step in written else None for step in one.steps.tolist()]
+def _trained(one: Agreement, written: Mapping[int, tuple[int, int]]) -> tuple[int | None, ...]:
+    return tuple(sum(written[step]) if step in written else None for step in one.steps.tolist())

@@ -44,6 +44,11 @@ class Curve:
     high: FloatArray | None = None
 
     @property
+    def points(self) -> int:
+        """How many values are known."""
+        return int(np.isfinite(self.values).sum())
+
+    @property
     def last(self) -> float | None:
         """The last value that is known."""
         known = self.values[np.isfinite(self.values)]
@@ -64,6 +69,15 @@ class SourceSummary:
     non_finite: int = 0
     shift: int = 0
     shift_metric: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What was read of it, and how its steps were moved."""
+        text = f"{self.name} ({self.title}): {self.metrics:,} metrics, {self.points:,} points"
+        if self.shift:
+            why = f", by {self.shift_metric}" if self.shift_metric else ", as given"
+            text += f"; its steps are moved by {self.shift:+d}{why}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,8 @@ class TrainerMetrics:
         """One row for each step, ascending, of any of these metrics, as charts take it: a column of each
         name, and its `_q00` and `_q100` where ranks differ.
         """
-        steps = np.unique(np.concatenate([self.curves[name].steps for name in names]))
+        of_each = [np.array([], np.int64), *(self.curves[name].steps for name in names)]
+        steps = np.unique(np.concatenate(of_each))
         columns: dict[str, IntArray | FloatArray] = {"step": steps}
         for name in names:
             curve = self.curves[name]

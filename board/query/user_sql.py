@@ -1,10 +1,11 @@
 """SQL that a user writes: one SELECT over the views of a run, which can read nothing else.
 
-The views are rollouts, steps, groups, prompts and problems; docs/sql.md describes them.
+The views are rollouts, steps, groups, prompts, problems and metrics; docs/sql.md describes them.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,24 +20,38 @@ from board.index import segments
 from board.index.manifest import BrokenIndexError
 from board.query.database import Database, create_table, quoted
 from board.query.run import Run
+from board.query.trainer_metrics import TrainerMetrics, read_trainer_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _PROBLEM_COLUMNS: Final = ("path", "line", "field", "reason", "hint", "severity", "count")
 _TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth")
+_METRICS: Final = re.compile(r"\bmetrics\b", re.IGNORECASE)
 _ADDRESS_COLUMNS: Final = frozenset(("offset", "size", segments.PART))
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds."""
 
 
-def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Table:
-    """The rows of one SELECT over the views `rollouts`, `steps`, `groups`, `prompts` and `problems`.
+def asks_for_metrics(statement: str) -> bool:
+    """Whether a statement may need the view `metrics`, whose files are read for it."""
+    return _METRICS.search(statement) is not None
+
+
+def select(
+    run: Run,
+    statement: str,
+    timeout: float = DEFAULT_TIMEOUT,
+    trainer: TrainerMetrics | None = None,
+) -> pa.Table:
+    """The rows of one SELECT over the views `rollouts`, `steps`, `groups`, `prompts`, `problems` and
+    `metrics`.
 
     Args:
         run: not narrowed to a split or environment.
         statement: in DuckDB's SQL.
         timeout: in seconds, after which the statement is stopped.
+        trainer: what `metrics` has; None: nothing.
 
     Raises:
         ChoiceError: the statement is not a SELECT, is wrong, reads something else, or takes too long.
@@ -48,6 +63,8 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
         query = _only_select(opened, statement)
         try:
             create_views(run, database)
+            metrics = (trainer or TrainerMetrics()).long_table()
+            create_table(database.cursor(), "main", "metrics", metrics)
         except (duckdb.Error, BrokenIndexError) as error:
             reason = f"the index of {run.info.name} can't be read: open the run again"
             raise UnreadableError(f"{reason} ({error})") from error
@@ -163,4 +180,5 @@ class RunTables:
         Raises:
             ChoiceError: the statement is not a SELECT, is wrong, reads something else, or takes too long.
         """
-        return select(self.run, statement, timeout).to_pandas()
+        trainer = read_trainer_metrics(self.run) if asks_for_metrics(statement) else None
+        return select(self.run, statement, timeout, trainer).to_pandas()

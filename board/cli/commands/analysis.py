@@ -13,7 +13,13 @@ import pandas as pd
 from board.analysis.findings import diagnose, own_thresholds
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
-from board.cli.opened_runs import narrowed_as_asked, open_run, opened, options_of
+from board.cli.opened_runs import (
+    narrowed_as_asked,
+    open_run,
+    opened,
+    options_of,
+    trainer_metrics,
+)
 from board.cli.runs import find_run
 from board.core.findings.finding import Evidence, Finding, in_words
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
@@ -91,8 +97,15 @@ def findings(args: argparse.Namespace) -> int:
     if limits.error:
         raise ChoiceError(limits.error)
     run = narrowed_as_asked(opened(info, options_of(args)), args)
+    trainer = trainer_metrics(run, args)
     with closing(output.ProgressLine()) as progress:
-        diagnosis = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
+        diagnosis = diagnose(
+            run,
+            limits.thresholds,
+            tokens=not args.index_only,
+            progress=progress,
+            trainer=trainer,
+        )
     counts = diagnosis.counts
     if args.json:
         output.print_json(diagnosis.document(run))

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from board.cli import output
-from board.cli.opened_runs import open_run, opened
+from board.cli.opened_runs import open_run, opened, trainer_metrics
 from board.cli.runs import no_runs, only_run
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
@@ -19,6 +19,8 @@ from board.index.discovery.discovered_runs import discover
 from board.index.discovery.run_info import IgnoredFiles
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query.open_run import Run
+from board.query.trainer_agreement import agreements
+from board.query.trainer_metrics import TrainerMetrics
 
 
 def index(args: argparse.Namespace) -> int:
@@ -59,17 +61,21 @@ def check(args: argparse.Namespace) -> int:
     path = location_of(args.run)
     if isinstance(path, Path) and not path.exists():
         run = open_run(args)
-        return _report(args, run.info.name, run.problems, run, ())
+        trainer = trainer_metrics(run, args)
+        problems = (*run.problems, *trainer.problems)
+        return _report(args, run.info.name, problems, run, (), trainer)
     folder = discover(path)
     if folder.runs:
         run = opened(only_run(folder, path, args.source))
-        problems = run.problems
+        trainer = trainer_metrics(run, args)
+        problems = (*run.problems, *trainer.problems)
         if not run.info.only and run.info.path != folder.root:
             # Paths as seen from the folder that was named.
             problems = (
                 replace(one, path=below(run.info.path / one.path, folder.root)) for one in problems
             )
-        return _report(args, run.info.name, (*problems, *folder.left_out), run, folder.ignored)
+        problems = (*problems, *folder.left_out)
+        return _report(args, run.info.name, problems, run, folder.ignored, trainer)
     if folder.left_out:
         return _report(args, str(path), folder.left_out, None, folder.ignored)
     raise NotFoundError(no_runs(folder, path))
@@ -81,8 +87,10 @@ def _report(
     problems: tuple[Problem, ...],
     run: Run | None,
     ignored: tuple[IgnoredFiles, ...],
+    trainer: TrainerMetrics | None = None,
 ) -> int:
     """Prints what `check` found; the exit code. ignored: files that belong to no run."""
+    compared = agreements(run, trainer) if run and trainer else []
     joins, ignored = (
         (run.rows.joins.counts, (*run.info.ignored, *ignored)) if run else ((), ignored)
     )
@@ -107,6 +115,8 @@ def _report(
             **by_severity,
             "problems": [asdict(problem) for problem in problems],
             "beside": [asdict(one) for one in ignored],
+            "metrics": [asdict(one) for one in trainer.sources] if trainer else [],
+            "agreement": [one.document() for one in compared],
         }
         output.print_json(document)
         return code
@@ -118,6 +128,8 @@ def _report(
         lines.append(f"{one.severity:8}{one.where}  {one.reason}  ({count})")
         lines += [f"{'':8}{one.hint}"] if one.hint else []
     lines += [f"skipped by name: {one.words}" for one in ignored]
+    lines += [one.summary for one in trainer.sources] if trainer else []
+    lines += [one.summary for one in compared]
     total = (
         f"{', '.join(f'{count} {name}' for name, count in by_severity.items())} "
         "(lost: not shown; partial: shown without a value; note: all is shown)"

@@ -1,4 +1,4 @@
-"""The commands that print a run's tables: `steps`, `rollouts`, and `sql`, which asks for any other."""
+"""The commands that print a run's tables: `steps`, `rollouts`, `metrics`, and `sql` for any other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from board.cli import output
-from board.cli.opened_runs import narrowed_as_asked, of_environments, of_split, open_run
+from board.cli.opened_runs import (
+    narrowed_as_asked,
+    of_environments,
+    of_split,
+    open_run,
+    trainer_metrics,
+)
+from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError
 from board.index import segments
 from board.query import splits
@@ -19,7 +26,7 @@ from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, parsed
 from board.query.rollouts import Sorting, batches, frame
 from board.query.steps import NO_STEPS
-from board.query.user_sql import select
+from board.query.user_sql import asks_for_metrics, select
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -34,6 +41,8 @@ _USUAL: Final = (
 )
 """Columns of the table of rollouts; behind them come those that are asked for, and the response."""
 _BATCH_ROLLOUTS: Final = 2048
+_ENDS: Final = {"q00": "min", "q100": "max"}
+"""Of the smallest and largest value of a rank."""
 
 
 def steps(args: argparse.Namespace) -> int:
@@ -96,9 +105,39 @@ def _chosen(run: Run, args: argparse.Namespace) -> Run:
     return run.where(args.where or "", steps=steps)
 
 
+def metrics(args: argparse.Namespace) -> int:
+    """Prints one row per step of the trainer's scalars, or their names."""
+    run = open_run(args)
+    trainer = trainer_metrics(run, args)
+    for problem in trainer.problems:
+        if problem.severity != "note":
+            output.say(f"{problem.path}: {problem.reason}")
+    if args.names:
+        rows = [
+            {"name": c.name, "file": c.source, "points": c.points, "last": c.last}
+            for c in trainer.curves.values()
+        ]
+        output.print_rows(args, [rows], ("name", "file", "points", "last"))
+        return 0
+    if not trainer.curves:
+        output.say(f"{run.info.name}: no metrics of its trainer are in its folder (--metrics PATH)")
+    names = [*trainer.curves]
+    usual = [name for topic in TOPICS for name in topic.of(names)]
+    if args.columns:
+        names = usual = output.named_columns(args.columns, names)
+    table = trainer.table(names)
+    ends = {f"{name}_{q}": f"{name}_{words}" for name in names for q, words in _ENDS.items()}
+    rows = output.records_of(table.rename(columns=ends))
+    rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
+    output.print_rows(args, [rows], ["step", *names], ["step", *(usual or names)])
+    return 0
+
+
 def sql(args: argparse.Namespace) -> int:
     """Prints what a SELECT gives, or writes it."""
-    table = select(open_run(args), args.statement, args.timeout)
+    run = open_run(args)
+    trainer = trainer_metrics(run, args) if asks_for_metrics(args.statement) else None
+    table = select(run, args.statement, args.timeout, trainer)
     if args.parquet is not None:
         try:
             pq.write_table(table, args.parquet)

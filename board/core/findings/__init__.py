@@ -86,6 +86,7 @@ RULES: Final = _rules(
     log_rules.unequal_arrays,
     log_rules.resumed,
     log_rules.clock_gap,
+    log_rules.trainer_differs,
     kl_rules.kl_spike,
     kl_rules.token_type_kl,
     learning_rules.entropy_collapse,

@@ -20,6 +20,7 @@ from board.core.groups.statistics import (
     by_step,
     correctness_column,
 )
+from board.core.metrics.trainer import Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Facts:
     written. copies: rollouts that are there twice. rewritten: (first step, last step, rollouts) that a
     resume wrote again, None without one. trained_until: the newest step of the trainer's log, where what
     the sampler says is in another log that may be ahead; None where there is one log. digests: of steps
-    whose tokens were read, in ascending order.
+    whose tokens were read, in ascending order. trainer: what the trainer says of the same quantities.
     """
 
     steps: IntArray
@@ -103,6 +104,7 @@ class Facts:
     rewritten: tuple[int, int, int] | None = None
     trained_until: int | None = None
     digests: Sequence[Digest] = ()
+    trainer: Sequence[Agreement] = ()
 
     @cached_property
     def step_groups(self) -> StepGroups | None:

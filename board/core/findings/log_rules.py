@@ -224,3 +224,24 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Match]:
             tuple(Evidence(step, one.index, None, "the first rollout after it") for one in first),
             title="The clock ran backwards" if gap < 0 else "Training paused",
         )
+
+
+def trainer_differs(facts: Facts, limits: Limits) -> Iterator[Match]:
+    """The trainer's mean of a quantity is not that of the recorded rollouts, at many steps."""
+    for one in facts.trainer:
+        count = int(one.differs.sum())
+        share = count / len(one.steps)
+        if count < limits["steps"] or share < limits["share"]:
+            continue
+        own = one.steps[one.differs]
+        worst = int(one.steps[one.worst])
+        yield Match(
+            "warning" if one.column == "reward" else "lead",
+            f"{one.summary[0].upper()}{one.summary[1:]}. Are rollouts missing, filtered or written "
+            "twice, or is it defined differently?",
+            (worst, int(own[0]), int(own[-1])),
+            share,
+            limits["share"],
+            Target("health", worst, metric=one.column),
+            title=f"Trainer and rollouts differ in {one.column}",
+        )

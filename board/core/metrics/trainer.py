@@ -87,7 +87,9 @@ class Means:
 class Agreement:
     """A trainer metric against the rollouts, [n] steps that both have.
 
-    means: of the column and weighting that come closest. differs: whether the two are not one number.
+    column, weighting: of the means of rollouts that come closest. theirs: the trainer's; counts: rollouts
+    of each mean. differs: whether the two are not one number. trained: how many rollouts were trained on;
+    None where nothing says so.
     """
 
     trainer: str
@@ -98,16 +100,52 @@ class Agreement:
     ours: FloatArray
     counts: IntArray
     differs: BoolArray
+    trained: Sequence[int | None] = ()
 
     @property
     def worst(self) -> int:
         """The place of the step at which they differ most."""
         return int(np.argmax(np.abs(self.theirs - self.ours)))
 
+    def words(self, place: int) -> str:
+        """What the two say at a step, and over how many rollouts."""
+        count, trained = int(self.counts[place]), self.trained[place] if self.trained else None
+        text = f"trainer {self.theirs[place]:.4g}, rollouts {self.ours[place]:.4g}"
+        if trained is None or not count:
+            return f"{text} over {count:,}" if count else text
+        missing = f": {trained - count:,} are missing" if trained > count else ""
+        return f"{text} over {count:,} of {trained:,} recorded{missing}"
+
     @property
-    def share(self) -> float:
-        """The share of steps at which they differ."""
-        return float(self.differs.mean())
+    def summary(self) -> str:
+        """Whether the two agree, and at which step they differ most if they do not."""
+        names = f"{self.trainer} and {self.column} ({self.weighting})"
+        steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps):,} steps"
+        count = int(self.differs.sum())
+        if not count:
+            return f"{names} agree at {'' if len(self.steps) == 1 else 'all '}{steps}"
+        worst = f"at step {self.steps[self.worst]}: {self.words(self.worst)}"
+        return f"{names} differ at {count:,} of {steps}, most {worst}"
+
+    def document(self) -> dict[str, object]:
+        """The comparison as one JSON object; of each step that differs what both say."""
+        differing = [
+            {
+                "step": int(self.steps[place]),
+                "trainer": float(self.theirs[place]),
+                "rollouts": float(self.ours[place]),
+                "recorded": int(self.counts[place]),
+                "trained": self.trained[place] if self.trained else None,
+            }
+            for place in np.flatnonzero(self.differs).tolist()
+        ]
+        return {
+            "trainer": self.trainer,
+            "rollouts": self.column,
+            "weighting": self.weighting,
+            "steps": len(self.steps),
+            "differing": differing,
+        }
 
 
 def agreement(

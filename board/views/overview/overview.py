@@ -27,9 +27,10 @@ from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.overview import curves, environments
+from board.views.overview import curves, environments, trainer
 from board.views.shared import cache, known_findings, page_parts, state
 from board.views.shared.text import counted, number, one_line, plain
+from board.views.shared.trainer import metrics as trainer_metrics
 
 _PER_STEP: Final = "zero_std_group_fraction"
 _MAIN: Final = (
@@ -54,8 +55,8 @@ _NEEDS: Final = {
 _EXPRESSION_HELP: Final = (
     "An expression over the rollouts, averaged by step: columns, numbers, + - * / // % **, comparisons, "
     'contains "a text", in (a, b), and, or, not, abs, log, exp, sqrt, min, max, missing, '
-    'col("odd name"). A comparison is 1 or 0, so its mean is a share. Texts are whole. Missing values '
-    "stay missing."
+    'col("odd name"), col("trainer/loss"). A comparison is 1 or 0, so its mean is a share. Texts are '
+    "whole. Missing values stay missing."
 )
 # What a chart draws; it is named by the first of them.
 _Columns = tuple[str, ...]
@@ -242,7 +243,7 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
     if not text:
         return
     try:
-        drawn = cache.own_curve(run, text, options, dark=page_parts.dark())
+        drawn = cache.own_curve(run, text, trainer_metrics(run), options, dark=page_parts.dark())
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return
@@ -263,6 +264,7 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
         )
         if state.get("overview_more"):
             _draw(run, others, options, marks, key="curves_more")
+    trainer.show(run, options, marks)
     _expression_curve(run, options, marks)
     missing = [
         f"{rollout_metric(name).label} (needs {needs})"

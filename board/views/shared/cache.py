@@ -6,7 +6,7 @@ All browser tabs share the results: callers must not change them. A run's key is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import pandas as pd
@@ -20,7 +20,7 @@ from board.analysis.token_sample import sampled_digests
 from board.analysis.tokenizers import load_vocabulary
 from board.analysis.utterances import Hit, compiled, hit_in
 from board.charts import curve_charts, group_charts
-from board.charts.curve_data import CurveOptions, Series, together
+from board.charts.curve_data import CurveOptions, Series, together, trainer_series
 from board.charts.curves import LightCurve, curve, light
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import rollout_metric
@@ -38,6 +38,7 @@ from board.errors import BoardError
 from board.query import environments, groups, prompts, rollouts, splits
 from board.query.open_run import Run
 from board.query.steps import OWN, own_steps
+from board.query.trainer_metrics import TrainerMetrics
 from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
 
 _HIT_CONTEXT_CHARACTERS: Final = 160
@@ -60,6 +61,7 @@ def _cached(
             Run: lambda run: repr((run.version, str(run.info.path), run.info.name, run.options)),
             CurveOptions: repr,
             OwnThresholds: repr,
+            TrainerMetrics: lambda metrics: metrics.version,
         },
     )
     return decorate
@@ -157,9 +159,22 @@ def _steps(run: Run, options: CurveOptions) -> pd.DataFrame:
 
 
 @_cached(32, "Averaging over the rollouts …")
-def own_curve(run: Run, text: str, options: CurveOptions, *, dark: bool) -> LightCurve:
-    """The curve of an expression. Raises ExpressionError."""
-    return light(curve(own_steps(run, text), [Series(OWN, text, "gap")], options, dark=dark))
+def own_curve(
+    run: Run, text: str, trainer: TrainerMetrics, options: CurveOptions, *, dark: bool
+) -> LightCurve:
+    """The curve of an expression, which may use the trainer's metrics. Raises ExpressionError."""
+    of_steps = {one.name: (one.steps, one.values) for one in trainer.curves.values()}
+    steps = own_steps(run, text, of_steps)
+    return light(curve(steps, [Series(OWN, text, "gap")], options, dark=dark))
+
+
+@_cached(512)
+def trainer_curve(
+    trainer: TrainerMetrics, names: tuple[str, ...], options: CurveOptions, *, dark: bool
+) -> LightCurve:
+    """These metrics of the trainer, each over the steps at which it was logged."""
+    look = replace(options, band="minmax")
+    return light(curve(trainer.table(names), trainer_series(names), look, dark=dark, height=200))
 
 
 @_cached(64)

@@ -164,6 +164,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "think": Choice(""),
     "grouping": _flag(),
     "tokenizer": Choice(""),
+    "metric_shift": Choice(None, _whole),
     # all pages with curves
     "smooth": Choice(0.0, _within(float, 0, 0.99), "{:g}".format),
     "steps": _RANGE,
@@ -176,6 +177,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "overview_more": _flag("more"),
     "overview_evals": _flag("evals", default=True),
     "overview_expression": Choice("", old_name="own"),
+    "overview_trainer": Choice("", old_name="trainer"),
     "overview_by": _one_of("", "env", old_name="by"),
     "overview_metrics": _list("emetrics"),
     "overview_metric": Choice("", old_name="emulti"),
