@@ -17,10 +17,18 @@ from board.core.arrays import FloatArray, IntArray
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepRows
-from board.core.findings.finding import SEVERITIES, Finding, Thresholds, changed, parse
+from board.core.findings.finding import (
+    SEVERITIES,
+    Finding,
+    Thresholds,
+    changed,
+    parse,
+    worst_first,
+)
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import reward_parts
-from board.errors import BoardError, ChoiceError, UnreadableError
+from board.core.metrics.trainer import Agreement
+from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
 from board.formats import reader_named
 from board.formats.io.locations import Location
 from board.index.discovery.discovered_runs import THRESHOLDS, RunInfo
@@ -31,8 +39,6 @@ from board.query.columns import numbers
 from board.query.environments import environment_curves
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
-from board.query.trainer_agreement import agreements
-from board.query.trainer_metrics import TrainerMetrics
 
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -75,19 +81,15 @@ def diagnose(
     tokens: bool = True,
     budget: Budget | None = None,
     progress: Progress | None = None,
-    trainer: TrainerMetrics | None = None,
 ) -> Diagnosis:
     """What the rules find in a run. tokens: whether to read token arrays, which the rules in
-    core.findings.TOKEN_RULES need; without, the index alone is looked at. trainer: what is compared with
-    the rollouts.
+    core.findings.TOKEN_RULES need; without, the index alone is looked at.
 
     A step at which something of the tokens begins is exact where the step before it was read;
     where steps were passed over, those between are looked at, half by half.
     """
     limits = thresholds or default_thresholds()
     facts = facts_of(run)
-    if trainer is not None and run.expression == "" and not run.envs:
-        facts = replace(facts, trainer=tuple(agreements(run, trainer)))
     if not tokens or not len(facts.steps):
         return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0)
     sample = TokenSample(run, budget or Budget(), progress)
@@ -101,6 +103,24 @@ def diagnose(
         findings = find(_with(facts, digests), limits)
     read = sum(digest.read for digest in digests.values())
     return Diagnosis(tuple(findings), len(digests), len(facts.steps), read)
+
+
+def with_trainer(
+    diagnosis: Diagnosis, compared: Sequence[Agreement], thresholds: Thresholds | None = None
+) -> Diagnosis:
+    """A diagnosis with what is found where the trainer and the rollouts do not agree.
+
+    Apart from the others: the trainer's files grow by themselves, and this takes no time.
+    """
+    if not compared:
+        return diagnosis
+    facts = Facts(compared[0].steps, {}, _no_rows, trainer=compared)
+    own = find(facts, thresholds or default_thresholds(), only=("trainer_differs",))
+    return replace(diagnosis, findings=tuple(worst_first([*diagnosis.findings, *own])))
+
+
+def _no_rows(step: int) -> StepRows:
+    raise NotFoundError(f"the rollouts of step {step} are not read for this rule")
 
 
 def _with(facts: Facts, digests: Mapping[int, Digest]) -> Facts:

@@ -17,9 +17,9 @@ from board.query.splits import chosen_split
 if TYPE_CHECKING:
     from board.query.trainer_metrics import TrainerMetrics
 
-_OVER_ROLLOUTS: Final = "mean over rollouts"
-_OVER_TOKENS: Final = "mean over tokens"
-_IN_LOSS: Final = "mean over rollouts, tokens in the loss"
+_OVER_ROLLOUTS: Final = "rollouts"
+_OVER_TOKENS: Final = "tokens"
+_IN_LOSS: Final = "rollouts, tokens in the loss"
 _PER_TOKEN: Final = ("k1_mean", "k2_mean", "k3_mean", "mismatch_kl_mean", "entropy_mean")
 _ESTIMATORS: Final = {"k3_mean": ("k3_mean", "k1_mean", "k2_mean")}
 """What a trainer calls its KL may be any of them."""

@@ -102,6 +102,12 @@ class TrainerMetrics:
             digest.update(curve.values.tobytes())
         return digest.hexdigest()
 
+    @cached_property
+    def step_count(self) -> int:
+        """At how many steps anything was logged."""
+        of_each = [np.array([], np.int64), *(curve.steps for curve in self.curves.values())]
+        return len(np.unique(np.concatenate(of_each)))
+
     def table(self, names: Sequence[str]) -> pd.DataFrame:
         """One row for each step, ascending, of any of these metrics, as charts take it: a column of each
         name, and its `_q00` and `_q100` where ranks differ.

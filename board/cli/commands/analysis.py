@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from board.analysis.findings import diagnose, own_thresholds
+from board.analysis.findings import diagnose, own_thresholds, with_trainer
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
 from board.cli.opened_runs import (
@@ -25,6 +25,7 @@ from board.core.findings.finding import Evidence, Finding, in_words
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.errors import ChoiceError
 from board.query.open_run import Run
+from board.query.trainer_agreement import agreements
 
 
 def show(args: argparse.Namespace) -> int:
@@ -97,15 +98,10 @@ def findings(args: argparse.Namespace) -> int:
     if limits.error:
         raise ChoiceError(limits.error)
     run = narrowed_as_asked(opened(info, options_of(args)), args)
-    trainer = trainer_metrics(run, args)
     with closing(output.ProgressLine()) as progress:
-        diagnosis = diagnose(
-            run,
-            limits.thresholds,
-            tokens=not args.index_only,
-            progress=progress,
-            trainer=trainer,
-        )
+        diagnosis = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
+    compared = agreements(run, trainer_metrics(run, args))
+    diagnosis = with_trainer(diagnosis, compared, limits.thresholds)
     counts = diagnosis.counts
     if args.json:
         output.print_json(diagnosis.document(run))

@@ -36,6 +36,12 @@ def serve(args: argparse.Namespace) -> int:
     if args.thresholds is not None:
         read_thresholds(args.thresholds)
         os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(args.thresholds.absolute())
+    if args.metrics is not None:
+        if not args.metrics.exists():
+            raise NotFoundError(f"--metrics {args.metrics} does not exist; give a file or a folder")
+        os.environ["ROLLOUT_BOARD_METRICS"] = str(args.metrics.absolute())
+    if args.metric_shift is not None:
+        os.environ["ROLLOUT_BOARD_METRIC_SHIFT"] = str(args.metric_shift)
     script = PROJECT / "app.py"
     if not script.is_file():
         raise BoardError(f"{script} is missing; install rollout-board again")

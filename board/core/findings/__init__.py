@@ -122,11 +122,17 @@ _WORDS: Final = {
 }
 
 
-def find(facts: Facts, thresholds: Thresholds) -> list[Finding]:
-    """What all rules find, the worst first. A rule whose table says enabled = 0 is left out."""
+def find(
+    facts: Facts, thresholds: Thresholds, only: Collection[str] | None = None
+) -> list[Finding]:
+    """What all rules find, the worst first; only: those of these names. A rule whose table says
+    enabled = 0 is left out.
+    """
     findings: list[Finding] = []
     for rule in RULES:
         limits = thresholds[rule.name]
+        if only is not None and rule.name not in only:
+            continue
         if limits.get("enabled", 1.0) and len(facts.steps):
             findings += rule.findings(facts, limits)
     return worst_first(findings)

@@ -28,8 +28,11 @@ _RELATIVE: Final = 0.02
 _OF_SPREAD: Final = 0.01
 """Two means are one number up to 2 % of it, or 1 % of the standard deviation over the rollouts."""
 _LEAST_STEPS: Final = 5
-_CLOSER: Final = 0.25
-"""A shift of the steps must make the typical difference so many times as small."""
+_ALIKE: Final = 0.1
+_UNLIKE: Final = 0.5
+"""Steps are moved where a tenth of them at most differ then, and half of them did before: a wrong shift is
+worse than none.
+"""
 _SHIFTS: Final = (0, 1, -1)
 
 
@@ -72,7 +75,7 @@ SAME: Final[Mapping[str, Topic]] = {
 class Means:
     """Means of a column over the rollouts of each step, [S] ascending; NaN where not recorded.
 
-    std: over the rollouts. weighting: what the mean is over, in words. counts: rollouts with a value.
+    std: over the rollouts. weighting: what the means are over, in words. counts: rollouts with a value.
     """
 
     column: str
@@ -119,7 +122,7 @@ class Agreement:
     @property
     def summary(self) -> str:
         """Whether the two agree, and at which step they differ most if they do not."""
-        names = f"{self.trainer} and {self.column} ({self.weighting})"
+        names = f"{self.trainer} and {self.column} (mean over {self.weighting})"
         steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps):,} steps"
         count = int(self.differs.sum())
         if not count:
@@ -190,21 +193,19 @@ def detect_shift(
     for column, topic in SAME.items():
         for name in topic.of(curves):
             steps, values = curves[name]
-            errors = {
-                shift: _typical_error(steps + shift, values, means.get(column, ()))
-                for shift in _SHIFTS
+            differing = {
+                shift: _differing(steps + shift, values, means.get(column, ())) for shift in _SHIFTS
             }
-            best = min(errors, key=lambda shift: errors[shift])
-            if np.isfinite(errors[best]) and errors[best] <= _CLOSER * errors[0]:
+            best = min(differing, key=lambda shift: differing[shift])
+            if differing[best] <= _ALIKE and (best == 0 or differing[0] >= _UNLIKE):
                 return best, name
     return 0, ""
 
 
-def _typical_error(steps: IntArray, values: FloatArray, candidates: Sequence[Means]) -> float:
+def _differing(steps: IntArray, values: FloatArray, candidates: Sequence[Means]) -> float:
+    """The share of steps at which they differ; 1 where too few are in both."""
     one = agreement("", steps, values, candidates)
-    if one is None or len(one.steps) < _LEAST_STEPS:
-        return float("inf")
-    return float(np.median(np.abs(one.theirs - one.ours)))
+    return 1.0 if one is None or len(one.steps) < _LEAST_STEPS else float(one.differs.mean())
 
 
 def explaining_column(steps: IntArray, curves: Mapping[str, FloatArray], step: int) -> str | None:

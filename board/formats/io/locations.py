@@ -69,13 +69,13 @@ def pinned_name(path: Path) -> Generator[str]:
 
 
 def _allowed_folders() -> list[Path]:
-    """The folder that is shown, links resolved, and the cache, where unpacked copies of logs are."""
-    root = os.environ["ROLLOUT_BOARD_ROOT"]
-    cache = Path(os.path.realpath(cache_folder()))
-    if is_url(root):
-        return [cache]
-    folder = Path(os.path.realpath(root))
-    return [folder if folder.is_dir() else folder.parent, cache]
+    """The folder that is shown, links resolved, the cache, where unpacked copies of logs are, and where
+    metrics were said to be.
+    """
+    named = (os.environ["ROLLOUT_BOARD_ROOT"], os.environ.get("ROLLOUT_BOARD_METRICS", ""))
+    folders = [Path(os.path.realpath(path)) for path in named if path and not is_url(path)]
+    shown = [folder if folder.is_dir() else folder.parent for folder in folders]
+    return [*shown, Path(os.path.realpath(cache_folder()))]
 
 
 def _opened_below(folder: Path, names: Sequence[str]) -> int:

@@ -15,11 +15,12 @@ from board.components.curve_grid import Card, Click, curve_bar
 from board.components.small_charts import sparkline
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import in_percent
+from board.core.metrics.trainer import PREFIX
 from board.core.run_differences import differences, final
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.frame import sidebar
-from board.views.shared import cache, opened_runs, page_parts, shortcuts, state, tables
+from board.views.shared import cache, opened_runs, page_parts, shortcuts, state, tables, trainer
 from board.views.shared.text import counted, number, one_line, plain, where_they_differ
 
 _USUAL: Final = (
@@ -138,8 +139,9 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
 
 
 def _card(runs: tuple[Run, ...], shifts: tuple[int, ...], metric: str, look: CurveOptions) -> Card:
-    drawn = cache.compared_curve(runs, shifts, metric, look, dark=page_parts.dark())
-    lacking = [run.info.name for run in runs if metric not in run.metrics]
+    trainers = tuple(map(trainer.metrics, runs)) if metric.startswith(PREFIX) else ()
+    drawn = cache.compared_curve(runs, shifts, metric, look, trainers, dark=page_parts.dark())
+    lacking = [run.info.name for run in runs if metric not in _metrics_of(run)]
     named = f"{len(lacking)} of these runs" if len(lacking) > _MOST_NAMED else ", ".join(lacking)
     notes = [f"Not recorded in {one_line(named, 300)}."] if lacking else []
     return page_parts.card(
@@ -150,10 +152,13 @@ def _card(runs: tuple[Run, ...], shifts: tuple[int, ...], metric: str, look: Cur
 def _open_step(runs: tuple[Run, ...], shifts: tuple[int, ...], clicked: Click) -> None:
     """Opens the step of the run whose curve was clicked, as that run counts its steps."""
     sides = zip(runs, shifts, strict=True)
-    drawn = [(run, shift) for run, shift in sides if clicked.chart in run.metrics]
+    drawn = [(run, shift) for run, shift in sides if clicked.chart in _metrics_of(run)]
     run, shift = drawn[min(clicked.line, len(drawn) - 1)]
     place = {"run": run.info.name, "step": clicked.step - shift, "index": None, "token": None}
-    metric = {"step_metric": clicked.chart, "step_only": "", "step_order": "highest"}
+    column = clicked.chart
+    if column.startswith(PREFIX):
+        column = trainer.explaining_metric(run, clicked.step - shift)
+    metric = {"step_metric": column, "step_only": "", "step_order": "highest"}
     state.go("step", step_part="contributions", **place, **metric)
 
 
@@ -168,9 +173,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     ]
     ends = pd.DataFrame(index=range(len(metrics)))
     for name, run in zip(names, runs, strict=True):
-        means = (mean_column(run.steps, base_name(metric)) for metric in metrics)
-        steps = run.steps["step"].tolist()
-        ends[name] = [np.nan if own is None else final(steps, own, _LAST).mean for own in means]
+        ends[name] = [_end(run, metric) for metric in metrics]
     is_share = np.array([one.unit == "share" for one in known])
     ends[is_share] = ends[is_share].map(in_percent)
     parts = [{*reward_parts(run.metrics)} for run in runs]
@@ -191,6 +194,20 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     formats: Any = dict.fromkeys(ends, number)
     ends.insert(0, "metric", labels)
     tables.draw_frame(ends.style.format(formats, na_rep="–"), most_pixels=420)
+
+
+def _metrics_of(run: Run) -> tuple[str, ...]:
+    """What can be compared of a run: metrics of its rollouts, then those of its trainer."""
+    return (*run.metrics, *trainer.metrics(run).curves)
+
+
+def _end(run: Run, metric: str) -> float:
+    """The mean over the last steps of a run; NaN where it is not recorded."""
+    if metric.startswith(PREFIX):
+        curve = trainer.metrics(run).curves.get(metric)
+        return np.nan if curve is None else final(curve.steps.tolist(), curve.values, _LAST).mean
+    means = mean_column(run.steps, base_name(metric))
+    return np.nan if means is None else final(run.steps["step"].tolist(), means, _LAST).mean
 
 
 def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
@@ -331,7 +348,9 @@ def _render() -> None:
         )
         st.info(words, icon=":material/difference:")
         return
-    offered = list(dict.fromkeys(name for one in runs for name in one.metrics))
+    offered = list(dict.fromkeys(name for one in runs for name in _metrics_of(one)))
+    # Those of rollouts first, whichever run has them.
+    offered.sort(key=lambda name: name.startswith(PREFIX))
     if not offered:
         st.info("Not recorded in these runs: any metric.")
         return

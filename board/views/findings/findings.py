@@ -214,6 +214,7 @@ def _show(run: Run) -> None:
     reading = known_findings.task(run, tokens=True)
     done = reading.result
     diagnosis = done or known_findings.task(run, tokens=False).finish()
+    diagnosis = known_findings.with_trainer(run, diagnosis)
     rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     if diagnosis.findings:

@@ -22,10 +22,11 @@ from board.core.findings.log_checks import (
     rule_check,
     shift_words,
 )
+from board.core.metrics.trainer import Agreement
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
 from board.query.rollouts import total
-from board.views.shared import cache, known_findings, state, tables
+from board.views.shared import cache, known_findings, state, tables, trainer
 from board.views.shared.background import show_progress
 from board.views.shared.tables import Column, problem_table
 from board.views.shared.text import counted, plain, size
@@ -164,6 +165,63 @@ def _line(check: Check) -> None:
             state.link("rollouts", f"Step {check.step}", **place)
 
 
+def _trainer(run: Run) -> None:
+    """What the trainer says of the same quantities, and what was read of its files."""
+    metrics = trainer.metrics(run)
+    trainer.show_reading(run)
+    if not metrics.sources and not metrics.problems:
+        return
+    st.markdown("#### Do the trainer and the rollouts agree?")
+    compared = trainer.compared(run)
+    if compared:
+        _agreement_table(compared)
+    else:
+        st.caption("Nothing that the trainer logs is recorded of the rollouts, too.")
+    for source in metrics.sources:
+        st.text(source.summary)
+    if metrics.problems:
+        problem_table(metrics.problems)
+
+
+def _agreement_table(compared: Sequence[Agreement]) -> None:
+    """Each quantity that both have; a click opens the step at which they differ most."""
+    places = [one.worst for one in compared]
+    pairs = [*zip(compared, places, strict=True)]
+    clicked = tables.draw(
+        {
+            "trainer": Column([one.trainer for one in compared], width=240),
+            "rollouts": Column([one.column for one in compared], width=150),
+            "over": Column([one.weighting for one in compared], label="mean over", width=150),
+            "steps": Column([len(one.steps) for one in compared], "localized", width=60),
+            "differ": Column(
+                [int(one.differs.sum()) for one in compared],
+                "localized",
+                "of these differ",
+                110,
+                "By more than 2 %, and 1 % of the standard deviation over the rollouts.",
+            ),
+            "worst": Column([int(one.steps[at]) for one, at in pairs], "%d", "worst step", 85),
+            "theirs": Column([one.theirs[at] for one, at in pairs], "%.4g", "trainer there", 105),
+            "ours": Column([one.ours[at] for one, at in pairs], "%.4g", "rollouts there", 110),
+            "counts": Column(
+                [int(one.counts[at]) for one, at in pairs], "localized", "recorded", 80
+            ),
+            "trained": Column(
+                [one.trained[at] if one.trained else None for one, at in pairs],
+                "localized",
+                "trained on",
+                85,
+                "Rollouts that the exporters of all ranks wrote or had to drop.",
+            ),
+        },
+        key=f"agreement_{state.get('run')}",
+        placeholder="not known",
+    )
+    if clicked is not None:
+        one = compared[clicked]
+        state.go("step", step=int(one.steps[one.worst]), **state.NO_ROLLOUT)
+
+
 def _left_out(run: Run) -> None:
     """What of the log is not in the numbers, a line for each reason."""
     padding = int(total(run, "pad_tokens")) if "pad_tokens" in run.columns else 0
@@ -263,6 +321,7 @@ def show(run: Run) -> None:
     if digests:
         _alignment(digests)
     _checks(run, digests)
+    _trainer(run)
     _left_out(run)
     _superseded(run)
     if run.problems:

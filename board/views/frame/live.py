@@ -15,8 +15,8 @@ import streamlit as st
 from board.core.problems import Problem
 from board.errors import BoardError
 from board.index.discovery.run_info import Location, LogFile, RunInfo, is_remote
-from board.query.open_run import OpenOptions
-from board.views.shared import opened_runs, state
+from board.query.open_run import OpenOptions, Run
+from board.views.shared import opened_runs, state, trainer
 from board.views.shared.tables import problem_table
 from board.views.shared.text import ago, plain
 
@@ -55,14 +55,14 @@ trainer.train()
 """
 
 
-def toggle(info: RunInfo, root: str) -> None:
+def toggle(run: Run, root: str) -> None:
     """When the log changed last, and the switch that follows it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width="stretch"):
             if state.get("live"):
-                _watch(info, root)
+                _watch(run, root)
             else:
-                st.caption(f"changed {ago(_age_seconds(info))} ago")
+                st.caption(f"changed {ago(_age_seconds(run.info))} ago")
         st.toggle(
             "Live",
             **state.bound("live"),
@@ -74,14 +74,14 @@ def toggle(info: RunInfo, root: str) -> None:
 
 
 @st.fragment(run_every=_POLL_SECONDS)
-def _watch(info: RunInfo, root: str) -> None:
+def _watch(run: Run, root: str) -> None:
     """Says how long ago the log changed, and draws the page again when it changes."""
     with st.empty():
-        age = _age_seconds(info)
+        age = _age_seconds(run.info)
         colour = "green" if age < _QUIET_SECONDS else "gray"
         st.caption(f":{colour}[●] changed {ago(age)} ago")
     try:
-        has_grown = has_news(info, root)
+        has_grown = has_news(run.info, root) or (_is_due() and trainer.has_news(run))
     except BoardError as error:
         st.caption(f":material/cloud_off: The log can't be followed now. {plain(error, 400)}")
         return
@@ -96,7 +96,7 @@ def has_news(info: RunInfo | None, root: str) -> bool:
 
     Raises BoardError where the folder can't be listed.
     """
-    if time.monotonic() - st.session_state.get(_DRAWN, -math.inf) < _DRAW_SECONDS:
+    if not _is_due():
         return False
     if info and not is_remote(info) and any(_has_changed(file) for file in info.files):
         opened_runs.discovered.clear()
@@ -105,6 +105,11 @@ def has_news(info: RunInfo | None, root: str) -> bool:
     # its listing what it holds.
     files = {run.name: run.files for run in opened_runs.discovered(root).runs}
     return bool(files) if info is None else files.get(info.name) != info.files
+
+
+def _is_due() -> bool:
+    """Whether the page was drawn so long ago that it may be drawn again."""
+    return time.monotonic() - st.session_state.get(_DRAWN, -math.inf) >= _DRAW_SECONDS
 
 
 @st.fragment(run_every=_BUILDING_SECONDS)

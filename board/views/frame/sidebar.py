@@ -112,7 +112,7 @@ def render() -> bool:
             live.wait_for_first_rollout(info, root, run.problems)
         return False
     with st.sidebar:
-        live.toggle(info, root)
+        live.toggle(run, root)
         steps = st.container()
         run_options.choose_split(run)
         with steps:

@@ -41,6 +41,7 @@ _MAIN: Final = (
     "mismatch_kl_mean",
     _PER_STEP,
     "reward_gap",
+    *("is_masked_mean", "is_masked_high_mean", "is_masked_low_mean", "clipped_mean"),
 )
 # Main metric -> what a log must hold for it.
 _NEEDS: Final = {

@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 import streamlit as st
 
-from board.charts.curve_data import CurveOptions, mean_column
+from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Mark
-from board.core.metrics.definitions import base_name
-from board.core.metrics.trainer import PREFIX, TOPICS, explaining_column
+from board.core.metrics.trainer import PREFIX, TOPICS
 from board.query.open_run import Run
 from board.query.trainer_metrics import TrainerMetrics
 from board.views.overview import curves
@@ -23,11 +22,6 @@ _ACROSS: Final = 4
 _MOST_SEARCHED: Final = 24
 """Curves that a search draws; more can't be looked at."""
 _MOST_NAMED: Final = 12
-_EXPLAINS: Final = (
-    *("k3_mean", "mismatch_kl_mean", "importance_ratio_mean", "entropy_mean"),
-    *("is_masked_mean", "advantage", "response_tokens"),
-)
-"""Columns of rollouts of which one may explain a spike of the trainer, tokens first."""
 
 
 def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
@@ -42,12 +36,15 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
     charts = [own for topic in TOPICS if (own := topic.of(names))]
     titles = {own[0]: topic.title for topic in TOPICS if (own := topic.of(names))}
     drawn = {name for own in charts for name in own}
-    found = _search([name for name in names if name not in drawn])
-    charts += [[name] for name in found]
-    cards = [_card(metrics, own, titles.get(own[0], ""), options) for own in charts]
+    cards = [_card(metrics, own, titles[own[0]], options) for own in charts]
     if clicked := curves.draw(cards, marks, "trainer", across=_ACROSS):
         _open_step(run, clicked.step)
-    _name_others(metrics, [name for name in names if name not in drawn and name not in found])
+    others = [name for name in names if name not in drawn]
+    found = _search(others)
+    cards = [_card(metrics, [name], "", options) for name in found]
+    if clicked := curves.draw(cards, marks, "trainer_found", across=_ACROSS):
+        _open_step(run, clicked.step)
+    _name_others(metrics, [name for name in others if name not in found])
 
 
 def _heading(run: Run, metrics: TrainerMetrics) -> None:
@@ -57,9 +54,8 @@ def _heading(run: Run, metrics: TrainerMetrics) -> None:
             st.badge(plain(source.name, 60), color="gray", help=plain(source.summary, 400))
         if len(metrics.sources) > 2:
             st.caption(f"and {counted(len(metrics.sources) - 2, 'more file')}", width="content")
-        steps = len({int(step) for curve in metrics.curves.values() for step in curve.steps})
-        count = counted(len(metrics.curves), "metric")
-        st.caption(f"{count}, {counted(steps, 'step')}", width="content")
+        count, steps = counted(len(metrics.curves), "metric"), counted(metrics.step_count, "step")
+        st.caption(f"{count}, {steps}", width="content")
         for source in metrics.sources:
             if source.shift:
                 words = f"steps {source.shift:+d}"
@@ -109,15 +105,15 @@ def _search(others: Sequence[str]) -> list[str]:
 
 def _card(metrics: TrainerMetrics, names: Sequence[str], title: str, options: CurveOptions) -> Card:
     own = metrics.curves[names[0]]
-    label = own.name.removeprefix(PREFIX)
     sources = dict.fromkeys(metrics.curves[name].source for name in names)
     ranks = ["The band is from the lowest to the highest rank."] if own.low is not None else []
     return Card(
         own.name,
-        title or one_line(label, 60),
+        one_line(own.name, 60) if len(names) == 1 else title,
         cache.trainer_curve(metrics, tuple(names), options, dark=page_parts.dark()),
-        one_line(own.name, 60) if title else "",
+        "",
         [
+            *([title] if title and len(names) == 1 else []),
             f"{one_line(', '.join(names), 200)}, as the trainer logged it",
             f"from {one_line(', '.join(sources), 200)}",
             *ranks,
@@ -128,28 +124,12 @@ def _card(metrics: TrainerMetrics, names: Sequence[str], title: str, options: Cu
 
 def _open_step(run: Run, step: int) -> None:
     """Opens what contributes to the step, by the metric of its rollouts that stands out most."""
-    steps = run.steps["step"].to_numpy(np.int64)
     if step not in run.counts:
         st.toast(f"No rollout of step {step} is in the log.", icon=":material/info:")
         return
-    # The mean of advantages is 0 in each group: what grows with the gradient is how far they spread.
-    stems = {
-        name: "advantage_std" if name == "advantage" else base_name(name)
-        for name in _EXPLAINS
-        if name in run.metrics
-    }
-    means = {name: mean_column(run.steps, stem) for name, stem in stems.items()}
-    recorded = {name: values for name, values in means.items() if values is not None}
-    column = explaining_column(steps, recorded, step)
-    state.go(
-        "step",
-        step=step,
-        **state.NO_ROLLOUT,
-        step_part="contributions",
-        step_metric=column or "",
-        step_only="",
-        step_order="highest",
-    )
+    metric = trainer.explaining_metric(run, step)
+    shown = {"step_part": "contributions", "step_metric": metric, "step_only": ""}
+    state.go("step", step=step, **state.NO_ROLLOUT, **shown, step_order="highest")
 
 
 def _name_others(metrics: TrainerMetrics, others: Sequence[str]) -> None:

@@ -183,13 +183,17 @@ def compared_curve(
     shifts: tuple[int, ...],
     column: str,
     options: CurveOptions,
+    trainers: tuple[TrainerMetrics, ...] = (),
     *,
     dark: bool,
 ) -> LightCurve:
-    """One metric of several runs over their steps."""
+    """One metric of several runs over their steps. trainers: of each run, where it is one of theirs."""
+    steps = [_steps(run, options) for run in runs]
+    if trainers:
+        steps = [one.table([column] if column in one.curves else []) for one in trainers]
     tables = {
-        run.info.name: _steps(run, options).assign(step=run.steps["step"] + shift)
-        for run, shift in zip(runs, shifts, strict=True)
+        run.info.name: own.assign(step=own["step"] + shift)
+        for run, shift, own in zip(runs, shifts, steps, strict=True)
     }
     return light(curve_charts.overlaid_runs(tables, column, options, dark=dark))
 

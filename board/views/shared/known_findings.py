@@ -9,9 +9,10 @@ from typing import Final, Literal
 
 import streamlit as st
 
+from board.analysis import findings
 from board.analysis.findings import Diagnosis, OwnThresholds, own_thresholds
 from board.query.open_run import Run
-from board.views.shared import cache, state
+from board.views.shared import cache, state, trainer
 from board.views.shared.background import BackgroundTask
 from board.views.shared.text import plain
 
@@ -48,7 +49,14 @@ def task(run: Run, *, tokens: bool) -> BackgroundTask[Diagnosis]:
 
 def known(run: Run) -> Diagnosis | None:
     """What the rules found so far; None before they have run. Nothing is computed for it."""
-    return task(run, tokens=True).result or task(run, tokens=False).result
+    diagnosis = task(run, tokens=True).result or task(run, tokens=False).result
+    return None if diagnosis is None else with_trainer(run, diagnosis)
+
+
+def with_trainer(run: Run, diagnosis: Diagnosis) -> Diagnosis:
+    """The findings with those about the trainer's metrics, as far as these are read."""
+    compared = trainer.compared(run)
+    return findings.with_trainer(diagnosis, compared, limits_of(run).thresholds)
 
 
 def counted(count: int, severity: str) -> str:
@@ -69,9 +77,10 @@ def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     every, index = task(run, tokens=True).result, task(run, tokens=False)
     if every is not None:
-        _page_link(_summary(run, every))
+        _page_link(_summary(run, with_trainer(run, every)))
     elif index.result is not None or run.rollout_count <= _COUNT_AT_ONCE_ROLLOUTS:
-        _page_link(_summary(run, index.finish()) + " · open to check tokens and texts too")
+        diagnosis = with_trainer(run, index.finish())
+        _page_link(_summary(run, diagnosis) + " · open to check tokens and texts too")
     else:
         _link_while_counting(run)
 

@@ -15,7 +15,7 @@ from board.query.open_run import OpenOptions, Run, reader_titles
 from board.views.shared import cache, known_findings, state, step_choice
 from board.views.shared.text import counted, one_line, plain, size
 
-_FIELDS: Final = ("pads", "sysend", "cap", "think", "grouping")
+_FIELDS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
 _MOST_SPLIT_BUTTONS: Final = 4
 
 
@@ -73,6 +73,16 @@ def _reading_fields() -> None:
         **state.bound("grouping"),
         help="For logs without group_id: rollouts of a step with the same prompt form a group. Prompts "
         "with images are left out, because equal texts may have different images.",
+    )
+    st.number_input(
+        "Shift the trainer's steps by",
+        min_value=-state.LARGEST_COUNT,
+        max_value=state.LARGEST_COUNT,
+        step=1,
+        **state.bound("metric_shift"),
+        placeholder="found by a metric that both have",
+        help="Added to the steps of the trainer's metrics, where it counts from another step than the "
+        "rollouts.",
     )
 
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import streamlit as st
 
-from board.core.metrics.trainer import Agreement
+from board.charts.curve_data import mean_column
+from board.core.metrics.definitions import base_name
+from board.core.metrics.trainer import Agreement, explaining_column
 from board.index.discovery.run_info import Location
 from board.query.open_run import Run
 from board.query.trainer_agreement import agreements
@@ -22,6 +25,11 @@ from board.views.shared.text import plain, size
 _WAIT_SECONDS: Final = 0.3
 """What is read within this time is on the page at once."""
 _POLL_SECONDS: Final = 0.5
+_EXPLAINS: Final = (
+    *("k3_mean", "mismatch_kl_mean", "importance_ratio_mean", "entropy_mean"),
+    *("is_masked_mean", "advantage", "response_tokens"),
+)
+"""Metrics of rollouts of which one may explain a spike of the trainer, those of tokens first."""
 
 
 @dataclass(slots=True)
@@ -90,6 +98,19 @@ def _show_running(task: BackgroundTask[TrainerMetrics]) -> None:
     st.progress(
         min(task.done / max(task.total, 1), 1.0), text=f"Reading the trainer's metrics: {words}"
     )
+
+
+def explaining_metric(run: Run, step: int) -> str:
+    """The metric of rollouts that stands out most at a step: what may explain a spike of the trainer."""
+    # The mean of advantages is 0 in each group: what grows with the gradient is how far they spread.
+    stems = {
+        name: "advantage_std" if name == "advantage" else base_name(name)
+        for name in _EXPLAINS
+        if name in run.metrics
+    }
+    means = {name: mean_column(run.steps, stem) for name, stem in stems.items()}
+    recorded = {name: values for name, values in means.items() if values is not None}
+    return explaining_column(run.steps["step"].to_numpy(np.int64), recorded, step) or ""
 
 
 def compared(run: Run) -> list[Agreement]:
