@@ -50,10 +50,12 @@ LINKS = (
     ("mismatch", "mismatch_bounds=tis:3"),
     ("compare", "compare_runs=rllb&compare_shifts=rllb:-3&compare_metrics=reward"),
     ("compare", "compare_pair=native,rllb"),
+    ("overview", "overview_trainer=loss|lr&metric_shift=2"),
 )
 # What is chosen then, where it is not the text of the link.
 VALUES: dict[str, Any] = {
     "cap": 3,
+    "metric_shift": 2,
     "grouping": True,
     "step": 10,
     "index": 5,

@@ -30,8 +30,8 @@ _OF_SPREAD: Final = 0.01
 _LEAST_STEPS: Final = 5
 _ALIKE: Final = 0.1
 _UNLIKE: Final = 0.5
-"""Steps are moved where a tenth of them at most differ then, and half of them did before: a wrong shift is
-worse than none.
+"""Steps are moved where at most a tenth of them differ then, and half of them did before: a wrong shift
+is worse than none.
 """
 _SHIFTS: Final = (0, 1, -1)
 

@@ -57,7 +57,11 @@ def rows_of_split(names: pd.Series, name: str) -> npt.NDArray[np.bool_]:
 
 
 def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """By step of `own` the share of highest rewards of the run among highest and lowest ones."""
+    """By step of `own` the share of highest rewards of the run among highest and lowest ones; NaN where
+    most rewards of the run lie between the two.
+    """
     low, high = rows["reward"].min(), rows["reward"].max()
+    if rows["reward"].isin((low, high)).sum() < rows["reward"].count() / 2:
+        low = high
     graded = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
     return graded.groupby(own["step"]).mean().to_numpy()
