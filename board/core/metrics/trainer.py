@@ -33,6 +33,8 @@ _UNLIKE: Final = 0.5
 """Steps are moved where at most a tenth of them differ then, and half of them did before: a wrong shift
 is worse than none.
 """
+_LEAST_SPREAD: Final = 1e-3
+_LEAST_SPREAD_SHARE: Final = 0.01
 _SHIFTS: Final = (0, 1, -1)
 
 
@@ -210,7 +212,8 @@ def _differing(steps: IntArray, values: FloatArray, candidates: Sequence[Means])
 
 def explaining_column(steps: IntArray, curves: Mapping[str, FloatArray], step: int) -> str | None:
     """The column whose mean stands out most at a step, by its distance from the median over all steps in
-    median absolute deviations; None where none has a value there.
+    median absolute deviations, of which none is less than 0.001 and 1 % of the median; None where none
+    has a value there.
 
     steps: [S]; curves: [S] by column.
     """
@@ -223,6 +226,7 @@ def explaining_column(steps: IntArray, curves: Mapping[str, FloatArray], step: i
         if len(known) and np.isfinite(values[place]):
             middle = float(np.median(known))
             spread = float(np.median(np.abs(known - middle)))
-            distance = abs(float(values[place]) - middle)
-            distances[column] = distance / spread if spread else (np.inf if distance else 0.0)
+            # A ratio that is 1 but for rounding must not stand out by its rounding.
+            least = max(_LEAST_SPREAD, _LEAST_SPREAD_SHARE * abs(middle))
+            distances[column] = abs(float(values[place]) - middle) / max(spread, least)
     return max(distances, key=lambda column: distances[column]) if distances else None

@@ -94,6 +94,14 @@ def test_a_spike_is_explained_by_what_stands_out_most():
     assert explaining_column(STEPS, curves, 99) is None
 
 
+def test_rounding_of_a_constant_explains_no_spike():
+    ratio = np.ones(30)
+    ratio[11] += 1e-5
+    kl = 0.1 + REWARDS / 100
+    curves = {"importance_ratio_mean": ratio, "k3_mean": kl}
+    assert explaining_column(STEPS, curves, 12) == "k3_mean"
+
+
 NAMES = {
     "TRL": {
         "Loss": "loss",
