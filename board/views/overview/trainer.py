@@ -22,16 +22,20 @@ _ACROSS: Final = 4
 _MOST_SEARCHED: Final = 24
 """Curves that a search draws; more can't be looked at."""
 _MOST_NAMED: Final = 12
+_MOST_UNREAD: Final = 3
 
 
 def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
     """The section of the trainer; nothing where it logged nothing beside the rollouts."""
     metrics = trainer.metrics(run)
-    if not metrics.curves:
-        trainer.show_reading(run)
-        return
-    _heading(run, metrics)
+    unread = [problem for problem in metrics.problems if problem.severity == "lost"]
+    if metrics.curves or unread:
+        _heading(run, metrics)
     trainer.show_reading(run)
+    for problem in unread[:_MOST_UNREAD]:
+        st.caption(f":material/warning: {plain(problem.path, 80)}: {plain(problem.reason, 300)}")
+    if not metrics.curves:
+        return
     names = [*metrics.curves]
     charts = [own for topic in TOPICS if (own := topic.of(names))]
     titles = {own[0]: topic.title for topic in TOPICS if (own := topic.of(names))}
