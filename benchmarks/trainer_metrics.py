@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
-from tensorboard.compat.proto.event_pb2 import Event
 
 from board.formats.metrics import metric_sources
+from board.formats.metrics.extras import extra_module
 from board.views.shared import trainer
 
 DASHBOARD = Path(__file__).parents[1] / "board" / "views" / "dashboard.py"
@@ -57,10 +57,11 @@ def write_csv(path: Path, steps: int, metrics: int) -> None:
 
 
 def write_events(path: Path, steps: int, metrics: int) -> None:
+    event_class = extra_module("tensorboard.compat.proto.event_pb2", "tensorboard").Event
     with path.open("wb") as file:
         for step in range(1, steps + 1):
             for name, value in record(step, metrics).items():
-                event = Event(wall_time=1e9, step=step)
+                event = event_class(wall_time=1e9, step=step)
                 event.summary.value.add(tag=name, simple_value=value)
                 content = event.SerializeToString()
                 file.write(struct.pack("<QI", len(content), 0) + content + bytes(4))
@@ -72,7 +73,8 @@ def overview(root: Path, name: str, repeats: int) -> list[float]:
     app = AppTest.from_file(str(DASHBOARD), default_timeout=600)
     app.query_params["run"] = name
     app.run()
-    assert not app.exception and app.subheader[0].value == name
+    assert not app.exception
+    assert app.subheader[0].value == name
     seconds: list[float] = []
     for _ in range(repeats):
         began = time.perf_counter()
