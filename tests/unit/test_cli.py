@@ -573,3 +573,63 @@ def test_check_says_what_was_joined_and_how_many_rollouts_stand_twice(tmp_path, 
     called = call("check", tmp_path)
     assert called.out.splitlines()[0].endswith("rollouts 3, superseded 0, repeated 3")
     assert call("check", tmp_path, "--json").document["repeated"] == 3
+
+
+@pytest.fixture
+def with_metrics(run_folder: Path) -> Path:
+    lines = ['{"step": 0, "loss": 0.5, "lr": 0.1}', '{"step": 1, "loss": NaN}', "torn"]
+    write(run_folder / "metrics.jsonl", lines)
+    return run_folder
+
+
+def test_metrics_prints_a_row_for_each_step_with_null_where_nothing_is_recorded(call, with_metrics):
+    assert call("metrics", with_metrics, "--json").document == [
+        {"step": 0, "trainer/loss": 0.5, "trainer/lr": 0.1},
+        {"step": 1, "trainer/loss": None, "trainer/lr": None},
+    ]
+    result = call("metrics", with_metrics, "--last", 1, "--columns", "trainer/lr")
+    assert result.out.split() == ["step", "trainer/lr", "0", "0.1"]
+    assert "a line that can't be read" in result.err
+
+
+def test_names_of_metrics_come_with_file_and_number_of_points(call, with_metrics):
+    common = {"file": "metrics.jsonl", "points": 1}
+    assert call("metrics", with_metrics, "--names", "--json").document == [
+        {"name": "trainer/loss", "last": 0.5, **common},
+        {"name": "trainer/lr", "last": 0.1, **common},
+    ]
+
+
+def test_metrics_lie_where_they_are_said_to_and_steps_are_moved(call, run_folder, tmp_path):
+    path = write(tmp_path / "elsewhere" / "metrics.jsonl", ['{"step": 3, "loss": 1.5}'])
+    options = ("--metrics", path, "--metric-shift", -3)
+    assert call("metrics", run_folder, *options, "--json").document == [
+        {"step": 0, "trainer/loss": 1.5}
+    ]
+    query = "select value from metrics where step = 0"
+    assert call("sql", run_folder, query, *options, "--json").document == [{"value": 1.5}]
+    result = call("metrics", run_folder, "--metrics", tmp_path / "nothing")
+    assert (result.code, "does not exist" in result.err) == (2, True)
+
+
+def test_metrics_of_a_run_without_any_are_none(call, run_folder):
+    result = call("metrics", run_folder, "--json")
+    assert (result.document, result.code) == ([], 0)
+    assert "no metrics of its trainer" in result.err
+
+
+def test_check_names_what_is_wrong_with_metrics_and_where_they_differ(call, with_metrics):
+    write(with_metrics / "other.jsonl", ['{"step": 1, "reward": 0.75}'])
+    document = call("check", with_metrics, "--json").document
+    severities = [(problem["path"], problem["severity"]) for problem in document["problems"]]
+    assert severities == [("metrics.jsonl", "partial"), ("metrics.jsonl", "note")]
+    (agreement,) = document["agreement"]
+    (differing,) = agreement["differing"]
+    assert differing == {
+        "step": 1,
+        "trainer": 0.75,
+        "rollouts": 0.25,
+        "recorded": 1,
+        "trained": None,
+    }
+    assert "differ at 1 of 1 step, most at step 1" in call("check", with_metrics).out
