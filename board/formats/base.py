@@ -219,9 +219,7 @@ class Reader(ABC):
         """
         gathered, names = gather(lines), self.keys
         columns = {names.get(key, key): values for key, values in gathered.items()}
-        if len(columns) < len(
-            gathered
-        ):  # where two keys have one name the later of each line counts
+        if len(columns) < len(gathered):  # of two keys of one name each line's later one counts
             columns = gather(list(map(self.fields, lines)))
         columns.pop("", None)
         return columns

@@ -259,7 +259,7 @@ class _Tokens:
     def _lengths(self) -> Values:
         """The length of each response, None without tokens; where two differ the row is unusual."""
         arrays = [*self.arrays.values(), self.pieces, *self.other_arrays.values()]
-        if len(arrays) == 1 and not self.token_ids and not any(self.pieces):
+        if len(arrays) == 1 and not self.token_ids and self.pieces.count(None) == self._rows:
             return self.pieces
         counts = np.array(
             [_counted(own) for own in (*arrays, self.token_ids.get("response_ids", self.pieces))]
@@ -328,10 +328,8 @@ def _made(
     )
 
 
-def filled(values: Values | None, defaults: Iterable[Any]) -> Values:
+def filled(values: Values, defaults: Values) -> Values:
     """The values, in the place of each None the default of its row."""
-    if values is None:
-        return list(defaults)
     return [b if a is None else a for a, b in zip(values, defaults, strict=True)]
 
 

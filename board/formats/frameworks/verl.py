@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from typing import Any, Final
 
 from board.formats.base import Head, LineContext, Reader
@@ -20,8 +19,7 @@ from board.formats.field_values import EXTRA
 
 _TEXTS: Final = frozenset({"prompt", "response", "ground_truth"})
 """Whatever these say is text, "True" too."""
-
-
+_FLAGS: Final = {"True": True, "False": False}
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
     "output": "response",
@@ -32,9 +30,6 @@ _OURS: Final[Mapping[str, str]] = {
     "uid": "rollout_id",
     "data_source": "env",
 }
-
-
-_FLAGS: Final = {"True": True, "False": False}
 
 
 class VerlReader(Reader):
@@ -63,14 +58,10 @@ class VerlReader(Reader):
             if name not in _TEXTS and str in set(map(type, values)):
                 columns[name] = [_FLAGS.get(v, v) if isinstance(v, str) else v for v in values]
         # The folders of training and validation are named by the user; one called so is no training.
-        split = "eval" if at.folder_split == "eval" else None
+        split = ["eval" if at.folder_split == "eval" else None] * len(lines)
         groups = [group_of(line.get("uid")) for line in lines]
-        known = {
-            "group_id": groups,
-            "split": repeat(split, len(lines)),
-            "step": repeat(at.step, len(lines)),
-        }
-        return columns | {name: filled(columns.get(name), own) for name, own in known.items()}
+        known = {"group_id": groups, "split": split, "step": [at.step] * len(lines)}
+        return columns | {name: filled(columns.get(name, own), own) for name, own in known.items()}
 
 
 def group_of(uid: object) -> str | None:

@@ -64,6 +64,9 @@ class RowBatch:
         self._path = path
         self._reader = reader
         self.reads_columns = type(reader).read is Reader.read
+        self._columns = gather
+        if self.reads_columns:
+            self._columns = lambda lines: reader.read_columns(lines, place)
         self._place = place
         self._options = place.options
         self._vocabulary = vocabulary
@@ -93,19 +96,21 @@ class RowBatch:
 
     def add(self, line: Mapping[str, Any], at: Address) -> None:
         """Adds what a line, or a row of one, says: a rollout, an event or a problem."""
-        is_long = at[2] > LONG_LINE_BYTES
-        rollout = line if self.reads_columns and not is_long else self._read(line, at[0])
-        if rollout is None:
+        self._place.line = at[0]
+        try:
+            rollout = line if self.reads_columns else self._reader.read(line, self._place)
+        except RecordError as error:
+            self.lose(error, at[0])
             return
-        if is_long or isinstance(rollout, Record):
+        if isinstance(rollout, Event):
+            self._add_event(rollout, at[0])
+        elif isinstance(rollout, Record) or (rollout is not None and at[2] > LONG_LINE_BYTES):
             self._flush()
             self._add_alone(rollout, at)
-        else:
+        elif rollout is not None:
             self.collect([rollout], [at], at[2])
 
-    def collect(
-        self, rollouts: Iterable[Mapping[str, Any]], addresses: Iterable[Address], size: int
-    ) -> None:
+    def collect(self, rollouts: Iterable[Any], addresses: Iterable[Address], size: int) -> None:
         """Adds rollouts, of so many bytes, once there are enough to be taken together: the lines of a
         reader that reads columns, else the fields of each.
         """
@@ -115,19 +120,6 @@ class RowBatch:
         if self._bytes >= _FLUSH_BYTES or len(self._waiting) >= _CHUNK_ROWS:
             self._flush()
 
-    def _read(self, line: Mapping[str, Any], number: int) -> Mapping[str, Any] | Record | None:
-        """The rollout of a line; None where it is an event or a problem, which costs no other row."""
-        self._place.line = number
-        try:
-            result = self._reader.read(line, self._place)
-        except RecordError as error:
-            self.lose(error, number)
-            return None
-        if not isinstance(result, Event):
-            return result
-        self._add_event(result, number)
-        return None
-
     def _flush(self) -> None:
         """Makes rows of what waits, of what needs a closer look one by one."""
         if not self._waiting:
@@ -135,28 +127,17 @@ class RowBatch:
         waiting, addresses = self._waiting, self._addresses
         self._waiting, self._addresses, self._bytes = [], [], 0
         done = () if self._is_joined else self._add_together(waiting, addresses)
-        if len(done) == len(waiting):
-            return
         for row in sorted({*range(len(waiting))}.difference(done)):
-            rollout, at = waiting[row], addresses[row]
-            if self.reads_columns:
-                rollout = self._read(rollout, at[0])
-            if rollout is not None:
-                self._add_alone(rollout, at)
+            self._add_alone(waiting[row], addresses[row])
 
     def _add_together(
         self, waiting: Sequence[Mapping[str, Any]], addresses: Sequence[Address]
     ) -> Sequence[int]:
         """Adds the rollouts that need no closer look; which ones these are."""
         try:
-            is_read = not self.reads_columns
-            fields = gather(waiting) if is_read else self._reader.read_columns(waiting, self._place)
-            rollouts = usual_columns(fields, len(waiting), self._options)
+            rollouts = usual_columns(self._columns(waiting), len(waiting), self._options)
             columns = table_columns(rollouts, self._vocabulary) if rollouts.rows else None
-        except (
-            RecordError,
-            RecursionError,
-        ):  # which row it is of is found when each is read by itself
+        except (RecordError, RecursionError):  # of which row is found when each is read by itself
             return ()
         if columns is None or not self._has_place_for(columns):
             return ()
@@ -186,8 +167,11 @@ class RowBatch:
     def _add_alone(self, rollout: Mapping[str, Any] | Record, at: Address) -> None:
         line, offset, size, part, key = at
         try:
-            whole = isinstance(rollout, Record)
-            record = rollout if whole else record_of(rollout, self._options)
+            if isinstance(rollout, Record):
+                record = rollout
+            else:
+                fields = {name: value for name, (value,) in self._columns([rollout]).items()}
+                record = record_of(fields, self._options)
             # Arrays of ids are parsed here.
             row = row_of(record, self._vocabulary, is_joined=self._is_joined)
         except RecordError as error:
@@ -261,11 +245,8 @@ class RowBatch:
         self._note_gaps()
         lines = np.array(self._lines)
         # Rows that were looked at by themselves come after those that were read with them.
-        return (
-            table
-            if (lines[1:] >= lines[:-1]).all()
-            else table.take(np.argsort(lines, kind="stable"))
-        )
+        is_in_order = (lines[1:] >= lines[:-1]).all()
+        return table if is_in_order else table.take(np.argsort(lines, kind="stable"))
 
     def _add_logged(self, row: dict[str, Any], record: Record, line: int) -> None:
         """Puts what else the line holds into its row, up to a bound on the number of columns."""
@@ -294,8 +275,7 @@ class RowBatch:
         for name, places in self._aggregator.gaps().items():
             reason = f"{name} has null, NaN or infinite entries"
             hint = "they are left out of means, and counted"
-            remark = Remark(name, reason, hint, "note")
-            self.remark(remark, *sorted(self._lines[place] for place in places))
+            self.remark(Remark(name, reason, hint, "note"), *sorted(self._lines[p] for p in places))
 
     def _close_chunk(self) -> None:
         if self._rows:

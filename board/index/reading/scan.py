@@ -121,9 +121,8 @@ class _Scan:
         plain = [record for record in records if record is not None]
         self._consumed = lines.offset + lines.size
         if self._batch.reads_columns and len(plain) == len(sizes) and max(sizes) <= LONG_LINE_BYTES:
-            addresses = zip(
-                count(self._number + 1), offsets, sizes, repeat(0), map(self._key, texts)
-            )
+            numbers, keys = count(self._number + 1), map(self._key, texts)
+            addresses = zip(numbers, offsets, sizes, repeat(0), keys)
             self._batch.collect(plain, addresses, lines.size)
             self._number += len(sizes)
             return
