@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeVar
 
 from board.core.records import ReadOptions, Record
+from board.formats.columns import Columns, gather
 from board.formats.field_values import split_of, step_of_text
 from board.formats.fields import Fields, record_of, too_deep
 from board.formats.io.locations import Location, Objects, pure_path
@@ -207,9 +208,21 @@ class Reader(ABC):
         A rollout is what the line says by the record's names: many lines are then checked together, and
         what can't be used is left out and named. Formats that have to look at values themselves make a
         Record with a RecordBuilder, which takes some times as long. Arrays of the line may be RawNumbers.
-        Raises RecordError when the line can't be used.
+        Raises RecordError when the line can't be used. Readers that do without it are the fastest.
         """
-        return self.fields(line)
+        columns = self.read_columns((line,), at)
+        return {name: value for name, (value,) in columns.items() if value is not None}
+
+    def read_columns(self, lines: Sequence[Mapping[str, Any]], at: LineContext) -> Columns:
+        """The fields of many lines (or rows) of a file, each a rollout: their values, gathered by key and
+        renamed by `keys`. Asked of readers without a `read` of their own; `at.line` is of none of them.
+        """
+        gathered, names = gather(lines), self.keys
+        columns = {names.get(key, key): values for key, values in gathered.items()}
+        if len(columns) < len(gathered):  # of two keys of one name each line's later one counts
+            columns = gather(list(map(self.fields, lines)))
+        columns.pop("", None)
+        return columns
 
     def fields(self, line: Mapping[str, Any]) -> Fields:
         """The values of a line, its keys renamed by `keys`."""
@@ -238,6 +251,7 @@ def _refuse(*_: object) -> None:
 
 _TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
     "read": _refuse,
+    "read_columns": _refuse,
     "rows": _refuse,
     "recognises": lambda *_: False,
 }

@@ -30,7 +30,7 @@ from board.formats.field_values import (
     is_truncated,
     without_system_prompt,
 )
-from board.formats.fields import Fields, is_flat_numbers, is_texts
+from board.formats.fields import is_flat_numbers, is_texts
 from board.formats.messages import (
     conversation_text,
     is_messages,
@@ -43,6 +43,8 @@ from board.formats.parse import as_object, is_list
 
 Values = list[Any]
 """One value per row; None: the row has none."""
+Columns = dict[str, Values]
+"""Fields of many rollouts: the values of each name, a value per rollout."""
 
 _NOTHING: Final = type(None)
 _NUMBER: Final = frozenset({float, int, bool, _NOTHING})
@@ -96,7 +98,7 @@ class FieldColumns:
     other_arrays: dict[str, Values]
 
 
-def gather(rows: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
+def gather(rows: Sequence[Mapping[str, Any]]) -> Columns:
     """The values of each key, None for rows without it, in the order of the first row's keys."""
     keys = list(rows[0]) if rows else []
     # Lines of one writer have the same keys, nearly always.
@@ -121,10 +123,9 @@ def finite_numbers(values: Values) -> list[float] | None:
     return numbers if math.isfinite(sum(numbers)) else None
 
 
-def usual_columns(rows: Sequence[Fields], options: ReadOptions) -> FieldColumns:
-    """The columns of those rollouts that need no closer look."""
-    columns = gather(rows)
-    columns.setdefault("step", [None] * len(rows))
+def usual_columns(columns: Columns, rows: int, options: ReadOptions) -> FieldColumns:
+    """The columns of those rollouts that need no closer look, of so many."""
+    columns.setdefault("step", [None] * rows)
     parts = columns.pop("rewards", [])
     unusual = set(_unusual_rows("rewards", parts, options))
     named = gather([as_object(part) for part in parts])
@@ -134,14 +135,14 @@ def usual_columns(rows: Sequence[Fields], options: ReadOptions) -> FieldColumns:
     for values in scores.values():
         unusual.update(_unusual_numbers("reward", values))
         unusual.update(i for i, v in enumerate(values) if type(v) not in _NUMBER)
-    tokens = _Tokens(columns, unusual, len(rows))
+    tokens = _Tokens(columns, unusual, rows)
     if unusual:
-        used = [row for row in range(len(rows)) if row not in unusual]
+        used = [row for row in range(rows) if row not in unusual]
         tokens.select(used)
         columns = _select(columns, used)
         scores = _select(scores, used)
         return _made(used, columns, scores, tokens, options)
-    return _made(range(len(rows)), columns, scores, tokens, options)
+    return _made(range(rows), columns, scores, tokens, options)
 
 
 def _select(columns: Mapping[str, Values], used: Sequence[int]) -> dict[str, Values]:
@@ -179,6 +180,8 @@ def _unusual_numbers(key: str, values: Values) -> Iterator[int]:
     if not whole and finite_numbers(values) is not None:
         return
     most = LARGEST_WHOLE if whole else _LARGEST
+    if whole and set(map(type, values)) == {int} and -most <= min(values) <= max(values) <= most:
+        return
     for row, value in enumerate(values):
         is_number = isinstance(value, int | float)
         if is_number and not (-most <= value <= most and (not whole or value == int(value))):
@@ -207,8 +210,8 @@ class _Tokens:
                 recorded[key] = [
                     v if isinstance(v, RawNumbers) and not v.only_nulls() else None for v in values
                 ]
-        pieces = columns.get("response_tokens", [None] * rows)
-        self.pieces: Values = [one if is_list(one) else None for one in pieces]
+        pieces = columns.get("response_tokens", ())
+        self.pieces: Values = [one if is_list(one) else None for one in pieces] or [None] * rows
         aggregated = self._aggregated(logged)
         self.other_arrays = {k: v for k, v in logged.items() if k not in aggregated}
         self.arrays = self._parsed(aggregated)
@@ -256,6 +259,8 @@ class _Tokens:
     def _lengths(self) -> Values:
         """The length of each response, None without tokens; where two differ the row is unusual."""
         arrays = [*self.arrays.values(), self.pieces, *self.other_arrays.values()]
+        if len(arrays) == 1 and not self.token_ids and self.pieces.count(None) == self._rows:
+            return self.pieces
         counts = np.array(
             [_counted(own) for own in (*arrays, self.token_ids.get("response_ids", self.pieces))]
         )
@@ -294,7 +299,7 @@ def _made(
             scores[key] = values
         elif taker in ("", "_take_topk") and key != "remarks":
             key = key.removeprefix(EXTRA)
-            extras[key] = _filled(values, extras[key]) if key in extras else values
+            extras[key] = filled(values, extras[key]) if key in extras else values
     messages = _take_conversations(texts)
     if options.system_prompt_end and (prompts := texts.get("prompt")) is not None:
         texts["prompt"] = [
@@ -323,7 +328,7 @@ def _made(
     )
 
 
-def _filled(values: Values, defaults: Values) -> Values:
+def filled(values: Values, defaults: Values) -> Values:
     """The values, in the place of each None the default of its row."""
     return [b if a is None else a for a, b in zip(values, defaults, strict=True)]
 

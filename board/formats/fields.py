@@ -61,7 +61,7 @@ extras. `remarks` is a tuple of Remarks; what a log has under that name is no tu
 """
 
 
-def record_of(fields: Fields, options: ReadOptions) -> Record:
+def record_of(fields: Mapping[str, Any], options: ReadOptions) -> Record:
     """The Record of a rollout's fields. Raises RecordError when the line can't be used."""
     builder = RecordBuilder(options)
     if "remarks" in fields:
@@ -90,7 +90,7 @@ def at_step(fields: Fields, step: object) -> Fields:
     return {**with_remarks(fields, UNDATED), "step": 0}
 
 
-def with_remarks(fields: Fields, *remarks: Remark) -> Fields:
+def with_remarks(fields: Mapping[str, Any], *remarks: Remark) -> Fields:
     """The fields with further remarks. A log's own key of that name becomes an extra."""
     before = fields.get("remarks")
     if before is None or isinstance(before, tuple):

@@ -202,7 +202,7 @@ class _Build:
         """
         size = SHARD_BYTES
         if parallel:
-            size = min(size, max(left // (parallel + 1), _LAST_SHARD_BYTES))
+            size = min(size, max(left // (2 * parallel + 2), _LAST_SHARD_BYTES))
         batch: list[Shard] = []
         room = size
         while waiting and room > 0 and len(batch) < _MAX_BATCH_FILES:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 import orjson
-from xxhash import xxh3_64_digest
+from xxhash import xxh3_64_intdigest
 
 from board.core.arrays import IntArray
 from board.core.records import Record
@@ -22,6 +22,7 @@ UNORDERED: Final = ("unordered", "unique_id")
 """Kinds of repeats that are found by ids, wherever they are."""
 BY_FILE: Final = ("copied_steps", "merged_files")
 """Kinds of repeats that are found by the lines of whole files, and only where several hold one step."""
+_SIGN: Final = 1 << 63
 NO_KEY: Final = 0
 """The key of a row that can't be a repeat of another."""
 
@@ -71,7 +72,7 @@ def _key_of_content(
 
 def key_of(content: bytes | memoryview, seed: int = 0) -> int:
     """A 64-bit hash as a signed number, as columns have it."""
-    return int.from_bytes(xxh3_64_digest(content, seed), "big", signed=True)
+    return (xxh3_64_intdigest(content, seed) ^ _SIGN) - _SIGN
 
 
 def line_key(text: bytes | memoryview | None, part: int) -> int:

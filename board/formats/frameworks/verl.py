@@ -10,17 +10,16 @@ Validation repeats the score as `reward`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.formats.base import Head, LineContext, Reader
+from board.formats.columns import Columns, filled
 from board.formats.field_values import EXTRA
-from board.formats.fields import Fields
 
 _TEXTS: Final = frozenset({"prompt", "response", "ground_truth"})
 """Whatever these say is text, "True" too."""
-
-
+_FLAGS: Final = {"True": True, "False": False}
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
     "output": "response",
@@ -53,19 +52,16 @@ class VerlReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
-        fields = self.fields(line)
-        values = fields.values()
-        if "True" in values or "False" in values:
-            flags = [k for k, v in fields.items() if v in ("True", "False") and k not in _TEXTS]
-            fields |= {name: fields[name] == "True" for name in flags}
-        if (group := group_of(line.get("uid"))) is not None:
-            fields.setdefault("group_id", group)
+    def read_columns(self, lines: Sequence[Mapping[str, Any]], at: LineContext) -> Columns:
+        columns = super().read_columns(lines, at)
+        for name, values in columns.items():
+            if name not in _TEXTS and str in set(map(type, values)):
+                columns[name] = [_FLAGS.get(v, v) if isinstance(v, str) else v for v in values]
         # The folders of training and validation are named by the user; one called so is no training.
-        if at.folder_split == "eval":
-            fields.setdefault("split", "eval")
-        fields.setdefault("step", at.step)
-        return fields
+        split = ["eval" if at.folder_split == "eval" else None] * len(lines)
+        groups = [group_of(line.get("uid")) for line in lines]
+        known = {"group_id": groups, "split": split, "step": [at.step] * len(lines)}
+        return columns | {name: filled(columns.get(name, own), own) for name, own in known.items()}
 
 
 def group_of(uid: object) -> str | None:

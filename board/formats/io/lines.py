@@ -68,16 +68,13 @@ class LineBlock:
     def texts(self) -> list[bytes | memoryview | None]:
         """Line.text of each, or a view of it."""
         ends: list[int] = self.sizes.cumsum().tolist()
-        ranges, content = zip([0, *ends], ends, strict=False), self.content
-        if content is None or int(self.sizes.max()) > MAX_LINE_BYTES:
-            return [self._text(begin, end) for begin, end in ranges]
-        newline = int(self.ended)
-        return [content[begin : end - newline] for begin, end in ranges]
-
-    def _text(self, begin: int, end: int) -> bytes | memoryview | None:
-        if self.content is None or end - begin > MAX_LINE_BYTES:
-            return None
-        return self.content[begin : end - self.ended]
+        content, newline = self.content, int(self.ended)
+        if content is None:
+            return [None] * len(ends)
+        return [
+            None if end - begin > MAX_LINE_BYTES else content[begin : end - newline]
+            for begin, end in zip([0, *ends], ends, strict=False)
+        ]
 
     def lines(self) -> Iterator[Line]:
         """The lines one by one."""
@@ -85,20 +82,6 @@ class LineBlock:
         for text, size in zip(self.texts, sizes, strict=True):
             yield Line(offset, size, bytes(text) if text is not None else None, self.ended)
             offset += size
-
-    def line(self, place: int) -> Line:
-        """One of the lines, counted from 0."""
-        begin, size = int(self.sizes[:place].sum()), int(self.sizes[place])
-        text = self._text(begin, begin + size)
-        return Line(self.offset + begin, size, None if text is None else bytes(text), self.ended)
-
-    def last_lines(self, size: int) -> list[Line]:
-        """So many lines at the end as have that many bytes together, or all."""
-        first = len(self.sizes)
-        while first and size > 0:
-            first -= 1
-            size -= int(self.sizes[first])
-        return [self.line(place) for place in range(first, len(self.sizes))]
 
     def cut(self, count: int) -> tuple[LineBlock, LineBlock]:
         """The first lines, and those after them, of which there may be none."""

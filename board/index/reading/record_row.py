@@ -201,15 +201,13 @@ def text_array(texts: Sequence[str | bytes | None]) -> pa.Array[Any]:
 
 def _add_text(columns: dict[str, Any], key: str, texts: Values) -> None:
     """Adds the previews of texts, and the whole of those whose preview is cut."""
-    chars = [0 if text is None else len(text) for text in texts]
-    if max(chars, default=0) > PREVIEW_CHARS:
-        is_long = [count > PREVIEW_CHARS for count in chars]
-        whole = [text if cut else None for text, cut in zip(texts, is_long, strict=True)]
+    whole = [None if text is None or len(text) <= PREVIEW_CHARS else text for text in texts]
+    if any(whole):
         columns[WHOLE + key] = text_array(whole)
         # Cut as UTF-8: ASCII with another sign at its end takes several times as long to encode.
         texts = [
-            text[: PREVIEW_CHARS - 1].encode() + _CUT if cut else text
-            for text, cut in zip(texts, is_long, strict=True)
+            text if own is None else own[: PREVIEW_CHARS - 1].encode() + _CUT
+            for text, own in zip(texts, whole, strict=True)
         ]
     columns[key] = text_array(texts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +14,8 @@ from board.core.records import Record, Remark
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats.base import Event, LineContext, Reader
-from board.formats.columns import usual_columns
-from board.formats.fields import Fields, record_of
+from board.formats.columns import gather, usual_columns
+from board.formats.fields import record_of
 from board.index import segments
 from board.index.reading.record_row import (
     arrays_for_aggregates,
@@ -37,7 +37,7 @@ _CROWDED: Final = Remark(
 _CHUNK_ROWS: Final = 4096
 _FLUSH_BYTES: Final = 2 << 20
 """Lines of so many bytes are checked together."""
-_LONG_LINE_BYTES: Final = 128 << 10
+LONG_LINE_BYTES: Final = 128 << 10
 """Bytes; lines with more values than these are parsed faster one by one, in the processor's cache."""
 
 
@@ -63,11 +63,16 @@ class RowBatch:
     ) -> None:
         self._path = path
         self._reader = reader
+        self.reads_columns = type(reader).read is Reader.read
+        self._columns = gather
+        if self.reads_columns:
+            self._columns = lambda lines: reader.read_columns(lines, place)
+        self._place = place
         self._options = place.options
         self._vocabulary = vocabulary
         self._is_joined = is_joined
         self._aggregator = Aggregator()
-        self._fields: list[Fields] = []
+        self._waiting: list[Mapping[str, Any]] = []
         self._addresses: list[Address] = []
         self._bytes = 0
         self._rows: list[dict[str, Any]] = []
@@ -82,49 +87,57 @@ class RowBatch:
     @property
     def rows(self) -> int:
         """How many rollouts there are."""
-        return len(self._lines) + len(self._fields)
+        return len(self._lines) + len(self._waiting)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The problems; all of them are there after `table`."""
         return self._problems.as_tuple()
 
-    def add(self, rollout: Fields | Record, at: Address) -> None:
-        """Adds a rollout. Fields are checked many at a time."""
-        size = at[2]
-        if isinstance(rollout, Record) or size > _LONG_LINE_BYTES:
+    def add(self, line: Mapping[str, Any], at: Address) -> None:
+        """Adds what a line, or a row of one, says: a rollout, an event or a problem."""
+        self._place.line = at[0]
+        try:
+            rollout = line if self.reads_columns else self._reader.read(line, self._place)
+        except RecordError as error:
+            self.lose(error, at[0])
+            return
+        if isinstance(rollout, Event):
+            self._add_event(rollout, at[0])
+        elif isinstance(rollout, Record) or (rollout is not None and at[2] > LONG_LINE_BYTES):
             self._flush()
             self._add_alone(rollout, at)
-            return
-        self._fields.append(rollout)
-        self._addresses.append(at)
+        elif rollout is not None:
+            self.collect([rollout], [at], at[2])
+
+    def collect(self, rollouts: Iterable[Any], addresses: Iterable[Address], size: int) -> None:
+        """Adds rollouts, of so many bytes, once there are enough to be taken together: the lines of a
+        reader that reads columns, else the fields of each.
+        """
+        self._waiting += rollouts
+        self._addresses += addresses
         self._bytes += size
-        if self._bytes >= _FLUSH_BYTES or len(self._fields) >= _CHUNK_ROWS:
+        if self._bytes >= _FLUSH_BYTES or len(self._waiting) >= _CHUNK_ROWS:
             self._flush()
 
     def _flush(self) -> None:
-        """Makes rows of the fields, those that need a closer look one by one."""
-        if not self._fields:
+        """Makes rows of what waits, of what needs a closer look one by one."""
+        if not self._waiting:
             return
-        fields, addresses = self._fields, self._addresses
-        self._fields, self._addresses, self._bytes = [], [], 0
-        done = () if self._is_joined else self._add_together(fields, addresses)
-        if len(done) == len(fields):
-            return
-        for row in sorted({*range(len(fields))}.difference(done)):
-            self._add_alone(fields[row], addresses[row])
+        waiting, addresses = self._waiting, self._addresses
+        self._waiting, self._addresses, self._bytes = [], [], 0
+        done = () if self._is_joined else self._add_together(waiting, addresses)
+        for row in sorted({*range(len(waiting))}.difference(done)):
+            self._add_alone(waiting[row], addresses[row])
 
     def _add_together(
-        self, fields: Sequence[Fields], addresses: Sequence[Address]
+        self, waiting: Sequence[Mapping[str, Any]], addresses: Sequence[Address]
     ) -> Sequence[int]:
         """Adds the rollouts that need no closer look; which ones these are."""
         try:
-            rollouts = usual_columns(fields, self._options)
+            rollouts = usual_columns(self._columns(waiting), len(waiting), self._options)
             columns = table_columns(rollouts, self._vocabulary) if rollouts.rows else None
-        except (
-            RecordError,
-            RecursionError,
-        ):  # which row it is of is found when each is read by itself
+        except (RecordError, RecursionError):  # of which row is found when each is read by itself
             return ()
         if columns is None or not self._has_place_for(columns):
             return ()
@@ -151,11 +164,14 @@ class RowBatch:
         self._lines += lines
         return rollouts.rows
 
-    def _add_alone(self, rollout: Fields | Record, at: Address) -> None:
+    def _add_alone(self, rollout: Mapping[str, Any] | Record, at: Address) -> None:
         line, offset, size, part, key = at
         try:
-            whole = isinstance(rollout, Record)
-            record = rollout if whole else record_of(rollout, self._options)
+            if isinstance(rollout, Record):
+                record = rollout
+            else:
+                fields = {name: value for name, (value,) in self._columns([rollout]).items()}
+                record = record_of(fields, self._options)
             # Arrays of ids are parsed here.
             row = row_of(record, self._vocabulary, is_joined=self._is_joined)
         except RecordError as error:
@@ -187,7 +203,7 @@ class RowBatch:
         self._logged = logged
         return True
 
-    def add_event(self, event: Event, line: int) -> None:
+    def _add_event(self, event: Event, line: int) -> None:
         """Adds what a writer said about its file."""
         self.events.append(event)
         dropped = event.data.get("dropped")
@@ -229,11 +245,8 @@ class RowBatch:
         self._note_gaps()
         lines = np.array(self._lines)
         # Rows that were looked at by themselves come after those that were read with them.
-        return (
-            table
-            if (lines[1:] >= lines[:-1]).all()
-            else table.take(np.argsort(lines, kind="stable"))
-        )
+        is_in_order = (lines[1:] >= lines[:-1]).all()
+        return table if is_in_order else table.take(np.argsort(lines, kind="stable"))
 
     def _add_logged(self, row: dict[str, Any], record: Record, line: int) -> None:
         """Puts what else the line holds into its row, up to a bound on the number of columns."""
@@ -262,8 +275,7 @@ class RowBatch:
         for name, places in self._aggregator.gaps().items():
             reason = f"{name} has null, NaN or infinite entries"
             hint = "they are left out of means, and counted"
-            remark = Remark(name, reason, hint, "note")
-            self.remark(remark, *sorted(self._lines[place] for place in places))
+            self.remark(Remark(name, reason, hint, "note"), *sorted(self._lines[p] for p in places))
 
     def _close_chunk(self) -> None:
         if self._rows:

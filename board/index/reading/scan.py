@@ -10,20 +10,21 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count, repeat
 from typing import Any, Final
 
 from board.core.records import ReadOptions, Remark
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats import known_mapping, reader_named, source_of
-from board.formats.base import Event, LineContext, Reader
+from board.formats.base import LineContext, Reader
 from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_line_blocks
 from board.formats.io.locations import Location
 from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
 from board.index.discovery.run_info import AT_REST_SECONDS
-from board.index.reading.row_batch import RowBatch
+from board.index.reading.row_batch import LONG_LINE_BYTES, RowBatch
 from board.index.reading.shard import END_BYTES, Shard, ShardIndex
 from board.index.repeat_keys import BY_FILE, NO_KEY, line_key
 
@@ -78,6 +79,7 @@ class _Scan:
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
         self._has_rows = type(known).rows is not Reader.rows
+        self._is_hashed = known.repeats in BY_FILE
         self._place = LineContext(shard.origin, options, known.layout)
         self._parser = _parser_of(shard.path)
         self._number = shard.first_line - 1
@@ -102,23 +104,34 @@ class _Scan:
         if not lines.ended:
             self._tail = self._index_of_tail(next(lines.lines()))
             return
+        while len(lines.sizes):
+            block, lines = lines.cut(PART_ROWS - self._batch.rows)
+            self._take_block(block)
+            # By its last bytes a file is known again when it grows.
+            content = block.content or b"\n"
+            self._last_bytes = (self._last_bytes + bytes(content[-END_BYTES:]))[-END_BYTES:]
+            if self.is_full:
+                yield self.part()
+
+    def _take_block(self, lines: LineBlock) -> None:
         texts = lines.texts
-        records = None if self._has_rows else self._parser.parse_plain(texts)
-        begin = self._consumed = lines.offset
-        for i, size in enumerate(lines.sizes.tolist()):
-            record, text = None if records is None else records[i], texts[i]
+        sizes: list[int] = lines.sizes.tolist()
+        offsets: list[int] = (lines.offset + lines.sizes.cumsum() - lines.sizes).tolist()
+        records = [None] * len(texts) if self._has_rows else self._parser.parse_plain(texts)
+        plain = [record for record in records if record is not None]
+        self._consumed = lines.offset + lines.size
+        if self._batch.reads_columns and len(plain) == len(sizes) and max(sizes) <= LONG_LINE_BYTES:
+            numbers, keys = count(self._number + 1), map(self._key, texts)
+            addresses = zip(numbers, offsets, sizes, repeat(0), keys)
+            self._batch.collect(plain, addresses, lines.size)
+            self._number += len(sizes)
+            return
+        for record, text, offset, size in zip(records, texts, offsets, sizes, strict=True):
             if record is None:
-                own = None if text is None else bytes(text)
-                self.take_row(Line(self._consumed, size, own))
+                self.take_row(Line(offset, size, None if text is None else bytes(text)))
             else:
                 self._number += 1
-                self._take(record, text, self._consumed, size)
-            self._consumed += size
-            if self.is_full:
-                self._remember(lines, begin)
-                begin = self._consumed
-                yield self.part()
-        self._remember(lines, begin)
+                self._batch.add(record, (self._number, offset, size, 0, self._key(text)))
 
     def take_row(self, line: Line) -> None:
         """Reads a line or a row by itself."""
@@ -133,7 +146,8 @@ class _Scan:
             self._batch.lose(error, self._number)
             return
         for part, row in enumerate(rows):
-            self._take(row, line.text, line.offset, line.size, part)
+            at = (self._number, line.offset, line.size, part, self._key(line.text, part))
+            self._batch.add(row, at)
         if is_mended:
             self._batch.remark(MENDED, self._number)
 
@@ -149,26 +163,8 @@ class _Scan:
         is_whole = self._has_rows or not source_of(self._shard.origin).appends
         return parse_whole(line.text) if is_whole else self._parser.parse(line.text)
 
-    def _take(
-        self,
-        row: Mapping[str, Any],
-        text: bytes | memoryview | None,
-        offset: int,
-        size: int,
-        part: int = 0,
-    ) -> None:
-        """Reads a row of a line: a rollout, an event, or a problem, which costs no other row."""
-        self._place.line = self._number
-        try:
-            result = self._reader.read(row, self._place)
-        except RecordError as error:
-            self._batch.lose(error, self._number)
-            return
-        if isinstance(result, Event):
-            self._batch.add_event(result, self._number)
-        elif result is not None:
-            key = line_key(text, part) if self._reader.repeats in BY_FILE else NO_KEY
-            self._batch.add(result, (self._number, offset, size, part, key))
+    def _key(self, text: bytes | memoryview | None, part: int = 0) -> int:
+        return line_key(text, part) if self._is_hashed else NO_KEY
 
     def part(self) -> ShardIndex:
         """What was read since the last part."""
@@ -196,9 +192,3 @@ class _Scan:
     def _is_finished(self) -> bool:
         """Whether the file has been unchanged so long that a torn last line is there to stay."""
         return time.time() - self._shard.path.stat().st_mtime >= AT_REST_SECONDS
-
-    def _remember(self, lines: LineBlock, begin: int) -> None:
-        """Stores the last bytes that were read, by which the file is known again when it grows."""
-        end, text = self._consumed - lines.offset, lines.content or b"\n"
-        begin = max(begin - lines.offset, end - END_BYTES)
-        self._last_bytes = (self._last_bytes + bytes(text[begin:end]))[-END_BYTES:]

@@ -129,6 +129,7 @@ def local_engine(job: Job, size: int) -> Generator[Engine]:
     if size < POOL_BYTES or not is_shared or workers < 1:
         yield InProcess(job)
         return
+    gc.freeze()  # a collection would look through all that was imported, and write to shared pages
     pool = ProcessPool(job, workers)
     try:
         yield pool
