@@ -131,6 +131,7 @@ def test_an_offline_run_of_wandb_is_read_point_for_point(tmp_path, monkeypatch):
             counted = {"train/global_step": step * 5, "train/loss": step / 3}
             run.log({"reward": NAN if step == 3 else step / 7, "nested": {"a": step}, **counted})
         run.log({"table": wandb.Table(columns=["a"], data=[[1]]), "note": "hello"})
+    wandb.teardown()  # its service has written all of it then
     source = only_source(tmp_path / "wandb")
     expected = [
         point
@@ -154,6 +155,7 @@ def test_a_wandb_file_is_read_as_far_as_it_is_whole_and_then_on(tmp_path, monkey
     with wandb.init(project="p", dir=str(tmp_path)) as run:
         for step in range(200):
             run.log({f"metric {n}": step * n for n in range(20)})
+    wandb.teardown()
     (path,) = tmp_path.rglob("*.wandb")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
