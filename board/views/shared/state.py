@@ -235,6 +235,15 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "mismatch_measure": _one_of("d_abs", "d_mean", "k3", "multiplicative", old_name="measure"),
     "mismatch_bounds": Choice({}, numbers_from_text, numbers_text, "bounds"),
     "mismatch_rule": _one_of("ratio_clip", "dppo", "icepop", "tis", old_name="rule"),
+    # Runs
+    "runs_search": Choice(""),
+    "runs_sort": Choice("changed"),
+    "runs_desc": _flag(default=True),
+    "runs_ticked": _list(),
+    "runs_columns": _list(),
+    "runs_state": _list(),
+    "runs_finding": _list(),
+    "runs_format": _list(),
     # Compare
     "compare_runs": _list("runs"),
     "compare_shifts": Choice({}, _shifts, _shifts_text, "shifts"),

@@ -1,0 +1,299 @@
+"""Runs: all runs of the folder in one table, to be sorted, searched, ticked, compared and opened."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import streamlit as st
+
+from board.analysis.run_summary import RunSummary
+from board.charts.palette import category, colour
+from board.components.run_table import (
+    MOST_TICKED,
+    Asked,
+    FilterGroup,
+    FilterOption,
+    RunColumn,
+    RunRow,
+    TableContent,
+    run_filters,
+    run_table,
+)
+from board.core.run_differences import OF_EVERY_START, differences
+from board.index.discovery.discovered_runs import RunInfo
+from board.index.summary_cache import SummaryCache
+from board.query.open_run import OpenOptions
+from board.views.frame import sidebar
+from board.views.runs import rows as run_rows
+from board.views.runs import settings as run_settings
+from board.views.runs.search import search
+from board.views.runs.summaries import RunSummaries
+from board.views.shared import page_parts, run_options, state
+from board.views.shared.text import ago, counted, one_line, plain, size
+
+_FILLING_SECONDS: Final = 1.5
+_LIVE_SECONDS: Final = 5.0
+_QUIET_SECONDS: Final = 15.0
+"""Between looks for new and grown runs: while summaries are made, a run is live, and else."""
+_VERSION: Final = "_runs_version"
+_MOST_DIFFERENCES: Final = 4
+_STATES: Final = {
+    "live": "live",
+    "ended": "ended",
+    "stale": "stale",
+    "unchanged": "unchanged",
+    "waiting": "not indexed yet",
+    "error": "can't be read",
+}
+_ON_REQUEST: Final = frozenset(("problems",))
+"""Columns of what another column says too."""
+_SEVERITIES: Final = ("severe", "warning", "lead", "none")
+
+
+class _Table(NamedTuple):
+    """All runs with their rows, in the order of discovery; summaries: None where there is none yet."""
+
+    infos: Sequence[RunInfo]
+    rows: Sequence[RunRow]
+    summaries: Sequence[RunSummary | None]
+    columns: Mapping[str, RunColumn]
+    chosen: Sequence[str]
+
+
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={OpenOptions: repr})
+def _store(root: str, options: OpenOptions) -> RunSummaries:
+    """The summaries of the runs of a folder. root: only tells folders apart."""
+    named = os.environ.get("ROLLOUT_BOARD_THRESHOLDS")
+    return RunSummaries(options, Path(named) if named else None, SummaryCache())
+
+
+def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
+    """The rows, with the columns that are chosen, or else those that most runs have."""
+    known = [store.known(info) for info in infos]
+    summaries = [None if one is None else one.summary for one in known]
+    own = [one.settings for one in summaries if one is not None]
+    paths = run_settings.differing(own)
+    wanted = state.get("runs_columns")
+    others = [name for name in wanted if name not in paths and any(name in one for one in own)]
+    names = run_settings.short_names([*paths, *others])
+    texts = {
+        path: [run_settings.setting_text(one[path]) for one in own if path in one] for path in names
+    }
+    columns = run_rows.columns(names, texts, dark=page_parts.dark())
+    chosen = [name for name in columns if name in wanted]
+    if not chosen:
+        shown = {*run_settings.shown_by_default(paths, own)}
+        left_out = {*names, *_ON_REQUEST} - shown
+        chosen = [name for name in columns if name not in left_out]
+    now = time.time()
+    shown_settings = [name for name in chosen if name in names]
+    group = run_rows.settings_group(len(shown_settings), len(paths))
+    columns |= {name: replace(columns[name], group=group) for name in shown_settings}
+    rows = [run_rows.row_of(info, store, shown_settings, now) for info in infos]
+    return _Table(infos, rows, summaries, columns, chosen)
+
+
+def _choose_columns(table: _Table) -> None:
+    names = [name for name in table.columns if name != "name"]
+    # Settings that nobody records any more stay chosen until the others are read.
+    kept = [name for name in state.get("runs_columns") if name not in names]
+    with st.popover("Columns", icon=":material/view_column:", key="runs_menu"):
+        st.multiselect(
+            "Columns",
+            [*names, *kept],
+            **state.bound("runs_columns"),
+            placeholder="the usual ones, and settings that differ",
+            width=360,
+            format_func=lambda name: one_line(
+                table.columns[name].label if name in table.columns else name
+            ),
+        )
+
+
+def _filters(table: _Table) -> list[FilterGroup]:
+    """What rows can be filtered by, with how many there are of each."""
+    states = Counter(_state(row) for row in table.rows)
+    findings = Counter(filter(None, map(_severity, table.summaries)))
+    formats = Counter(str(row.cells["format"].get("text")) for row in table.rows)
+
+    def group(
+        parameter: str, title: str, counts: Counter[str], words: Mapping[str, str], *, marked: bool
+    ) -> FilterGroup:
+        chosen: list[str] = state.get(parameter)
+        options = [
+            FilterOption(value, label, counts[value], value in chosen, value if marked else "")
+            for value, label in words.items()
+            if counts[value] or value in chosen
+        ]
+        return FilterGroup(parameter, title, options)
+
+    named = {name: name for name, _ in formats.most_common()}
+    return [
+        group("runs_state", "State", states, _STATES, marked=True),
+        group(
+            "runs_finding",
+            "Worst finding",
+            findings,
+            {name: name for name in _SEVERITIES},
+            marked=True,
+        ),
+        group("runs_format", "Format", formats, named, marked=False),
+    ]
+
+
+def _state(row: RunRow) -> str:
+    return "waiting" if row.state == "reading" else row.state
+
+
+def _severity(summary: RunSummary | None) -> str:
+    if summary is None:
+        return ""
+    return "none" if summary.finding is None else summary.finding[0]
+
+
+def _passes(row: RunRow, summary: RunSummary | None) -> bool:
+    """Whether a row has one of the chosen values in each group of filters."""
+    values = {
+        "runs_state": _state(row),
+        "runs_finding": _severity(summary),
+        "runs_format": str(row.cells["format"].get("text")),
+    }
+    return all(not state.get(name) or value in state.get(name) for name, value in values.items())
+
+
+def _differ(table: _Table, ticked: Sequence[str]) -> str:
+    """In which settings the ticked runs differ: words, and on a second line the names."""
+    if len(ticked) < 2:
+        return ""
+    own = {
+        info.name: summary.settings
+        for info, summary in zip(table.infos, table.summaries, strict=True)
+        if info.name in ticked and summary is not None and summary.settings
+    }
+    if len(own) < len(ticked):
+        return f"settings of {counted(len(ticked) - len(own), 'run')} not recorded\n"
+    paths = [one.key for one in differences(own) if one.key not in OF_EVERY_START]
+    if not paths:
+        return "no recorded setting differs\n"
+    names = [*run_settings.short_names(sorted(paths, key=run_settings.prominence)).values()]
+    more = f" and {len(names) - _MOST_DIFFERENCES} more" if len(names) > _MOST_DIFFERENCES else ""
+    return f"differ in\n{one_line(', '.join(names[:_MOST_DIFFERENCES]) + more, 200)}"
+
+
+def _show(table: _Table) -> Asked | None:
+    found = search(table.rows, table.summaries, str(state.get("runs_search")))
+    rows = zip(table.rows, table.summaries, strict=True)
+    passing = {n for n, (row, summary) in enumerate(rows) if _passes(row, summary)}
+    sort = str(state.get("runs_sort"))
+    names = {info.name for info in table.infos}
+    ticked = state.keep("runs_ticked", names)[:MOST_TICKED]
+    chosen = (
+        table.chosen if sort in table.chosen or sort not in table.columns else [*table.chosen, sort]
+    )
+    content = TableContent(
+        columns=[table.columns[name] for name in dict.fromkeys(("name", *chosen))],
+        rows=table.rows,
+        shown=[n for n in found.places if n in passing],
+        sort=sort if sort in table.columns else "changed",
+        descending=bool(state.get("runs_desc")),
+        ticked=ticked,
+        colours=[
+            colour(category(place)[0], dark=page_parts.dark()) for place in range(MOST_TICKED)
+        ],
+        differ=_differ(table, ticked),
+        search=str(state.get("runs_search")).strip(),
+        refused=found.refused,
+        parameters=[*state.CHOICES],
+    )
+    return run_table(content, key="run-table")
+
+
+def _follow_asked(asked: Asked, infos: Sequence[RunInfo]) -> None:
+    """Opens what was clicked, or compares what is ticked."""
+    known = {info.name for info in infos}
+    names = [name for name in asked.runs if name in known]
+    if names and asked.page in ("overview", "findings"):
+        open_run(names[0], asked.page)
+    if len(names) > 1 and asked.page == "compare":
+        state.go(
+            "compare",
+            run=names[0],
+            compare_runs=names[1:],
+            compare_pair=[],
+            step=None,
+            **state.NO_ROLLOUT,
+        )
+
+
+def open_run(name: str, page: str = "overview") -> None:
+    """Opens a run on a page, at its newest step."""
+    state.go(page, run=name, step=None, **state.NO_ROLLOUT)
+
+
+def _sidebar(table: _Table) -> None:
+    with st.sidebar:
+        names = [info.name for info in table.infos]
+        name = st.selectbox(
+            "Run",
+            names,
+            index=None,
+            key="_run_to_open",
+            placeholder="Open a run by name",
+            format_func=lambda name: one_line(name, 200),
+        )
+        run_filters(_filters(table), [*state.CHOICES], key="run-filters")
+        rollouts = sum(one.rollouts for one in table.summaries if one is not None)
+        whole = size(sum(info.bytes for info in table.infos))
+        newest = ago(max(time.time() - max(info.mtime for info in table.infos), 0.0))
+        st.caption(
+            f"{plain(whole)} · {counted(len(names), 'run')} · {counted(rollouts, 'rollout')}  \n"
+            f"newest change {newest} ago"
+        )
+    if name is not None:
+        open_run(name)
+
+
+def _watch(table: _Table, store: RunSummaries) -> None:
+    """How far it has come, and the page again where something is new; asked every few seconds."""
+
+    def look() -> None:
+        runs = sidebar.found()
+        store.follow(runs or table.infos)
+        if runs != tuple(table.infos) or store.version != st.session_state.get(_VERSION):
+            st.rerun()
+        if waiting := store.waiting:
+            done, total = len(runs) - waiting, len(runs)
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.progress(done / total, width=110)
+                st.caption(f"indexed {done:,} of {total:,}, newest first", width="content")
+
+    is_live = any(row.state == "live" for row in table.rows)
+    pause = _FILLING_SECONDS if store.waiting else _LIVE_SECONDS if is_live else _QUIET_SECONDS
+    st.fragment(look, run_every=pause)()
+
+
+def _render() -> None:
+    infos = sidebar.neighbours()
+    store = _store(sidebar.chosen_root(), run_options.read_options())
+    store.follow(infos)
+    st.session_state[_VERSION] = store.version
+    table = _table(infos, store)
+    _sidebar(table)
+    row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
+    with row:
+        st.subheader(f"Runs :gray[{len(infos):,}]", anchor=False, width="content")
+        st.space("stretch")
+        with st.container(key="runs_progress", width="content"):
+            _watch(table, store)
+        _choose_columns(table)
+    if asked := _show(table):
+        _follow_asked(asked, infos)
+
+
+_render()
