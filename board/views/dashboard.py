@@ -1,12 +1,10 @@
 """The dashboard's script: page configuration, navigation, sidebar and page. `app.py` serves it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
 
 from board.components.page_frame import key_help, page_frame
-from board.index.discovery.run_info import RunInfo
 from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.shared import known_findings, page_parts, shortcuts, state, step_choice
@@ -60,22 +58,15 @@ class Navigation:
 
     def draw(self, run: Run | None = None) -> None:
         """Links with what is chosen now. run: the one that is shown."""
-        runs = sidebar.neighbours()
-        # The page Runs may have none: the other pages are then of the newest.
-        query = state.encoded() if run or not runs else state.encoded(run=_linked_run(runs))
-        links = [(page, *page_label(page, run)) for page in PAGES if page != RUNS or len(runs) > 1]
+        query = state.encoded(**({} if run else sidebar.linked()))
+        has_several = len(sidebar.neighbours()) > 1
+        links = [(page, *page_label(page, run)) for page in PAGES if page != RUNS or has_several]
         if (query, links) == self._drawn:
             return
         self._drawn = (query, links)
         with self._row.container(horizontal=True, gap=None):
             for page, label, explained in links:
                 st.page_link(page, label=label, help=explained, query_params=query, width="content")
-
-
-def _linked_run(runs: Sequence[RunInfo]) -> str:
-    names = [info.name for info in runs]
-    chosen = str(state.get("run"))
-    return chosen if chosen in names else names[0]
 
 
 page = st.navigation(PAGES, position="hidden")
@@ -93,8 +84,8 @@ if page == OVERVIEW and not state.get("run") and len(sidebar.found()) > 1:
 navigation = Navigation(page)
 folder = sidebar.find_runs()
 if page == RUNS and folder:
-    navigation.draw()
     page_parts.run(page)
+    navigation.draw()
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)

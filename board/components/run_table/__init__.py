@@ -45,7 +45,7 @@ LINE_HEIGHT: Final = 40
 @dataclass(frozen=True, slots=True)
 class RunColumn:
     """A column. width: pixels. kind: "line" has a number and a line in `ink`; "age" is a time, shown
-    as how long ago. group: words above neighbours that have the same.
+    as how long ago. group: words above neighbours that have the same. roomy: left out of a narrow table.
     """
 
     name: str
@@ -55,6 +55,7 @@ class RunColumn:
     kind: Literal["name", "text", "number", "line", "chip", "age"] = "number"
     group: str = ""
     ink: str = ""
+    roomy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -32,6 +32,7 @@ from board.views.shared.text import counted, one_line, plain, size
 BUNDLED: Final = Path(__file__).parents[3] / "rollout_samples"
 _RUN: Final = "_run"
 _RUNS: Final = "_runs"
+_LINKED: Final = "_linked_pages"
 _MOST_EVALUATIONS: Final = 3
 """Splits that are drawn with training's: more points can't be told apart."""
 _MOST_RANKS: Final = 3
@@ -72,6 +73,17 @@ def evaluations() -> tuple[Run, ...]:
 def neighbours() -> tuple[RunInfo, ...]:
     """All runs of the chosen folder, the current one among them."""
     return tuple(st.session_state[_RUNS])
+
+
+def link_pages(**place: Any) -> None:
+    """Where the links to pages lead that are of one run, from a page that is of all of them."""
+    st.session_state[_LINKED] = place
+
+
+def linked() -> Mapping[str, Any]:
+    """The place of the last call of link_pages, while its run is there."""
+    place = st.session_state.get(_LINKED, {})
+    return place if any(info.name == place.get("run") for info in neighbours()) else {}
 
 
 def found() -> tuple[RunInfo, ...]:

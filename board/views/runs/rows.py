@@ -24,8 +24,9 @@ _EDGE: Final = 4
 _EQUALLY_NEW: Final = 10
 _SEVERITIES: Final = ("severe", "warning", "lead")
 _MISSING: Final[Cell] = {"text": "not recorded", "sort": None, "tone": "missing"}
-_LEAST_SETTING, _MOST_SETTING, _SIGN = 44, 140, 6.6
-"""Pixels: of a column, and of a sign in it."""
+_LEAST_SETTING, _MOST_SETTING = 34, 140
+_SIGN, _HEAD_SIGN = 7.0, 6.0
+"""Pixels: of a column of settings, and of a sign in it and in its head."""
 
 
 def columns(
@@ -39,13 +40,13 @@ def columns(
     finding = "Of the rules that need the index alone; Findings checks tokens and texts too"
     usual = (
         RunColumn("name", "run", "Path below the folder", 200, "name"),
-        RunColumn("format", "format", "What wrote the log", 58, "text"),
-        RunColumn("steps", "steps", "Steps that the log holds", 38),
-        RunColumn("rollouts", "rollouts", "Rollouts that are shown, of all splits", 54),
+        RunColumn("format", "format", "What wrote the log", 52, "text", roomy=True),
+        RunColumn("steps", "steps", "Steps that the log holds", 36, roomy=True),
+        RunColumn("rollouts", "rollouts", "Rollouts that are shown, of all splits", 52, roomy=True),
         _line_column("reward", "reward, change", reward, 132, colour("reward", dark=dark)),
         _line_column("kl", kl.label, f"{mean}; {line}. {kl.formula}", 108, colour("kl", dark=dark)),
-        RunColumn("truncated", "truncated", f"{mean}: {cut.formula}", 54, "number", LAST_STEPS),
-        RunColumn("finding", "worst finding, problems", finding, 116, "chip"),
+        RunColumn("truncated", "truncated", f"{mean}: {cut.formula}", 52, "number", LAST_STEPS),
+        RunColumn("finding", "worst finding, problems", finding, 112, "chip"),
         RunColumn("problems", "problems", "Lines not used, and values left out", 54),
     )
     own = [
@@ -68,10 +69,10 @@ def _line_column(name: str, label: str, about: str, width: int, ink: str) -> Run
 
 
 def _width(name: str, texts: Sequence[str]) -> int:
-    longest = max((len(text) for text in texts), default=0)
-    # A head may take two lines.
-    signs = max(longest, min(len(name), 8))
-    return int(min(max(signs * _SIGN + 4, _LEAST_SETTING), _MOST_SETTING))
+    """Pixels for the longest value, and for the longest part of the head, which breaks at _."""
+    values = max(map(len, texts), default=0) * _SIGN
+    head = max(map(len, name.split("_"))) * _HEAD_SIGN + _HEAD_SIGN
+    return int(min(max(values, head, _LEAST_SETTING), _MOST_SETTING))
 
 
 def row_of(info: RunInfo, store: RunSummaries, wanted: Sequence[str], now: float) -> RunRow:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import streamlit as st
 
@@ -34,7 +34,7 @@ from board.views.runs import rows as run_rows
 from board.views.runs import settings as run_settings
 from board.views.runs.search import search
 from board.views.runs.summaries import RunSummaries
-from board.views.shared import page_parts, run_options, state
+from board.views.shared import cache, opened_runs, page_parts, run_options, state
 from board.views.shared.text import ago, counted, one_line, plain, size
 
 _FILLING_SECONDS: Final = 1.5
@@ -95,6 +95,8 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
     shown_settings = [name for name in chosen if name in names]
     group = run_rows.settings_group(len(shown_settings), len(paths))
     columns |= {name: replace(columns[name], group=group) for name in shown_settings}
+    if wanted:  # what somebody chose is there however narrow the table is
+        columns = {name: replace(column, roomy=False) for name, column in columns.items()}
     rows = [run_rows.row_of(info, store, shown_settings, now) for info in infos]
     return _Table(infos, rows, summaries, columns, chosen)
 
@@ -216,24 +218,34 @@ def _show(table: _Table) -> Asked | None:
 
 def _follow_asked(asked: Asked, infos: Sequence[RunInfo]) -> None:
     """Opens what was clicked, or compares what is ticked."""
-    known = {info.name for info in infos}
+    known = {info.name: info for info in infos}
     names = [name for name in asked.runs if name in known]
     if names and asked.page in ("overview", "findings"):
-        open_run(names[0], asked.page)
+        _open(known[names[0]], asked.page)
     if len(names) > 1 and asked.page == "compare":
-        state.go(
-            "compare",
-            run=names[0],
-            compare_runs=names[1:],
-            compare_pair=[],
-            step=None,
-            **state.NO_ROLLOUT,
-        )
+        others = {"compare_runs": names[1:], "compare_pair": [], "compare_shifts": {}}
+        _open(known[names[0]], "compare", **others)
 
 
-def open_run(name: str, page: str = "overview") -> None:
-    """Opens a run on a page, at its newest step."""
-    state.go(page, run=name, step=None, **state.NO_ROLLOUT)
+def _open(info: RunInfo, page: str, **changes: Any) -> None:
+    """Opens a page on a run, at its newest step. A page that had to find the step itself would write it
+    into the URL as one more entry of the browser's history, and Back would lead to the first.
+    """
+    run = opened_runs.opened(info, run_options.read_options())
+    steps = [*(cache.of_split(run, "") or run).counts]
+    step = steps[-1] if steps else None
+    state.go(page, run=info.name, step=step, split="", env=[], **state.NO_ROLLOUT, **changes)
+
+
+def _link_pages(table: _Table) -> None:
+    """Has the links to the other pages lead to the run that was open last, else to the newest."""
+    places = {info.name: n for n, info in enumerate(table.infos)}
+    n = places.get(str(state.get("run")), 0)
+    summary, is_chosen = table.summaries[n], table.infos[n].name == state.get("run")
+    step = state.get("step") if is_chosen else None
+    if step is None and summary is not None and summary.window:
+        step = summary.window[1]
+    sidebar.link_pages(run=table.infos[n].name, step=step)
 
 
 def _sidebar(table: _Table) -> None:
@@ -256,7 +268,7 @@ def _sidebar(table: _Table) -> None:
             f"newest change {newest} ago"
         )
     if name is not None:
-        open_run(name)
+        _open(table.infos[names.index(name)], "overview")
 
 
 def _watch(table: _Table, store: RunSummaries) -> None:
@@ -284,6 +296,7 @@ def _render() -> None:
     store.follow(infos)
     st.session_state[_VERSION] = store.version
     table = _table(infos, store)
+    _link_pages(table)
     _sidebar(table)
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:

@@ -1,4 +1,4 @@
-"""The summaries of the runs of a folder: from the cache on disk, or made behind the page, newest first."""
+"""Summaries of the runs of a folder: from the cache on disk, or made behind the page, newest first."""
 
 from __future__ import annotations
 

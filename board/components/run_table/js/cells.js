@@ -78,10 +78,10 @@ function cellOf(view, column, row) {
     return cell;
   }
   const text = make("span", `value ${value.tone ?? ""}`, value.text);
-  const note = value.note ? [make("small", value.noteTone ?? "", value.note)] : [];
-  if (column.kind === "chip") cell.append(...(value.text ? [text] : []), ...note);
-  else text.append(...note.flatMap((one) => [" ", one]));
-  if (column.kind !== "chip") cell.append(text);
+  const note = value.note ? make("small", value.noteTone ?? "", value.note) : "";
+  if (value.text) cell.append(text);
+  if (column.kind === "chip") cell.append(note);
+  else if (note) text.append(" ", note);
   if (value.line) cell.append(lineOf(value.line, column.ink));
   return cell;
 }

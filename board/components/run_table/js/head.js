@@ -6,19 +6,25 @@ const LEAST_NAME = 190;
 const NARROW_NAME = 150;
 const NARROW = 640;
 
+/** The columns that there is room for. */
+function fittingColumns(view) {
+  const isNarrow = view.ui.root.clientWidth < NARROW;
+  return view.data.columns.filter((column) => !(isNarrow && column.roomy));
+}
+
 /** The widths of all columns; names and findings share what is left. */
 function tracksOf(view) {
   const name = view.ui.root.clientWidth < NARROW ? NARROW_NAME : LEAST_NAME;
-  const tracks = view.data.columns.map(({ kind, width }) => {
+  const tracks = view.columns.map(({ kind, width }) => {
     if (kind === "name") return `minmax(${name}px, 3fr)`;
     return kind === "chip" ? `minmax(${width}px, 1fr)` : `${width}px`;
   });
-  const fixed = view.data.columns.reduce((sum, { kind, width }) => sum + GAP + (kind === "name" ? name : width), 0);
+  const fixed = view.columns.reduce((sum, { kind, width }) => sum + GAP + (kind === "name" ? name : width), 0);
   return { tracks: `${TICK_WIDTH}px ${tracks.join(" ")}`, least: `${TICK_WIDTH + fixed + 24}px` };
 }
 
 function drawHead(view) {
-  const { columns } = view.data;
+  const { columns } = view;
   const groups = make("div", "groups");
   let from = 0;
   while (from < columns.length) {

@@ -15,13 +15,13 @@ function onKey(view, event) {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (isTyping(event) || !isOurs(view, event)) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const onButton = event.composedPath()[0].matches?.("button, a");
+  const isClick = ["Enter", " "].includes(key) && event.composedPath()[0].matches?.("button, a");
   const at = view.cursor;
   if (key === "j" || key === "ArrowDown") move(view, 1);
   else if (key === "k" || key === "ArrowUp") move(view, -1);
   else if (key === "/") view.ui.search.select();
   else if (key === "Escape" && view.ticked.length) clearTicks(view);
-  else if (onButton || !isShown(view, at)) return;
+  else if (isClick || !isShown(view, at)) return;
   else if (key === "x" || key === " ") tick(view, at);
   else if (key === "Enter" || key === "o") ask(view, "overview", [at]);
   else return;

@@ -3,7 +3,7 @@
 /** Puts the rows that are shown in their order onto the page. */
 function drawRows(view) {
   const { rows } = view.data;
-  const look = JSON.stringify(view.data.columns);
+  const look = JSON.stringify(view.columns);
   if (look !== view.look) view.elements.clear();
   view.look = look;
   view.order = sortedPlaces(view);
@@ -38,7 +38,7 @@ function rowOf(view, row) {
     event.stopPropagation();
     tick(view, row.name);
   };
-  element.append(ticks, ...view.data.columns.map((column) => cellOf(view, column, row)));
+  element.append(ticks, ...view.columns.map((column) => cellOf(view, column, row)));
   element.onclick = ({ target }) => {
     if (!getSelection().isCollapsed) return;
     ask(view, target.closest(".chip > .value") && !row.waits ? "findings" : "overview", [row.name]);

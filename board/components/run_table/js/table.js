@@ -71,11 +71,19 @@ function searchFor(view, { now = false } = {}) {
 }
 
 function draw(view) {
+  view.columns = fittingColumns(view);
   layOut(view);
   drawHead(view);
   drawRows(view);
   markRows(view);
   drawTicks(view);
+}
+
+/** Another width may have room for other columns. */
+function resize(view) {
+  if (!view.data) return;
+  if (fittingColumns(view).length !== view.columns.length) draw(view);
+  else layOut(view);
 }
 
 /** The widths of the columns, and the height to the lower end of the window. */
@@ -90,12 +98,12 @@ function layOut(view) {
 }
 
 function createView(root) {
-  const view = { ui: build(root), data: null, elements: new Map(), order: [], cursor: null, look: "" };
+  const view = { ui: build(root), data: null, elements: new Map(), columns: [], order: [], cursor: null, look: "" };
   Object.assign(view, { sort: "", descending: true, ticked: [], changedAt: -Infinity, stop: new AbortController() });
   const { ui } = view;
   const { signal } = view.stop;
   document.addEventListener("keydown", (event) => onKey(view, event), { signal });
-  addEventListener("resize", () => view.data && layOut(view), { signal });
+  addEventListener("resize", () => resize(view), { signal });
   ui.search.oninput = () => searchFor(view);
   ui.search.onkeydown = (event) => onSearchKey(view, event);
   ui.all.onclick = () => tickAll(view);
@@ -107,7 +115,7 @@ function createView(root) {
     view.scrolled = setTimeout(() => remember(view), 100);
   };
   view.clock = setInterval(() => view.data && tellAges(view), AGE_MS);
-  view.resized = new ResizeObserver(() => view.data && layOut(view));
+  view.resized = new ResizeObserver(() => resize(view));
   view.resized.observe(root);
   return view;
 }
