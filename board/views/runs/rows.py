@@ -6,73 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.analysis.run_summary import LastMean, RunSummary
-from board.charts.palette import colour
-from board.components.run_table import LINE_HEIGHT, LINE_WIDTH, Cell, RunColumn, RunRow
+from board.components.run_table import LINE_HEIGHT, LINE_WIDTH, Cell, RunRow
 from board.core.metrics.definitions import Metric, rollout_metric
 from board.core.metrics.recent import WINDOW
 from board.core.metrics.shares import percent
 from board.core.run_state import run_state
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import reader_titles
-from board.views.runs import settings as run_settings
+from board.views.runs.columns import id_of
+from board.views.runs.settings import setting_text
 from board.views.runs.summaries import Known, RunSummaries
 from board.views.shared.text import ago, counted, number, one_line
 
-LAST_STEPS: Final = f"last {WINDOW} steps, mean"
 _EDGE: Final = 4
 """Room for the dot at the end of a line."""
 _EQUALLY_NEW: Final = 10
 _SEVERITIES: Final = ("severe", "warning", "lead")
 _MISSING: Final[Cell] = {"text": "not recorded", "sort": None, "tone": "missing"}
-_LEAST_SETTING, _MOST_SETTING = 34, 140
-_SIGN, _HEAD_SIGN = 7.0, 6.0
-"""Pixels: of a column of settings, and of a sign in it and in its head."""
-
-
-def columns(
-    paths: Mapping[str, str], texts: Mapping[str, Sequence[str]], *, dark: bool
-) -> dict[str, RunColumn]:
-    """All columns by name, in their order. paths: short names of settings; texts: their values."""
-    kl, cut = rollout_metric("k3_mean"), rollout_metric("is_truncated")
-    mean = f"Mean over the last {WINDOW} steps"
-    line = "the line is all steps"
-    reward = f"{mean}, and its change from the {WINDOW} before where there are so many; {line}"
-    finding = "Of the rules that need the index alone; Findings checks tokens and texts too"
-    usual = (
-        RunColumn("name", "run", "Path below the folder", 200, "name"),
-        RunColumn("format", "format", "What wrote the log", 52, "text", roomy=True),
-        RunColumn("steps", "steps", "Steps that the log holds", 36, roomy=True),
-        RunColumn("rollouts", "rollouts", "Rollouts that are shown, of all splits", 52, roomy=True),
-        _line_column("reward", "reward, change", reward, 132, colour("reward", dark=dark)),
-        _line_column("kl", kl.label, f"{mean}; {line}. {kl.formula}", 108, colour("kl", dark=dark)),
-        RunColumn("truncated", "truncated", f"{mean}: {cut.formula}", 52, "number", LAST_STEPS),
-        RunColumn("finding", "worst finding, problems", finding, 112, "chip"),
-        RunColumn("problems", "problems", "Lines not used, and values left out", 54),
-    )
-    own = [
-        RunColumn(
-            path, one_line(name, 60), one_line(path, 200), _width(name, texts[path]), "number"
-        )
-        for path, name in paths.items()
-    ]
-    changed = RunColumn("changed", "changed", "When a file of the run changed last", 56, "age")
-    return {column.name: column for column in (*usual, *own, changed)}
-
-
-def settings_group(shown: int, differing: int) -> str:
-    """What stands above the columns of settings."""
-    return "settings that differ" + (f", {shown} of {differing}" if shown < differing else "")
-
-
-def _line_column(name: str, label: str, about: str, width: int, ink: str) -> RunColumn:
-    return RunColumn(name, label, about, width, "line", LAST_STEPS, ink)
-
-
-def _width(name: str, texts: Sequence[str]) -> int:
-    """Pixels for the longest value, and for the longest part of the head, which breaks at _."""
-    values = max(map(len, texts), default=0) * _SIGN
-    head = max(map(len, name.split("_"))) * _HEAD_SIGN + _HEAD_SIGN
-    return int(min(max(values, head, _LEAST_SETTING), _MOST_SETTING))
 
 
 def row_of(info: RunInfo, store: RunSummaries, wanted: Sequence[str], now: float) -> RunRow:
@@ -83,7 +33,7 @@ def row_of(info: RunInfo, store: RunSummaries, wanted: Sequence[str], now: float
     cells: dict[str, Cell] = {"format": _format_cell(info), "changed": _changed_cell(info, state)}
     if summary is not None:
         cells |= _cells(summary)
-        cells |= {path: _setting_cell(summary.settings, path) for path in wanted}
+        cells |= {id_of(path): _setting_cell(summary.settings, path) for path in wanted}
     waits = (
         "" if known is not None else "waiting" if share is None else f"reading, {percent(share)}"
     )
@@ -247,4 +197,4 @@ def _setting_cell(settings: Mapping[str, Any], path: str) -> Cell:
         return {"text": "–", "sort": None, "tone": "missing", "help": "not recorded"}
     value = settings[path]
     sort = value if isinstance(value, int | float | str) else None
-    return {"text": one_line(run_settings.setting_text(value), 120), "sort": sort}
+    return {"text": one_line(setting_text(value), 120), "sort": sort}

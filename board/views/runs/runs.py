@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +15,6 @@ from board.charts.palette import category, colour
 from board.components.run_table import (
     MOST_TICKED,
     Asked,
-    FilterGroup,
-    FilterOption,
-    RunColumn,
     RunRow,
     TableContent,
     run_filters,
@@ -30,9 +25,11 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions
 from board.views.frame import sidebar
-from board.views.runs import rows as run_rows
-from board.views.runs import settings as run_settings
+from board.views.runs.columns import Columns, choose_columns
+from board.views.runs.filters import filter_groups, passes
+from board.views.runs.rows import row_of
 from board.views.runs.search import search
+from board.views.runs.settings import prominence, short_names
 from board.views.runs.summaries import RunSummaries
 from board.views.shared import cache, opened_runs, page_parts, run_options, state
 from board.views.shared.text import ago, counted, one_line, plain, size
@@ -43,17 +40,6 @@ _QUIET_SECONDS: Final = 15.0
 """Between looks for new and grown runs: while summaries are made, a run is live, and else."""
 _VERSION: Final = "_runs_version"
 _MOST_DIFFERENCES: Final = 4
-_STATES: Final = {
-    "live": "live",
-    "ended": "ended",
-    "stale": "stale",
-    "unchanged": "unchanged",
-    "waiting": "not indexed yet",
-    "error": "can't be read",
-}
-_ON_REQUEST: Final = frozenset(("problems",))
-"""Columns of what another column says too."""
-_SEVERITIES: Final = ("severe", "warning", "lead", "none")
 
 
 class _Table(NamedTuple):
@@ -62,8 +48,7 @@ class _Table(NamedTuple):
     infos: Sequence[RunInfo]
     rows: Sequence[RunRow]
     summaries: Sequence[RunSummary | None]
-    columns: Mapping[str, RunColumn]
-    chosen: Sequence[str]
+    columns: Columns
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={OpenOptions: repr})
@@ -74,35 +59,22 @@ def _store(root: str, options: OpenOptions) -> RunSummaries:
 
 
 def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
-    """The rows, with the columns that are chosen, or else those that most runs have."""
     known = [store.known(info) for info in infos]
     summaries = [None if one is None else one.summary for one in known]
-    own = [one.settings for one in summaries if one is not None]
-    paths = run_settings.differing(own)
-    wanted = state.get("runs_columns")
-    others = [name for name in wanted if name not in paths and any(name in one for one in own)]
-    names = run_settings.short_names([*paths, *others])
-    texts = {
-        path: [run_settings.setting_text(one[path]) for one in own if path in one] for path in names
-    }
-    columns = run_rows.columns(names, texts, dark=page_parts.dark())
-    chosen = [name for name in columns if name in wanted]
-    if not chosen:
-        shown = {*run_settings.shown_by_default(paths, own)}
-        left_out = {*names, *_ON_REQUEST} - shown
-        chosen = [name for name in columns if name not in left_out]
+    columns = choose_columns(
+        [one.settings for one in summaries if one is not None],
+        state.get("runs_columns"),
+        str(state.get("runs_sort")),
+        dark=page_parts.dark(),
+    )
     now = time.time()
-    shown_settings = [name for name in chosen if name in names]
-    group = run_rows.settings_group(len(shown_settings), len(paths))
-    columns |= {name: replace(columns[name], group=group) for name in shown_settings}
-    if wanted:  # what somebody chose is there however narrow the table is
-        columns = {name: replace(column, roomy=False) for name, column in columns.items()}
-    rows = [run_rows.row_of(info, store, shown_settings, now) for info in infos]
-    return _Table(infos, rows, summaries, columns, chosen)
+    rows = [row_of(info, store, columns.settings, now) for info in infos]
+    return _Table(infos, rows, summaries, columns)
 
 
 def _choose_columns(table: _Table) -> None:
-    names = [name for name in table.columns if name != "name"]
+    columns = table.columns.by_id
+    names = [name for name in columns if name != "name"]
     # Settings that nobody records any more stay chosen until the others are read.
     kept = [name for name in state.get("runs_columns") if name not in names]
     with st.popover("Columns", icon=":material/view_column:", key="runs_menu"):
@@ -112,61 +84,8 @@ def _choose_columns(table: _Table) -> None:
             **state.bound("runs_columns"),
             placeholder="the usual ones, and settings that differ",
             width=360,
-            format_func=lambda name: one_line(
-                table.columns[name].label if name in table.columns else name
-            ),
+            format_func=lambda name: one_line(columns[name].label if name in columns else name),
         )
-
-
-def _filters(table: _Table) -> list[FilterGroup]:
-    """What rows can be filtered by, with how many there are of each."""
-    states = Counter(_state(row) for row in table.rows)
-    findings = Counter(filter(None, map(_severity, table.summaries)))
-    formats = Counter(str(row.cells["format"].get("text")) for row in table.rows)
-
-    def group(
-        parameter: str, title: str, counts: Counter[str], words: Mapping[str, str], *, marked: bool
-    ) -> FilterGroup:
-        chosen: list[str] = state.get(parameter)
-        options = [
-            FilterOption(value, label, counts[value], value in chosen, value if marked else "")
-            for value, label in words.items()
-            if counts[value] or value in chosen
-        ]
-        return FilterGroup(parameter, title, options)
-
-    named = {name: name for name, _ in formats.most_common()}
-    return [
-        group("runs_state", "State", states, _STATES, marked=True),
-        group(
-            "runs_finding",
-            "Worst finding",
-            findings,
-            {name: name for name in _SEVERITIES},
-            marked=True,
-        ),
-        group("runs_format", "Format", formats, named, marked=False),
-    ]
-
-
-def _state(row: RunRow) -> str:
-    return "waiting" if row.state == "reading" else row.state
-
-
-def _severity(summary: RunSummary | None) -> str:
-    if summary is None:
-        return ""
-    return "none" if summary.finding is None else summary.finding[0]
-
-
-def _passes(row: RunRow, summary: RunSummary | None) -> bool:
-    """Whether a row has one of the chosen values in each group of filters."""
-    values = {
-        "runs_state": _state(row),
-        "runs_finding": _severity(summary),
-        "runs_format": str(row.cells["format"].get("text")),
-    }
-    return all(not state.get(name) or value in state.get(name) for name, value in values.items())
 
 
 def _differ(table: _Table, ticked: Sequence[str]) -> str:
@@ -180,29 +99,25 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
     }
     if len(own) < len(ticked):
         return f"settings of {counted(len(ticked) - len(own), 'run')} not recorded\n"
-    paths = [one.key for one in differences(own) if one.key not in OF_EVERY_START]
+    found = [one for one in differences(own) if one.key not in OF_EVERY_START]
+    paths = [one.key for one in found if len(one.values) == len(own)]
     if not paths:
-        return "no recorded setting differs\n"
-    names = [*run_settings.short_names(sorted(paths, key=run_settings.prominence)).values()]
+        return "other settings are recorded of each\n" if found else "no recorded setting differs\n"
+    names = [*short_names(sorted(paths, key=prominence)).values()]
     more = f" and {len(names) - _MOST_DIFFERENCES} more" if len(names) > _MOST_DIFFERENCES else ""
     return f"differ in\n{one_line(', '.join(names[:_MOST_DIFFERENCES]) + more, 200)}"
 
 
 def _show(table: _Table) -> Asked | None:
+    """Draws the rows that are found and pass the filters."""
     found = search(table.rows, table.summaries, str(state.get("runs_search")))
-    rows = zip(table.rows, table.summaries, strict=True)
-    passing = {n for n, (row, summary) in enumerate(rows) if _passes(row, summary)}
-    sort = str(state.get("runs_sort"))
-    names = {info.name for info in table.infos}
-    ticked = state.keep("runs_ticked", names)[:MOST_TICKED]
-    chosen = (
-        table.chosen if sort in table.chosen or sort not in table.columns else [*table.chosen, sort]
-    )
+    sort, columns = str(state.get("runs_sort")), table.columns
+    ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
     content = TableContent(
-        columns=[table.columns[name] for name in dict.fromkeys(("name", *chosen))],
+        columns=[columns.by_id[name] for name in columns.shown],
         rows=table.rows,
-        shown=[n for n in found.places if n in passing],
-        sort=sort if sort in table.columns else "changed",
+        shown=[n for n in found.places if passes(table.rows[n], table.summaries[n])],
+        sort=sort if sort in columns.shown else "changed",
         descending=bool(state.get("runs_desc")),
         ticked=ticked,
         colours=[
@@ -259,7 +174,7 @@ def _sidebar(table: _Table) -> None:
             placeholder="Open a run by name",
             format_func=lambda name: one_line(name, 200),
         )
-        run_filters(_filters(table), [*state.CHOICES], key="run-filters")
+        run_filters(filter_groups(table.rows, table.summaries), [*state.CHOICES], key="run-filters")
         rollouts = sum(one.rollouts for one in table.summaries if one is not None)
         whole = size(sum(info.bytes for info in table.infos))
         newest = ago(max(time.time() - max(info.mtime for info in table.infos), 0.0))

@@ -21,12 +21,12 @@ function agoText(seconds) {
 /** The clocks of browser and server are taken to agree: both are set by the network. */
 function ageText({ at, text }) {
   const ago = agoText(Date.now() / 1000 - at);
-  return text ? `${text} ${ago}` : ago;
+  return text ? `${text} ${ago.replace(" ", "\u00a0")}` : ago;
 }
 
-/** Names break at _ and /, and anywhere where that is not enough. */
+/** Names break at _ and /, and elsewhere only where that is not enough. */
 function fillName(element, name) {
-  for (const part of name.split(/(?<=[_/])/)) element.append(part, make("wbr"));
+  element.append(...name.split(/(?<=[_/])/).map((part) => make("span", "part", part)));
 }
 
 function svg(tag, attributes) {
