@@ -6,12 +6,13 @@ follow, as on a press of Back; the table itself shows a change at once.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
-from board.components import declare, reruns
+from board.components import declare, json_bytes, reruns
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("page", "head", "cells", "rows", "ticks", "keys", "table")
@@ -131,7 +132,7 @@ _TABLE = declare(
     _FOLDER,
     '<div class="runs"></div>',
     css=["marks.css", "run_table.css"],
-    js=("../url.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=("../url.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 _FILTERS = declare(
     "run_filters",
@@ -150,7 +151,8 @@ def run_table(content: TableContent, *, key: str) -> Asked | None:
         "rows": [_plain(row) for row in content.rows],
         "most": MOST_TICKED,
     }
-    asked: Any = _TABLE(key=key, data=data, **reruns("asked")).asked
+    packed = zlib.compress(json_bytes(data), level=1)
+    asked: Any = _TABLE(key=key, data=packed, **reruns("asked")).asked
     if not isinstance(asked, dict):
         return None
     return Asked(str(asked.get("page")), [str(name) for name in asked.get("runs") or ()])

@@ -1,5 +1,8 @@
 // The rows: each stays as it is until its data changes.
 
+const AT_ONCE = 40;
+const FILL_PAUSE_MS = 8;
+
 /** Puts the rows that are shown in their order onto the page. */
 function drawRows(view) {
   const { rows } = view.data;
@@ -12,9 +15,18 @@ function drawRows(view) {
   if (elements.length !== children.length || elements.some((element, n) => children[n] !== element)) {
     view.ui.rows.replaceChildren(...elements);
   }
+  fillRows(view, elements);
   view.ui.grid.setAttribute("aria-rowcount", String(elements.length));
   view.ui.empty.hidden = elements.length > 0;
   view.ui.empty.textContent = view.data.empty;
+}
+
+/** Fills the rows that are seen first, and the others when those have been painted. */
+function fillRows(view, elements) {
+  clearTimeout(view.filling);
+  const empty = elements.filter((element) => element.fill);
+  empty.splice(0, AT_ONCE).forEach((element) => element.fill());
+  if (empty.length) view.filling = setTimeout(() => fillRows(view, empty), FILL_PAUSE_MS);
 }
 
 function elementOf(view, row) {
@@ -38,7 +50,11 @@ function rowOf(view, row) {
     event.stopPropagation();
     tick(view, row.name);
   };
-  element.append(ticks, ...view.columns.map((column) => cellOf(view, column, row)));
+  element.append(ticks);
+  element.fill = () => {
+    element.fill = null;
+    element.append(...view.columns.map((column) => cellOf(view, column, row)));
+  };
   element.onclick = ({ target }) => {
     if (!getSelection().isCollapsed) return;
     ask(view, target.closest(".chip > .value") && !row.waits ? "findings" : "overview", [row.name]);

@@ -13,8 +13,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const view = VIEWS.get(root) ?? createView(root);
   VIEWS.set(root, view);
   view.trigger = (asked) => setTriggerValue("asked", asked);
-  load(view, data);
+  take(view, data);
   return () => {
+    view.turn++;
+    clearTimeout(view.filling);
     clearTimeout(view.rerun);
     clearTimeout(view.searching);
     clearInterval(view.clock);
@@ -22,6 +24,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     view.resized.disconnect();
     VIEWS.delete(root);
   };
+}
+
+/** What arrives meanwhile takes the place of what is still being unpacked. */
+async function take(view, packed) {
+  const turn = ++view.turn;
+  const data = await unpacked(packed);
+  if (turn === view.turn) load(view, data);
 }
 
 function load(view, data) {
@@ -100,6 +109,7 @@ function layOut(view) {
 function createView(root) {
   const view = { ui: build(root), data: null, elements: new Map(), columns: [], order: [], cursor: null, look: "" };
   Object.assign(view, { sort: "", descending: true, ticked: [], changedAt: -Infinity, stop: new AbortController() });
+  Object.assign(view, { turn: 0, filling: null });
   const { ui } = view;
   const { signal } = view.stop;
   document.addEventListener("keydown", (event) => onKey(view, event), { signal });
