@@ -8,15 +8,12 @@ The pointed step and the zoom are shared by all calls of a page.
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
-
-import orjson
 
 from board.components import declare, json_bytes, reruns
 
