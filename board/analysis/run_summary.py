@@ -96,8 +96,7 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
     """The summary of an opened run. Raises UnreadableError."""
     own, split = run, ""
     if len(names := [*splits.splits_of(run)]) > 1:
-        split = names[0]
-        own = run.where(split=split)
+        own, split = run.where(split=names[0]), _clean(names[0])
     steps = own.steps["step"].to_numpy(np.int64)
     window = window_of(steps, int(steps[-1])) if len(steps) else steps
     found = diagnose(own, thresholds, tokens=False).findings
@@ -113,7 +112,7 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         truncated=_last_mean(own, "is_truncated", steps),
         reward_line=_line(own, "reward", steps),
         kl_line=_line(own, "k3_mean", steps),
-        finding=(found[0].severity, found[0].title) if found else None,
+        finding=(found[0].severity, _clean(found[0].title)) if found else None,
         findings=len(found),
         lost=count_of(run.problems, "lost"),
         partial=count_of(run.problems, "partial"),
@@ -136,8 +135,13 @@ def settings_of(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             break
         if not isinstance(value, str | int | float | bool | None) or _is_huge(value):
             value = json.dumps(value, ensure_ascii=True, default=str)
-        settings[path] = value[:_LONGEST_SETTING] if isinstance(value, str) else value
+        settings[_clean(path)] = _clean(value) if isinstance(value, str) else value
     return settings
+
+
+def _clean(text: str) -> str:
+    """A text of a few characters that UTF-8 has bytes for."""
+    return text[:_LONGEST_SETTING].encode("utf-8", "replace").decode()
 
 
 def _is_huge(value: object) -> bool:

@@ -1,6 +1,7 @@
 """Runs: the table of all runs of a folder, and what opens where."""
 
 import json
+import os
 import threading
 import time
 import zlib
@@ -220,3 +221,12 @@ def test_what_is_not_recorded_is_said_and_sorted_last(open_app, tmp_path):
     written_logs.texts_only_run(tmp_path / "b")
     cell = rows(filled(open_app(tmp_path, "runs")))["b"]["cells"]["kl"]
     assert (cell["text"], cell["sort"]) == ("not recorded", None)
+
+
+def test_a_folder_whose_name_is_no_text_has_a_row_and_a_summary(open_app, two):
+    (two / "low").rename(two / os.fsdecode(b"caf\xe9"))
+    app = filled(open_app(two, "runs"))
+    assert_sound(app)
+    assert [row["error"] for row in rows(app).values()] == ["", ""]
+    st.cache_resource.clear()
+    assert not any(row["waits"] for row in rows(open_app(two, "runs")).values())

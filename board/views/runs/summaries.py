@@ -128,7 +128,8 @@ class RunSummaries:
         return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
     def _cached_as(self, key: str) -> str:
-        return f"{key} {self._options!r}"
+        # A path may hold bytes that are no text.
+        return f"{key} {self._options!r}".encode("utf-8", "backslashreplace").decode()
 
     def _waits(self, info: RunInfo) -> bool:
         known = self.known(info)

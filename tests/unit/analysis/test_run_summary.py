@@ -121,3 +121,11 @@ def test_a_summary_survives_the_disk(tmp_path, summary):
     assert RunSummary.from_bytes(own.to_bytes()) == own
     assert RunSummary.from_bytes(b'{"steps": "many"}') is None
     assert RunSummary.from_bytes(b"no json") is None
+
+
+def test_settings_hold_text_that_every_disk_takes(tmp_path, write_log, summary):
+    write_log("a.jsonl", *rows([1]))
+    (tmp_path / "run-1.json").write_text('{"k\\ud800": "v\\udfff"}')
+    own = summary()
+    assert own.settings == {"k?": "v?"}
+    assert RunSummary.from_bytes(own.to_bytes()) == own
