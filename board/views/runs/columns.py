@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -39,9 +39,14 @@ def id_of(path: str) -> str:
 
 
 def choose_columns(
-    runs: Sequence[Mapping[str, Any]], wanted: Sequence[str], sort: str, *, dark: bool
+    runs: Sequence[Mapping[str, Any]],
+    formats: Collection[str],
+    wanted: Sequence[str],
+    sort: str,
+    *,
+    dark: bool,
 ) -> Columns:
-    """The columns of runs with these settings.
+    """The columns of runs with these settings and formats.
 
     wanted: ids of those that somebody chose; where there are none, the usual ones, and settings that
     most runs record and that differ. sort: id of the one that is sorted by, which is always shown.
@@ -52,6 +57,9 @@ def choose_columns(
     names = short_names([*differ, *others])
     texts = {path: [setting_text(run[path]) for run in runs if path in run] for path in names}
     columns = _all_columns(names, texts, dark=dark)
+    words = [len(word) for name in formats for word in name.split()]
+    width = int(min(max(words, default=0) * _SIGN, _MOST_SETTING))
+    columns["format"] = replace(columns["format"], width=width)
     shown = {name for name in columns if name in wanted}
     if shown:  # what somebody chose is there however narrow the table is
         columns = {name: replace(column, roomy=False) for name, column in columns.items()}

@@ -35,7 +35,13 @@ def row_of(info: RunInfo, store: RunSummaries, wanted: Sequence[str], now: float
         cells |= _cells(summary)
         cells |= {id_of(path): _setting_cell(summary.settings, path) for path in wanted}
     waits = (
-        "" if known is not None else "waiting" if share is None else f"reading, {percent(share)}"
+        ""
+        if known is not None
+        else "waiting"
+        if share is None
+        else f"reading, {percent(share)}"
+        if share
+        else "reading"
     )
     return RunRow(
         name=info.name,

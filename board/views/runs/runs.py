@@ -23,7 +23,7 @@ from board.components.run_table import (
 from board.core.run_differences import OF_EVERY_START, differences
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
-from board.query.open_run import OpenOptions
+from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
 from board.views.runs.columns import Columns, choose_columns
 from board.views.runs.filters import filter_groups, passes
@@ -63,6 +63,7 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
     summaries = [None if one is None else one.summary for one in known]
     columns = choose_columns(
         [one.settings for one in summaries if one is not None],
+        {reader_titles(info) for info in infos},
         state.get("runs_columns"),
         str(state.get("runs_sort")),
         dark=page_parts.dark(),
