@@ -19,8 +19,8 @@ _LAST_STEPS: Final = f"last {WINDOW} steps, mean"
 _ON_REQUEST: Final = frozenset(("problems",))
 """Columns of what another column says too."""
 _LEAST_SETTING, _MOST_SETTING = 34, 140
-_SIGN, _HEAD_SIGN = 7.0, 6.0
-"""Pixels: of a column of settings, and of a sign in it and in its head."""
+_SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
+"""Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
 
 
 class Columns(NamedTuple):
@@ -58,7 +58,7 @@ def choose_columns(
     texts = {path: [setting_text(run[path]) for run in runs if path in run] for path in names}
     columns = _all_columns(names, texts, dark=dark)
     words = [len(word) for name in formats for word in name.split()]
-    width = int(min(max(words, default=0) * _SIGN, _MOST_SETTING))
+    width = int(min(max(words, default=0) * _WORD_SIGN, _MOST_SETTING))
     columns["format"] = replace(columns["format"], width=width)
     shown = {name for name in columns if name in wanted}
     if shown:  # what somebody chose is there however narrow the table is

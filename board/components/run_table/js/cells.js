@@ -1,5 +1,6 @@
 // What stands in a cell. Texts of logs are text nodes.
 
+const LONG_PART = 14;
 const SVG = "http://www.w3.org/2000/svg";
 const LINE = [100, 40]; // board/components/run_table/__init__.py
 const SECONDS = [
@@ -24,9 +25,11 @@ function ageText({ at, text }) {
   return text ? `${text} ${ago.replace(" ", "\u00a0")}` : ago;
 }
 
-/** Names break at _ and /, and elsewhere only where that is not enough. */
+/** Names break at _ and /; long parts anywhere. */
 function fillName(element, name) {
-  element.append(...name.split(/(?<=[_/])/).map((part) => make("span", "part", part)));
+  for (const part of name.split(/(?<=[_/])/)) {
+    element.append(make("span", part.length > LONG_PART ? "" : "part", part), make("wbr"));
+  }
 }
 
 function svg(tag, attributes) {
