@@ -54,6 +54,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests keep in the user's cache goes with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def main_module() -> Iterator[None]:
     """AppTest puts its script in place of the main module, which processes spawned later would run."""

@@ -5,10 +5,12 @@ Texts of models and logs travel as data, and go onto the page as text nodes only
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from streamlit.components.v2 import component
 
 if TYPE_CHECKING:
@@ -34,6 +36,14 @@ def declare(
         css=read_files(folder, css) or None,
         js=read_files(folder, js),
     )
+
+
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    """A document of JSON, also of texts that UTF-8 has no bytes for."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # half a surrogate pair, which Python writes as an escape
+        return json.dumps(value).encode("ascii")
 
 
 def reruns(*states: str) -> dict[str, Any]:

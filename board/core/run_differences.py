@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from board.core.arrays import FloatArray
+
+OF_EVERY_START = frozenset(("created", "started", "attempt", "name"))
+"""Settings that differ between any two starts, and say nothing about how a run was set up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +29,27 @@ def differences(settings: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
 
     settings: by run the content of its run-*.json. 1 and 1.0 are the same, 1 and true are not.
     """
-    flat = {run: dict(_flat(content)) for run, content in settings.items()}
+    flat = {run: dict(flat_settings(content)) for run, content in settings.items()}
     keys = dict.fromkeys(key for values in flat.values() for key in values)
     differences: list[Difference] = []
     for key in sorted(keys):
         recorded = {run: values[key] for run, values in flat.items() if key in values}
-        kinds = {(isinstance(value, bool), repr(_plain(value))) for value in recorded.values()}
-        if len(kinds) > 1 or len(recorded) < len(flat):
+        if are_different(recorded.values()) or len(recorded) < len(flat):
             differences.append(Difference(key, recorded))
     return differences
 
 
-def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def are_different(values: Iterable[Any]) -> bool:
+    """Whether the values of a setting are not all the same."""
+    return len({(isinstance(value, bool), repr(_plain(value))) for value in values}) > 1
+
+
+def flat_settings(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Each setting by its path, joined by dots; lists and empty mappings are one value."""
     for key, value in content.items():
         path = f"{prefix}{key}"
         if isinstance(value, Mapping) and value:
-            yield from _flat(cast("Mapping[str, Any]", value), f"{path}.")
+            yield from flat_settings(cast("Mapping[str, Any]", value), f"{path}.")
         else:
             yield path, value
 

@@ -19,7 +19,7 @@ from board.index.json_values import from_json
 from board.index.reading.file_steps import StepCounts
 from board.index.segments import Column, decode_columns
 
-VERSION: Final = 18
+VERSION: Final = 19
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
@@ -54,8 +54,8 @@ class FileState:
     run's folder. size, mtime_ns, inode: as os.stat gave them before it was read. consumed: offset after
     the last line that was read and ended; lines: how many lines that are. head, ending: hashes of up to
     4 KiB at the beginning, and before `consumed`. sidecar_state: as in LogFile. header: of its header
-    line. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
-    its unended last line.
+    line. ended: steps that it says are written. closed: whether it says that nothing more follows.
+    tallies: by rank (NO_RANK: the rows name none). tail: its unended last line.
     """
 
     id: int
@@ -70,6 +70,7 @@ class FileState:
     ending: str = ""
     header: Mapping[str, Any] | None = None
     ended: StepCounts = field(default_factory=StepCounts)
+    closed: bool = False
     tallies: Mapping[int, StepCounts] = field(default_factory=dict[int, StepCounts])
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None

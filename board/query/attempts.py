@@ -190,6 +190,19 @@ class RunFiles:
         return counts
 
     @property
+    def has_ended(self) -> bool | None:
+        """Whether every rank of the newest launch said that nothing more follows; None: files of this
+        kind never say it.
+        """
+        if not self.attempts:
+            return None
+        newest = self.attempts[-1]
+        files = zip(self.states, self.attempt_of, strict=True)
+        own = [state for state, name in files if name == newest.name]
+        closed = {state.rank for state in own if state.closed}
+        return closed >= {state.rank for state in own} and len(closed) >= (newest.world_size or 1)
+
+    @property
     def resumed_at(self) -> list[int]:
         """The steps, ascending, from which a later launch or a restart within a file went on."""
         launches = (start for start in self._starts()[1:] if start is not None)

@@ -13,8 +13,11 @@ from board.views.shared.text import plain
 FOLDER = Path(__file__).parent
 PAGES = [
     st.Page(state.page_file(name), title=name.capitalize(), default=name == "overview")
-    for name in ("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
+    for name in (
+        *("runs", "overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare"),
+    )
 ]
+RUNS, OVERVIEW = PAGES[:2]
 
 
 def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
@@ -55,8 +58,9 @@ class Navigation:
 
     def draw(self, run: Run | None = None) -> None:
         """Links with what is chosen now. run: the one that is shown."""
-        query = state.encoded()
-        links = [(page, *page_label(page, run)) for page in PAGES]
+        query = state.encoded(**({} if run else sidebar.linked()))
+        has_several = len(sidebar.neighbours()) > 1
+        links = [(page, *page_label(page, run)) for page in PAGES if page != RUNS or has_several]
         if (query, links) == self._drawn:
             return
         self._drawn = (query, links)
@@ -75,8 +79,14 @@ st.set_page_config(
     menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
 )
 state.pull()
+if page == OVERVIEW and not state.get("run") and len(sidebar.found()) > 1:
+    st.switch_page(RUNS, query_params=state.encoded())  # what `/` opens where no link names a run
 navigation = Navigation(page)
-if sidebar.render():
+folder = sidebar.find_runs()
+if page == RUNS and folder:
+    page_parts.run(page)
+    navigation.draw()
+elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)
     navigation.draw(sidebar.whole())

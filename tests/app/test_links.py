@@ -51,6 +51,9 @@ LINKS = (
     ("compare", "compare_runs=rllb&compare_shifts=rllb:-3&compare_metrics=reward"),
     ("compare", "compare_pair=native,rllb"),
     ("overview", "overview_trainer=loss|lr&metric_shift=2"),
+    ("runs", "runs_search=nat&runs_sort=reward&runs_desc=0&runs_ticked=native,rllb"),
+    ("runs", "runs_columns=reward,settings.config.lr"),
+    ("runs", "runs_state=stale,unchanged&runs_finding=severe,none&runs_format=Rollout Board"),
 )
 # What is chosen then, where it is not the text of the link.
 VALUES: dict[str, Any] = {
@@ -77,6 +80,12 @@ VALUES: dict[str, Any] = {
     "finish": ["length"],
     "rollouts_columns": ["reward", "grad_norm"],
     "words_phrases": ["think", "4"],
+    "runs_desc": False,
+    "runs_ticked": ["native", "rllb"],
+    "runs_columns": ["reward", "settings.config.lr"],
+    "runs_state": ["stale", "unchanged"],
+    "runs_finding": ["severe", "none"],
+    "runs_format": ["Rollout Board"],
     "compare_runs": ["rllb"],
     "compare_metrics": ["reward"],
     "compare_pair": ["native", "rllb"],

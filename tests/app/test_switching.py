@@ -108,7 +108,7 @@ def test_a_log_that_grows_all_the_time_is_drawn_anew_no_more_often_than_is_said(
 def test_runs_are_offered_newest_first(open_app, tmp_path):
     age(native_run(tmp_path / "old"), 1000)
     rllb_run(tmp_path / "new")
-    app = open_app(tmp_path)
+    app = open_app(tmp_path, "findings")
     assert [option.split(" · ")[0] for option in app.selectbox(key="run").options] == ["new", "old"]
     assert choice(app, "run") == "new"
 

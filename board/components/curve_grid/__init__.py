@@ -8,7 +8,6 @@ The pointed step and the zoom are shared by all calls of a page.
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -16,9 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-import orjson
-
-from board.components import declare, reruns
+from board.components import declare, json_bytes, reruns
 
 _FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("words", "page", "axis", "marks", "dots", "plot", "save", "grid")
@@ -78,7 +75,7 @@ _GRID = declare(
     _FOLDER,
     '<div class="curves"></div>',
     css=["uplot/uPlot.min.css", "curve_grid.css", "marks.css"],
-    js=["uplot/uPlot.iife.min.js", *(f"js/{name}.js" for name in _SCRIPTS)],
+    js=["uplot/uPlot.iife.min.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)],
 )
 _BAR = declare(
     "curve_bar",
@@ -154,22 +151,17 @@ def _written(common: Mapping[str, Any], cards: Sequence[Card]) -> bytes:
     of it: a fifth of that is there sooner. `charts`: of each its sign, which changes with it, and how
     many bytes it has.
     """
-    packed = [_packed(_json(_plain(card))) for card in cards]
+    packed = [_packed(json_bytes(_plain(card))) for card in cards]
     signs = [(sign, len(chart)) for sign, chart in packed]
-    return b"".join([_json({**common, "charts": signs}), b"\n", *(chart for _, chart in packed)])
+    return b"".join(
+        [json_bytes({**common, "charts": signs}), b"\n", *(chart for _, chart in packed)]
+    )
 
 
 @lru_cache(maxsize=64)
 def _packed(chart: bytes) -> tuple[str, bytes]:
     """A chart's sign and its bytes. Cached: it stays as it is from one run of a page to the next."""
     return hashlib.blake2b(chart, digest_size=12).hexdigest(), zlib.compress(chart, level=1)
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # half a surrogate pair, which Python writes as an escape
-        return json.dumps(value).encode("ascii")
 
 
 def _plain(card: Card) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class FileRead:
     ending: str | None = None
     header: dict[str, Any] | None = None
     ended: StepCounts = field(default_factory=StepCounts)
+    closed: bool = False
     tallies: dict[int, StepCounts] = field(default_factory=dict[int, StepCounts])
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
@@ -164,6 +165,7 @@ def _take(file: FileRead, part: ShardIndex) -> None:
     for event in part.events:
         if event.kind == "header" and file.header is None:
             file.header = short_header(event.data)
+        file.closed |= event.kind == "close"
     for step in _ended_by(part.events):
         file.ended.add(step, 1, 0)
     if (tail := part.tail) is not None:

@@ -106,6 +106,7 @@ def state_after(state: FileState, read: FileRead, file: LogFile, beginning: byte
         ending=read.ending if moved and read.ending else state.ending,
         header=state.header if state.header is not None else read.header,
         ended=ended,
+        closed=state.closed or read.closed,
         tallies=tallies,
         problems=problems.as_tuple(),
         tail=read.tail,

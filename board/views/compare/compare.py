@@ -16,7 +16,7 @@ from board.components.small_charts import sparkline
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.metrics.trainer import PREFIX
-from board.core.run_differences import differences, final
+from board.core.run_differences import OF_EVERY_START, differences, final
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.frame import sidebar
@@ -38,8 +38,6 @@ _TOTALS: Final = frozenset(
 _LAST: Final = 10
 # More takes longer to read than to ask for.
 _AT_ONCE_BYTES: Final = 256 << 20
-# Differ between any two starts, and say nothing about how a run was set up.
-_OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
 
 
 def _choose_runs(run: Run) -> tuple[Run, ...]:
@@ -246,7 +244,7 @@ def _settings(runs: tuple[Run, ...]) -> None:
             for name, value in one.values.items()
         }
         for one in differences(dict(zip(names, newest, strict=True)))
-        if one.key not in _OF_EVERY_START
+        if one.key not in OF_EVERY_START
     ]
     if rows:
         tables.draw_frame(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)

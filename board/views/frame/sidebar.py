@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -32,6 +32,7 @@ from board.views.shared.text import counted, one_line, plain, size
 BUNDLED: Final = Path(__file__).parents[3] / "rollout_samples"
 _RUN: Final = "_run"
 _RUNS: Final = "_runs"
+_LINKED: Final = "_linked_pages"
 _MOST_EVALUATIONS: Final = 3
 """Splits that are drawn with training's: more points can't be told apart."""
 _MOST_RANKS: Final = 3
@@ -74,30 +75,55 @@ def neighbours() -> tuple[RunInfo, ...]:
     return tuple(st.session_state[_RUNS])
 
 
-def render() -> bool:
-    """Draws the sidebar and opens the chosen run. False when there is nothing to show a page of."""
+def link_pages(**place: Any) -> None:
+    """Where the links to pages lead that are of one run, from a page that is of all of them."""
+    st.session_state[_LINKED] = place
+
+
+def linked() -> Mapping[str, Any]:
+    """The place of the last call of link_pages, while its run is there."""
+    place = st.session_state.get(_LINKED, {})
+    return place if any(info.name == place.get("run") for info in neighbours()) else {}
+
+
+def found() -> tuple[RunInfo, ...]:
+    """The runs of the chosen folder as they are now; none where it can't be listed."""
+    try:
+        return opened_runs.discovered(chosen_root()).runs
+    except BoardError:
+        return ()
+
+
+def find_runs() -> Discovery | None:
+    """Draws the head of the sidebar and finds the runs. None when there is nothing to show a page of."""
+    st.session_state[_RUNS] = ()
     with st.sidebar:
         st.markdown("### :material/stacked_line_chart: Rollout Board")
     try:
-        root = str(_chosen_root())
-        folder = opened_runs.discovered(root)
+        folder = opened_runs.discovered(chosen_root())
     except BoardError as error:
         is_start = not state.get("root") and isinstance(start_root(), Path)
         if isinstance(error, NotFoundError) and is_start:
             live.wait_for_first_file(start_root(), is_missing=True)
-            return False
+            return None
         st.error(plain(error, 600), icon=":material/folder_off:")
         st.caption(
             "Choose another folder in the sidebar, or leave the field empty to return to the first one."
         )
-        return False
+        return None
     if not folder.runs:
         live.wait_for_first_file(folder.root, folder.left_out)
-        return False
+        return None
+    st.session_state[_RUNS] = folder.runs
+    return folder
+
+
+def open_run(folder: Discovery) -> bool:
+    """Draws the rest of the sidebar and opens the chosen run. False when it has nothing to show yet."""
+    root = chosen_root()
     info = _choose_run(folder)
     _choose_source(folder, info)
     options = run_options.read_options()
-    st.session_state[_RUNS] = folder.runs
     run = st.session_state[_RUN] = opened_runs.opened(info, options)
     is_building = opened_runs.is_building(info, options)
     if is_building:
@@ -136,13 +162,14 @@ def choose_folder() -> None:
         )
 
 
-def _chosen_root() -> Location:
+def chosen_root() -> str:
+    """The folder whose runs are shown. Raises BoardError."""
     root, wanted = start_root(), str(state.get("root")).strip()
     if not wanted:
-        return root
+        return str(root)
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
-        return location_below(root, wanted)
-    return resolve_inside(root, wanted)
+        return str(location_below(root, wanted))
+    return str(resolve_inside(root, wanted))
 
 
 def _choose_run(folder: Discovery) -> RunInfo:
@@ -151,7 +178,7 @@ def _choose_run(folder: Discovery) -> RunInfo:
     state.ensure("run", names, names[0])
     with st.sidebar:
         name = st.selectbox(
-            "Run",
+            "Run :gray[:small[· type to search]]" if len(names) > 1 else "Run",
             names,
             **state.bound("run"),
             format_func=lambda name: one_line(name, 200),

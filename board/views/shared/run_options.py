@@ -13,6 +13,7 @@ from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
 from board.views.shared import cache, known_findings, state, step_choice
+from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, one_line, plain, size
 
 _FIELDS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
@@ -64,7 +65,7 @@ def _reading_fields() -> None:
     st.number_input(
         "Maximum rollouts per step",
         min_value=0,
-        max_value=state.LARGEST_COUNT,
+        max_value=LARGEST_COUNT,
         **state.bound("cap"),
         help="Tables and curves use only the first rollouts of each step. 0: all.",
     )
@@ -76,8 +77,8 @@ def _reading_fields() -> None:
     )
     st.number_input(
         "Shift the trainer's steps by",
-        min_value=-state.LARGEST_COUNT,
-        max_value=state.LARGEST_COUNT,
+        min_value=-LARGEST_COUNT,
+        max_value=LARGEST_COUNT,
         step=1,
         **state.bound("metric_shift"),
         placeholder="found by a metric that both have",

@@ -36,6 +36,14 @@ def _list(what: str, opened: str = "") -> tuple[tuple[str, str], ...]:
 
 
 _OF_PAGE: Final[Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]] = {
+    "Runs": {
+        "Runs": (
+            *_list("run", "the run"),
+            ("x Space", "tick the run, to compare it with others"),
+            ("/", "search"),
+            ("Esc", "clear the search, or the ticks"),
+        ),
+    },
     "Findings": {"Findings": _list("finding", "its evidence")},
     "Step": {
         "Contributions": _list("metric", "the token that contributes most"),

@@ -8,7 +8,6 @@ URL. Values at their default stay out of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,19 @@ import streamlit as st
 from board.analysis.utterances import SPEAKERS
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
-from board.query.prompts import key_from, written_key
+from board.views.shared.choice_texts import (
+    bounds,
+    bounds_text,
+    count,
+    list_text,
+    listed,
+    prompt_key,
+    shifts,
+    shifts_text,
+    step_range,
+    whole,
+    within,
+)
 from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
@@ -28,7 +39,6 @@ _PULLS: Final = "_pulls"
 _FILLED: Final = "_filled"
 _ALWAYS_WRITTEN: Final = frozenset(("run", "step", "index"))
 """A link names these even where nobody chose them: another start, or a growing run, has others."""
-LARGEST_COUNT: Final = 10**9
 NO_ROLLOUT: Final = {"index": None, "token": None, "zoom": None}
 """Changes that go with another step or run: what was open was of the one before."""
 _NOTICES: Final = "_notices"
@@ -43,89 +53,6 @@ class Choice:
     parse: Callable[[str], Any] = str
     format: Callable[[Any], str] = str
     old_name: str = ""
-
-
-def _within(
-    kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf
-) -> Callable[[str], Any]:
-    """Parses a number between two bounds; NaN is none."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = math.nan
-        if value != value:
-            raise ValueError("not a whole number" if kind is int else "not a number")
-        if not low <= value <= high:
-            raise ValueError(f"not between {low} and {high}")
-        return value
-
-    return parse
-
-
-_whole: Final = _within(int)
-_number: Final = _within(float)
-_count: Final = _within(int, 0, LARGEST_COUNT)
-
-
-def _prompt_key(text: str) -> str:
-    try:
-        return written_key(key_from(text))
-    except ValueError:
-        raise ValueError("not the key of a prompt, 16 hexadecimal digits") from None
-
-
-def _listed(text: str) -> list[str]:
-    return [part.replace("%2C", ",").replace("%25", "%") for part in text.split(",") if part]
-
-
-def _list_text(values: Collection[str]) -> str:
-    return ",".join(str(value).replace("%", "%25").replace(",", "%2C") for value in values)
-
-
-def _pairs(text: str, form: str) -> list[tuple[str, str]]:
-    """`a:1,b:2` -> [("a", "1"), ("b", "2")]; names may hold colons."""
-    pairs = [part.rpartition(":") for part in _listed(text)]
-    if not all(name and value for name, _, value in pairs):
-        raise ValueError(f"not of the form {form}")
-    return [(name, value) for name, _, value in pairs]
-
-
-def _bounds(text: str) -> dict[str, tuple[float, float]]:
-    """`reward:0.5..1,k3_mean:..0.1` -> {"reward": (0.5, 1.0), "k3_mean": (-inf, 0.1)}."""
-    form = "column:low..high"
-    ends = {name: limits.partition("..") for name, limits in _pairs(text, form)}
-    if not all(separator for _, separator, _ in ends.values()):
-        raise ValueError(f"not of the form {form}")
-    return {
-        n: (_number(low or "-inf"), _number(high or "inf")) for n, (low, _, high) in ends.items()
-    }
-
-
-def _bounds_text(bounds: Mapping[str, tuple[float, float]]) -> str:
-    def end(value: float) -> str:
-        return "" if math.isinf(value) else repr(value)
-
-    return _list_text([f"{name}:{end(low)}..{end(high)}" for name, (low, high) in bounds.items()])
-
-
-def _shifts(text: str) -> dict[str, int]:
-    """`run_b:10` -> {"run_b": 10}."""
-    return {name: _whole(steps) for name, steps in _pairs(text, "run:steps")}
-
-
-def _shifts_text(shifts: Mapping[str, int]) -> str:
-    return _list_text([f"{name}:{steps}" for name, steps in shifts.items()])
-
-
-def _range(text: str) -> tuple[int, int]:
-    """`120-180` -> (120, 180)."""
-    first, _, last = text.partition("-")
-    ends = _count(first), _count(last)
-    if ends[0] >= ends[1]:
-        raise ValueError("not of the form first-last")
-    return ends
 
 
 def _one_of(*allowed: str, default: str = "", old_name: str = "") -> Choice:
@@ -143,16 +70,16 @@ def _flag(old_name: str = "", *, default: bool = False) -> Choice:
 
 
 def _list(old_name: str = "") -> Choice:
-    return Choice([], _listed, _list_text, old_name)
+    return Choice([], listed, list_text, old_name)
 
 
-_RANGE: Final = Choice(None, _range, "{0[0]}-{0[1]}".format)
+_RANGE: Final = Choice(None, step_range, "{0[0]}-{0[1]}".format)
 CHOICES: Final[Mapping[str, Choice]] = {
     # what is shown, on every page
     "root": Choice(""),
     "run": Choice(""),
-    "step": Choice(None, _whole),
-    "index": Choice(None, _whole),
+    "step": Choice(None, whole),
+    "index": Choice(None, whole),
     "split": Choice(""),
     "env": _list(),
     "live": _flag(),
@@ -160,18 +87,18 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # how a run is read
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
-    "cap": Choice(0, _count),
+    "cap": Choice(0, count),
     "think": Choice(""),
     "grouping": _flag(),
     "tokenizer": Choice(""),
-    "metric_shift": Choice(None, _whole),
+    "metric_shift": Choice(None, whole),
     # all pages with curves
-    "smooth": Choice(0.0, _within(float, 0, 0.99), "{:g}".format),
+    "smooth": Choice(0.0, within(float, 0, 0.99), "{:g}".format),
     "steps": _RANGE,
     # Overview
     "overview_kl": _one_of("k1", "k2", "k3", default="k3", old_name="kl"),
     "overview_band": _one_of("std", "quantiles", "minmax", "none", old_name="band"),
-    "overview_scale": Choice(1.0, _within(float, 0.1, 3), "{:g}".format, "scale"),
+    "overview_scale": Choice(1.0, within(float, 0.1, 3), "{:g}".format, "scale"),
     "overview_shift": _flag("shift"),
     "overview_log": _flag("log"),
     "overview_more": _flag("more"),
@@ -184,7 +111,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Findings, and its log health
     "findings_health": _flag("health"),
     "findings_severity": _list("severity"),
-    "findings_nth": Choice(0, _count, old_name="nth"),
+    "findings_nth": Choice(0, count, old_name="nth"),
     "findings_superseded": _flag("old"),
     # Step: contributions, and groups
     "step_part": _one_of("contributions", "groups", old_name="part"),
@@ -194,7 +121,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "step_order": _one_of("highest", "lowest", old_name="order"),
     "groups_values": _one_of("reward", "advantage", old_name="fill"),
     "groups_id": Choice("", old_name="gid"),
-    "groups_first": Choice(0, _count, old_name="gfrom"),
+    "groups_first": Choice(0, count, old_name="gfrom"),
     # Rollouts: the list
     "rollouts_view": _one_of("list", "words", old_name="view"),
     "rollouts_scope": _one_of("step", "last", "run", old_name="scope"),
@@ -204,17 +131,17 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "where": Choice(""),
     "sort": Choice("index"),
     "desc": _flag(),
-    "page": Choice(0, _count),
+    "page": Choice(0, count),
     "group": _list(),
     "finish": _list(),
-    "range": Choice({}, _bounds, _bounds_text),
+    "range": Choice({}, bounds, bounds_text),
     # Rollouts: words over the run
     "words_phrases": _list("words"),
     "words_speaker": _one_of(*SPEAKERS, default="response", old_name="speaker"),
     "words_regex": _flag("regex"),
     # Rollouts: the reader
     "reader_metric": Choice("", old_name="metric"),
-    "token": Choice(None, _whole),
+    "token": Choice(None, whole),
     "zoom": _RANGE,
     "reader_over": _one_of("rollout", "step", old_name="over"),
     "reader_strip": Choice("", old_name="strip"),
@@ -224,10 +151,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "reader_vs": Choice("", old_name="vs"),
     "reader_record": _flag("raw"),
     # Prompts; the prompt of Compare too
-    "prompt": Choice(None, _prompt_key),
+    "prompt": Choice(None, prompt_key),
     "prompts_list": _one_of("all", "never", "lost", "new", "volatile", old_name="plist"),
-    "prompts_step": Choice(None, _whole, old_name="pstep"),
-    "prompts_first": Choice(0, _count, old_name="pfrom"),
+    "prompts_step": Choice(None, whole, old_name="pstep"),
+    "prompts_first": Choice(0, count, old_name="pfrom"),
     # Mismatch
     "mismatch_slice": _one_of(
         *("position", "probability", "kind", "piece", "turn", "role", "lag"), old_name="slice"
@@ -235,9 +162,14 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "mismatch_measure": _one_of("d_abs", "d_mean", "k3", "multiplicative", old_name="measure"),
     "mismatch_bounds": Choice({}, numbers_from_text, numbers_text, "bounds"),
     "mismatch_rule": _one_of("ratio_clip", "dppo", "icepop", "tis", old_name="rule"),
+    # Runs
+    "runs_search": Choice(""),
+    "runs_sort": Choice("changed"),
+    "runs_desc": _flag(default=True),
+    **{f"runs_{name}": _list() for name in ("ticked", "columns", "state", "finding", "format")},
     # Compare
     "compare_runs": _list("runs"),
-    "compare_shifts": Choice({}, _shifts, _shifts_text, "shifts"),
+    "compare_shifts": Choice({}, shifts, shifts_text, "shifts"),
     "compare_metrics": _list("cmetrics"),
     "compare_pair": _list("pair"),
 }

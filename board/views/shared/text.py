@@ -15,7 +15,9 @@ from board.charts import layout
 from board.core.metrics.shares import percent
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
-_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
 
 
 def one_line(text: object, limit: int = 80) -> str:

@@ -19,7 +19,7 @@ def test_a_script_has_no_way_to_turn_text_into_markup(script):
     assert [sink for sink in MARKUP_SINKS if sink in source] == []
 
 
-COMPONENTS = ("reader", "curve_grid", "comparison", "filter_field", "rollout_list")
+COMPONENTS = ("reader", "curve_grid", "comparison", "filter_field", "rollout_list", "run_table")
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

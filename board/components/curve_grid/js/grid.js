@@ -69,20 +69,6 @@ function opened(data) {
   return { ...common, charts };
 }
 
-async function unpacked(bytes) {
-  const { readable, writable } = new DecompressionStream("deflate");
-  const writer = writable.getWriter();
-  writer.write(bytes);
-  writer.close();
-  const decoder = new TextDecoder();
-  let text = "";
-  for (const reader = readable.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) return JSON.parse(text + decoder.decode());
-    text += decoder.decode(value, { stream: true });
-  }
-}
-
 function createGrid(root) {
   const grid = { root, turn: 0, step: null, marks: [], steps: [0, 0], cells: new Map(), hidden: new Set() };
   grid.legend = make("div", "one-legend");

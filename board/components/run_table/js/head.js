@@ -1,0 +1,94 @@
+// The head of the table: group heads, heads that sort, the box that ticks all.
+
+const GAP = 9;
+const TICK_WIDTH = 18;
+const LEAST_NAME = 190;
+const NARROW_NAME = 150;
+const NARROW = 640;
+
+/** The columns that there is room for. */
+function fittingColumns(view) {
+  const isNarrow = view.ui.root.clientWidth < NARROW;
+  return view.data.columns.filter((column) => !(isNarrow && column.roomy));
+}
+
+/** The widths of all columns; names and findings share what is left. */
+function tracksOf(view) {
+  const name = view.ui.root.clientWidth < NARROW ? NARROW_NAME : LEAST_NAME;
+  const tracks = view.columns.map(({ kind, width }) => {
+    if (kind === "name") return `minmax(${name}px, 3fr)`;
+    return kind === "chip" ? `minmax(${width}px, 1fr)` : `${width}px`;
+  });
+  const fixed = view.columns.reduce((sum, { kind, width }) => sum + GAP + (kind === "name" ? name : width), 0);
+  return { tracks: `${TICK_WIDTH}px ${tracks.join(" ")}`, least: `${TICK_WIDTH + fixed + 24}px` };
+}
+
+function drawHead(view) {
+  const { columns } = view;
+  const groups = make("div", "groups");
+  let from = 0;
+  while (from < columns.length) {
+    let to = from + 1;
+    while (to < columns.length && columns[to].group === columns[from].group) to++;
+    if (columns[from].group) {
+      const group = make("div", "group", columns[from].group);
+      group.style.gridColumn = `${from + 2} / ${to + 2}`;
+      groups.append(group);
+    }
+    from = to;
+  }
+  groups.hidden = !groups.childElementCount;
+  const heads = make("div", "heads");
+  heads.setAttribute("role", "row");
+  const tick = make("div", "cell ticks");
+  tick.append(view.ui.all);
+  heads.append(tick, ...columns.map((column) => headCell(view, column)));
+  view.ui.head.replaceChildren(groups, heads);
+}
+
+function headCell(view, column) {
+  const cell = make("div", `cell ${column.kind}`);
+  cell.setAttribute("role", "columnheader");
+  cell.title = column.help;
+  const isSorted = view.sort === column.name;
+  const button = makeButton(isSorted ? "sort on" : "sort");
+  const label = make("span", "label");
+  fillName(label, column.label);
+  button.append(label);
+  if (isSorted) button.append(make("span", "arrow", view.descending ? "↓" : "↑"));
+  cell.setAttribute("aria-sort", isSorted ? (view.descending ? "descending" : "ascending") : "none");
+  button.onclick = () => sortBy(view, column);
+  cell.append(button);
+  return cell;
+}
+
+/** Numbers and ages begin with the largest, texts with the first; a second click turns it around. */
+function sortBy(view, column) {
+  const startsDown = !["name", "text"].includes(column.kind);
+  const descending = view.sort === column.name ? !view.descending : startsDown;
+  choose(view, { sort: column.name, descending });
+}
+
+function compared(one, other) {
+  if (typeof one === "string" && typeof other === "string") {
+    return one.localeCompare(other, "en", { numeric: true });
+  }
+  if (typeof one === typeof other) return one < other ? -1 : one > other ? 1 : 0;
+  return typeof one === "number" ? -1 : 1;
+}
+
+/** Places of the rows that are shown, in their order: what is not recorded comes last, whichever way. */
+function sortedPlaces(view) {
+  const { rows, shown } = view.data;
+  const valueOf = (place) => {
+    const row = rows[place];
+    return view.sort === "name" ? row.label : (row.cells[view.sort]?.sort ?? null);
+  };
+  const keys = new Map(shown.map((place) => [place, valueOf(place)]));
+  const sign = view.descending ? -1 : 1;
+  return [...shown].sort((a, b) => {
+    const [one, other] = [keys.get(a), keys.get(b)];
+    if (one === null || other === null) return (one === null) - (other === null) || a - b;
+    return sign * compared(one, other) || a - b;
+  });
+}

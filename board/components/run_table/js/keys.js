@@ -1,0 +1,70 @@
+// J and K or arrows move, Enter or O opens, X or Space ticks, / searches, Escape clears.
+
+function isTyping(event) {
+  const target = event.composedPath()[0];
+  return target.matches?.("input, textarea, select, [contenteditable]") || event.isComposing;
+}
+
+/** Whether the key was pressed on the page or in the table, and not in a menu or another field. */
+function isOurs(view, event) {
+  const [target] = event.composedPath();
+  return target === document.body || target.matches?.("[data-testid=stMain]") || view.ui.root.contains(target);
+}
+
+function onKey(view, event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isTyping(event) || !isOurs(view, event)) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const isClick = ["Enter", " "].includes(key) && event.composedPath()[0].matches?.("button, a");
+  const at = view.cursor;
+  if (key === "j" || key === "ArrowDown") move(view, 1);
+  else if (key === "k" || key === "ArrowUp") move(view, -1);
+  else if (key === "/") view.ui.search.select();
+  else if (key === "Escape" && view.ticked.length) clearTicks(view);
+  else if (isClick || !isShown(view, at)) return;
+  else if (key === "x" || key === " ") tick(view, at);
+  else if (key === "Enter" || key === "o") ask(view, "overview", [at]);
+  else return;
+  event.preventDefault();
+}
+
+const isShown = (view, name) => view.order.some((place) => view.data.rows[place].name === name);
+
+function move(view, by) {
+  const names = view.order.map((place) => view.data.rows[place].name);
+  if (!names.length) return;
+  const from = names.indexOf(view.cursor);
+  const to = from < 0 ? (by > 0 ? 0 : names.length - 1) : Math.min(Math.max(from + by, 0), names.length - 1);
+  view.cursor = names[to];
+  markRows(view);
+  showRow(view, to);
+  remember(view);
+}
+
+/** Scrolls a row into view, below the head and above the bar. */
+function showRow(view, n) {
+  const { scroller, head, bar } = view.ui;
+  const row = view.ui.rows.children[n];
+  if (!row) return;
+  const top = row.offsetTop - head.offsetHeight;
+  const room = scroller.clientHeight - (bar.hidden ? 0 : bar.offsetHeight + 24);
+  if (top < scroller.scrollTop) scroller.scrollTop = top;
+  else if (row.offsetTop + row.offsetHeight > scroller.scrollTop + room) {
+    scroller.scrollTop = row.offsetTop + row.offsetHeight - room;
+  }
+}
+
+/** Escape in the field empties it, and leaves it where it is empty; Enter goes to the rows. */
+function onSearchKey(view, event) {
+  const { search } = view.ui;
+  if (event.key === "Escape") {
+    if (!search.value) search.blur();
+    search.value = "";
+    searchFor(view, { now: true });
+  } else if (event.key === "Enter" || event.key === "ArrowDown") {
+    searchFor(view, { now: true });
+    search.blur();
+    if (event.key === "ArrowDown") move(view, 1);
+  } else return;
+  event.preventDefault();
+}

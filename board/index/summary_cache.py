@@ -1,0 +1,81 @@
+"""Summaries of runs on disk: one SQLite file in the user's cache, which may be deleted at any time.
+
+Runs that are too small for an index on disk are read anew by each process; their summaries are not.
+Whatever goes wrong with the file costs time and nothing else, so no error of it is raised.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+from board.formats.io.locations import cache_folder
+
+Answer = TypeVar("Answer")
+_MOST: Final = 20_000
+"""Summaries that are kept; those written longest ago go first."""
+_AT_ONCE: Final = 500
+_WAIT_SECONDS: Final = 2.0
+_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS summaries (
+        run TEXT PRIMARY KEY, signature TEXT NOT NULL, document BLOB NOT NULL, written REAL NOT NULL)
+"""
+
+
+class SummaryCache:
+    """Documents by run, each with the signature of what it was made of."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or cache_folder() / "summaries.sqlite3"
+
+    def read(self, runs: Collection[str]) -> dict[str, tuple[str, bytes]]:
+        """Signature and document of those of the runs that have one."""
+        wanted = [*runs]
+
+        def ask(file: sqlite3.Connection) -> dict[str, tuple[str, bytes]]:
+            found: dict[str, tuple[str, bytes]] = {}
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = wanted[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(some))
+                rows = file.execute(
+                    f"SELECT run, signature, document FROM summaries WHERE run IN ({marks})", some
+                )
+                found |= {run: (signature, document) for run, signature, document in rows}
+            return found
+
+        return self._asked(ask) or {}
+
+    def write(self, run: str, signature: str, document: bytes) -> None:
+        """Keeps the document of a run, in place of the one before."""
+
+        def put(file: sqlite3.Connection) -> None:
+            row = (run, signature, document, time.time())
+            file.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", row)
+            file.execute(
+                "DELETE FROM summaries WHERE run IN "
+                "(SELECT run FROM summaries ORDER BY written DESC LIMIT -1 OFFSET ?)",
+                (_MOST,),
+            )
+
+        self._asked(put)
+
+    def _asked(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
+        """The answer of the file; None where it has none."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self._path, timeout=_WAIT_SECONDS)) as file, file:
+                file.execute("PRAGMA synchronous = OFF")  # what a crash costs is made again
+                file.execute(_TABLE)
+                return question(file)
+        except sqlite3.OperationalError:  # locked, or no room: the next time may be better
+            return None
+        except sqlite3.DatabaseError:  # damaged, or something else of that name
+            with suppress(OSError):
+                self._path.unlink()
+            return None
+        except OSError:
+            return None

@@ -1,0 +1,117 @@
+"""The columns of the table of runs: the usual ones, and settings that differ between the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from board.charts.palette import colour
+from board.components.run_table import RunColumn
+from board.core.metrics.definitions import rollout_metric
+from board.core.metrics.recent import WINDOW
+from board.views.runs.settings import differing, setting_text, short_names, shown_by_default
+from board.views.shared.text import one_line
+
+_SETTING: Final = "settings."
+"""Begins the ids of columns of settings: a setting may be called as another column."""
+_LAST_STEPS: Final = f"last {WINDOW} steps, mean"
+_ON_REQUEST: Final = frozenset(("problems",))
+"""Columns of what another column says too."""
+_LEAST_SETTING, _MOST_SETTING = 34, 140
+_SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
+"""Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
+
+
+class Columns(NamedTuple):
+    """by_id: all that can be shown, in their order. shown: ids of those that are. settings: paths of the
+    settings among these.
+    """
+
+    by_id: Mapping[str, RunColumn]
+    shown: Sequence[str]
+    settings: Sequence[str]
+
+
+def id_of(path: str) -> str:
+    """The id of the column of a setting."""
+    return _SETTING + path
+
+
+def choose_columns(
+    runs: Sequence[Mapping[str, Any]],
+    formats: Collection[str],
+    wanted: Sequence[str],
+    sort: str,
+    *,
+    dark: bool,
+) -> Columns:
+    """The columns of runs with these settings and formats.
+
+    wanted: ids of those that somebody chose; where there are none, the usual ones, and settings that
+    most runs record and that differ. sort: id of the one that is sorted by, which is always shown.
+    """
+    differ = differing(runs)
+    asked = [one.removeprefix(_SETTING) for one in wanted if one.startswith(_SETTING)]
+    others = [path for path in asked if path not in differ and any(path in run for run in runs)]
+    names = short_names([*differ, *others])
+    texts = {path: [setting_text(run[path]) for run in runs if path in run] for path in names}
+    columns = _all_columns(names, texts, dark=dark)
+    words = [len(word) for name in formats for word in name.split()]
+    width = int(min(max(words, default=0) * _WORD_SIGN, _MOST_SETTING))
+    columns["format"] = replace(columns["format"], width=width)
+    shown = {name for name in columns if name in wanted}
+    if shown:  # what somebody chose is there however narrow the table is
+        columns = {name: replace(column, roomy=False) for name, column in columns.items()}
+    else:
+        usual = {*map(id_of, shown_by_default(differ, runs))}
+        shown = columns.keys() - ({*map(id_of, names), *_ON_REQUEST} - usual)
+    shown |= {"name", sort} & columns.keys()
+    settings = [path for path in names if id_of(path) in shown]
+    group = _settings_group(len(settings), len(differ))
+    columns |= {id_of(path): replace(columns[id_of(path)], group=group) for path in settings}
+    return Columns(columns, [name for name in columns if name in shown], settings)
+
+
+def _all_columns(
+    names: Mapping[str, str], texts: Mapping[str, Sequence[str]], *, dark: bool
+) -> dict[str, RunColumn]:
+    """All columns by id, in their order. names: of settings, by path; texts: their values."""
+    kl, cut = rollout_metric("k3_mean"), rollout_metric("is_truncated")
+    mean = f"Mean over the last {WINDOW} steps"
+    line = "the line is all steps"
+    reward = f"{mean}, and its change from the {WINDOW} before where there are so many; {line}"
+    finding = "Of the rules that need the index alone; Findings checks tokens and texts too"
+    usual = (
+        RunColumn("name", "run", "Path below the folder", 200, "name"),
+        RunColumn("format", "format", "What wrote the log", 52, "text", roomy=True),
+        RunColumn("steps", "steps", "Steps that the log holds", 36, roomy=True),
+        RunColumn("rollouts", "rollouts", "Rollouts that are shown, of all splits", 52, roomy=True),
+        _line_column("reward", "reward, change", reward, 132, colour("reward", dark=dark)),
+        _line_column("kl", kl.label, f"{mean}; {line}. {kl.formula}", 108, colour("kl", dark=dark)),
+        RunColumn("truncated", "truncated", f"{mean}: {cut.formula}", 52, "number", _LAST_STEPS),
+        RunColumn("finding", "worst finding, problems", finding, 112, "chip"),
+        RunColumn("problems", "problems", "Lines not used, and values left out", 54),
+    )
+    own = [
+        RunColumn(id_of(path), one_line(name, 60), one_line(path, 200), _width(name, texts[path]))
+        for path, name in names.items()
+    ]
+    changed = RunColumn("changed", "changed", "When a file of the run changed last", 56, "age")
+    return {column.name: column for column in (*usual, *own, changed)}
+
+
+def _settings_group(shown: int, differing: int) -> str:
+    """What stands above the columns of settings."""
+    return "settings that differ" + (f", {shown} of {differing}" if shown < differing else "")
+
+
+def _line_column(name: str, label: str, about: str, width: int, ink: str) -> RunColumn:
+    return RunColumn(name, label, about, width, "line", _LAST_STEPS, ink)
+
+
+def _width(name: str, texts: Sequence[str]) -> int:
+    """Pixels for the longest value, and for the longest part of the head, which breaks at _."""
+    values = max(map(len, texts), default=0) * _SIGN
+    head = max(map(len, name.split("_"))) * _HEAD_SIGN + _HEAD_SIGN
+    return int(min(max(values, head, _LEAST_SETTING), _MOST_SETTING))

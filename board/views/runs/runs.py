@@ -1,0 +1,228 @@
+"""Runs: all runs of the folder in one table, to be sorted, searched, ticked, compared and opened."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import streamlit as st
+
+from board.analysis.run_summary import RunSummary
+from board.charts.palette import category, colour
+from board.components.run_table import (
+    MOST_TICKED,
+    Asked,
+    RunRow,
+    TableContent,
+    run_filters,
+    run_table,
+)
+from board.core.run_differences import OF_EVERY_START, differences
+from board.index.discovery.discovered_runs import RunInfo
+from board.index.summary_cache import SummaryCache
+from board.query.open_run import OpenOptions, reader_titles
+from board.views.frame import sidebar
+from board.views.runs.columns import Columns, choose_columns
+from board.views.runs.filters import filter_groups, passes
+from board.views.runs.rows import row_of
+from board.views.runs.search import search
+from board.views.runs.settings import prominence, short_names
+from board.views.runs.summaries import RunSummaries
+from board.views.shared import cache, opened_runs, page_parts, run_options, state
+from board.views.shared.text import ago, counted, one_line, plain, size
+
+_FILLING_SECONDS: Final = 1.5
+_LIVE_SECONDS: Final = 5.0
+_QUIET_SECONDS: Final = 15.0
+"""Between looks for new and grown runs: while summaries are made, a run is live, and else."""
+_VERSION: Final = "_runs_version"
+_MOST_DIFFERENCES: Final = 4
+
+
+class _Table(NamedTuple):
+    """All runs with their rows, in the order of discovery; summaries: None where there is none yet."""
+
+    infos: Sequence[RunInfo]
+    rows: Sequence[RunRow]
+    summaries: Sequence[RunSummary | None]
+    columns: Columns
+
+
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={OpenOptions: repr})
+def _store(root: str, options: OpenOptions) -> RunSummaries:
+    """The summaries of the runs of a folder. root: only tells folders apart."""
+    named = os.environ.get("ROLLOUT_BOARD_THRESHOLDS")
+    return RunSummaries(options, Path(named) if named else None, SummaryCache())
+
+
+def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
+    known = [store.known(info) for info in infos]
+    summaries = [None if one is None else one.summary for one in known]
+    columns = choose_columns(
+        [one.settings for one in summaries if one is not None],
+        {reader_titles(info) for info in infos},
+        state.get("runs_columns"),
+        str(state.get("runs_sort")),
+        dark=page_parts.dark(),
+    )
+    now = time.time()
+    rows = [row_of(info, store, columns.settings, now) for info in infos]
+    return _Table(infos, rows, summaries, columns)
+
+
+def _choose_columns(table: _Table) -> None:
+    columns = table.columns.by_id
+    names = [name for name in columns if name != "name"]
+    # Settings that nobody records any more stay chosen until the others are read.
+    kept = [name for name in state.get("runs_columns") if name not in names]
+    with st.popover("Columns", icon=":material/view_column:", key="runs_menu"):
+        st.multiselect(
+            "Columns",
+            [*names, *kept],
+            **state.bound("runs_columns"),
+            placeholder="the usual ones, and settings that differ",
+            width=360,
+            format_func=lambda name: one_line(columns[name].label if name in columns else name),
+        )
+
+
+def _differ(table: _Table, ticked: Sequence[str]) -> str:
+    """In which settings the ticked runs differ: words, and on a second line the names."""
+    if len(ticked) < 2:
+        return ""
+    own = {
+        info.name: summary.settings
+        for info, summary in zip(table.infos, table.summaries, strict=True)
+        if info.name in ticked and summary is not None and summary.settings
+    }
+    if len(own) < len(ticked):
+        return f"settings of {counted(len(ticked) - len(own), 'run')} not recorded\n"
+    found = [one for one in differences(own) if one.key not in OF_EVERY_START]
+    paths = [one.key for one in found if len(one.values) == len(own)]
+    if not paths:
+        return "other settings are recorded of each\n" if found else "no recorded setting differs\n"
+    names = [*short_names(sorted(paths, key=prominence)).values()]
+    more = f" and {len(names) - _MOST_DIFFERENCES} more" if len(names) > _MOST_DIFFERENCES else ""
+    return f"differ in\n{one_line(', '.join(names[:_MOST_DIFFERENCES]) + more, 200)}"
+
+
+def _show(table: _Table) -> Asked | None:
+    """Draws the rows that are found and pass the filters."""
+    found = search(table.rows, table.summaries, str(state.get("runs_search")))
+    sort, columns = str(state.get("runs_sort")), table.columns
+    ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
+    content = TableContent(
+        columns=[columns.by_id[name] for name in columns.shown],
+        rows=table.rows,
+        shown=[n for n in found.places if passes(table.rows[n], table.summaries[n])],
+        sort=sort if sort in columns.shown else "changed",
+        descending=bool(state.get("runs_desc")),
+        ticked=ticked,
+        colours=[
+            colour(category(place)[0], dark=page_parts.dark()) for place in range(MOST_TICKED)
+        ],
+        differ=_differ(table, ticked),
+        search=str(state.get("runs_search")).strip(),
+        refused=found.refused,
+        parameters=[*state.CHOICES],
+    )
+    return run_table(content, key="run-table")
+
+
+def _follow_asked(asked: Asked, infos: Sequence[RunInfo]) -> None:
+    """Opens what was clicked, or compares what is ticked."""
+    known = {info.name: info for info in infos}
+    names = [name for name in asked.runs if name in known]
+    if names and asked.page in ("overview", "findings"):
+        _open(known[names[0]], asked.page)
+    if len(names) > 1 and asked.page == "compare":
+        others = {"compare_runs": names[1:], "compare_pair": [], "compare_shifts": {}}
+        _open(known[names[0]], "compare", **others)
+
+
+def _open(info: RunInfo, page: str, **changes: Any) -> None:
+    """Opens a page on a run, at its newest step. A page that had to find the step itself would write it
+    into the URL as one more entry of the browser's history, and Back would lead to the first.
+    """
+    run = opened_runs.opened(info, run_options.read_options())
+    steps = [*(cache.of_split(run, "") or run).counts]
+    step = steps[-1] if steps else None
+    state.go(page, run=info.name, step=step, split="", env=[], **state.NO_ROLLOUT, **changes)
+
+
+def _link_pages(table: _Table) -> None:
+    """Has the links to the other pages lead to the run that was open last, else to the newest."""
+    places = {info.name: n for n, info in enumerate(table.infos)}
+    n = places.get(str(state.get("run")), 0)
+    summary, is_chosen = table.summaries[n], table.infos[n].name == state.get("run")
+    step = state.get("step") if is_chosen else None
+    if step is None and summary is not None and summary.window:
+        step = summary.window[1]
+    sidebar.link_pages(run=table.infos[n].name, step=step)
+
+
+def _sidebar(table: _Table) -> None:
+    with st.sidebar:
+        names = [info.name for info in table.infos]
+        name = st.selectbox(
+            "Run",
+            names,
+            index=None,
+            key="_run_to_open",
+            placeholder="Open a run by name",
+            format_func=lambda name: one_line(name, 200),
+        )
+        run_filters(filter_groups(table.rows, table.summaries), [*state.CHOICES], key="run-filters")
+        rollouts = sum(one.rollouts for one in table.summaries if one is not None)
+        whole = size(sum(info.bytes for info in table.infos))
+        newest = ago(max(time.time() - max(info.mtime for info in table.infos), 0.0))
+        st.caption(
+            f"{plain(whole)} · {counted(len(names), 'run')} · {counted(rollouts, 'rollout')}  \n"
+            f"newest change {newest} ago"
+        )
+    if name is not None:
+        _open(table.infos[names.index(name)], "overview")
+
+
+def _watch(table: _Table, store: RunSummaries) -> None:
+    """How far it has come, and the page again where something is new; asked every few seconds."""
+
+    def look() -> None:
+        runs = sidebar.found()
+        store.follow(runs or table.infos)
+        if runs != tuple(table.infos) or store.version != st.session_state.get(_VERSION):
+            st.rerun()
+        if waiting := store.waiting:
+            done, total = len(runs) - waiting, len(runs)
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.progress(done / total, width=110)
+                st.caption(f"indexed {done:,} of {total:,}, newest first", width="content")
+
+    is_live = any(row.state == "live" for row in table.rows)
+    pause = _FILLING_SECONDS if store.waiting else _LIVE_SECONDS if is_live else _QUIET_SECONDS
+    st.fragment(look, run_every=pause)()
+
+
+def _render() -> None:
+    infos = sidebar.neighbours()
+    store = _store(sidebar.chosen_root(), run_options.read_options())
+    store.follow(infos)
+    st.session_state[_VERSION] = store.version
+    table = _table(infos, store)
+    _link_pages(table)
+    _sidebar(table)
+    row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
+    with row:
+        st.subheader(f"Runs :gray[{len(infos):,}]", anchor=False, width="content")
+        st.space("stretch")
+        with st.container(key="runs_progress", width="content"):
+            _watch(table, store)
+        _choose_columns(table)
+    if asked := _show(table):
+        _follow_asked(asked, infos)
+
+
+_render()

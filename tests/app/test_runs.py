@@ -1,0 +1,232 @@
+"""Runs: the table of all runs of a folder, and what opens where."""
+
+import json
+import os
+import threading
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+import written_logs
+from page_elements import assert_sound, choice, components, query
+from streamlit.testing.v1 import AppTest
+from test_frame import links
+from written_logs import age, native_run, native_sample, write_lines
+
+from board.errors import UnreadableError
+from board.views.runs import summaries
+
+CONFIGS = {"low": {"lr": 1e-6, "seed": 0}, "high": {"lr": 3e-6, "seed": 0}}
+
+
+@pytest.fixture(autouse=True)
+def new_process(tmp_path, monkeypatch):
+    """No test knows the summaries of another."""
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path.parent / f"{tmp_path.name}-cache"))
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def two(tmp_path) -> Path:
+    """Two runs whose configs differ in one key, the newest first: high, low."""
+    for name, config in CONFIGS.items():
+        native_run(tmp_path / name)
+        (tmp_path / name / "run-z.json").write_text(json.dumps({"config": config}))
+    age(tmp_path / "low", 7200)
+    age(tmp_path / "high", 3600)
+    return tmp_path
+
+
+def table(app: AppTest) -> dict[str, Any]:
+    """What the table was sent."""
+    (sent,) = components(app, "run_table")
+    return json.loads(zlib.decompress(sent.bytes))
+
+
+def rows(app: AppTest) -> dict[str, dict[str, Any]]:
+    """The rows that are shown, by the name of their run."""
+    sent = table(app)
+    return {sent["rows"][n]["name"]: sent["rows"][n] for n in sent["shown"]}
+
+
+def groups(app: AppTest) -> dict[str, dict[str, int]]:
+    """The filters by their title: how many runs have each value."""
+    (sent,) = components(app, "run_filters")
+    shown = json.loads(sent.json)["groups"]
+    return {one["title"]: {o["value"]: o["count"] for o in one["options"]} for one in shown}
+
+
+def filled(app: AppTest) -> AppTest:
+    """The page once every run has its summary, or says why it has none."""
+    for _ in range(200):
+        if not any(row["waits"] for row in table(app)["rows"]):
+            return app
+        time.sleep(0.05)
+        app.run()
+    raise AssertionError("never filled")
+
+
+def test_a_folder_of_several_runs_opens_on_all_of_them(open_app, two):
+    app = filled(open_app(two, "runs"))
+    assert [*rows(app)] == ["high", "low"]
+    assert links(app)["Overview"].query_string.startswith("run=high&step=")
+    app = open_app(two)  # the root address, without a run
+    assert "run_table" in "".join(one.component_name for one in components(app))
+    assert "run" not in query(app)
+
+
+def test_a_link_with_a_run_opens_that_run_at_the_root_address(open_app, two):
+    app = open_app(two, run="low")
+    assert app.subheader[0].value == "low"
+    assert components(app, "run_table") == []
+
+
+def test_a_folder_of_one_run_opens_on_its_overview(open_app, two):
+    app = open_app(two / "high")
+    assert app.subheader[0].value == "high"
+    assert "Runs" not in {link.proto.label for link in app.get("page_link")}
+
+
+def test_a_run_that_is_not_indexed_is_a_skeleton_until_it_is(open_app, two, monkeypatch):
+    may_go_on, real = threading.Event(), summaries.summarised
+
+    def summarised(*args):
+        assert may_go_on.wait(30)
+        return real(*args)
+
+    monkeypatch.setattr(summaries, "summarised", summarised)
+    app = open_app(two, "runs")
+    assert {name: row["state"] for name, row in rows(app).items()} == {
+        "high": "reading",
+        "low": "waiting",
+    }
+    assert {*rows(app)["low"]["cells"]} == {"format", "changed"}
+    assert groups(app)["State"] == {"waiting": 2}
+    may_go_on.set()
+    own = rows(filled(app))["low"]
+    assert own["cells"]["steps"]["text"] == "4"
+    assert own["state"] == "stale"
+
+
+def test_a_run_that_cannot_be_opened_says_so_in_its_row(open_app, two, monkeypatch):
+    real = summaries.summarised
+
+    def summarised(run, thresholds):
+        if run.info.name == "low":
+            raise UnreadableError("the disk is gone")
+        if run.info.name == "high":
+            return real(run, thresholds)
+        raise AssertionError
+
+    monkeypatch.setattr(summaries, "summarised", summarised)
+    own = rows(filled(open_app(two, "runs")))
+    assert (own["low"]["state"], own["low"]["error"]) == ("error", "the disk is gone")
+    assert own["high"]["error"] == ""
+
+
+def test_the_next_process_reads_what_the_last_one_kept(open_app, two, monkeypatch):
+    before = rows(filled(open_app(two, "runs")))
+    st.cache_resource.clear()
+    monkeypatch.setattr(summaries, "summarised", lambda *_: pytest.fail("read again"))
+    assert rows(open_app(two, "runs")) == before
+
+
+def test_a_run_that_grew_is_read_again(open_app, two):
+    filled(open_app(two, "runs"))
+    write_lines(two / "low" / "more.jsonl", [native_sample(99, 0, n) for n in range(4)])
+    st.cache_resource.clear()
+    app = open_app(two, "runs")
+    for _ in range(100):
+        if rows(app)["low"]["cells"]["steps"]["text"] == "5":
+            break
+        time.sleep(0.05)
+        app.run()
+    assert rows(app)["low"]["cells"]["steps"]["text"] == "5"
+    assert not rows(app)["low"]["is_old"]
+
+
+def test_settings_that_differ_are_columns(open_app, two):
+    sent = table(filled(open_app(two, "runs")))
+    own = [one for one in sent["columns"] if one["name"].startswith("settings.")]
+    assert [(one["label"], one["group"]) for one in own] == [("lr", "settings that differ")]
+    cells = [row["cells"]["settings.config.lr"]["text"] for row in sent["rows"]]
+    assert cells == ["3e-6", "1e-6"]
+
+
+def test_chosen_columns_take_the_place_of_the_usual_ones(open_app, two):
+    app = open_app(two, "runs", runs_columns="steps,settings.config.seed", runs_sort="steps")
+    names = [column["name"] for column in table(filled(app))["columns"]]
+    assert names == ["name", "steps", "settings.config.seed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("hi", ["high"]),
+        ("lr 3e-6", ["high"]),
+        ("native", []),
+        ("lr = 1e-6", ["low"]),
+        ("reward > 0 and config.lr > 2e-6", ["high"]),
+        ("state == stale", ["high", "low"]),
+    ],
+)
+def test_a_search_is_of_words_or_of_an_expression(open_app, two, text, found):
+    assert [*rows(filled(open_app(two, "runs", runs_search=text)))] == found
+
+
+def test_an_expression_that_cannot_be_read_hides_nothing_and_says_why(open_app, two):
+    app = filled(open_app(two, "runs", runs_search="lrr > 1"))
+    assert [*rows(app)] == ["high", "low"]
+    assert "did you mean lr?" in table(app)["refused"]
+
+
+def test_filters_narrow_the_rows_and_count_all_runs(open_app, two):
+    write_lines(two / "other" / "a.jsonl", [{"step": 1, "prompt": "p", "response": "r"}])
+    app = filled(open_app(two, "runs", runs_state="stale"))
+    assert [*rows(app)] == ["high", "low"]
+    assert groups(app)["State"]["stale"] == 2
+    assert sum(groups(app)["Format"].values()) == 3
+
+
+def test_ticked_runs_say_in_which_settings_they_differ(open_app, two):
+    app = filled(open_app(two, "runs", runs_ticked="low,high,gone"))
+    sent = table(app)
+    assert (sent["ticked"], sent["differ"]) == (["low", "high"], "differ in\nlr")
+    assert choice(app, "runs_ticked") == ["low", "high"]
+
+
+def test_names_and_settings_of_a_log_travel_as_data(open_app, tmp_path):
+    name = "<img src=x onerror=boo>__a"
+    for one in (name, "b"):
+        native_run(tmp_path / one)
+        config = {"config": {"<b>k</b>": f"<script>{one[:1]}</script>"}}
+        (tmp_path / one / "run-z.json").write_text(json.dumps(config))
+    app = filled(open_app(tmp_path, "runs"))
+    assert name in rows(app)
+    assert_sound(app)
+    assert "onerror" not in "".join(str(one.value) for one in (*app.markdown, *app.caption))
+
+
+def test_a_mean_says_over_how_many_rollouts_and_steps_it_is(open_app, two):
+    cell = rows(filled(open_app(two, "runs")))["low"]["cells"]["reward"]
+    assert "mean of steps 0–35" in cell["help"]
+    assert "n = 32 rollouts" in cell["help"]
+
+
+def test_what_is_not_recorded_is_said_and_sorted_last(open_app, tmp_path):
+    native_run(tmp_path / "a")
+    written_logs.texts_only_run(tmp_path / "b")
+    cell = rows(filled(open_app(tmp_path, "runs")))["b"]["cells"]["kl"]
+    assert (cell["text"], cell["sort"]) == ("not recorded", None)
+
+
+def test_a_folder_whose_name_is_no_text_has_a_row_and_a_summary(open_app, two):
+    (two / "low").rename(two / os.fsdecode(b"caf\xe9"))
+    app = filled(open_app(two, "runs"))
+    assert_sound(app)
+    assert [row["error"] for row in rows(app).values()] == ["", ""]
+    st.cache_resource.clear()
+    assert not any(row["waits"] for row in rows(open_app(two, "runs")).values())
