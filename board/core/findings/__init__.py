@@ -25,6 +25,7 @@ from board.core.findings import (
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Limits, Match, Thresholds, worst_first
 from board.core.metrics.definitions import REWARD_PART
+from board.core.metrics.trainer import PREFIX
 
 State = Literal["checked", "not recorded", "off", "not read"]
 
@@ -118,6 +119,7 @@ _WORDS: Final = {
     "loss_tokens": "token arrays",
     "missing_values": "token arrays",
     "response_tokens": "response tokens",
+    PREFIX: "a metric of the trainer that the rollouts have, too",
     REWARD_PART: "parts of the reward",
 }
 
@@ -154,7 +156,9 @@ class Coverage:
 def coverage(
     columns: Collection[str], thresholds: Thresholds, *, tokens_read: bool
 ) -> list[Coverage]:
-    """Of every rule. columns: of the table of rollouts. tokens_read: whether token arrays were read."""
+    """Of every rule. columns: of the table of rollouts, and PREFIX where the trainer has metrics of them.
+    tokens_read: whether token arrays were read.
+    """
     # REWARD_PART means any part of the reward.
     known = {REWARD_PART if name.startswith(REWARD_PART) else name for name in columns}
     covered: list[Coverage] = []

@@ -15,11 +15,12 @@ from board.charts.finding_charts import findings_chart
 from board.core.findings import Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
 from board.core.metrics.definitions import REDUCTIONS
+from board.core.metrics.trainer import PREFIX
 from board.query.groups import group_names
 from board.query.open_run import Run
 from board.views.findings import log_health
 from board.views.frame import sidebar
-from board.views.shared import known_findings, page_parts, shortcuts, state, tables
+from board.views.shared import known_findings, page_parts, shortcuts, state, tables, trainer
 from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, harmless_cell, plain, visible_token
@@ -215,7 +216,8 @@ def _show(run: Run) -> None:
     done = reading.result
     diagnosis = done or known_findings.task(run, tokens=False).finish()
     diagnosis = known_findings.with_trainer(run, diagnosis)
-    rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
+    columns = (*run.columns, *([PREFIX] if trainer.compared(run) else []))
+    rules = coverage(columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     if diagnosis.findings:
         _bar(run, diagnosis)
