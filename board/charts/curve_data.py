@@ -14,16 +14,18 @@ from board.charts.layout import number, safe_name
 from board.charts.palette import SERIES, category, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
+from board.core.metrics.intervals import mean_interval
 from board.core.metrics.shares import percent, without_residue
 from board.core.metrics.trainer import PREFIX
 
-Band = Literal["std", "quantiles", "minmax", "none"]
+Band = Literal["std", "mean", "quantiles", "minmax", "none"]
 
 MAX_POINTS: Final = 1500
 """Above this many steps a curve is thinned out to its extremes."""
 
 _PARTS: Final = ("length", "entropy", "ratio", "groups", "truncation", "mismatch", "kl")
 """Colour keys of the parts of a reward, in order."""
+MEAN_BAND: Final = "95 % of the mean"
 _EDGES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "quantiles": (("q05", "q95", "5–95 %"), ("q25", "q75", "25–75 %")),
     "minmax": (("q00", "q100", "min–max"),),
@@ -35,8 +37,8 @@ class CurveOptions:
     """How curves are drawn; every choice applies to the mean and to its band alike.
 
     band: "std" is mean ± std_scale * standard deviation, no further than the smallest and the
-        largest rollout of the step; "quantiles" 5-95 % and 25-75 %; "minmax"
-        the smallest and largest rollout of each step. All are over the rollouts of one step.
+        largest rollout of the step, and "mean"; "mean" the 95 % interval of the mean; "quantiles"
+        5-95 % and 25-75 %; "minmax" the smallest and largest rollout. All are of one step's rollouts.
     smoothing: s in 0..0.99, see `smoothed`.
     shift_to_zero: the first recorded mean is subtracted. log: logarithmic value axis.
     """
@@ -113,15 +115,16 @@ def trainer_series(names: Sequence[str]) -> list[Series]:
 class Drawn:
     """A series ready to draw; all arrays are [points].
 
-    steps, values, counts: as recorded: the step, its mean, and how many rollouts. edges: lower and upper
-    edge of each band with its words, as recorded. mean, bands: shifted and smoothed; unsmoothed: the
-    mean shifted only. points: every recorded step is a visible point, on a dotted line.
+    steps, values, counts, groups: as recorded: the step, its mean, how many rollouts and groups. edges:
+    lower and upper edge of each band with its words, as recorded. mean, bands: shifted and smoothed;
+    unsmoothed: the mean shifted only. points: every recorded step is a visible point, on a dotted line.
     """
 
     series: Series
     steps: IntArray
     values: FloatArray
     counts: FloatArray
+    groups: FloatArray
     edges: list[tuple[FloatArray, FloatArray, str]]
     mean: FloatArray
     bands: list[tuple[FloatArray, FloatArray]]
@@ -164,6 +167,7 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
         steps["step"].to_numpy(np.int64),
         values,
         _column(steps, f"{series.stem}_n"),
+        _column(steps, f"{series.stem}_groups"),
         edges,
         as_drawn(values),
         [(as_drawn(low), as_drawn(high)) for low, high, _ in edges],
@@ -184,12 +188,26 @@ def _band_edges(
         least, most = (_column(steps, f"{stem}_{name}") for name in ("q00", "q100"))
         low = np.maximum(mean - reach, np.nan_to_num(least, nan=-np.inf))
         high = np.minimum(mean + reach, np.nan_to_num(most, nan=np.inf))
-        return [(low, high, f"± {options.std_scale:g} std of rollouts, within the data")]
+        spread = (low, high, f"± {options.std_scale:g} std of rollouts, within the data")
+        return [spread, *_interval(steps, series, mean)]
+    if options.band == "mean":
+        return _interval(steps, series, mean)
     return [
         (_column(steps, f"{stem}_{low}"), _column(steps, f"{stem}_{high}"), words)
         for low, high, words in _EDGES.get(options.band, ())
         if f"{stem}_{low}" in steps
     ]
+
+
+def _interval(
+    steps: pd.DataFrame, series: Series, mean: FloatArray
+) -> list[tuple[FloatArray, FloatArray, str]]:
+    """The band in which the mean lies; none where its error is not known."""
+    error, groups = (_column(steps, f"{series.stem}_{name}") for name in ("se", "groups"))
+    if not np.isfinite(error).any():
+        return []
+    low, high = mean_interval(mean, error, groups, is_share=series.unit == "share")
+    return [(low, high, MEAN_BAND)]
 
 
 def thinned(one: Drawn) -> Drawn:
@@ -202,6 +220,7 @@ def thinned(one: Drawn) -> Drawn:
         steps=one.steps[rows],
         values=one.values[rows],
         counts=one.counts[rows],
+        groups=one.groups[rows],
         edges=[(low[rows], high[rows], words) for low, high, words in one.edges],
         mean=one.mean[rows],
         bands=[(low[rows], high[rows]) for low, high in one.bands],
@@ -217,9 +236,9 @@ def hover_texts(one: Drawn) -> list[str]:
     read = percent if is_share else number
     edges = [(low.tolist(), high.tolist(), words) for low, high, words in one.edges]
     texts: list[str] = []
-    columns = (one.steps, one.values, one.counts, one.mean)
+    columns = (one.steps, one.values, one.counts, one.groups, one.mean)
     points = zip(*(column.tolist() for column in columns), strict=True)
-    for i, (step, value, count, drawn) in enumerate(points):
+    for i, (step, value, count, groups, drawn) in enumerate(points):
         lines = [f"{safe_name(series.label)} <b>{read(value)}</b>{unit}"]
         lines += [
             f"{read(low[i])} to {read(high[i])} ({words})"
@@ -228,7 +247,8 @@ def hover_texts(one: Drawn) -> list[str]:
         ]
         # The step is named: the nearest point of each curve is shown, of other steps too.
         counted = f", {count:.0f} rollout{'s' * (count > 1)}" if count > 0 else ""
-        lines.append(f"step {step}{counted}")
+        of_groups = f" in {groups:.0f} group{'s' * (groups > 1)}" if 0 < groups < count else ""
+        lines.append(f"step {step}{counted}{of_groups}")
         if drawn != value and math.isfinite(drawn) and read(drawn) != read(value):
             lines.append(f"drawn at {read(drawn)}")
         texts.append("<br>".join(lines))

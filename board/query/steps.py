@@ -1,11 +1,11 @@
-"""The table of steps: count, mean, standard deviation and quantiles of each metric, by step.
+"""The table of steps: count, mean, its error, standard deviation and quantiles of each metric, by step.
 
 That of a whole run is stored beside its index, and computed again for steps that changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from board.core.sampling import step_ranges
 from board.index.manifest import BrokenIndexError, Manifest
 from board.index.storage import StepRange, Storage
 from board.query.database import quoted
+from board.query.standard_errors import AT_ONCE, standard_errors
 
 if TYPE_CHECKING:
     from board.query.predicate import StepValues
@@ -59,11 +60,13 @@ def steps_table(run: Run, *, quantiles: bool = True) -> pd.DataFrame:
     """One row for each step of the run, ascending.
 
     Columns: step, rollouts; for each metric with stem m that a rollout has: m_mean, m_std (n - 1 in the
-    denominator, missing for one rollout), m_n (rollouts that have a value) and m_q00 ... m_q100; then
+    denominator, missing for one rollout), m_n (rollouts that have a value), m_se and m_groups (see
+    standard_errors; only with quantiles) and m_q00 ... m_q100; then
     ranks (only where known), groups and zero_std_group_fraction, the share of the groups of 2 rewards or
     more whose rewards are equal (both only where group_id is recorded). NaN is not recorded.
 
-    quantiles: those between the smallest and the largest value, too; they take most of the time.
+    quantiles: those between the smallest and the largest value, and errors, too; they take most of the
+    time.
     """
     return _tidied(_computed(run, run.counts, quantiles=quantiles), run.rows.metrics)
 
@@ -127,7 +130,26 @@ def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool) -> pd.Dat
         table = table.merge(_groups(run, among, values["reward"]), "left", "step")
     if quantiles:
         table = table.merge(_quantiles(run, among, counts, values), "left", "step")
+        for some in _batches(values):
+            table = table.merge(standard_errors(run, some, among), "left", "step")
     return table
+
+
+def errors_of(run: Run, columns: Sequence[str]) -> pd.DataFrame:
+    """The columns step, m_se and m_groups of some metrics of a run that may be narrowed."""
+    values = {base_name(name): run.column(name) for name in columns if name in run.metrics}
+    table = pd.DataFrame({"step": np.array([*run.counts], np.int64)})
+    for some in _batches(values):
+        name = f"errors of {[*some]}"
+        part = run.remembered(name, lambda some=some: standard_errors(run, some))
+        table = table.merge(part, "left", "step")
+    return table
+
+
+def _batches(values: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    names = [*values]
+    for start in range(0, len(names), AT_ONCE):
+        yield {name: values[name] for name in names[start : start + AT_ONCE]}
 
 
 def _statistics(
@@ -216,7 +238,8 @@ def _tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     names = ["step", "rollouts"]
     for stem in map(base_name, metrics):
         if f"{stem}_n" in table and table[f"{stem}_n"].sum() > 0:
-            columns = (f"{stem}_{suffix}" for suffix in ("mean", "std", "n", *QUANTILES))
+            suffixes = ("mean", "std", "n", "se", "groups", *QUANTILES)
+            columns = (f"{stem}_{suffix}" for suffix in suffixes)
             names += [name for name in columns if name in table]
     if "ranks" in table and table["ranks"].sum() > 0:
         names.append("ranks")
@@ -225,7 +248,7 @@ def _tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     ordered = table[names].sort_values("step", ignore_index=True)
     # Counts as whole numbers, those of metrics that a part of the table lacks as zero.
     for name in names:
-        if name.endswith("_n"):
+        if name.endswith(("_n", "_groups")):
             ordered[name] = ordered[name].fillna(0).astype(np.int64)
         elif name in _COUNTS and ordered[name].notna().all():
             ordered[name] = ordered[name].astype(np.int64)

@@ -48,12 +48,13 @@ _SHARE_BARS = declare(
 class Tile:
     """One tile, all in words. history: finite values from left to right. ink: CSS colour of their line.
 
-    note: muted, behind the change. help: the tooltip of the tile.
+    error: muted, behind the value; note: behind the change. help: the tooltip of the tile.
     """
 
     label: str
     unit: str
     value: str
+    error: str = ""
     change: str = ""
     note: str = ""
     tone: Tone = "none"

@@ -21,7 +21,9 @@ function tileOf(tile) {
   const change = make("div", `change ${tile.tone === "change" ? "neutral" : tile.tone}`);
   change.append(make("b", "", arrowOf(tile) + tile.change), make("span", "note", tile.note));
   const isNumber = /\d/.test(tile.value);
-  element.append(head, make("div", isNumber ? "value" : "value absent", tile.value), change);
+  const value = make("div", isNumber ? "value" : "value absent", tile.value);
+  if (tile.error) value.append(" ", make("span", "note", tile.error));
+  element.append(head, value, change);
   if (tile.history.length > 1) element.append(lineOf(tile));
   return element;
 }

@@ -17,7 +17,8 @@ from board.views.shared.text import counted, one_line, plain
 
 KL: Final = {"k1": "k1_mean", "k2": "k2_mean", "k3": "k3_mean"}
 _BANDS: Final = {
-    "std": "± std of rollouts, within the data",
+    "std": "± std of rollouts, within the data, and 95 % of the mean",
+    "mean": "95 % of the mean",
     "quantiles": "5–95 % and 25–75 % of rollouts",
     "minmax": "smallest to largest rollout",
     "none": "no band",
@@ -113,15 +114,22 @@ def choose_options(run: Run) -> CurveOptions:
 
 def _choose_band() -> None:
     scale = float(state.get("overview_scale"))
-    short = {"std": f"± {scale:g} std", "quantiles": "5–95 %", "minmax": "min–max", "none": "off"}
+    short = {
+        "std": f"± {scale:g} std",
+        "mean": "95 % of the mean",
+        "quantiles": "5–95 %",
+        "minmax": "min–max",
+        "none": "off",
+    }
     with st.popover(f"Band: {short[state.get('overview_band')]}", key="menu_band"):
         st.radio(
             "Band",
             list(_BANDS),
             **state.bound("overview_band"),
             format_func=lambda name: _BANDS[name],
-            help="How much the rollouts of a step vary: not the error of their mean. ± std ends at "
-            "the smallest and the largest rollout.",
+            help="± std, quantiles and ends say how much the rollouts of a step vary; ± std ends at the "
+            "smallest and the largest one. 95 % of the mean, darker: where the mean lies, by an error "
+            "clustered by group, as rollouts of one prompt are not independent.",
         )
         st.number_input(
             "Standard deviations",

@@ -123,6 +123,7 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
         one_line(label, 60),
         one_line(unit, 20),
         number(now.mean, metric.unit),
+        _error(run, stem, metric.unit),
         change,
         note,
         _tone(metric, now),
@@ -130,6 +131,18 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
         ink,
         one_line(f"{metric.label}: {metric.formula}", 600),
     )
+
+
+def _error(run: Run, stem: str, unit: str) -> str:
+    """The standard error of the mean over the last steps, taken as independent of each other."""
+    if f"{stem}_se" not in run.steps:
+        return ""
+    last = run.steps[run.steps["step"] <= int(state.get("step"))].tail(WINDOW)
+    errors = last[f"{stem}_se"][last[f"{stem}_n"] > 0].to_numpy(np.float64)
+    if not len(errors) or not np.isfinite(errors).all():
+        return ""
+    error = float(np.sqrt((errors**2).sum()) / len(errors))
+    return f"± {100 * error:.1f}" if unit == "share" else f"± {error:.2g}"
 
 
 def _change(now: Recent, unit: str, *, is_enough: bool) -> tuple[str, str]:
@@ -185,7 +198,7 @@ def _evaluations(column: str) -> tuple[Run, ...]:
 def _card(run: Run, columns: _Columns, options: CurveOptions) -> Card:
     metric = rollout_metric(columns[0])
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
-        options = replace(options, band="none")
+        options = replace(options, band="mean" if options.band in ("std", "mean") else "none")
     drawn = cache.light_curve(
         run,
         columns,

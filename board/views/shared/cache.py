@@ -23,7 +23,7 @@ from board.charts import curve_charts, group_charts
 from board.charts.curve_data import CurveOptions, Series, together, trainer_series
 from board.charts.curves import LightCurve, curve, light
 from board.core.findings.digest import Digest
-from board.core.metrics.definitions import rollout_metric
+from board.core.metrics.definitions import base_name, rollout_metric
 from board.core.texts import diff
 from board.core.tokens.contributions import (
     TOKEN_SOURCES,
@@ -37,12 +37,14 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, groups, prompts, rollouts, splits
 from board.query.open_run import Run
-from board.query.steps import OWN, own_steps
+from board.query.steps import OWN, errors_of, own_steps
 from board.query.trainer_metrics import TrainerMetrics
 from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
 
 _HIT_CONTEXT_CHARACTERS: Final = 160
 _MAX_SHARED_PROMPTS: Final = 2000
+_MOST_WITH_ERRORS: Final = 300_000
+"""Of more rollouts of a part of a run errors of means are computed where somebody asks for their band."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -151,11 +153,18 @@ def light_curve(
     """These columns over the run's steps, with points of other splits. among: see `together`."""
     others = {one.split or "": one.steps for one in evaluations}
     lines = together(columns, among)
-    return light(curve(_steps(run, options), lines, options, dark=dark, evaluations=others))
+    steps = _steps(run, options, columns[0])
+    return light(curve(steps, lines, options, dark=dark, evaluations=others))
 
 
-def _steps(run: Run, options: CurveOptions) -> pd.DataFrame:
-    return run.steps_with_quantiles if options.band == "quantiles" else run.steps
+def _steps(run: Run, options: CurveOptions, column: str) -> pd.DataFrame:
+    """The table of steps with what the band of a column needs."""
+    if options.band == "quantiles":
+        return run.steps_with_quantiles
+    is_asked = options.band == "mean" or run.rollout_count <= _MOST_WITH_ERRORS
+    if options.band not in ("std", "mean") or f"{base_name(column)}_se" in run.steps:
+        return run.steps
+    return run.steps.merge(errors_of(run, [column]), "left", "step") if is_asked else run.steps
 
 
 @_cached(32, "Averaging over the rollouts …")
@@ -188,7 +197,7 @@ def compared_curve(
     dark: bool,
 ) -> LightCurve:
     """One metric of several runs over their steps. trainers: of each run, where it is one of theirs."""
-    steps = [_steps(run, options) for run in runs]
+    steps = [_steps(run, options, column) for run in runs]
     if trainers:
         steps = [one.table([column] if column in one.curves else []) for one in trainers]
     tables = {

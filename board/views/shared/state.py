@@ -97,7 +97,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "steps": _RANGE,
     # Overview
     "overview_kl": _one_of("k1", "k2", "k3", default="k3", old_name="kl"),
-    "overview_band": _one_of("std", "quantiles", "minmax", "none", old_name="band"),
+    "overview_band": _one_of("std", "mean", "quantiles", "minmax", "none", old_name="band"),
     "overview_scale": Choice(1.0, within(float, 0.1, 3), "{:g}".format, "scale"),
     "overview_shift": _flag("shift"),
     "overview_log": _flag("log"),

@@ -19,7 +19,11 @@ def plain_steps(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     table = pd.DataFrame([{"step": s, **_of(own, metrics)} for s, own in rows.groupby("step")])
     empty = [n.removesuffix("_n") for n in table if n.endswith("_n") and not table[n].any()]
     return table.drop(
-        columns=[f"{stem}_{s}" for stem in empty for s in ("mean", "std", "n", *QUANTILES)]
+        columns=[
+            f"{stem}_{s}"
+            for stem in empty
+            for s in ("mean", "std", "n", "se", "groups", *QUANTILES)
+        ]
     )
 
 
@@ -30,6 +34,7 @@ def _of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
         result[f"{stem}_mean"] = values.mean() if len(values) else NAN
         result[f"{stem}_std"] = values.std(ddof=1) if len(values) > 1 else NAN
         result[f"{stem}_n"] = len(values)
+        result |= _error(rows, name, stem)
         for suffix, q in QUANTILES.items():
             result[f"{stem}_{suffix}"] = np.quantile(values, q) if len(values) else NAN
     if "rank" in rows:
@@ -40,6 +45,22 @@ def _of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
         result["groups"] = len(groups) or NAN
         result["zero_std_group_fraction"] = np.mean(known) if known else NAN
     return result
+
+
+def _error(rows: pd.DataFrame, name: str, stem: str) -> dict[str, Any]:
+    """The error of the mean, clustered by group; a rollout without one is a group of its own."""
+    known = rows[rows[name].notna()]
+    deviations = known[name].astype(float) - known[name].astype(float).mean()
+    keys = pd.Series([f"row {i}" for i in range(len(known))], known.index, object)
+    if "group_id" in known:
+        split = known["split"].astype(object) if "split" in known else pd.Series("", known.index)
+        own = known["group_id"].astype(object)
+        named = own.astype(str) + " " + split.where(split.notna() & (split != ""), "train")
+        keys = named.where(own.notna(), keys)
+    sums = deviations.groupby(keys).sum()
+    count = len(sums)
+    error = np.sqrt(count / (count - 1) * (sums**2).sum()) / len(known) if count > 1 else NAN
+    return {f"{stem}_se": error, f"{stem}_groups": count}
 
 
 def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:

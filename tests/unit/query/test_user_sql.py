@@ -199,12 +199,12 @@ def test_the_columns_of_the_views_are_documented(run):
             re.M,
         )
     }
-    assert {*documented} == {"rollouts", "steps", "groups", "prompts", "problems"}
-    for view in ("groups", "prompts", "problems"):
+    assert {*documented} == {"rollouts", "steps", "groups", "prompts", "metrics", "problems"}
+    for view in ("groups", "prompts", "metrics", "problems"):
         assert [*run.sql(f"select * from {view}")] == [*documented[view]]
     for view in ("rollouts", "steps"):
         stored = {
-            re.sub(r"^.*(?=_(?:mean|std|n|q00)$)", "M", name) for name in run.sql(f"from {view}")
+            re.sub(r"^.*(?=_(?:mean|std|n|se|groups|q00)$)", "M", name) for name in run.sql(f"from {view}")
         }
         assert {*documented[view]} <= stored | {*run.sql(f"from {view}")}
 

@@ -1,0 +1,76 @@
+"""Intervals cover what they are of at their nominal rate, also with few groups and shares near 0."""
+
+import numpy as np
+import pytest
+
+from board.core.metrics.intervals import mean_interval, student_t
+
+SAMPLES = 3000
+
+
+def clustered_error(values: np.ndarray) -> float:
+    """Of the mean of [groups, rollouts], as query.standard_errors has it."""
+    groups = len(values)
+    sums = (values - values.mean()).sum(axis=1)
+    return float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / values.size)
+
+
+def coverage(draw, truth: float, groups: int, *, is_share: bool) -> float:
+    values = [draw(groups) for _ in range(SAMPLES)]
+    means = np.array([own.mean() for own in values])
+    errors = np.array([clustered_error(own) for own in values])
+    low, high = mean_interval(means, errors, np.full(SAMPLES, groups), is_share=is_share)
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+@pytest.mark.parametrize("groups", [4, 8, 32])
+def test_the_interval_of_a_mean_of_groups_covers_it_in_95_of_100_samples(groups):
+    rng = np.random.default_rng(groups)
+
+    def draw(groups: int) -> np.ndarray:
+        return 1.0 + rng.normal(size=(groups, 1)) + rng.normal(size=(groups, 8))
+
+    assert 0.935 <= coverage(draw, 1.0, groups, is_share=False) <= 0.97
+
+
+@pytest.mark.parametrize("groups", [8, 32])
+def test_the_interval_of_a_share_covers_it_in_at_least_93_of_100_samples(groups):
+    rng = np.random.default_rng(groups)
+
+    def draw(groups: int) -> np.ndarray:
+        chance = rng.beta(1, 9, size=(groups, 1))
+        return (rng.random((groups, 8)) < chance).astype(float)
+
+    assert 0.93 <= coverage(draw, 0.1, groups, is_share=True) <= 0.995
+
+
+def test_an_error_of_single_rollouts_would_cover_too_seldom():
+    """Why errors are clustered: rollouts of one prompt are alike."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(SAMPLES):
+        values = rng.normal(size=(8, 1)) + 0.3 * rng.normal(size=(8, 8))
+        covered += abs(values.mean()) <= 1.96 * values.std(ddof=1) / 8
+    assert covered / SAMPLES < 0.7
+
+
+def test_a_share_of_none_has_an_upper_bound_and_stays_within_0_and_1():
+    low, high = mean_interval(np.array([0.0, 1.0]), np.zeros(2), np.array([8, 8]), is_share=True)
+    assert low[0] == 0
+    assert high[1] == 1
+    assert 0 < high[0] < 0.5 < low[1] < 1
+
+
+def test_fewer_than_two_groups_have_no_interval():
+    for is_share in (False, True):
+        low, high = mean_interval(
+            np.array([0.5, 0.5]), np.array([0.1, 0.1]), np.array([1, 0]), is_share=is_share
+        )
+        assert np.isnan(low).all()
+        assert np.isnan(high).all()
+
+
+def test_bounds_of_students_t_are_those_of_the_tables():
+    freedom = np.array([1, 2, 3, 5, 10, 30, 120])
+    table = [12.706, 4.303, 3.182, 2.571, 2.228, 2.042, 1.980]
+    np.testing.assert_allclose(student_t(freedom), table, rtol=2e-3)
