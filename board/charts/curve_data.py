@@ -14,7 +14,7 @@ from board.charts.layout import number, safe_name
 from board.charts.palette import SERIES, category, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
-from board.core.metrics.intervals import mean_interval
+from board.core.metrics.intervals import mean_interval, share_interval
 from board.core.metrics.shares import percent, without_residue
 from board.core.metrics.trainer import PREFIX
 
@@ -203,10 +203,16 @@ def _interval(
     steps: pd.DataFrame, series: Series, mean: FloatArray
 ) -> list[tuple[FloatArray, FloatArray, str]]:
     """The band in which the mean lies; none where its error is not known."""
-    error, groups = (_column(steps, f"{series.stem}_{name}") for name in ("se", "groups"))
+    names = ("se", "groups", "n", "q00")
+    error, groups, count, least = (_column(steps, f"{series.stem}_{name}") for name in names)
     if not np.isfinite(error).any():
         return []
-    low, high = mean_interval(mean, error, groups, is_share=series.unit == "share")
+    if series.unit == "share":
+        low, high = share_interval(mean, error, count)
+        return [(low, high, MEAN_BAND)]
+    low, high = mean_interval(mean, error, groups)
+    if np.nanmin(least) >= 0:  # a length, an entropy or an estimate that is never negative
+        low = np.maximum(low, 0.0)
     return [(low, high, MEAN_BAND)]
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.arrays import FloatArray, IntArray
+from board.core.arrays import FloatArray
 
 LEVEL: Final = 0.95
 Z: Final = 1.959963984540054
@@ -31,31 +31,32 @@ def student_t(freedom: FloatArray) -> FloatArray:
 
 
 def mean_interval(
-    mean: FloatArray, error: FloatArray, groups: IntArray | FloatArray, *, is_share: bool = False
+    mean: FloatArray, error: FloatArray, groups: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The 95 % interval of means [n] by their standard errors, clustered by so many groups; NaN for fewer
     than two.
 
-    Student's t with groups - 1 degrees of freedom: with few groups the error itself is uncertain. Of a
-    share Wilson's interval (1927) instead, for as many independent rollouts as have that error, or as
-    there are groups where all are alike: it stays within 0 and 1, and is no point at 0.
+    Student's t with groups - 1 degrees of freedom: with few groups the error itself is uncertain.
     """
-    groups = np.asarray(groups, np.float64)
-    if is_share:
-        return _wilson(mean, error, groups)
     reach = student_t(groups - 1) * error
     return mean - reach, mean + reach
 
 
-def _wilson(
-    share: FloatArray, error: FloatArray, groups: FloatArray
+def share_interval(
+    share: FloatArray, error: FloatArray, count: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """Wilson's 95 % interval (1927) of shares [n] of so many rollouts each, NaN where there is none.
+
+    It lies within 0 and 1, and is no point at 0. error: standard errors, clustered by group. Rollouts
+    count for as many fewer as the errors of all n together are larger than those of independent ones
+    (design effect, Kish 1965): a share of 0 alone says nothing of it.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = np.where(error > 0, share * (1 - share) / error**2, groups)
-        count = np.where(groups >= 2, np.maximum(count, 1.0), np.nan)
-        t = student_t(groups - 1)
-        middle = (share + t**2 / (2 * count)) / (1 + t**2 / count)
-        reach = (
-            t / (1 + t**2 / count) * np.sqrt(share * (1 - share) / count + t**2 / (4 * count**2))
-        )
+        independent = share * (1 - share) / count
+        known = np.isfinite(error) & (independent > 0)
+        effect = np.sum(error[known] ** 2) / np.sum(independent[known]) if known.any() else 1.0
+        size = np.where(count > 0, count / max(effect, 1.0), np.nan)
+        middle = (share + Z**2 / (2 * size)) / (1 + Z**2 / size)
+        spread = np.sqrt(share * (1 - share) / size + Z**2 / (4 * size**2))
+        reach = Z / (1 + Z**2 / size) * spread
     return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)

@@ -83,8 +83,9 @@ def _caption(run: Run) -> str:
     if len(steps) == 1:
         return f"{words}."
     if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
-        return f"{words}. The change is shown from {_COMPARED_STEPS} steps on."
-    return f"{words}, and its change from the {WINDOW} before. Grey: within {ERRORS:g} standard errors."
+        return f"{words} ± standard error. The change is shown from {_COMPARED_STEPS} steps on."
+    change = f"its change from the {WINDOW} before"
+    return f"{words} and {change}, ± standard error. Grey: within {ERRORS:g} of them."
 
 
 def _show_tiles(run: Run, kl: str) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from board.core.metrics.intervals import mean_interval, student_t
+from board.core.metrics.intervals import mean_interval, share_interval, student_t
 
 SAMPLES = 3000
 
@@ -19,7 +19,9 @@ def coverage(draw, truth: float, groups: int, *, is_share: bool) -> float:
     values = [draw(groups) for _ in range(SAMPLES)]
     means = np.array([own.mean() for own in values])
     errors = np.array([clustered_error(own) for own in values])
-    low, high = mean_interval(means, errors, np.full(SAMPLES, groups), is_share=is_share)
+    sizes = np.full(SAMPLES, float(values[0].size if is_share else groups))
+    interval = share_interval if is_share else mean_interval
+    low, high = interval(means, errors, sizes)
     return float(np.mean((low <= truth) & (truth <= high)))
 
 
@@ -55,19 +57,24 @@ def test_an_error_of_single_rollouts_would_cover_too_seldom():
 
 
 def test_a_share_of_none_has_an_upper_bound_and_stays_within_0_and_1():
-    low, high = mean_interval(np.array([0.0, 1.0]), np.zeros(2), np.array([8, 8]), is_share=True)
+    low, high = share_interval(np.array([0.0, 1.0]), np.zeros(2), np.array([8.0, 8.0]))
     assert low[0] == 0
     assert high[1] == 1
     assert 0 < high[0] < 0.5 < low[1] < 1
 
 
-def test_fewer_than_two_groups_have_no_interval():
-    for is_share in (False, True):
-        low, high = mean_interval(
-            np.array([0.5, 0.5]), np.array([0.1, 0.1]), np.array([1, 0]), is_share=is_share
-        )
-        assert np.isnan(low).all()
-        assert np.isnan(high).all()
+def test_shares_of_groups_that_are_alike_count_as_fewer_rollouts():
+    share, count = np.array([0.5, 0.0]), np.array([64.0, 64.0])
+    low, high = share_interval(share, np.array([0.5 / 8, 0.0]), count)  # as if independent
+    wider_low, wider_high = share_interval(share, np.array([0.5 / 4, 0.0]), count)
+    assert wider_low[0] < low[0]
+    assert (wider_high > high).all()
+
+
+def test_fewer_than_two_groups_and_no_rollouts_have_no_interval():
+    half, error = np.array([0.5, 0.5]), np.array([0.1, 0.1])
+    assert np.isnan(mean_interval(half, error, np.array([1.0, 0.0]))).all()
+    assert np.isnan(share_interval(np.array([np.nan]), np.array([np.nan]), np.array([0.0]))).all()
 
 
 def test_bounds_of_students_t_are_those_of_the_tables():
