@@ -14,7 +14,7 @@ from board.query import splits
 from board.query.environments import environments_of
 from board.query.open_run import RUN_ITSELF, Follower, OpenOptions, Run
 from board.query.splits import chosen_split, splits_of
-from board.query.trainer_metrics import TrainerMetrics, TrainerMetricsReader
+from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
 
 def open_run(

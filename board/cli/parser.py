@@ -56,6 +56,11 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "a run's folder, a log file, a URL of either, or the name of a run in the bundled "
         "rollout_samples",
     },
+    "other": {
+        "metavar": "OTHER",
+        "nargs": "+",
+        "help": "another run, or several, each compared with RUN",
+    },
     "path": {
         "nargs": "?",
         "metavar": "PATH",
@@ -201,6 +206,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run --source --metrics --metric-shift --names --last --columns --json|--csv",
         "Prints what the trainer logged, by step: from step_end lines, JSON lines, trainer_state.json, "
         "CSV, TensorBoard, W&B and Trackio files in the run's folder (docs/trainer_metrics.md).",
+    ),
+    "compare": Command(
+        "query",
+        "the differences of runs on the prompts that both saw",
+        "run other --split --env --columns --json",
+        "Pairs RUN (A) with each OTHER (B) prompt by prompt, at the steps that both have: the mean of "
+        "B - A of each metric with its 95 % interval, by a bootstrap over prompts, and on how many "
+        "prompts B won, lost or was equal (docs/compare_runs.md).",
     ),
     "sql": Command(
         "query",

@@ -20,7 +20,7 @@ from board.index import segments
 from board.index.manifest import BrokenIndexError
 from board.query.database import Database, create_table, quoted
 from board.query.run import Run
-from board.query.trainer_metrics import TrainerMetrics, read_trainer_metrics
+from board.query.trainer.metrics import TrainerMetrics, read_trainer_metrics
 
 if TYPE_CHECKING:
     import pandas as pd

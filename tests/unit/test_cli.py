@@ -633,3 +633,25 @@ def test_check_names_what_is_wrong_with_metrics_and_where_they_differ(call, with
         "trained": None,
     }
     assert "differ at 1 of 1 step, most at step 1" in call("check", with_metrics).out
+
+
+def test_compare_prints_paired_differences(call, tmp_path):
+    for name, reward in (("a", 0.25), ("b", 0.75)):
+        rows = [rollout(s, reward=reward, prompt=f"p{p}") for s in (1, 2) for p in (0, 1)]
+        write(tmp_path / name / "rank_0.jsonl", rows)
+    document = call("compare", tmp_path / "a", tmp_path / "b", "--json").document
+    assert (document["a"], document["b"], document["steps"]) == ("a", "b", [1, 2])
+    reward = document["paired"]["reward"]
+    assert reward == {
+        "prompts": 2,
+        "difference": 0.5,
+        "low": 0.5,
+        "high": 0.5,
+        "won": 2,
+        "lost": 0,
+        "equal": 0,
+    }
+    result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
+    assert "A a, B b: steps 1-2, 2 prompts in both" in result.out
+    several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
+    assert [pair["b"] for pair in several["pairs"]] == ["b", "a"]

@@ -25,7 +25,7 @@ from board.core.findings.finding import Evidence, Finding, in_words
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.errors import ChoiceError
 from board.query.open_run import Run
-from board.query.trainer_agreement import agreements
+from board.query.trainer.agreement import agreements
 
 
 def show(args: argparse.Namespace) -> int:

@@ -19,8 +19,8 @@ from board.index.discovery.discovered_runs import discover
 from board.index.discovery.run_info import IgnoredFiles
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query.open_run import Run
-from board.query.trainer_agreement import agreements
-from board.query.trainer_metrics import TrainerMetrics
+from board.query.trainer.agreement import agreements
+from board.query.trainer.metrics import TrainerMetrics
 
 
 def index(args: argparse.Namespace) -> int:

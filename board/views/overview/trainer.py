@@ -13,7 +13,7 @@ from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Mark
 from board.core.metrics.trainer import PREFIX, TOPICS
 from board.query.open_run import Run
-from board.query.trainer_metrics import TrainerMetrics
+from board.query.trainer.metrics import TrainerMetrics
 from board.views.overview import curves
 from board.views.shared import cache, page_parts, state, trainer
 from board.views.shared.text import counted, number, one_line, plain

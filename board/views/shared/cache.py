@@ -38,7 +38,7 @@ from board.errors import BoardError
 from board.query import environments, groups, prompts, rollouts, splits
 from board.query.open_run import Run
 from board.query.steps import OWN, errors_of, own_steps
-from board.query.trainer_metrics import TrainerMetrics
+from board.query.trainer.metrics import TrainerMetrics
 from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
 
 _HIT_CONTEXT_CHARACTERS: Final = 160

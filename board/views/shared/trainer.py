@@ -16,8 +16,8 @@ from board.core.metrics.definitions import base_name
 from board.core.metrics.trainer import Agreement, explaining_column
 from board.index.discovery.run_info import Location
 from board.query.open_run import Run
-from board.query.trainer_agreement import agreements
-from board.query.trainer_metrics import TrainerMetrics, TrainerMetricsReader
+from board.query.trainer.agreement import agreements
+from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 from board.views.shared import state
 from board.views.shared.background import BackgroundTask
 from board.views.shared.text import plain, size

@@ -11,8 +11,8 @@ from board.cli.runs import find_run
 from board.errors import ExpressionError
 from board.query.open_run import open_run
 from board.query.steps import OWN, own_steps
-from board.query.trainer_agreement import agreements
-from board.query.trainer_metrics import TrainerMetricsReader, read_trainer_metrics
+from board.query.trainer.agreement import agreements
+from board.query.trainer.metrics import TrainerMetricsReader, read_trainer_metrics
 from board.query.user_sql import select
 
 

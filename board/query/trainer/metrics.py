@@ -19,8 +19,8 @@ from board.core.problems import Problem, ProblemLog
 from board.formats.metrics import MetricSource, metric_sources
 from board.index.discovery.metric_files import metric_files_in
 from board.query.run import Run
-from board.query.step_end_metrics import TITLE, StepEndMetrics
-from board.query.trainer_agreement import rollout_means
+from board.query.trainer.agreement import rollout_means
+from board.query.trainer.step_end import TITLE, StepEndMetrics
 
 STEP_END: Final = "step_end lines"
 """Name of the source that the log itself is."""

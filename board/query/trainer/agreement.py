@@ -15,7 +15,7 @@ from board.query.run import Run
 from board.query.splits import chosen_split
 
 if TYPE_CHECKING:
-    from board.query.trainer_metrics import TrainerMetrics
+    from board.query.trainer.metrics import TrainerMetrics
 
 _OVER_ROLLOUTS: Final = "rollouts"
 _OVER_TOKENS: Final = "tokens"

@@ -1,0 +1,1 @@
+"""Several runs against one another, with intervals."""
