@@ -37,9 +37,10 @@ def trainer_metrics(run: Run, args: argparse.Namespace) -> TrainerMetrics:
     """
     if args.metrics is not None and not args.metrics.exists():
         raise NotFoundError(f"--metrics {args.metrics} does not exist; give a file or a folder")
-    reader = TrainerMetricsReader(args.metrics, args.metric_shift)
+    reader, whole = TrainerMetricsReader(args.metrics), run.whole or run
     with closing(ProgressLine()) as progress:
-        return reader.read(run.whole or run, progress)
+        reader.read(whole, progress)
+    return reader.metrics(whole, args.metric_shift)
 
 
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:

@@ -7,10 +7,12 @@ from pathlib import Path
 from faults.plant import Fault
 from faults.scene import TUNED, Planted, Scene, clean
 
-from board.analysis.findings import diagnose
+from board.analysis.findings import diagnose, with_trainer
 from board.core.findings.finding import SEVERITIES, Finding
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run
+from board.query.trainer.agreement import agreements
+from board.query.trainer.metrics import read_trainer_metrics
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ def opened(folder: Path) -> Run:
     return open_run(info)
 
 
+def findings_of(run: Run, *, tokens: bool = True) -> tuple[Finding, ...]:
+    """What all rules find, that on the trainer's metrics included."""
+    compared = agreements(run, read_trainer_metrics(run))
+    return with_trainer(diagnose(run, tokens=tokens), compared).findings
+
+
 def verdict_on(
     fault: Fault, folder: Path, scene: Scene = TUNED, *, tokens: bool | None = None
 ) -> Verdict:
@@ -45,7 +53,7 @@ def verdict_on(
     log = clean(scene)
     planted = fault.plant(log)
     run = opened(log.write(folder / "run"))
-    findings = diagnose(run, tokens=fault.tokens if tokens is None else tokens).findings
+    findings = findings_of(run, tokens=fault.tokens if tokens is None else tokens)
     own = sorted(
         (f for f in findings if f.rule == fault.rule and _reaches(f, planted.step)),
         key=lambda result: result.first_step != planted.step,
@@ -66,7 +74,11 @@ def _reaches(result: Finding, step: int) -> bool:
 
 
 def is_named(result: Finding, planted: Planted) -> bool:
-    """Whether all evidence is of what was planted; none at all is not."""
+    """Whether all evidence is of what was planted; none at all is not, unless what was planted is that
+    rollouts are missing.
+    """
+    if not planted.rollouts:
+        return not result.evidence
     tokens = {(e.step, e.index, e.position) for e in result.evidence}
     return (
         bool(result.evidence)

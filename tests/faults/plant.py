@@ -224,6 +224,17 @@ def duplicate_rank(log: Log) -> Planted:
     return Planted(at, frozenset(place for place, line in log.places() if line["rank"] == 1))
 
 
+@fault("missing rollouts", "trainer_differs", severity="warning")
+def lose_rollouts(log: Log) -> Planted:
+    """A quarter of the rollouts, those of lowest reward, are not in the log."""
+    for step in log.steps:
+        lines = sorted(log.step(step), key=lambda line: line["reward"])
+        lost = {id(line) for line in lines[: round(len(lines) / 4 * log.scene.size)]}
+        for name, own in log.files.items():
+            log.files[name] = [line for line in own if id(line) not in lost]
+    return Planted(log.scene.at, frozenset())
+
+
 @fault("resume", "resumed", severity="lead")
 def resume(log: Log) -> Planted:
     """Four steps are written twice."""

@@ -1,7 +1,7 @@
 """Each fault, planted in a real run, is found where it was planted; clean runs raise nothing severe."""
 
 import pytest
-from faults.judge import opened, severe, verdict_on
+from faults.judge import findings_of, opened, severe, verdict_on
 from faults.plant import FAULTS
 from faults.scene import LATER, SAMPLES, clean
 
@@ -53,7 +53,7 @@ def test_every_rule_finds_a_planted_fault():
 
 @pytest.fixture(scope="module")
 def unharmed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
-    return diagnose(opened(clean().write(tmp_path_factory.mktemp("clean") / "run"))).findings
+    return findings_of(opened(clean().write(tmp_path_factory.mktemp("clean") / "run")))
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.name != "kl_spike"])

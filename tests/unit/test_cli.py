@@ -612,6 +612,23 @@ def test_metrics_lie_where_they_are_said_to_and_steps_are_moved(call, run_folder
     assert (result.code, "does not exist" in result.err) == (2, True)
 
 
+def test_the_trainer_is_compared_with_all_rollouts_of_training_only(call, tmp_path):
+    rows = [rollout(s, reward=s % 3 / 2, env=env) for s in range(1, 9) for env in ("a", "b")]
+    folder = tmp_path / "run"
+    write(folder / "rank_0.jsonl", rows)
+    write(
+        folder / "metrics.jsonl",
+        [f'{{"step": {s}, "reward": {s % 3 / 2 + 2}}}' for s in range(1, 9)],
+    )
+
+    def rules(*more: str) -> list[str]:
+        document = call("findings", folder, "--index-only", "--json", *more).document
+        return [finding["rule"] for finding in document["findings"]]
+
+    assert "trainer_differs" in rules()
+    assert "trainer_differs" not in rules("--env", "a")
+
+
 def test_metrics_of_a_run_without_any_are_none(call, run_folder):
     result = call("metrics", run_folder, "--json")
     assert (result.document, result.code) == ([], 0)
@@ -630,7 +647,7 @@ def test_check_names_what_is_wrong_with_metrics_and_where_they_differ(call, with
         "trainer": 0.75,
         "rollouts": 0.25,
         "recorded": 1,
-        "trained": None,
+        "missing": None,
     }
     assert "differ at 1 of 1 step, most at step 1" in call("check", with_metrics).out
 

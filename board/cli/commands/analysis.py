@@ -25,7 +25,7 @@ from board.core.findings.finding import Evidence, Finding, in_words
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.errors import ChoiceError
 from board.query.open_run import Run
-from board.query.trainer.agreement import agreements
+from board.query.trainer.agreement import agreements, is_what_was_trained_on
 
 
 def show(args: argparse.Namespace) -> int:
@@ -100,8 +100,9 @@ def findings(args: argparse.Namespace) -> int:
     run = narrowed_as_asked(opened(info, options_of(args)), args)
     with closing(output.ProgressLine()) as progress:
         diagnosis = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
-    compared = agreements(run, trainer_metrics(run, args))
-    diagnosis = with_trainer(diagnosis, compared, limits.thresholds)
+    if is_what_was_trained_on(run):
+        compared = agreements(run, trainer_metrics(run, args))
+        diagnosis = with_trainer(diagnosis, compared, limits.thresholds)
     counts = diagnosis.counts
     if args.json:
         output.print_json(diagnosis.document(run))

@@ -231,7 +231,7 @@ def trainer_differs(facts: Facts, limits: Limits) -> Iterator[Match]:
     for one in facts.trainer:
         count = int(one.differs.sum())
         share = count / len(one.steps)
-        if count < limits["steps"] or share < limits["share"]:
+        if one.is_sampled or count < limits["steps"] or share < limits["share"]:
             continue
         own = one.steps[one.differs]
         worst = int(one.steps[one.worst])

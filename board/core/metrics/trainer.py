@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Final
 
@@ -93,8 +93,9 @@ class Agreement:
     """A trainer metric against the rollouts, [n] steps that both have.
 
     column, weighting: of the means of rollouts that come closest. theirs: the trainer's; counts: rollouts
-    of each mean. differs: whether the two are not one number. trained: how many rollouts were trained on;
-    None where nothing says so.
+    of each mean. differs: whether the two are not one number. missing: how many of the rollouts that were
+    trained on are not in the log; None where nothing says so. is_sampled: whether the exporter was asked
+    to write a part of the rollouts only, so that means differ by chance.
     """
 
     trainer: str
@@ -105,7 +106,8 @@ class Agreement:
     ours: FloatArray
     counts: IntArray
     differs: BoolArray
-    trained: Sequence[int | None] = ()
+    missing: Sequence[int | None] = ()
+    is_sampled: bool = False
 
     @property
     def worst(self) -> int:
@@ -114,17 +116,20 @@ class Agreement:
 
     def words(self, place: int) -> str:
         """What the two say at a step, and over how many rollouts."""
-        count, trained = int(self.counts[place]), self.trained[place] if self.trained else None
+        count, missing = int(self.counts[place]), self.missing[place] if self.missing else None
         text = f"trainer {self.theirs[place]:.4g}, rollouts {self.ours[place]:.4g}"
-        if trained is None or not count:
-            return f"{text} over {count:,}" if count else text
-        missing = f": {trained - count:,} are missing" if trained > count else ""
-        return f"{text} over {count:,} of {trained:,} recorded{missing}"
+        if not count:
+            return text
+        if not missing:
+            return f"{text} over {count:,}"
+        verb = "is" if missing == 1 else "are"
+        return f"{text} over {count:,} of {count + missing:,} recorded: {missing:,} {verb} missing"
 
     @property
     def summary(self) -> str:
         """Whether the two agree, and at which step they differ most if they do not."""
-        names = f"{self.trainer} and {self.column} (mean over {self.weighting})"
+        sampled = "; a part of them is recorded" if self.is_sampled else ""
+        names = f"{self.trainer} and {self.column} (mean over {self.weighting}{sampled})"
         steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps):,} steps"
         count = int(self.differs.sum())
         if not count:
@@ -140,7 +145,7 @@ class Agreement:
                 "trainer": float(self.theirs[place]),
                 "rollouts": float(self.ours[place]),
                 "recorded": int(self.counts[place]),
-                "trained": self.trained[place] if self.trained else None,
+                "missing": self.missing[place] if self.missing else None,
             }
             for place in np.flatnonzero(self.differs).tolist()
         ]
@@ -161,7 +166,7 @@ def agreement(
     steps, values: [n], of the trainer.
     """
     fits: list[tuple[float, Agreement]] = []
-    for means in candidates:
+    for means in [*candidates, *(_since_last_point(one, steps) for one in candidates)]:
         common, own, other = np.intersect1d(steps, means.steps, return_indices=True)
         theirs, ours = values[own], means.values[other]
         known = np.isfinite(theirs) & np.isfinite(ours)
@@ -181,7 +186,42 @@ def agreement(
             differs,
         )
         fits.append((float(np.median(np.abs(theirs - ours))), one))
-    return min(fits, key=lambda fit: fit[0])[1] if fits else None
+    if not fits:
+        return None
+    best = min(fits, key=lambda fit: fit[0])[1]
+    # Of a mean over several steps, of which one is recorded, nothing can be said.
+    is_sampled = _interval(steps) > 1 and not any(
+        np.isfinite(_since_last_point(one, steps).values).any() for one in candidates
+    )
+    return replace(best, is_sampled=is_sampled)
+
+
+def _interval(steps: IntArray) -> int:
+    """Every how many steps the trainer logs."""
+    return int(np.median(np.diff(steps))) if len(steps) > 1 else 1
+
+
+def _since_last_point(means: Means, steps: IntArray) -> Means:
+    """Means as a trainer logs them that logs every few steps only: of the means of all steps since the
+    one it logged before. steps: [n], at which it did; empty where that is each step.
+    """
+    every = _interval(steps)
+    if every <= 1:
+        return replace(means, steps=means.steps[:0], values=means.values[:0])
+    begins = np.append(steps[0] - every, steps[:-1])
+    low, high = (np.searchsorted(means.steps, at, side="right") for at in (begins, steps))
+
+    def summed(numbers: FloatArray | IntArray) -> FloatArray:
+        totals = np.append(0.0, np.cumsum(np.nan_to_num(numbers)))
+        return totals[high] - totals[low]
+
+    known = np.isfinite(means.values)
+    # Where a step of them is not recorded, the mean is not theirs.
+    recorded = np.where(summed(known) == steps - begins, steps - begins, np.nan)
+    weighting = f"{means.weighting}, of the steps since the last point"
+    values, std = summed(means.values) / recorded, summed(means.std) / recorded
+    counts = summed(means.counts).astype(np.int64)
+    return Means(means.column, weighting, steps, values, std, counts)
 
 
 def detect_shift(

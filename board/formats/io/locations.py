@@ -41,10 +41,13 @@ def is_confined() -> bool:
     return bool(os.environ.get("ROLLOUT_BOARD_ROOT")) and not is_any_path_allowed
 
 
+_NAMED_FILES: Final = ("ROLLOUT_BOARD_THRESHOLDS", "ROLLOUT_BOARD_METRICS")
+"""Environment variables with files that the command line named; these may lie anywhere."""
+
+
 def open_descriptor(path: Path) -> int:
     """A descriptor of a file to read. Raises OSError; PermissionError where it is not to be shown."""
-    # A file that was named on the command line may lie anywhere.
-    if not is_confined() or os.environ.get("ROLLOUT_BOARD_THRESHOLDS") == str(path):
+    if not is_confined() or str(path) in map(os.environ.get, _NAMED_FILES):
         return os.open(path, _FLAGS)
     real = Path(os.path.realpath(path))
     for folder in _allowed_folders():
@@ -69,13 +72,17 @@ def pinned_name(path: Path) -> Generator[str]:
 
 
 def _allowed_folders() -> list[Path]:
-    """The folder that is shown, links resolved, the cache, where unpacked copies of logs are, and where
-    metrics were said to be.
+    """The folder that is shown, links resolved, the cache, where unpacked copies of logs are, and the
+    folder of metrics that the command line named.
     """
-    named = (os.environ["ROLLOUT_BOARD_ROOT"], os.environ.get("ROLLOUT_BOARD_METRICS", ""))
-    folders = [Path(os.path.realpath(path)) for path in named if path and not is_url(path)]
-    shown = [folder if folder.is_dir() else folder.parent for folder in folders]
-    return [*shown, Path(os.path.realpath(cache_folder()))]
+    root, metrics = os.environ["ROLLOUT_BOARD_ROOT"], os.environ.get("ROLLOUT_BOARD_METRICS", "")
+    folders = [Path(os.path.realpath(cache_folder()))]
+    if not is_url(root):
+        shown = Path(os.path.realpath(root))
+        folders.append(shown if shown.is_dir() else shown.parent)
+    if metrics and Path(metrics).is_dir():
+        folders.append(Path(os.path.realpath(metrics)))
+    return folders
 
 
 def _opened_below(folder: Path, names: Sequence[str]) -> int:

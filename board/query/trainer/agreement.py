@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +11,7 @@ import numpy as np
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts
 from board.core.metrics.trainer import SAME, Agreement, Means, Topic, agreement
 from board.query.run import Run
-from board.query.splits import chosen_split
+from board.query.splits import chosen_split, splits_of
 
 if TYPE_CHECKING:
     from board.query.trainer.metrics import TrainerMetrics
@@ -90,16 +89,32 @@ def _over_loss_tokens(run: Run) -> dict[str, list[Means]]:
     return by_column
 
 
+def is_what_was_trained_on(run: Run) -> bool:
+    """Whether the run was not narrowed to other rollouts than all of training, which the trainer's
+    numbers are of.
+    """
+    return run.counts == chosen_split(run.whole or run).counts
+
+
 def agreements(run: Run, trainer: TrainerMetrics) -> list[Agreement]:
     """Every quantity that both have, in the order of SAME, then parts of the reward."""
-    means = rollout_means(run)
+    means, whole = rollout_means(run), run.whole or run
+    is_sampled = any(sampled for _, _, sampled in trainer.written.values())
+    # The lines of the log count rollouts of all splits together.
+    written = trainer.written if len(splits_of(whole)) == 1 and not is_sampled else {}
+    missing = {
+        step: max(own + dropped - whole.counts.get(step, 0), 0)
+        for step, (own, dropped, _) in written.items()
+    }
     compared: list[Agreement] = []
     for column, candidates in means.items():
         for name in _topic(column).of(trainer.curves):
             curve = trainer.curves[name]
             one = agreement(name, curve.steps, curve.values, candidates)
             if one is not None:
-                compared.append(replace(one, trained=_trained(one, trainer.written)))
+                absent = tuple(map(missing.get, one.steps.tolist()))
+                is_partly = one.is_sampled or is_sampled
+                compared.append(replace(one, missing=absent, is_sampled=is_partly))
     return compared
 
 
@@ -109,7 +124,3 @@ def _topic(column: str) -> Topic:
     part = re.escape(column.removeprefix(REWARD_PART))
     pattern = re.compile(rf"(?:.*/)?rewards?/{part}(?:/mean)?", re.IGNORECASE)
     return Topic(column, (pattern,))
-
-
-def _trained(one: Agreement, written: Mapping[int, tuple[int, int]]) -> tuple[int | None, ...]:
-    return tuple(sum(written[step]) if step in written else None for step in one.steps.tolist())

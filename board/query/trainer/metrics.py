@@ -20,7 +20,7 @@ from board.formats.metrics import MetricSource, metric_sources
 from board.index.discovery.metric_files import metric_files_in
 from board.query.run import Run
 from board.query.trainer.agreement import rollout_means
-from board.query.trainer.step_end import TITLE, StepEndMetrics
+from board.query.trainer.step_end import TITLE, Counts, StepEndMetrics
 
 STEP_END: Final = "step_end lines"
 """Name of the source that the log itself is."""
@@ -84,14 +84,14 @@ class SourceSummary:
 class TrainerMetrics:
     """All trainer metrics of a run as they were read at one moment.
 
-    curves: by name. written: by step the rollouts that all ranks wrote, and those that the exporter had
-    to drop, where the log says so.
+    curves: by name. written: by step the rollouts that all ranks wrote, those that the exporter had to
+    drop, and those that it was asked to leave out, where the log says so.
     """
 
     curves: Mapping[str, Curve] = field(default_factory=dict[str, Curve])
     sources: tuple[SourceSummary, ...] = ()
     problems: tuple[Problem, ...] = ()
-    written: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    written: Mapping[int, Counts] = field(default_factory=dict[int, Counts])
 
     @cached_property
     def version(self) -> str:
@@ -99,7 +99,8 @@ class TrainerMetrics:
         digest = hashlib.blake2b(repr(self.sources).encode("utf-8", "replace"), digest_size=12)
         for curve in self.curves.values():
             digest.update(curve.name.encode("utf-8", "replace"))
-            digest.update(curve.values.tobytes())
+            for numbers in (curve.steps, curve.values, curve.low, curve.high):
+                digest.update(b"" if numbers is None else numbers.tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -144,56 +145,55 @@ class TrainerMetrics:
 class TrainerMetricsReader:
     """Reads the trainer metrics of a run, again and again while they grow.
 
-    Args:
-        given: a file or folder with metrics that lies elsewhere.
-        shift: steps to add to those of all files; None: detected from a metric that both have.
+    given: a file or folder with metrics that lies elsewhere.
     """
 
-    def __init__(self, given: Path | None = None, shift: int | None = None) -> None:
-        self._given, self._shift = given, shift
+    def __init__(self, given: Path | None = None) -> None:
+        self._given = given
         self._sources: dict[tuple[Path, ...], MetricSource] = {}
         self._step_ends = StepEndMetrics()
-        self.result: TrainerMetrics | None = None
+        self._unread = ProblemLog()
 
-    def _found(self, run: Run) -> list[MetricSource]:
-        """The sources that there are now, those that are known as they were read so far."""
+    def _found(self, run: Run) -> dict[tuple[Path, ...], MetricSource]:
+        """The sources that there are now, those that were read as they were read so far."""
         info = run.info
         folder = info.path if isinstance(info.path, Path) else Path()
         given = () if self._given is None else metric_files_in(self._given, info.name)
         base = self._given if self._given is not None and self._given.is_dir() else folder
         sources = [*metric_sources(info.metric_files, folder), *metric_sources(given, base)]
-        known = {source.paths: self._sources.get(source.paths, source) for source in sources}
-        self._sources = known
-        return [*known.values()]
+        return {source.paths: self._sources.get(source.paths, source) for source in sources}
 
     def is_changed(self, run: Run) -> bool:
         """Whether a file has changed since it was read, or there is another one."""
-        before = {*self._sources}
-        sources = self._found(run)
-        return before != {*self._sources} or any(source.is_changed for source in sources)
+        found = self._found(run)
+        return {*found} != {*self._sources} or any(one.is_changed for one in found.values())
 
-    def read(self, run: Run, report: ReportProgress = lambda done, total: None) -> TrainerMetrics:
-        """The metrics as the files are now. What can't be read is a problem. run: the whole run."""
-        sources = self._found(run)
+    def read(self, run: Run, report: ReportProgress = lambda done, total: None) -> None:
+        """Reads what is new. run: the whole run."""
+        self._sources = self._found(run)
+        sources = [*self._sources.values()]
         total, done = sum(source.bytes for source in sources), 0
-        problems = ProblemLog()
+        self._unread = ProblemLog()
         try:
             self._step_ends.update(run, lambda _: report(0, total))
         except OSError as error:
             reason = f"its step_end lines can't be read: {error.strerror or error}"
-            problems.add(Problem(run.info.name, None, None, reason, "", "partial"))
+            self._unread.add(Problem(run.info.name, None, None, reason, "", "partial"))
         for source in sources:
             if source.is_changed:
                 before = done
                 source.update(lambda own, before=before: report(before + own, total))
             done += source.bytes
-        self.result = self._snapshot(run, sources, problems)
-        return self.result
 
-    def _snapshot(
-        self, run: Run, sources: Sequence[MetricSource], problems: ProblemLog
-    ) -> TrainerMetrics:
+    def metrics(self, run: Run, shift: int | None = None) -> TrainerMetrics:
+        """What was read so far. What could not be read is a problem.
+
+        run: the whole run. shift: steps to add to those of all files; None: detected from a metric that
+        both have.
+        """
         curves, summaries = dict[str, Curve](), list[SourceSummary]()
+        problems, sources = ProblemLog(), [*self._sources.values()]
+        problems.extend(self._unread.as_tuple())
         ranks = self._step_ends.curves(run)
         for name, means in ranks.items():
             is_same = np.array_equal(means.low, means.high, equal_nan=True)
@@ -209,7 +209,7 @@ class TrainerMetricsReader:
         for source in sources:
             problems.extend(source.problems)
             if source.points.names:
-                summaries.append(self._add(source, curves, means))
+                summaries.append(_add(source, curves, means, shift))
         for summary in summaries:
             if summary.non_finite:
                 reason = "values that are NaN or infinite are gaps"
@@ -218,36 +218,39 @@ class TrainerMetricsReader:
         written = self._step_ends.counts(run)
         return TrainerMetrics(curves, tuple(summaries), problems.as_tuple(), written)
 
-    def _add(
-        self,
-        source: MetricSource,
-        curves: dict[str, Curve],
-        means: Mapping[str, Sequence[Means]],
-    ) -> SourceSummary:
-        """Adds the curves of a source."""
-        own = {name: source.points.curve(name) for name in source.points.names}
-        shift, metric = self._shift or 0, ""
-        if self._shift is None:
-            shift, metric = detect_shift(own, means)
-        for name, (steps, values) in own.items():
-            full = PREFIX + name.removeprefix(PREFIX)
-            if full in curves:  # another file has it, too
-                full = f"{PREFIX}{source.name}/{name}"
-            curves[full] = Curve(full, source.name, steps + shift, values)
-        return SourceSummary(
-            source.name,
-            source.title,
-            len(own),
-            source.points.count,
-            source.bytes,
-            source.points.non_finite.total(),
-            shift,
-            metric,
-        )
+
+def _add(
+    source: MetricSource,
+    curves: dict[str, Curve],
+    means: Mapping[str, Sequence[Means]],
+    given_shift: int | None,
+) -> SourceSummary:
+    """Adds the curves of a source."""
+    own = {name: source.points.curve(name) for name in source.points.names}
+    shift, metric = given_shift or 0, ""
+    if given_shift is None:
+        shift, metric = detect_shift(own, means)
+    for name, (steps, values) in own.items():
+        full = PREFIX + name.removeprefix(PREFIX)
+        if full in curves:  # another file has it, too
+            full = f"{PREFIX}{source.name}/{name}"
+        curves[full] = Curve(full, source.name, steps + shift, values)
+    return SourceSummary(
+        source.name,
+        source.title,
+        len(own),
+        source.points.count,
+        source.bytes,
+        source.points.non_finite.total(),
+        shift,
+        metric,
+    )
 
 
 def read_trainer_metrics(
     run: Run, given: Path | None = None, shift: int | None = None
 ) -> TrainerMetrics:
     """The trainer metrics of a run, read once. given, shift: as of TrainerMetricsReader."""
-    return TrainerMetricsReader(given, shift).read(run.whole or run)
+    reader, whole = TrainerMetricsReader(given), run.whole or run
+    reader.read(whole)
+    return reader.metrics(whole, shift)

@@ -23,9 +23,14 @@ from board.index.discovery.packed import readable
 from board.query.run import Run
 
 TITLE: Final = "Rollout Board"
+_COUNTED: Final = ("records", "dropped", "sampled_out")
 _MARK: Final = b'"step_end"'
 _MOST_BETWEEN: Final = 4 << 20
 """More between two rollouts is no line of metrics but one that could not be read."""
+
+
+Counts = tuple[int, int, int]
+"""Rollouts that were written, those that were dropped, and those that were left out as was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class StepEndMetrics:
     def __init__(self) -> None:
         self._points: dict[str, Points] = {}
         """By path of a file."""
-        self._counts: dict[str, dict[int, tuple[int, int]]] = {}
+        self._counts: dict[str, dict[int, Counts]] = {}
         self._done: dict[str, int] = {}
         self.bytes = 0
 
@@ -104,20 +109,20 @@ class StepEndMetrics:
         step = whole_number(record.get("step"))
         if record.get("type") != "step_end" or step is None:
             return
-        written, dropped = (whole_number(record.get(key)) or 0 for key in ("records", "dropped"))
-        self._counts.setdefault(path, {})[step] = (written, dropped)
+        written, dropped, left_out = (whole_number(record.get(key)) or 0 for key in _COUNTED)
+        self._counts.setdefault(path, {})[step] = (written, dropped, left_out)
         metrics = record.get("metrics")
         if is_object(metrics):
             self._points.setdefault(path, Points()).add_record(step, metrics)
 
-    def counts(self, run: Run) -> dict[int, tuple[int, int]]:
-        """By step the rollouts that all ranks wrote, and those that exporters dropped."""
-        total: dict[int, tuple[int, int]] = {}
+    def counts(self, run: Run) -> dict[int, Counts]:
+        """By step the rollouts of all ranks."""
+        total: dict[int, Counts] = {}
         for path, until in _files(run):
-            for step, (written, dropped) in self._counts.get(path, {}).items():
+            for step, own in self._counts.get(path, {}).items():
                 if step < until:
-                    known = total.get(step, (0, 0))
-                    total[step] = (known[0] + written, known[1] + dropped)
+                    a, b, c = total.get(step, (0, 0, 0))
+                    total[step] = (a + own[0], b + own[1], c + own[2])
         return total
 
     def curves(self, run: Run) -> Mapping[str, RankMeans]:

@@ -206,12 +206,12 @@ def _agreement_table(compared: Sequence[Agreement]) -> None:
             "counts": Column(
                 [int(one.counts[at]) for one, at in pairs], "localized", "recorded", 80
             ),
-            "trained": Column(
-                [one.trained[at] if one.trained else None for one, at in pairs],
+            "missing": Column(
+                [one.missing[at] if one.missing else None for one, at in pairs],
                 "localized",
-                "trained on",
-                85,
-                "Rollouts that the exporters of all ranks wrote or had to drop.",
+                "missing",
+                75,
+                "Rollouts that the exporters of all ranks wrote or had to drop, and the log lacks.",
             ),
         },
         key=f"agreement_{state.get('run')}",

@@ -12,6 +12,7 @@ import streamlit as st
 from board.analysis import findings
 from board.analysis.findings import Diagnosis, OwnThresholds, own_thresholds
 from board.query.open_run import Run
+from board.query.trainer.agreement import is_what_was_trained_on
 from board.views.shared import cache, state, trainer
 from board.views.shared.background import BackgroundTask
 from board.views.shared.text import plain
@@ -55,6 +56,8 @@ def known(run: Run) -> Diagnosis | None:
 
 def with_trainer(run: Run, diagnosis: Diagnosis) -> Diagnosis:
     """The findings with those about the trainer's metrics, as far as these are read."""
+    if not is_what_was_trained_on(run):
+        return diagnosis
     compared = trainer.compared(run)
     return findings.with_trainer(diagnosis, compared, limits_of(run).thresholds)
 

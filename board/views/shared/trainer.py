@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import streamlit as st
@@ -17,7 +18,7 @@ from board.core.metrics.trainer import Agreement, explaining_column
 from board.index.discovery.run_info import Location
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements
-from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
+from board.query.trainer.metrics import ReportProgress, TrainerMetrics, TrainerMetricsReader
 from board.views.shared import state
 from board.views.shared.background import BackgroundTask
 from board.views.shared.text import plain, size
@@ -25,6 +26,7 @@ from board.views.shared.text import plain, size
 _WAIT_SECONDS: Final = 0.3
 """What is read within this time is on the page at once."""
 _POLL_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 1.0
 _EXPLAINS: Final = (
     *("k3_mean", "mismatch_kl_mean", "importance_ratio_mean", "entropy_mean"),
     *("is_masked_mean", "advantage", "response_tokens"),
@@ -34,43 +36,65 @@ _EXPLAINS: Final = (
 
 @dataclass(slots=True)
 class _Slot:
-    """The reader of a run's metrics. version: of the run that was read last; task: the reading of now."""
+    """The reader of a run's metrics. version: of the run that was read last; task: the reading of now.
+
+    looked: when its files were last asked whether they changed, in seconds of the monotonic clock.
+    results: by shift, of what was read last. compared: the comparison with the rollouts that was made
+    last, and the versions of both.
+    """
 
     reader: TrainerMetricsReader
     lock: threading.Lock = field(default_factory=threading.Lock)
     version: str = ""
-    task: BackgroundTask[TrainerMetrics] | None = None
+    looked: float = 0.0
+    task: BackgroundTask[None] | None = None
+    results: dict[int | None, TrainerMetrics] = field(default_factory=dict[Any, TrainerMetrics])
+    compared: tuple[object, list[Agreement]] = (None, [])
+
+    @property
+    def is_reading(self) -> bool:
+        return self.task is not None and self.task.is_running
+
+    def is_changed(self, run: Run) -> bool:
+        """Whether a file has changed since it was read; asked anew after a second."""
+        if time.monotonic() - self.looked < _LOOK_SECONDS:
+            return False
+        self.looked = time.monotonic()
+        return self.reader.is_changed(run)
+
+    def read(self, run: Run, shift: int | None, report: ReportProgress) -> None:
+        self.reader.read(run, report)
+        self.results = {shift: self.reader.metrics(run, shift)}
 
 
 @st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={type(Path()): str})
-def _slot(path: Location, part: str, shift: int | None) -> _Slot:
+def _slot(path: Location, part: str) -> _Slot:
     given = os.environ.get("ROLLOUT_BOARD_METRICS")
-    return _Slot(TrainerMetricsReader(Path(given) if given else None, shift))
+    return _Slot(TrainerMetricsReader(Path(given) if given else None))
 
 
 def metrics(run: Run) -> TrainerMetrics:
     """The metrics of a run's trainer as far as they are read; what is new begins to be read."""
-    whole = run.whole or run
-    slot = _slot(whole.info.path, whole.info.part, shift())
+    whole, moved = run.whole or run, shift()
+    slot = _slot(whole.info.path, whole.info.part)
     with slot.lock:
-        is_reading = slot.task is not None and slot.task.is_running
-        if not is_reading and (slot.version != whole.version or slot.reader.is_changed(whole)):
+        if not slot.is_reading and (slot.version != whole.version or slot.is_changed(whole)):
             slot.version = whole.version
-            slot.task = BackgroundTask(lambda report: slot.reader.read(whole, report))
+            slot.task = BackgroundTask(lambda report: slot.read(whole, moved, report))
             slot.task.start()
             slot.task.wait(_WAIT_SECONDS)
-        task = slot.task
-    if task is not None and task.has_ended and task.error is not None:
-        task.finish()  # raises what went wrong
-    return slot.reader.result or TrainerMetrics()
+        if slot.task is not None and slot.task.has_ended and slot.task.error is not None:
+            slot.task.finish()  # raises what went wrong
+        if moved not in slot.results and not slot.is_reading:
+            slot.results[moved] = slot.reader.metrics(whole, moved)
+        return slot.results.get(moved) or TrainerMetrics()
 
 
 def has_news(run: Run) -> bool:
     """Whether a file of metrics has changed since it was read."""
     whole = run.whole or run
-    slot = _slot(whole.info.path, whole.info.part, shift())
-    is_reading = slot.task is not None and slot.task.is_running
-    return not is_reading and slot.reader.is_changed(whole)
+    slot = _slot(whole.info.path, whole.info.part)
+    return not slot.is_reading and slot.reader.is_changed(whole)
 
 
 def shift() -> int | None:
@@ -85,13 +109,13 @@ def shift() -> int | None:
 def show_reading(run: Run) -> None:
     """How far the reading is, while it goes on; the page is drawn again at its end."""
     whole = run.whole or run
-    slot = _slot(whole.info.path, whole.info.part, shift())
-    if slot.task is not None and slot.task.is_running:
+    slot = _slot(whole.info.path, whole.info.part)
+    if slot.task is not None and slot.is_reading:
         _show_running(slot.task)
 
 
 @st.fragment(run_every=_POLL_SECONDS)
-def _show_running(task: BackgroundTask[TrainerMetrics]) -> None:
+def _show_running(task: BackgroundTask[None]) -> None:
     if not task.is_running:
         st.rerun()
     words = f"{plain(size(task.done))} of {plain(size(task.total))}"
@@ -115,6 +139,10 @@ def explaining_metric(run: Run, step: int) -> str:
 
 def compared(run: Run) -> list[Agreement]:
     """What the trainer and the rollouts of the whole run both have."""
-    whole = run.whole or run
-    trainer = metrics(whole)
-    return whole.remembered(f"agreement {trainer.version}", lambda: agreements(whole, trainer))
+    whole, read = run.whole or run, metrics(run)
+    slot, versions = _slot(whole.info.path, whole.info.part), (whole.version, read.version)
+    known, result = slot.compared
+    if known != versions:
+        result = agreements(whole, read)
+        slot.compared = (versions, result)
+    return result

@@ -139,6 +139,17 @@ def test_a_log_file_that_is_shown_alone_may_be_a_link(visible, monkeypatch):
     assert b"secret" in read_bytes(visible / "link.jsonl", 0, 100)
 
 
+def test_of_a_file_named_for_its_metrics_none_beside_it_may_be_read(visible, monkeypatch):
+    outside = visible.parent / "outside" / "a.jsonl"
+    (outside.parent / "b.jsonl").write_text("beside")
+    monkeypatch.setenv("ROLLOUT_BOARD_METRICS", str(outside))
+    assert b"secret" in read_bytes(outside, 0, 100)
+    with pytest.raises(PermissionError):
+        read_bytes(outside.parent / "b.jsonl", 0, 100)
+    monkeypatch.setenv("ROLLOUT_BOARD_METRICS", str(outside.parent))
+    assert read_bytes(outside.parent / "b.jsonl", 0, 100) == b"beside"
+
+
 def test_tables_are_opened_by_the_same_door(visible):
     for folder, text in (("shown/run", "answer"), ("outside", "secret")):
         pq.write_table(pa.table({"response": [text]}), visible.parent / folder / "t.parquet")

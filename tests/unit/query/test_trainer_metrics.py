@@ -42,7 +42,7 @@ def test_metrics_of_step_ends_are_the_mean_over_ranks_with_smallest_and_largest(
     trainer = read_trainer_metrics(opened())
     assert table_of(trainer, "loss") == {1: (2.0, 1.0, 3.0)}
     assert table_of(trainer, "lr") == {1: (0.1,)}
-    assert trainer.written == {1: (2, 0)}
+    assert trainer.written == {1: (2, 0, 0)}
     assert [source.name for source in trainer.sources] == ["step_end lines"]
 
 
@@ -71,11 +71,13 @@ def test_step_ends_are_found_between_lines_of_any_kind(write_log, opened):
 def test_step_ends_of_a_log_that_grows_are_read_on(write_log, opened):
     path = write_log("a.jsonl", header(0), sample(1), step_end(1, loss=1.0))
     reader = TrainerMetricsReader()
-    assert table_of(reader.read(opened()), "loss") == {1: (1.0,)}
+    reader.read(opened())
+    assert table_of(reader.metrics(opened()), "loss") == {1: (1.0,)}
     with path.open("a") as file:
         for line in (sample(2), step_end(2, loss=2.0)):
             file.write(json.dumps(line) + "\n")
-    assert table_of(reader.read(opened()), "loss") == {1: (1.0,), 2: (2.0,)}
+    reader.read(opened())
+    assert table_of(reader.metrics(opened()), "loss") == {1: (1.0,), 2: (2.0,)}
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,56 @@ def test_missing_rollouts_are_counted_by_what_the_exporter_wrote(write_log, open
     write_log("a.jsonl", header(0), *lines)
     run = opened()
     (one,) = agreements(run, read_trainer_metrics(run))
-    assert one.words(0) == "trainer 1.5, rollouts 1 over 1 of 2 recorded: 1 are missing"
+    assert one.words(0) == "trainer 1.5, rollouts 1 over 1 of 2 recorded: 1 is missing"
+
+
+def test_a_trainer_that_logs_every_few_steps_is_compared_with_the_mean_of_these(write_log, opened):
+    rewards = {s: (s % 3) / 4 for s in range(1, 31)}
+    write_log("a.jsonl", *(sample(s, reward) for s, reward in rewards.items()))
+    logged = {s: float(np.mean([rewards[s - back] for back in range(5)])) for s in range(5, 31, 5)}
+    write_log("metrics.jsonl", *({"step": s, "reward": mean} for s, mean in logged.items()))
+    run = opened()
+    (one,) = agreements(run, read_trainer_metrics(run))
+    assert (one.steps.tolist(), one.counts.tolist()) == ([*logged], [5] * 6)
+    assert one.weighting == "rollouts, of the steps since the last point"
+    assert not one.differs.any()
+
+
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_a_part_of_the_rollouts_may_have_another_mean(write_log, opened, is_sampled):
+    left_out = {"sampled_out": 3} if is_sampled else {}
+    lines = [
+        line
+        for s in range(1, 11)
+        for line in (sample(s, s % 3), {**step_end(s, 1, 0, reward=s % 3 + 0.5), **left_out})
+    ]
+    write_log("a.jsonl", header(0), *lines)
+    run = opened()
+    compared = agreements(run, read_trainer_metrics(run))
+    assert compared[0].differs.all()
+    found = with_trainer(Diagnosis((), 0, 10, 0), compared).findings
+    assert [finding.rule for finding in found] == ([] if is_sampled else ["trainer_differs"])
+
+
+def test_rollouts_of_an_evaluation_are_not_taken_for_missing_ones(write_log, opened):
+    lines = [
+        line
+        for s in range(1, 11)
+        for line in (sample(s), sample(s, split="eval"), step_end(s, 3, reward=1.0))
+    ]
+    write_log("a.jsonl", header(0), *lines)
+    run = opened()
+    (one,) = agreements(run, read_trainer_metrics(run))
+    assert "missing" not in one.words(0)
+
+
+def test_another_version_has_other_steps_or_another_spread(write_log, opened):
+    write_log("a.jsonl", *rollouts(range(1, 4)))
+    write_log("metrics.jsonl", {"step": 1, "loss": 2.0})
+    run, reader = opened(), TrainerMetricsReader()
+    reader.read(run)
+    versions = {reader.metrics(run, shift).version for shift in (0, 1, 1)}
+    assert len(versions) == 2
 
 
 def test_means_over_tokens_are_weighted_by_the_tokens_in_the_loss(write_log, opened):
