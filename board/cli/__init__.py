@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
         module = importlib.import_module(f"board.cli.commands.{COMMANDS[args.command].module}")
-        return getattr(module, args.command)(args)
+        return getattr(module, args.command.replace("-", "_"))(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("board", "app"):
             raise

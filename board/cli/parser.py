@@ -152,6 +152,28 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "action": "store_true",
         "help": "save the suggested mapping as rollout-board.toml beside the file, where there is none",
     },
+    "--match": {
+        "choices": ("steps", "tokens", "time"),
+        "default": "steps",
+        "help": "compare the same steps (%(default)s), or the runs up to as many response tokens, or "
+        "as much time since their first step",
+    },
+    "--metric": {
+        "metavar": "NAME",
+        "default": "reward",
+        "help": "the metric of rollouts that is meant (%(default)s)",
+    },
+    "--by": {
+        "metavar": "A,B",
+        "help": "put runs together that have the same values of these settings (default: of all that "
+        "differ, but seeds)",
+    },
+    "--difference": {
+        "type": float,
+        "required": True,
+        "metavar": "X",
+        "help": "the difference of means that should be seen",
+    },
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--engine": {
         "choices": ("local", "ray"),
@@ -208,12 +230,20 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "CSV, TensorBoard, W&B and Trackio files in the run's folder (docs/trainer_metrics.md).",
     ),
     "compare": Command(
-        "query",
+        "compare",
         "the differences of runs on the prompts that both saw",
-        "run other --split --env --columns --json",
-        "Pairs RUN (A) with each OTHER (B) prompt by prompt, at the steps that both have: the mean of "
-        "B - A of each metric with its 95 % interval, by a bootstrap over prompts, and on how many "
-        "prompts B won, lost or was equal (docs/compare_runs.md).",
+        "run other --split --env --match --columns --metric --by --json",
+        "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
+        "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or was equal; and "
+        "from which step the runs differ beyond chance. Three runs or more are put together by their "
+        "settings, too (docs/compare_runs.md).",
+    ),
+    "sample-size": Command(
+        "compare",
+        "how many prompts show a difference",
+        "run --difference --metric --split --env --json",
+        "Prints how many prompts, and rollouts of each, show a difference of two runs in a metric, by "
+        "the variance of this run (docs/compare_runs.md).",
     ),
     "sql": Command(
         "query",

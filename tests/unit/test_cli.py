@@ -657,8 +657,9 @@ def test_compare_prints_paired_differences(call, tmp_path):
         rows = [rollout(s, reward=reward, prompt=f"p{p}") for s in (1, 2) for p in (0, 1)]
         write(tmp_path / name / "rank_0.jsonl", rows)
     document = call("compare", tmp_path / "a", tmp_path / "b", "--json").document
-    assert (document["a"], document["b"], document["steps"]) == ("a", "b", [1, 2])
+    assert (document["a"], document["b"], document["steps"]["a"]) == ("a", "b", [1, 2])
     reward = document["paired"]["reward"]
+    assert reward.pop("p") <= 1
     assert reward == {
         "prompts": 2,
         "difference": 0.5,
@@ -669,6 +670,29 @@ def test_compare_prints_paired_differences(call, tmp_path):
         "equal": 0,
     }
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
-    assert "A a, B b: steps 1-2, 2 prompts in both" in result.out
+    assert "A a, B b: steps 1–2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
     assert [pair["b"] for pair in several["pairs"]] == ["b", "a"]
+    (together,) = several["seeds"]
+    assert (together["runs"], together["prompts"]) == (["a", "b", "a"], 2)
+    assert together["mean"] == pytest.approx([(0.25 + 0.75 + 0.25) / 3] * 2)
+    unknown = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--by", "lr")
+    assert (unknown.code, "no setting that differs" in unknown.err) == (2, True)
+
+
+def test_sample_size_prints_prompts_by_rollouts_of_each(call, tmp_path):
+    rows = [
+        rollout(s, reward=float((i * i + g + s) % 3), prompt=f"p{g}", group_id=str(g))
+        for s in range(1, 5)
+        for g in range(4)
+        for i in range(4)
+    ]
+    write(tmp_path / "run" / "rank_0.jsonl", rows)
+    document = call("sample-size", tmp_path / "run", "--difference", 0.5, "--json").document
+    counts = [one["paired"] for one in document["needed"]]
+    assert counts == sorted(counts, reverse=True)
+    assert all(one["paired"] <= one["unpaired"] for one in document["needed"])
+    assert "same prompts" in call("sample-size", tmp_path / "run", "--difference", 0.5).out
+    assert call("sample-size", tmp_path / "run", "--difference", 0).code == 2
+    write(tmp_path / "bare" / "rank_0.jsonl", [rollout(s, reward=1.0) for s in (1, 2)])
+    assert "not known" in call("sample-size", tmp_path / "bare", "--difference", 0.5).err

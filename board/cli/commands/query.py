@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -17,15 +16,12 @@ from board.cli.opened_runs import (
     of_environments,
     of_split,
     open_run,
-    opened,
     trainer_metrics,
 )
-from board.cli.runs import find_run
 from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError
 from board.index import segments
 from board.query import splits
-from board.query.compare.paired import PairedRuns, paired_runs
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, parsed
 from board.query.rollouts import Sorting, batches, frame
@@ -135,48 +131,6 @@ def metrics(args: argparse.Namespace) -> int:
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     output.print_rows(args, [rows], ["step", *names], ["step", *(usual or names)])
     return 0
-
-
-def compare(args: argparse.Namespace) -> int:
-    """Prints the paired differences of runs from the first one."""
-    first, *others = (
-        of_environments(of_split(opened(find_run(path)), args.split), args.env)
-        for path in (args.run, *args.other)
-    )
-    shared = {name for run in others for name in run.metrics} & {*first.metrics}
-    columns = output.named_columns(args.columns, sorted(shared)) if args.columns else None
-    pairs = [(run, paired_runs(first, run, columns)) for run in others]
-    if args.json:
-        documents = [_paired_document(first, run, paired) for run, paired in pairs]
-        output.print_json(documents[0] if len(documents) == 1 else {"pairs": documents})
-        return 0
-    for run, paired in pairs:
-        _print_paired(first, run, paired)
-    return 0
-
-
-def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, Any]:
-    return {
-        "a": first.info.name,
-        "b": other.info.name,
-        "steps": paired.steps,
-        "prompts": len(paired.keys),
-        "reward_note": paired.reward_note or None,
-        "paired": {name: asdict(one) for name, one in paired.differences.items()},
-    }
-
-
-def _print_paired(first: Run, other: Run, paired: PairedRuns) -> None:
-    steps = "no common steps" if paired.steps is None else "steps {}-{}".format(*paired.steps)
-    count = f"{len(paired.keys):,} prompts in both"
-    output.print_lines([f"A {first.info.name}, B {other.info.name}: {steps}, {count}"])
-    if paired.reward_note:
-        output.print_lines([paired.reward_note])
-    rows = [{"metric": name, **asdict(one)} for name, one in paired.differences.items()]
-    names = {"difference": "B - A", "low": "95 % from", "high": "to"}
-    rows = [{names.get(name, name): value for name, value in row.items()} for row in rows]
-    columns = ("metric", "prompts", "B - A", "95 % from", "to", "won", "lost", "equal")
-    output.print_table(rows, columns)
 
 
 def sql(args: argparse.Namespace) -> int:

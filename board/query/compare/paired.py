@@ -1,8 +1,8 @@
-"""Two runs, paired by prompt: means of both on the prompts that both saw, at the steps that both have."""
+"""Two runs, paired by prompt: means of both on the prompts that both saw, at matched steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,63 +11,104 @@ import pandas as pd
 from board.core.arrays import FloatArray, IntArray
 from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import reward_parts
-from board.core.metrics.paired import PairedDifference, paired_difference
+from board.core.metrics.paired import (
+    PairedDifference,
+    false_discovery_rates,
+    paired_difference,
+)
 from board.index.segments import PROMPT_KEY
 from board.index.storage import StepRange
+from board.query.compare.matching import Match, matched_steps
 from board.query.groups import counts_of_right, score_range
 from board.query.run import Run
 
 SOLVE_RATE = "solve_rate"
 """The share of right rollouts, among those of which it is known."""
+_ZERO_MEAN = "advantage"
+"""Its mean is 0 in each group: what differs is rounding."""
 _TOTALS = ("reward", "ref_reward", "valid_reward", "ref_valid_reward", "reward_gap")
 
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """What two runs A and B did on the prompts that both saw at steps of a common range.
+    """What two runs A and B did on the prompts that both saw.
 
-    steps: the first and the last one; None where the runs share no range. keys: [n] of the prompts.
-    differences: by metric, B minus A. reward_note: why totals of rewards are not one quantity in both;
-    empty where they are.
+    matched: how their steps were chosen. steps: the first and last compared step of each; None where they
+    have none in common. keys, envs: [n] of the prompts, envs with None for those without. differences: by
+    metric, B minus A. deltas: by metric [n] of each prompt, NaN: not in both. reward_note: why totals of
+    rewards are not one quantity in both; empty where they are.
     """
 
-    steps: StepRange | None
+    matched: Match
+    steps: tuple[StepRange, StepRange] | None
     keys: IntArray
-    differences: dict[str, PairedDifference]
+    envs: Sequence[str | None]
+    differences: Mapping[str, PairedDifference]
+    deltas: Mapping[str, FloatArray]
     reward_note: str = ""
 
+    @property
+    def steps_text(self) -> str:
+        """The compared steps in words."""
+        if self.steps is None:
+            return "no common steps"
+        words = ["{}–{}".format(*own) for own in self.steps]
+        return (
+            f"steps {words[0]}" if len({*words}) == 1 else "steps {} of A, {} of B".format(*words)
+        )
 
-def paired_runs(first: Run, second: Run, columns: Sequence[str] | None = None) -> PairedRuns:
+
+def paired_runs(
+    first: Run, second: Run, columns: Sequence[str] | None = None, matched: Match = "steps"
+) -> PairedRuns:
     """The paired differences of metrics that both runs have; columns: of these alone.
 
     first, second: may be narrowed to a split or environments. Raises UnreadableError.
     """
-    steps = _common_steps(first, second)
-    shared = [name for name in first.metrics if name in second.metrics]
+    steps = matched_steps(first, second, matched)
+    shared = [name for name in first.metrics if name in second.metrics and name != _ZERO_MEAN]
     note = _reward_note(first, second)
     wanted = [name for name in shared if columns is None or name in columns]
     # What rewards say first; parts that both have before totals, which may be of different parts.
     ranks = dict.fromkeys(reward_parts(wanted), 0) | dict.fromkeys(_TOTALS, 1 if note else -1)
     wanted.sort(key=lambda name: ranks.get(name, 2))
-    if steps is None or not all(_has_prompts(run) for run in (first, second)):
-        return PairedRuns(steps, np.array([], np.int64), {}, note)
-    tables = [_means(run.where(steps=steps), wanted) for run in (first, second)]
-    both = tables[0].add_suffix(" of A").join(tables[1].add_suffix(" of B"), how="inner")
-    names = [name for name in (SOLVE_RATE, *wanted) if f"{name} of A" in both]
-    differences = {
-        name: paired_difference(_numbers(both[f"{name} of A"]), _numbers(both[f"{name} of B"]))
-        for name in names
+    narrowed = zip((first, second), steps or (), strict=False)
+    tables = [means_of_prompts(run.where(steps=own), wanted) for run, own in narrowed]
+    if len(tables) < 2 or tables[0] is None or tables[1] is None:
+        return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, note)
+    both = tables[0].index.intersection(tables[1].index, sort=False)
+    own, other = tables[0].loc[both], tables[1].loc[both]
+    deltas = {
+        name: _numbers(other[name]) - _numbers(own[name])
+        for name in (SOLVE_RATE, *wanted)
+        if name in own and name in other
     }
-    recorded = {name: one for name, one in differences.items() if one.prompts}
-    return PairedRuns(steps, both.index.to_numpy(np.int64), recorded, note)
+    deltas = {name: values for name, values in deltas.items() if np.isfinite(values).any()}
+    differences = {name: paired_difference(values) for name, values in deltas.items()}
+    envs = own["env"].astype(object).where(own["env"].notna(), None).tolist()
+    keys = both.to_numpy(np.int64)
+    return PairedRuns(matched, steps, keys, envs, differences, deltas, note)
 
 
-def _common_steps(first: Run, second: Run) -> StepRange | None:
-    if not first.counts or not second.counts:
-        return None
-    low = max(min(first.counts), min(second.counts))
-    high = min(max(first.counts), max(second.counts))
-    return (low, high) if low <= high else None
+@dataclass(frozen=True, slots=True)
+class EnvDifference:
+    """The difference on the prompts of an environment. rate: of false discoveries, over all of them."""
+
+    env: str
+    paired: PairedDifference
+    rate: float | None
+
+
+def by_environment(runs: PairedRuns, metric: str) -> list[EnvDifference]:
+    """The difference of a metric in each environment; none where there are fewer than two of them."""
+    envs = np.array([env or "" for env in runs.envs])
+    names = sorted({env for env in runs.envs if env})
+    if len(names) < 2:
+        return []
+    found = [paired_difference(runs.deltas[metric][envs == name]) for name in names]
+    p = np.array([np.nan if one.p is None else one.p for one in found])
+    rates = [None if np.isnan(rate) else rate for rate in false_discovery_rates(p).tolist()]
+    return [EnvDifference(*one) for one in zip(names, found, rates, strict=True)]
 
 
 def _reward_note(first: Run, second: Run) -> str:
@@ -82,12 +123,14 @@ def _reward_note(first: Run, second: Run) -> str:
     return f"the rewards have different parts ({names}): compare those that both have"
 
 
-def _has_prompts(run: Run) -> bool:
-    return PROMPT_KEY in run.rows.names
+def means_of_prompts(run: Run, columns: Sequence[str]) -> pd.DataFrame | None:
+    """A row for each prompt, its key as index: the mean of each metric over its rollouts, its solve rate
+    where that is known, and env, its environment. None where no prompt is recorded.
 
-
-def _means(run: Run, columns: Sequence[str]) -> pd.DataFrame:
-    """By key of a prompt the mean of each metric over its rollouts, and its solve rate where known."""
+    Raises UnreadableError.
+    """
+    if PROMPT_KEY not in run.rows.names:
+        return None
     means = "".join(f", avg(v{i}) AS m{i}" for i in range(len(columns)))
     values = "".join(
         f", CAST({run.column(name)} AS DOUBLE) AS v{i}" for i, name in enumerate(columns)
@@ -99,9 +142,10 @@ def _means(run: Run, columns: Sequence[str]) -> pd.DataFrame:
     ranges = f"CROSS JOIN ({score_range(run.whole or run)})" if has_reward else ""
     table = run.table(f"""
         WITH rollouts AS (
-            SELECT {run.column(PROMPT_KEY)} AS key{judged}{values} FROM {run.view}
+            SELECT {run.column(PROMPT_KEY)} AS key, {run.column("env")} AS env{judged}{values}
+            FROM {run.view}
             WHERE {run.condition} AND {run.column(PROMPT_KEY)} IS NOT NULL)
-        SELECT key{means}{counts} FROM rollouts {ranges} GROUP BY key
+        SELECT key, min(env) AS env{means}{counts} FROM rollouts {ranges} GROUP BY key
     """).to_pandas()
     names = {f"m{i}": name for i, name in enumerate(columns)}
     table = table.rename(columns=names).set_index("key")

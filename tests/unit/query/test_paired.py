@@ -4,7 +4,9 @@ import pytest
 from read_formats import run_of
 
 from board.cli.runs import find_run
-from board.query.compare.paired import SOLVE_RATE, paired_runs
+from board.query.compare.matching import matched_steps, when_diverged
+from board.query.compare.paired import SOLVE_RATE, by_environment, paired_runs
+from board.query.compare.seeds import differing_settings, seed_groups, usual_keys
 from board.query.open_run import open_run
 
 
@@ -25,7 +27,7 @@ def test_prompts_that_both_saw_are_compared_at_the_steps_that_both_have(tmp_path
     first = lines(range(1, 5), lambda s, p: float(p % 2))
     second = lines(range(3, 9), lambda s, p: 1.0 if s < 5 else 0.0, prompts=range(1, 6))
     result = pair(tmp_path, first, second)
-    assert result.steps == (3, 4)
+    assert result.steps == ((3, 4), (3, 4))
     assert len(result.keys) == 3
     reward = result.differences["reward"]
     assert (reward.prompts, reward.won, reward.lost, reward.equal) == (3, 1, 0, 2)
@@ -71,3 +73,86 @@ def test_halves_of_one_run_do_not_differ(tmp_path):
     ]
     reward = pair(tmp_path, *every).differences["reward"]
     assert reward.low <= 0 <= reward.high
+
+
+def test_each_environment_has_its_difference_and_its_rate_of_false_discoveries(tmp_path):
+    def rows(gain):
+        return [
+            {"step": s, "prompt": f"{env} {p}", "response": "r", "env": env, "reward": reward}
+            for s in (1, 2)
+            for env in ("easy", "hard")
+            for p in range(6)
+            for reward in [p / 10 + gain * (env == "hard")]
+        ]
+
+    easy, hard = by_environment(pair(tmp_path, rows(0.0), rows(0.5)), "reward")
+    assert (easy.env, easy.paired.prompts, easy.paired.difference) == ("easy", 6, 0.0)
+    assert hard.paired.difference == pytest.approx(0.5)
+    assert hard.rate is not None
+    assert easy.rate is not None
+    assert hard.rate < 0.01 < easy.rate
+
+
+def test_runs_are_matched_by_steps_tokens_or_time(tmp_path):
+    def rows(steps, tokens, seconds):
+        return [
+            {
+                "step": s,
+                "prompt": "p",
+                "response_tokens": list(range(tokens)),
+                "timestamp": 100 + s * seconds,
+            }
+            for s in steps
+        ]
+
+    first = run_of(tmp_path / "a", rows(range(1, 9), 5, 10))
+    second = run_of(tmp_path / "b", rows(range(3, 7), 10, 30))
+    assert matched_steps(first, second, "steps") == ((3, 6), (3, 6))
+    assert matched_steps(first, second, "time") == ((1, 8), (3, 5))
+
+
+def test_when_two_runs_went_apart_is_a_step_after_it(tmp_path):
+    import random
+
+    random.seed(5)
+
+    def rows(jump):
+        return [
+            {"step": s, "prompt": f"p{g}", "group_id": str(g), "response": "r", "reward": reward}
+            for s in range(1, 41)
+            for g in range(8)
+            for _ in range(4)
+            for reward in [random.gauss(0.5 + jump * (s > 20), 0.3)]
+        ]
+
+    first, other, same = (
+        run_of(tmp_path / n, rows(j)) for n, j in (("a", 0), ("b", 0.5), ("c", 0))
+    )
+    apart = when_diverged(first, other, "reward")
+    assert apart.step is not None
+    assert 20 < apart.step < 27
+    assert when_diverged(first, same, "reward").step is None
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one(tmp_path):
+    import json
+
+    runs = []
+    for name, lr, seed in (("a", 0.1, 1), ("b", 0.1, 2), ("c", 0.1, 3), ("d", 0.2, 1)):
+        rows = [{"step": s, "prompt": "p", "response": "r", "reward": float(seed)} for s in (1, 2)]
+        (tmp_path / name / "run").mkdir(parents=True)
+        (tmp_path / name / "run" / "run-z.json").write_text(
+            json.dumps({"config": {"lr": lr, "seed": seed}})
+        )
+        runs.append(run_of(tmp_path / name, rows))
+    assert differing_settings(runs) == {
+        "config.lr": [0.1, 0.1, 0.1, 0.2],
+        "config.seed": [1, 2, 3, 1],
+    }
+    assert usual_keys(runs) == ["config.lr"]
+    together, alone = seed_groups(runs, ["config.lr"], "reward")
+    assert (len(together.runs), together.mean.tolist()) == (3, [2.0, 2.0])
+    assert together.low[0] < 2 < together.high[0]
+    assert together.name == "config.lr = 0.1"
+    assert alone.mean.tolist() == [1.0, 1.0]
+    assert alone.interquartile[0] == 1.0

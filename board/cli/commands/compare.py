@@ -1,0 +1,185 @@
+"""The commands that compare runs: `compare`, and `sample-size` for a comparison that is planned."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from board.cli import output
+from board.cli.opened_runs import of_environments, of_split, opened
+from board.cli.runs import find_run
+from board.core.metrics.divergence import Divergence
+from board.core.metrics.sample_size import POWER
+from board.core.metrics.seeds import performance_profile
+from board.errors import ChoiceError
+from board.query.compare.matching import when_diverged
+from board.query.compare.paired import SOLVE_RATE, PairedRuns, by_environment, paired_runs
+from board.query.compare.sample_size import LAST, group_variances, needed
+from board.query.compare.seeds import SeedGroup, differing_settings, seed_groups, usual_keys
+from board.query.open_run import Run
+
+_USUAL_METRIC: Final = "reward"
+_THRESHOLDS: Final = 21
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Prints the paired differences of runs from the first one, and of several their seeds together."""
+    runs = [
+        of_environments(of_split(opened(find_run(path)), args.split), args.env)
+        for path in (args.run, *args.other)
+    ]
+    first, *others = runs
+    shared = {name for run in others for name in run.metrics} & {*first.metrics}
+    columns = output.named_columns(args.columns, sorted(shared)) if args.columns else None
+    pairs = [(run, paired_runs(first, run, columns, args.match)) for run in others]
+    groups = _seed_groups(runs, args) if len(runs) > 2 else []
+    if args.json:
+        documents = [_paired_document(first, run, paired) for run, paired in pairs]
+        if len(documents) == 1:
+            output.print_json(documents[0])
+        else:
+            output.print_json({"pairs": documents, "seeds": [*map(_seed_document, groups)]})
+        return 0
+    for run, paired in pairs:
+        _print_paired(first, run, paired)
+    if groups:
+        _print_seeds(groups, args.metric)
+    return 0
+
+
+def _seed_groups(runs: Sequence[Run], args: argparse.Namespace) -> list[SeedGroup]:
+    keys = args.by.split(",") if args.by else usual_keys(runs)
+    known = differing_settings(runs)
+    if args.by and (unknown := [key for key in keys if key not in known]):
+        raise ChoiceError(
+            f"--by {unknown[0]} is no setting that differs between these runs; "
+            f"there are: {', '.join(known) or 'none'}"
+        )
+    return seed_groups(runs, keys, args.metric)
+
+
+def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, Any]:
+    rewards = [name for name in paired.differences if name == SOLVE_RATE or "reward" in name]
+    return {
+        "a": first.info.name,
+        "b": other.info.name,
+        "matched": paired.matched,
+        "steps": dict(zip(("a", "b"), paired.steps, strict=True)) if paired.steps else None,
+        "prompts": len(paired.keys),
+        "reward_note": paired.reward_note or None,
+        "paired": {name: asdict(one) for name, one in paired.differences.items()},
+        "by_environment": {
+            name: [{"env": one.env, **asdict(one.paired), "rate": one.rate} for one in own]
+            for name in rewards
+            if (own := by_environment(paired, name))
+        },
+        "diverged": {
+            name: asdict(when_diverged(first, other, name))
+            for name in paired.differences
+            if name != SOLVE_RATE
+        },
+    }
+
+
+def _print_paired(first: Run, other: Run, paired: PairedRuns) -> None:
+    count = f"{len(paired.keys):,} prompts in both"
+    output.print_lines([f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"])
+    if paired.reward_note:
+        output.print_lines([paired.reward_note])
+    rows = [
+        {
+            "metric": name,
+            **asdict(one),
+            "diverged": "" if name == SOLVE_RATE else _words(when_diverged(first, other, name)),
+        }
+        for name, one in paired.differences.items()
+    ]
+    names = {"difference": "B - A", "low": "95 % from", "high": "to", "diverged": "beyond chance"}
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in rows]
+    columns = ("metric", "prompts", "B - A", "95 % from", "to", "won", "lost", "equal")
+    output.print_table(rows, (*columns, "beyond chance"))
+
+
+def _words(one: Divergence) -> str:
+    return "no" if one.step is None else f"from step {one.step}"
+
+
+def _seed_document(group: SeedGroup) -> dict[str, Any]:
+    thresholds = np.linspace(*_ends(group), _THRESHOLDS)
+    middle, low, high = group.interquartile
+    return {
+        "settings": dict(group.settings),
+        "runs": [run.info.name for run in group.runs],
+        "steps": group.steps,
+        "mean": group.mean,
+        "low": group.low,
+        "high": group.high,
+        "prompts": group.scores.shape[1],
+        "interquartile_mean": {"value": middle, "low": low, "high": high},
+        "profile": {
+            "above": thresholds,
+            "share": performance_profile(group.scores, thresholds),
+        },
+    }
+
+
+def _ends(group: SeedGroup) -> tuple[float, float]:
+    known = group.scores[np.isfinite(group.scores)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+
+
+def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
+    prompts = groups[0].scores.shape[1]
+    output.print_lines([f"{metric} of runs put together, over {prompts:,} prompts that all saw"])
+    rows = [
+        {
+            "settings": group.name,
+            "runs": len(group.runs),
+            "last mean": group.mean[-1],
+            "interquartile mean": group.interquartile[0],
+            "95 % from": group.interquartile[1],
+            "to": group.interquartile[2],
+        }
+        for group in groups
+    ]
+    output.print_table(rows, tuple(rows[0]))
+
+
+def sample_size(args: argparse.Namespace) -> int:
+    """Prints how many prompts show a difference, by the number of rollouts of each."""
+    if not args.difference:
+        raise ChoiceError("--difference is 0: no number of prompts shows that")
+    run = of_environments(of_split(opened(find_run(args.run)), args.split), args.env)
+    own = group_variances(run, args.metric)
+    rows = [] if own is None else [asdict(one) for one in needed(own, args.difference)]
+    if args.json:
+        output.print_json(
+            {
+                "metric": args.metric,
+                "difference": args.difference,
+                "power": POWER,
+                "variance": None if own is None else asdict(own),
+                "needed": rows,
+            }
+        )
+        return 0
+    if own is None:
+        output.say(
+            f"{run.info.name}: its variance is not known, without groups of several rollouts"
+        )
+        return 0
+    output.print_lines(
+        [
+            f"Prompts that show a difference of {args.difference:g} in {args.metric} in {POWER:.0%} of "
+            f"comparisons, by the groups of the last {LAST} steps: variance {own.between:.3g} between "
+            f"prompts, {own.within:.3g} between rollouts of one"
+        ]
+    )
+    names = {"rollouts": "rollouts each", "paired": "same prompts", "unpaired": "other prompts"}
+    rows = [{names[name]: value for name, value in row.items()} for row in rows]
+    output.print_table(rows, tuple(names.values()))
+    return 0

@@ -1,0 +1,111 @@
+"""Runs put together by their settings: those that differ in their seed alone are one curve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.definitions import base_name
+from board.core.metrics.seeds import interquartile_interval, interquartile_mean, over_seeds
+from board.core.run_differences import OF_EVERY_START, differences
+from board.query.compare.paired import means_of_prompts
+from board.query.run import Run
+
+_SEED: Final = re.compile(r"(^|[._])seeds?([._]|$)", re.IGNORECASE)
+NOT_RECORDED: Final = "not recorded"
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs with the same values of the chosen settings. settings: those values.
+
+    steps: [S] of any of them; mean, low, high: [S] over the runs, low and high NaN for fewer than three.
+    scores: [runs, prompts] the mean of each prompt that all of the compared runs saw; last of all,
+    its interquartile mean over runs and prompts with its 95 % interval.
+    """
+
+    settings: Mapping[str, Any]
+    runs: tuple[Run, ...]
+    steps: IntArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    scores: FloatArray
+    interquartile: tuple[float, float, float]
+
+    @property
+    def name(self) -> str:
+        """Its settings in words; without any, the runs."""
+        words = ", ".join(f"{key} = {value}" for key, value in self.settings.items())
+        return words or f"{len(self.runs)} runs"
+
+
+def differing_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """By key of a setting that differs between runs, its value in each; newest start of each run."""
+    newest = {
+        str(place): run.settings[max(run.settings)] if run.settings else {}
+        for place, run in enumerate(runs)
+    }
+    return {
+        one.key: [one.values.get(place, NOT_RECORDED) for place in newest]
+        for one in differences(newest)
+        if one.key not in OF_EVERY_START
+    }
+
+
+def usual_keys(runs: Sequence[Run]) -> list[str]:
+    """The settings that differ, but for seeds: runs that share them are repetitions of one another."""
+    return [key for key in differing_settings(runs) if not _SEED.search(key)]
+
+
+def seed_groups(runs: Sequence[Run], keys: Sequence[str], metric: str) -> list[SeedGroup]:
+    """The runs put together by the values of some settings, in the order of their first run.
+
+    metric: of rollouts, whose curve over the steps is wanted. Raises UnreadableError.
+    """
+    values = differing_settings(runs)
+    together: dict[str, tuple[dict[str, Any], list[int]]] = {}
+    for place in range(len(runs)):
+        own = {key: values[key][place] for key in keys if key in values}
+        together.setdefault(repr(own), (own, []))[1].append(place)
+    scores = _scores(runs, metric)
+    return [_group(runs, *one, metric, scores) for one in together.values()]
+
+
+def _group(
+    runs: Sequence[Run],
+    settings: Mapping[str, Any],
+    places: list[int],
+    metric: str,
+    scores: FloatArray,
+) -> SeedGroup:
+    own = tuple(runs[place] for place in places)
+    steps = np.unique(np.concatenate([np.fromiter(run.counts, np.int64) for run in own]))
+    curves, name = np.full((len(own), len(steps)), np.nan), f"{base_name(metric)}_mean"
+    for row, run in enumerate(own):
+        if name in run.steps:
+            at = np.searchsorted(steps, run.steps["step"].to_numpy(np.int64))
+            curves[row, at] = run.steps[name].to_numpy(np.float64, na_value=np.nan)
+    middle = interquartile_mean(scores[places])
+    interval = interquartile_interval(scores[places])
+    summary = (middle, *interval)
+    return SeedGroup(settings, own, steps, *over_seeds(curves), scores[places], summary)
+
+
+def _scores(runs: Sequence[Run], metric: str) -> FloatArray:
+    """[runs, prompts] the mean of a metric over each prompt that all runs saw."""
+    if not all(metric in run.metrics for run in runs):
+        return np.empty((len(runs), 0))
+    of_runs = [means_of_prompts(run, [metric]) for run in runs]
+    if any(one is None for one in of_runs):
+        return np.empty((len(runs), 0))
+    tables = [one[metric] for one in of_runs if one is not None]
+    common = set.intersection(*({*table.index} for table in tables))
+    return np.array(
+        [table.loc[sorted(common)].to_numpy(np.float64, na_value=np.nan) for table in tables]
+    )
