@@ -85,6 +85,15 @@ def overlaid_runs(
     return chart
 
 
+def over_seeds(tables: Mapping[str, pd.DataFrame], column: str, *, dark: bool) -> CurveChart:
+    """A curve for each set of runs, by its name, with the interval of its mean.
+
+    tables: with the columns step, mean, low and high.
+    """
+    options = CurveOptions(band="runs")
+    return _by_name(tables, rollout_metric(column).unit, options, dark=dark, height=270)
+
+
 class StepHits(Protocol):
     """At a step, how many rollouts were read, and in how many of them words are said."""
 

@@ -1,5 +1,6 @@
 """Groups, prompts, environments, mismatch, words and compared runs, on bundled runs."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -244,6 +245,43 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app):
     assert message["reward"] == '"loophole"'
     assert "created" not in message
     assert len(app.code) >= 2
+
+
+def paired_table(app):
+    return next(own.value for own in app.dataframe if "difference" in own.value)
+
+
+def test_two_runs_are_compared_prompt_by_prompt_with_a_way_to_both_answers(open_app):
+    chosen = {"run": "grpo_arithmetic", "compare_runs": "grpo_reward_hack"}
+    app = open_app(BUNDLED, "compare", **chosen)
+    table = paired_table(app).set_index("metric")
+    assert table.loc["solve rate", ["prompts", "won", "lost", "equal"]].tolist() == [48, 2, 44, 2]
+    assert table.loc["Reward part: correct", "high"] < 0
+    assert "steps 1–100" in texts(app)
+    environments = next(own.value for own in app.dataframe if "environment" in own.value)
+    assert environments["environment"].tolist() == ["add", "subtract"]
+    app = open_app(BUNDLED, "compare", **chosen, compare_outcome="won")
+    (prompt,) = [box for box in app.selectbox if box.key == "prompt"]
+    assert len(prompt.options) == 2
+    app = open_app(BUNDLED, "compare", **chosen, compare_match="tokens")
+    assert "steps 1–150 of A, 1–" in texts(app)
+
+
+def test_runs_with_equal_settings_but_for_the_seed_are_put_together(open_app, tmp_path):
+    for name, rate, seed in (("a", 0.1, 1), ("b", 0.1, 2), ("c", 0.1, 3), ("d", 0.2, 1)):
+        rows = [
+            {"step": step, "prompt": f"p{n}", "response": "r", "reward": seed + step * n}
+            for step in (1, 2)
+            for n in (0, 1)
+        ]
+        write_lines(tmp_path / name / "x.jsonl", rows)
+        config = {"config": {"lr": rate, "seed": seed}}
+        (tmp_path / name / "run-z.json").write_text(json.dumps(config))
+    app = open_app(tmp_path, "compare", run="a", compare_runs="b,c,d")
+    together = next(own.value for own in app.dataframe if "iqm" in own.value)
+    assert together["runs"].tolist() == [3, 1]
+    assert together["settings"].tolist() == ["config.lr = 0.1", "config.lr = 0.2"]
+    assert together["last"].tolist() == [3.0, 2.0]
 
 
 def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(open_app, tmp_path):

@@ -1,4 +1,4 @@
-"""Compare: runs over each other on every curve, what differs in their settings, one prompt in both."""
+"""Compare: runs over each other on every curve, and what differs in their settings."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import streamlit as st
 
 from board.charts.curve_data import CurveOptions, mean_column
 from board.components.curve_grid import Card, Click, curve_bar
-from board.components.small_charts import sparkline
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.metrics.trainer import PREFIX
 from board.core.run_differences import OF_EVERY_START, differences, final
 from board.query.open_run import Run
-from board.query.prompts import has_prompts, key_from, written_key
+from board.views.compare import paired, seeds
 from board.views.frame import sidebar
-from board.views.shared import cache, opened_runs, page_parts, shortcuts, state, tables, trainer
-from board.views.shared.text import counted, number, one_line, plain, where_they_differ
+from board.views.shared import cache, opened_runs, page_parts, state, tables, trainer
+from board.views.shared.text import number, one_line, plain
 
 _USUAL: Final = (
     *("k3_mean", "response_tokens", "entropy_mean"),
@@ -29,7 +28,6 @@ _USUAL: Final = (
 )
 _MOST_PARTS: Final = 3
 _ACROSS: Final = 3
-_LINE_CHARACTERS: Final = 52
 _MOST_NAMED: Final = 2
 # Sums of parts: of other parts they are other quantities.
 _TOTALS: Final = frozenset(
@@ -252,86 +250,6 @@ def _settings(runs: tuple[Run, ...]) -> None:
         st.caption("None of the recorded settings differs.")
 
 
-def _show_shared_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
-    """A prompt that two runs share: its rewards over the steps, and its last responses.
-
-    narrowed: those of the runs that have any of the chosen environments, with these alone.
-    """
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### The same prompt", width="content")
-        runs = _choose_pair(runs)
-        st.space("stretch")
-        moves = st.container(horizontal=True, gap="small", width="content")
-    if len(runs) < 2:
-        st.caption("Choose a second run.")
-        return
-    own_runs = {run.info.name: run for run in narrowed}
-    lacking = [run.info.name for run in runs if run.info.name not in own_runs]
-    if lacking:
-        st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
-        return
-    runs = tuple(own_runs[run.info.name] for run in runs)
-    for run in runs:
-        if not has_prompts(run):
-            missing = f"Not recorded in this run: {page_parts.lacking('Prompts', run)}."
-            st.caption(plain(f"{run.info.name}: {missing}", 300))
-            return
-    shared = cache.shared_prompts(runs[0], runs[1])
-    if shared.empty:
-        st.caption("These two runs have no prompt in common.")
-        return
-    labels = where_they_differ(shared["prompt"].tolist(), 120)
-    texts = dict(zip(map(written_key, shared["key"].tolist()), labels, strict=True))
-    # A prompt chosen on another page need not be shared: the link is not wrong.
-    if state.get("prompt") not in texts:
-        state.put(prompt=None)
-    state.ensure("prompt", texts, next(iter(texts)))
-    chosen = str(page_parts.menu("Prompt", "prompt", texts, texts.__getitem__))
-    with moves:
-        shortcuts.through("shared prompt", [*texts], chosen, lambda key: state.put(prompt=key))
-    for side, (column, run) in enumerate(zip(st.columns(2, gap="small"), runs, strict=True)):
-        with column, st.container(border=True, height="stretch"):
-            _show_side(run, key_from(chosen), side)
-
-
-def _choose_pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """Two of the runs: the first ones unless others are chosen."""
-    if len(runs) == 2:
-        return runs
-    by_name = {run.info.name: run for run in runs}
-    chosen = state.keep("compare_pair", by_name)[:2]
-    st.multiselect(
-        "In",
-        list(by_name),
-        **state.bound("compare_pair"),
-        max_selections=2,
-        placeholder=one_line(" and ".join([*by_name][:2])),
-        width=420,
-        format_func=one_line,
-        label_visibility="collapsed",
-    )
-    return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
-
-
-def _show_side(run: Run, key: int, side: int) -> None:
-    """The prompt's rewards over the run, then the best and the worst answer of its last step."""
-    rollouts = cache.prompt_rollouts(run, key)
-    rewards = pd.Series(rollouts.rewards).groupby(rollouts.steps).mean().to_numpy()
-    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
-    known = rewards[np.isfinite(rewards)]
-    if len(known) > 1:
-        # Streamlit's arrow points down for a hyphen, not for a minus sign.
-        change = number(float(known[-1] - known[0])).replace("−", "-")
-        words = "since its first step"
-        st.metric("Reward, last", number(float(known[-1])), change, delta_description=words)
-        sparkline(known.tolist(), key=f"rewards-{side}")
-    elif len(known):
-        st.metric("Reward, last", number(float(known[-1])))
-    order = page_parts.best_first(rollouts, int(rollouts.steps.max()))
-    for place in dict.fromkeys((order[0], order[-1])):
-        page_parts.answer_to_prompt(run, rollouts, place, width=_LINE_CHARACTERS)
-
-
 def _render() -> None:
     run = sidebar.current()
     page_parts.header(run)
@@ -355,9 +273,11 @@ def _render() -> None:
     narrowed = _narrow_to_environments(runs)
     if narrowed:
         metrics = _curves(narrowed, offered)
+        if len(narrowed) > 2:
+            seeds.show(narrowed, offered)
         _endings(narrowed, [*dict.fromkeys((*metrics, *offered))])
     _settings(runs)
-    _show_shared_prompt(runs, narrowed)
+    paired.show(runs, narrowed)
 
 
 _render()

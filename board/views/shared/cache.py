@@ -36,6 +36,8 @@ from board.core.tokens.contributions import (
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, groups, prompts, rollouts, splits
+from board.query.compare import matching, paired, seeds
+from board.query.compare.matching import Match
 from board.query.open_run import Run
 from board.query.steps import OWN, errors_of, own_steps
 from board.query.trainer.metrics import TrainerMetrics
@@ -279,6 +281,39 @@ def group_curve(run: Run, chart: str, smoothing: float, *, dark: bool) -> LightC
 def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
     """The first prompts of `left` that `right` has too, by key."""
     return prompts.shared_prompts(left, right, _MAX_SHARED_PROMPTS)
+
+
+@_cached(16, "Comparing the prompts …")
+def paired_runs(first: Run, second: Run, matched: Match) -> paired.PairedRuns:
+    """The differences of two runs on the prompts that both saw."""
+    return paired.paired_runs(first, second, matched=matched)
+
+
+when_diverged = _cached(256)(matching.when_diverged)
+seed_groups = _cached(16, "Putting runs together …")(seeds.seed_groups)
+
+
+@_cached(64)
+def by_environment_paired(
+    first: Run, second: Run, matched: Match, metric: str
+) -> list[paired.EnvDifference]:
+    """The paired difference of a metric in each environment."""
+    return paired.by_environment(paired_runs(first, second, matched), metric)
+
+
+@_cached(32)
+def seed_curve(
+    runs: tuple[Run, ...], keys: tuple[str, ...], metric: str, *, dark: bool
+) -> LightCurve:
+    """A curve for each set of runs with the same values of these settings, with its interval."""
+    groups = seed_groups(runs, keys, metric)
+    tables = {
+        one.name: pd.DataFrame(
+            {"step": one.steps, "mean": one.mean, "low": one.low, "high": one.high}
+        )
+        for one in groups
+    }
+    return light(curve_charts.over_seeds(tables, metric, dark=dark))
 
 
 @_cached(16, on_release=BackgroundTask.stop)

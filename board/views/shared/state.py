@@ -172,6 +172,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "compare_shifts": Choice({}, shifts, shifts_text, "shifts"),
     "compare_metrics": _list("cmetrics"),
     "compare_pair": _list("pair"),
+    "compare_match": _one_of("steps", "tokens", "time"),
+    "compare_outcome": _one_of("", "won", "lost", "equal"),
+    "compare_by": _list(),
+    "compare_over_seeds": Choice(""),
 }
 
 
