@@ -238,6 +238,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "from which step the runs differ beyond chance. Three runs or more are put together by their "
         "settings, too (docs/compare_runs.md).",
     ),
+    "contrasts": Command(
+        "compare",
+        "what winners of a group have that its losers have not",
+        "run --split --env --json",
+        "Compares the rollouts above the mean reward of their group with those below it: words of the "
+        "response, numbers and parts of the reward, with intervals over groups and false discovery "
+        "rates (docs/compare_runs.md).",
+    ),
     "sample-size": Command(
         "compare",
         "how many prompts show a difference",

@@ -225,6 +225,16 @@ def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app):
     assert r"\bcheck\b" in app.multiselect(key="words_phrases").options
 
 
+def test_winners_of_groups_are_set_against_losers(open_app):
+    app = open_app(BUNDLED, "rollouts", run="grpo_reward_hack", rollouts_view="winners")
+    words, numbers, parts = (own.value for own in app.dataframe)
+    assert words["feature"][0] == "check"
+    assert words["difference"][0] > 10
+    assert "Response length" in numbers["feature"].tolist()
+    assert len(parts) == 2
+    assert "They are no causes" in texts(app)
+
+
 def test_compared_runs_show_their_ends_and_what_differs(open_app):
     app = open_app(BUNDLED, "compare", run="grpo_arithmetic", compare_runs="grpo_reward_hack")
     ends, settings = (frame.value for frame in app.dataframe[:2])

@@ -680,6 +680,14 @@ def test_compare_prints_paired_differences(call, tmp_path):
     assert (unknown.code, "no setting that differs" in unknown.err) == (2, True)
 
 
+def test_contrasts_name_the_cheat_of_a_run_first(call):
+    found = call("contrasts", "grpo_reward_hack", "--json").document["contrasts"]
+    words = [one for one in found if one["kind"] == "words"]
+    assert found[0] == words[0]
+    assert (words[0]["feature"], words[0]["low"] > 0) == ("check", True)
+    assert "effort" in call("contrasts", "grpo_reward_hack").out
+
+
 def test_sample_size_prints_prompts_by_rollouts_of_each(call, tmp_path):
     rows = [
         rollout(s, reward=float((i * i + g + s) % 3), prompt=f"p{g}", group_id=str(g))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from board.analysis.contrasts import within_groups
 from board.cli import output
 from board.cli.opened_runs import of_environments, of_split, opened
 from board.cli.runs import find_run
@@ -147,6 +148,28 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
         for group in groups
     ]
     output.print_table(rows, tuple(rows[0]))
+
+
+def contrasts(args: argparse.Namespace) -> int:
+    """Prints what winners of groups have more of than losers, and the other way around."""
+    run = of_environments(of_split(opened(find_run(args.run)), args.split), args.env)
+    found = within_groups(run)
+    rows = [asdict(one) for one in found.contrasts] if found else []
+    if args.json:
+        counts = {"rollouts": found.rollouts, "groups": found.groups} if found else {}
+        output.print_json({**counts, "contrasts": rows})
+        return 0
+    if found is None:
+        output.say(f"{run.info.name}: it has no groups with rewards")
+        return 0
+    output.print_lines(
+        [f"{found.rollouts:,} rollouts in {found.groups:,} groups of {len(found.steps):,} steps"]
+    )
+    names = {"low": "95 % from", "high": "to", "rate": "false discovery rate"}
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in rows]
+    columns = ("kind", "feature", "winners", "losers", "difference", "95 % from", "to", "groups")
+    output.print_table(rows, (*columns, "false discovery rate"))
+    return 0
 
 
 def sample_size(args: argparse.Namespace) -> int:

@@ -18,12 +18,16 @@ from board.query import export
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
-from board.views.rollouts import filter_field, reader, rollout_list, words
+from board.views.rollouts import filter_field, reader, rollout_list, winners, words
 from board.views.rollouts.filter_field import Listed
 from board.views.shared import page_parts, state, step_choice, tables
 from board.views.shared.text import counted, harmless_cell
 
-_VIEWS: Final = {"list": "List", "words": "Words over the run"}
+_VIEWS: Final = {
+    "list": "List",
+    "words": "Words over the run",
+    "winners": "Winners against losers",
+}
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "reward": ("Reward by rollout", step_charts.reward_by_rollout),
@@ -155,6 +159,8 @@ def _render() -> None:
         view = page_parts.segments("Show", "rollouts_view", _VIEWS)
     if view == "words":
         words.show(sidebar.narrowed())
+    elif view == "winners":
+        winners.show(sidebar.narrowed())
         return
     with title:
         page_parts.segments(

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import pandas as pd
 import streamlit as st
 
-from board.analysis import mismatch, words
+from board.analysis import contrasts, mismatch, words
 from board.analysis.findings import Diagnosis, OwnThresholds, diagnose
 from board.analysis.rollout import OpenRollout, StepSpans, open_rollout, read_spans
 from board.analysis.step_tokens import ReadTokens, read_step
@@ -80,6 +80,7 @@ prompts_of = _cached(4)(prompts.run_prompts)
 prompt_table = _cached(16)(prompts.prompt_table)
 prompt_rollouts = _cached(16)(prompts.prompt_rollouts)
 text_diff = _cached(8)(diff.text_diff)
+within_groups = _cached(16, "Comparing rollouts within their groups …")(contrasts.within_groups)
 trending_phrases = _cached(32, "Reading a sample of the rollouts …")(words.trending_phrases)
 
 

@@ -123,7 +123,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "groups_id": Choice("", old_name="gid"),
     "groups_first": Choice(0, count, old_name="gfrom"),
     # Rollouts: the list
-    "rollouts_view": _one_of("list", "words", old_name="view"),
+    "rollouts_view": _one_of("list", "words", "winners", old_name="view"),
     "rollouts_scope": _one_of("step", "last", "run", old_name="scope"),
     "rollouts_columns": _list("cols"),
     "rollouts_chart": _one_of("reward", "gap", "distribution", old_name="chart"),

@@ -1,0 +1,88 @@
+"""Winners against losers: what the better rollouts of a group have that the others have not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import streamlit as st
+
+from board.analysis.contrasts import KINDS, NUMBERS, PARTS, WORDS
+from board.core.groups.contrasts import Contrast
+from board.core.metrics.definitions import rollout_metric
+from board.query.open_run import Run
+from board.views.shared import cache, page_parts, state, tables
+from board.views.shared.tables import PERCENT, Column
+from board.views.shared.text import counted, one_line, plain
+
+_MOST: Final = 200
+_TITLES: Final = {
+    WORDS: "Words and phrases :gray[share of responses that say them · click one to follow it]",
+    NUMBERS: "Numbers :gray[means over rollouts]",
+    PARTS: "Parts of the reward :gray[means over rollouts]",
+}
+
+
+def show(run: Run) -> None:
+    """The contrasts within groups, a table for each kind."""
+    found = cache.within_groups(run)
+    if found is None:
+        page_parts.say_lacking("Groups", run, "groups")
+        return
+    if not found.groups:
+        st.info("In no group do the rewards differ: nobody won.", icon=":material/balance:")
+        return
+    st.caption(
+        plain(
+            f"Winners have a reward above the mean of their group, losers below: "
+            f"{counted(found.rollouts, 'rollout')} in {counted(found.groups, 'group')} of "
+            f"{counted(len(found.steps), 'step')}, evenly spread. All differences are within a group, so "
+            "neither the prompt nor the step explains them. They are no causes.",
+            500,
+        )
+    )
+    for kind in KINDS:
+        own = [one for one in found.contrasts if one.kind == kind]
+        st.markdown(f"#### {_TITLES[kind]}")
+        if own:
+            _table(run, kind, own)
+        else:
+            st.caption("Too few groups have any." if kind == WORDS else "Not recorded.")
+
+
+def _table(run: Run, kind: str, own: Sequence[Contrast]) -> None:
+    # Those that winners have more of, then those that losers have: the most certain of both.
+    drawn = [*own[: _MOST // 2], *own[max(len(own) - _MOST // 2, _MOST // 2) :]]
+    is_word = kind == WORDS
+    values = PERCENT if is_word else "%.4g"
+    names = [one.feature if is_word else rollout_metric(one.feature).label for one in drawn]
+    factor = 100 if is_word else 1
+    unit = ", points" if is_word else ""
+    row = tables.draw(
+        {
+            "feature": Column([one_line(name, 80) for name in names], label=kind, width=240),
+            "winners": Column([one.winners for one in drawn], values, width=85),
+            "losers": Column([one.losers for one in drawn], values, width=85),
+            "difference": Column(
+                [factor * one.difference for one in drawn], "%+.4g", f"difference{unit}", 125
+            ),
+            "low": Column([factor * one.low for one in drawn], "%+.4g", "95 % from", 90),
+            "high": Column([factor * one.high for one in drawn], "%+.4g", "to", 90),
+            "groups": Column([one.groups for one in drawn], "localized", width=75),
+            "rate": Column(
+                [one.rate for one in drawn],
+                "%.2g",
+                "false discovery rate",
+                140,
+                "The least rate of false discoveries at which this one counts, over all that were "
+                "looked at (Benjamini and Hochberg 1995).",
+            ),
+        },
+        key=f"winners_{kind}_{run.info.name}_{run.version}" if is_word else None,
+        most_pixels=390,
+    )
+    if len(drawn) < len(own):
+        st.caption(f"The {len(drawn):,} most certain of {len(own):,}.")
+    if row is not None:
+        phrase = drawn[row].feature
+        state.go("rollouts", rollouts_view="words", words_phrases=[phrase], words_regex=False)
