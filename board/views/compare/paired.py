@@ -95,14 +95,7 @@ def _differences(first: Run, second: Run, compared: PairedRuns) -> str:
             {
                 "environment": Column([one.env for one in by_env], width=210),
                 **_interval_columns([one.paired for one in by_env]),
-                "rate": Column(
-                    [one.rate for one in by_env],
-                    "%.3f",
-                    "false discovery rate",
-                    130,
-                    "The least rate of false discoveries at which this one counts, over all "
-                    "environments (Benjamini and Hochberg 1995).",
-                ),
+                "rate": tables.rate_column((one.rate for one in by_env), "all environments"),
             },
             most_pixels=260,
         )

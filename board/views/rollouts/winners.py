@@ -69,14 +69,7 @@ def _table(run: Run, kind: str, own: Sequence[Contrast]) -> None:
             "low": Column([factor * one.low for one in drawn], "%+.4g", "95 % from", 90),
             "high": Column([factor * one.high for one in drawn], "%+.4g", "to", 90),
             "groups": Column([one.groups for one in drawn], "localized", width=75),
-            "rate": Column(
-                [one.rate for one in drawn],
-                "%.2g",
-                "false discovery rate",
-                140,
-                "The least rate of false discoveries at which this one counts, over all that were "
-                "looked at (Benjamini and Hochberg 1995).",
-            ),
+            "rate": tables.rate_column((one.rate for one in drawn), "all that were looked at"),
         },
         key=f"winners_{kind}_{run.info.name}_{run.version}" if is_word else None,
         most_pixels=390,

@@ -143,6 +143,19 @@ def metric_column(name: str, values: pd.Series[Any]) -> Column:
     )
 
 
+def rate_column(rates: Iterable[float | None], scope: str) -> Column:
+    """A column of rates of false discoveries. scope: what they are over."""
+    texts = [
+        None if rate is None or rate != rate else "<0.001" if rate < 0.001 else f"{rate:.3f}"
+        for rate in rates
+    ]
+    words = (
+        f"The least rate of false discoveries at which this one counts, over {scope} (Benjamini and "
+        "Hochberg 1995)."
+    )
+    return Column(texts, "", "false discovery rate", 140, words, "right")
+
+
 def draw(columns: Mapping[str, Column], **options: Any) -> int | None:
     """Draws a table without the columns in which no row says anything: missing values and empty texts do
     not. Rounding noise is 0. options: of `draw_frame`; returns the same.
