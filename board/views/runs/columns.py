@@ -66,8 +66,7 @@ def choose_columns(
     asked = [one.removeprefix(_SETTING) for one in wanted if one.startswith(_SETTING)]
     others = [path for path in asked if path not in differ and any(path in run for run in runs)]
     names = short_names([*differ, *others])
-    texts = {path: [setting_text(run[path]) for run in runs if path in run] for path in names}
-    columns = _all_columns(names, texts, dark=dark)
+    columns = _all_columns(names, dark=dark)
     words = [len(word) for name in formats for word in name.split()]
     width = int(min(max(words, default=0) * _WORD_SIGN, _MOST_SETTING))
     columns["format"] = replace(columns["format"], width=width)
@@ -80,14 +79,14 @@ def choose_columns(
     shown |= {"name", sort} & columns.keys()
     settings = [path for path in names if id_of(path) in shown]
     group = _settings_group(len(settings), len(differ))
-    columns |= {id_of(path): replace(columns[id_of(path)], group=group) for path in settings}
+    for path in settings:
+        width = _width(names[path], [setting_text(run[path]) for run in runs if path in run])
+        columns[id_of(path)] = replace(columns[id_of(path)], group=group, width=width)
     return Columns(columns, [name for name in columns if name in shown], settings)
 
 
-def _all_columns(
-    names: Mapping[str, str], texts: Mapping[str, Sequence[str]], *, dark: bool
-) -> dict[str, RunColumn]:
-    """All columns by id, in their order. names: of settings, by path; texts: their values."""
+def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn]:
+    """All columns by id, in their order. names: of settings, by path."""
     kl, cut = rollout_metric("k3_mean"), rollout_metric("is_truncated")
     mean = f"Mean over the last {WINDOW} steps"
     line = "the line is all steps"
@@ -105,7 +104,7 @@ def _all_columns(
         RunColumn("problems", "problems", "Lines not used, and values left out", 54),
     )
     own = [
-        RunColumn(id_of(path), one_line(name, 60), one_line(path, 200), _width(name, texts[path]))
+        RunColumn(id_of(path), one_line(name, 60), one_line(path, 200), _LEAST_SETTING)
         for path, name in names.items()
     ]
     changed = RunColumn("changed", "changed", "When a file of the run changed last", 56, "age")

@@ -39,7 +39,7 @@ def filter_groups(
     """What rows can be filtered by, with how many there are of each."""
     states = Counter(_state(row) for row in rows)
     findings = Counter(filter(None, map(_severity, summaries)))
-    formats = Counter(str(row.cells["format"].get("text")) for row in rows)
+    formats = Counter(map(_format, rows))
 
     def group(
         parameter: str, title: str, counts: Counter[str], words: Mapping[str, str], *, marked: bool
@@ -70,20 +70,30 @@ def _state(row: RunRow) -> str:
     return "waiting" if row.state == "reading" else row.state
 
 
+def _format(row: RunRow) -> str:
+    return str(row.cells["format"].get("text"))
+
+
 def _severity(summary: RunSummary | None) -> str:
     if summary is None:
         return ""
     return "none" if summary.finding is None else summary.finding[0]
 
 
-def passes(row: RunRow, summary: RunSummary | None) -> bool:
-    """Whether a row has one of the chosen values in each group of filters."""
-    values = {
-        "runs_state": _state(row),
-        "runs_finding": _severity(summary),
-        "runs_format": str(row.cells["format"].get("text")),
-    }
-    return all(not state.get(name) or value in state.get(name) for name, value in values.items())
+def passing(
+    places: Sequence[int], rows: Sequence[RunRow], summaries: Sequence[RunSummary | None]
+) -> list[int]:
+    """Those of the places whose rows have one of the chosen values in each group of filters."""
+    states, findings, formats = (
+        state.get(f"runs_{name}") for name in ("state", "finding", "format")
+    )
+    return [
+        n
+        for n in places
+        if (not states or _state(rows[n]) in states)
+        and (not findings or _severity(summaries[n]) in findings)
+        and (not formats or _format(rows[n]) in formats)
+    ]
 
 
 class Searched(NamedTuple):
@@ -118,7 +128,7 @@ def _with_words(
 
 
 def _searched_text(row: RunRow, summary: RunSummary | None) -> str:
-    parts = [row.name, str(row.cells["format"].get("text", ""))]
+    parts = [row.name, _format(row)]
     if summary is not None:
         parts += [f"{path}={setting_text(value)}" for path, value in summary.settings.items()]
     return "\n".join(parts).lower()
@@ -141,6 +151,6 @@ def _values(
             own |= {"steps": summary.steps, "rollouts": summary.rollouts}
             own["problems"] = summary.lost + summary.partial
             own["finding"] = "" if summary.finding is None else summary.finding[1]
-        own |= {"name": row.name, "state": row.state, "format": row.cells["format"].get("text")}
+        own |= {"name": row.name, "state": row.state, "format": _format(row)}
         values.append(own)
     return values

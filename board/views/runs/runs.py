@@ -26,7 +26,7 @@ from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
-from board.views.runs.filters import filter_groups, passes, search
+from board.views.runs.filters import filter_groups, passing, search
 from board.views.runs.rows import row_of
 from board.views.runs.summaries import MADE_BY, RunSummaries
 from board.views.shared import cache, opened_runs, page_parts, run_options, state
@@ -120,7 +120,7 @@ def _show(table: _Table) -> Asked | None:
     content = TableContent(
         columns=[columns.by_id[name] for name in columns.shown],
         rows=table.rows,
-        shown=[n for n in found.places if passes(table.rows[n], table.summaries[n])],
+        shown=passing(found.places, table.rows, table.summaries),
         sort=sort if sort in columns.shown else "changed",
         descending=bool(state.get("runs_desc")),
         ticked=ticked,
