@@ -200,7 +200,7 @@ def test_a_name_with_an_equals_sign_is_searched_as_text(open_app, two):
 def test_an_expression_that_cannot_be_read_hides_nothing_and_says_why(open_app, two):
     app = filled(open_app(two, "runs", runs_search="lrr > 1"))
     assert [*rows(app)] == ["high", "low"]
-    assert "did you mean lr?" in table(app)["refused"]
+    assert table(app)["refused"].count("did you mean lr") == 1
 
 
 def test_filters_narrow_the_rows_and_count_all_runs(open_app, two):

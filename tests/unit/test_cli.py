@@ -20,6 +20,7 @@ from board import cli
 from board.cli import opened_runs, output, runs
 from board.cli.commands import serve
 from board.cli.parser import COMMANDS
+from board.index.discovery import format_detection
 
 Call = Callable[..., "Called"]
 REWARDS = [0.5, 1.0, 0.0, None]
@@ -655,3 +656,9 @@ def test_compare_prints_paired_differences(call, tmp_path):
     assert "A a, B b: steps 1-2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
     assert [pair["b"] for pair in several["pairs"]] == ["b", "a"]
+
+
+def test_a_server_has_looked_into_the_logs_before_the_first_page_asks(run_folder, tmp_path):
+    serve._warm_up(run_folder.parent)
+    assert run_folder / "rank_0.jsonl" in format_detection._seen
+    serve._warm_up(tmp_path / "gone")  # the page says so

@@ -116,8 +116,7 @@ def search(rows: Sequence[RunRow], summaries: Sequence[RunSummary | None], text:
     except ExpressionError as error:
         if _EXPRESSION.search(text) is None:
             return Searched(_with_words(rows, summaries, words))
-        meant = f"; did you mean {error.instead}?" if error.instead else ""
-        return Searched([*range(len(rows))], f"This filter can't be read: {error}{meant}")
+        return Searched([*range(len(rows))], f"This filter can't be read: {error}")
 
 
 def _with_words(
