@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,11 +24,11 @@ from board.query import splits
 from board.query.checks import step_checks
 from board.query.run import Run
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised whenever the same run gets another summary."""
 _LINE_POINTS: Final = 60
 _DIGITS: Final = 5
-_MOST_SETTINGS: Final = 400
+MOST_SETTINGS: Final = 400
 _LONGEST_SETTING: Final = 200
 _PACE_STEPS: Final = 20
 
@@ -57,8 +58,9 @@ class RunSummary:
     split: the one that means and findings are of; empty where the log has a single one. window: the
     first and the last of the steps of the means. reward_line, kl_line: (step, mean) of all steps, thinned
     to extremes. finding: severity and title of the worst that the index alone tells; findings: how many.
-    lost, partial: lines and values left out. settings: of the newest start, by path. has_ended: as
-    RunFiles has it. seconds_per_step: usual time between the last steps. timestamp: the newest recorded.
+    lost, partial: lines and values left out. settings: of the newest start, by path, the first
+    MOST_SETTINGS; has_more_settings: whether it has others. has_ended: as RunFiles has it.
+    seconds_per_step: usual time between the last steps. timestamp: the newest recorded.
     """
 
     steps: int
@@ -75,6 +77,7 @@ class RunSummary:
     lost: int = 0
     partial: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    has_more_settings: bool = False
     has_ended: bool | None = None
     seconds_per_step: float | None = None
     timestamp: float | None = None
@@ -102,6 +105,7 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
     found = diagnose(own, thresholds, tokens=False).findings
     clock = _clock(own)
     pace = np.diff(clock[-_PACE_STEPS - 1 :])
+    settings, has_more_settings = settings_of(run.settings)
     return RunSummary(
         steps=len(run.counts),
         rollouts=run.rollout_count,
@@ -116,27 +120,35 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         findings=len(found),
         lost=count_of(run.problems, "lost"),
         partial=count_of(run.problems, "partial"),
-        settings=settings_of(run.settings),
+        settings=settings,
+        has_more_settings=has_more_settings,
         has_ended=run.rows.files.has_ended,
         seconds_per_step=float(np.median(pace)) if len(pace) else None,
         timestamp=float(clock[-1]) if len(clock) else None,
     )
 
 
-def settings_of(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Settings of the newest start by path: plain values as they are, others as JSON, long ones cut.
-
-    documents: as Run.settings has them.
+def settings_of(documents: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], bool]:
+    """Settings of the newest start by path, and whether it has more than are kept: plain values as they
+    are, others as JSON. documents: as Run.settings has them.
     """
     newest = documents[max(documents)] if documents else {}
     settings: dict[str, Any] = {}
     for path, value in flat_settings(newest):
-        if len(settings) == _MOST_SETTINGS:
-            break
+        if len(settings) == MOST_SETTINGS:
+            return settings, True
         if not isinstance(value, str | int | float | bool | None) or _is_huge(value):
             value = json.dumps(value, ensure_ascii=True, default=str)
-        settings[_clean(path)] = _clean(value) if isinstance(value, str) else value
-    return settings
+        settings[_cut(path)] = _cut(value) if isinstance(value, str) else value
+    return settings, False
+
+
+def _cut(text: str) -> str:
+    """A text of a few characters; of a longer one the hash, so that it differs from others cut there."""
+    if len(text) <= _LONGEST_SETTING:
+        return _clean(text)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return _clean(f"{text[: _LONGEST_SETTING - 10]}… {digest}")
 
 
 def _clean(text: str) -> str:

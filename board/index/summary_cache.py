@@ -1,14 +1,15 @@
 """Summaries of runs on disk: one SQLite file in the user's cache, which may be deleted at any time.
 
 Runs that are too small for an index on disk are read anew by each process; their summaries are not.
-Whatever goes wrong with the file costs time and nothing else, so no error of it is raised.
+Whatever goes wrong with the file costs time and nothing else, so no error of it is raised. Versions of
+the board share the file, and none reads the rows of another.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -27,14 +28,19 @@ _TABLE: Final = """
 
 
 class SummaryCache:
-    """Documents by run, each with the signature of what it was made of."""
+    """Documents by run, each with the signature of what it was made of.
 
-    def __init__(self, path: Path | None = None) -> None:
+    made_by: what documents they are, and the versions of the code that makes and reads them.
+    """
+
+    def __init__(self, made_by: str, path: Path | None = None) -> None:
+        self._made_by = made_by
         self._path = path or cache_folder() / "summaries.sqlite3"
 
-    def read(self, runs: Collection[str]) -> dict[str, tuple[str, bytes]]:
+    def read(self, runs: Iterable[str]) -> dict[str, tuple[str, bytes]]:
         """Signature and document of those of the runs that have one."""
-        wanted = [*runs]
+        by_key = {self._key(run): run for run in runs}
+        wanted = [*by_key]
 
         def ask(file: sqlite3.Connection) -> dict[str, tuple[str, bytes]]:
             found: dict[str, tuple[str, bytes]] = {}
@@ -44,7 +50,7 @@ class SummaryCache:
                 rows = file.execute(
                     f"SELECT run, signature, document FROM summaries WHERE run IN ({marks})", some
                 )
-                found |= {run: (signature, document) for run, signature, document in rows}
+                found |= {by_key[key]: (signature, document) for key, signature, document in rows}
             return found
 
         return self._asked(ask) or {}
@@ -53,7 +59,7 @@ class SummaryCache:
         """Keeps the document of a run, in place of the one before."""
 
         def put(file: sqlite3.Connection) -> None:
-            row = (run, signature, document, time.time())
+            row = (self._key(run), signature, document, time.time())
             file.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", row)
             file.execute(
                 "DELETE FROM summaries WHERE run IN "
@@ -62,6 +68,10 @@ class SummaryCache:
             )
 
         self._asked(put)
+
+    def _key(self, run: str) -> str:
+        # A path may hold bytes that are no text.
+        return f"{self._made_by}\n{run}".encode("utf-8", "backslashreplace").decode()
 
     def _asked(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
         """The answer of the file; None where it has none."""

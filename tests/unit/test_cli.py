@@ -20,6 +20,7 @@ from board import cli
 from board.cli import opened_runs, output, runs
 from board.cli.commands import serve
 from board.cli.parser import COMMANDS
+from board.index.discovery import format_detection
 
 Call = Callable[..., "Called"]
 REWARDS = [0.5, 1.0, 0.0, None]
@@ -704,3 +705,9 @@ def test_sample_size_prints_prompts_by_rollouts_of_each(call, tmp_path):
     assert call("sample-size", tmp_path / "run", "--difference", 0).code == 2
     write(tmp_path / "bare" / "rank_0.jsonl", [rollout(s, reward=1.0) for s in (1, 2)])
     assert "not known" in call("sample-size", tmp_path / "bare", "--difference", 0.5).err
+
+
+def test_a_server_has_looked_into_the_logs_before_the_first_page_asks(run_folder, tmp_path):
+    serve._warm_up(run_folder.parent)
+    assert run_folder / "rank_0.jsonl" in format_detection._seen
+    serve._warm_up(tmp_path / "gone")  # the page says so

@@ -6,8 +6,7 @@ import argparse
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -18,7 +17,7 @@ from board.cli.runs import default_root, mapping_hint, no_runs
 from board.core.problems import count_of
 from board.errors import ChoiceError
 from board.formats import reader_named
-from board.formats.io.locations import Location, cache_folder, location_of
+from board.formats.io.locations import Location, location_of
 from board.formats.mapping import PREFIX
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.format_detection import LEFT_OUT
@@ -26,12 +25,11 @@ from board.index.discovery.mappings import FILE_NAME
 from board.index.discovery.sniff import Sniffed, SniffedFolder
 from board.index.discovery.sniff import sniff as sniffed
 from board.index.manifest import VERSION
+from board.index.summary_cache import SummaryCache
 
 _MAX_PROBLEMS: Final = 3
 _MAX_KEYS: Final = 12
 _WIDTH: Final = 40
-_CACHE: Final = "counts"
-"""Folder in the user's cache: runs that did not change are not opened."""
 
 
 def runs(args: argparse.Namespace) -> int:
@@ -48,7 +46,7 @@ def runs(args: argparse.Namespace) -> int:
             "bytes": info.bytes,
             "problems": counts["problems"],
         }
-        for info, counts in ((info, _counts_of(info)) for info in discovery.runs)
+        for info, counts in zip(discovery.runs, _all_counts(discovery.runs), strict=True)
     ]
     if not rows:
         output.say(no_runs(discovery, root))
@@ -70,25 +68,31 @@ def runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _counts_of(info: RunInfo) -> dict[str, int]:
-    """Steps, rollouts and problems of a run; from the cache where its folder did not change."""
-    identity = (__version__, VERSION, str(info.path), info.part, info.files)
-    asked = repr((*identity, _folder_state(info.path)))
-    key = hashlib.blake2b(asked.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-    path = cache_folder() / _CACHE / f"{key}.json"
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return {name: int(known[name]) for name in ("steps", "rollouts", "problems")}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+def _all_counts(infos: Sequence[RunInfo]) -> list[Mapping[str, int]]:
+    """Steps, rollouts and problems of each run; from the cache where its folder did not change."""
+    cache = SummaryCache(f"counts {__version__} {VERSION}")
+    keys = [f"{info.path}\n{info.part}" for info in infos]
+    known = cache.read(keys)
+    counts: list[Mapping[str, int]] = []
+    for key, info in zip(keys, infos, strict=True):
+        parts = repr((info.files, _folder_state(info.path)))
+        signature = hashlib.blake2b(parts.encode("utf-8", "replace"), digest_size=12).hexdigest()
+        kept_signature, document = known.get(key, ("", b""))
+        if kept_signature == signature:
+            counts.append(json.loads(document))
+            continue
+        counts.append(_counted(info))
+        cache.write(key, signature, json.dumps(counts[-1]).encode())
+    return counts
+
+
+def _counted(info: RunInfo) -> Mapping[str, int]:
     # Imported late: with what it needs, it takes longer than the whole list.
     from board.cli.opened_runs import opened
 
     run = opened(info)
     problems = count_of(run.problems, "lost") + count_of(run.problems, "partial")
-    counts = {"steps": len(run.counts), "rollouts": run.rollout_count, "problems": problems}
-    _write(path, json.dumps(counts))
-    return counts
+    return {"steps": len(run.counts), "rollouts": run.rollout_count, "problems": problems}
 
 
 def _folder_state(folder: Location) -> list[tuple[str, int, int]]:
@@ -101,15 +105,6 @@ def _folder_state(folder: Location) -> list[tuple[str, int, int]]:
     except OSError:
         return []
     return sorted((name, state.st_size, state.st_mtime_ns) for name, state in files)
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all; a cache that can't be written is none."""
-    part = path.with_suffix(f".{os.getpid()}.tmp")
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
 
 
 def sniff(args: argparse.Namespace) -> int:

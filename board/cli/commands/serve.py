@@ -15,6 +15,7 @@ import time
 import tomllib
 import webbrowser
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +54,7 @@ def serve(args: argparse.Namespace) -> int:
     sys.argv = [str(script)]
     announcement = (host, port, root, not args.no_browser)
     threading.Thread(target=_announce, args=announcement, daemon=True).start()
+    threading.Thread(target=_warm_up, args=(root,), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
         app.run(config=theme_options(script) | server_options(host, port))
@@ -185,6 +187,14 @@ def _announce(host: str, port: int, root: Location, open_browser: bool) -> None:
         state = f"shows {root}" if is_there else f"waits for {root}, which does not exist yet"
         print(f"Rollout Board {state}\n{url}  (Ctrl-C stops it)", flush=True)
         return
+
+
+def _warm_up(root: Location) -> None:
+    """Does what the first page would wait for: loads its modules, and looks into each log."""
+    for name in ("board.analysis.run_summary", "board.views.shared.tables"):
+        import_module(name)
+    with contextlib.suppress(BoardError):
+        discover(root)
 
 
 def _has_screen() -> bool:

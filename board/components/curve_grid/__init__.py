@@ -75,14 +75,17 @@ _GRID = declare(
     _FOLDER,
     '<div class="curves"></div>',
     css=["uplot/uPlot.min.css", "curve_grid.css", "marks.css"],
-    js=["uplot/uPlot.iife.min.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)],
+    js=[
+        *("uplot/uPlot.iife.min.js", "../elements.js", "../unpacked.js"),
+        *(f"js/{name}.js" for name in _SCRIPTS),
+    ],
 )
 _BAR = declare(
     "curve_bar",
     _FOLDER,
     '<div class="bar"></div>',
     css=["bar.css", "marks.css"],
-    js=(f"js/{name}.js" for name in _BAR_SCRIPTS),
+    js=("../elements.js", *(f"js/{name}.js" for name in _BAR_SCRIPTS)),
 )
 
 

@@ -60,7 +60,7 @@ _COMPONENT = declare(
     _FOLDER,
     read_files(_FOLDER, ["filter_field.html"]),
     css=["filter_field.css"],
-    js=(f"js/{name}.js" for name in _SCRIPTS),
+    js=("../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 
 

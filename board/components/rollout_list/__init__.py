@@ -90,7 +90,7 @@ _COMPONENT = declare(
     _FOLDER,
     '<div class="list"></div>',
     css=["rollout_list.css"],
-    js=("../url.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=("../url.js", "../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 _AHEAD = declare("rollout_ahead", _FOLDER, "<i></i>", js=["ahead.js"])
 

@@ -132,14 +132,14 @@ _TABLE = declare(
     _FOLDER,
     '<div class="runs"></div>',
     css=["marks.css", "run_table.css"],
-    js=("../url.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=("../url.js", "../elements.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 _FILTERS = declare(
     "run_filters",
     _FOLDER,
     '<div class="filters"></div>',
     css=["marks.css", "run_filters.css"],
-    js=("../url.js", "js/page.js", "run_filters.js"),
+    js=("../url.js", "../elements.js", "js/page.js", "run_filters.js"),
 )
 
 

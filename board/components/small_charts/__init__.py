@@ -23,7 +23,7 @@ _TILES = declare(
     _FOLDER,
     '<div class="tiles" role="list"></div>',
     css=["tiles.css"],
-    js=["placed.js", "tiles.js"],
+    js=["../elements.js", "placed.js", "tiles.js"],
 )
 _SPARKLINE = declare(
     "sparkline",
@@ -40,7 +40,7 @@ _SHARE_BARS = declare(
     _FOLDER,
     '<div class="bars" role="list"></div>',
     css=["share_bars.css"],
-    js=["share_bars.js"],
+    js=["../elements.js", "share_bars.js"],
 )
 
 

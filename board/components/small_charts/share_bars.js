@@ -42,10 +42,3 @@ function percent(share) {
   const steps = isWhole ? 1 : 10;
   return `${Math.floor(100 * share * steps + 0.5) / steps} %`;
 }
-
-function make(tag, name = "", text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  element.textContent = text;
-  return element;
-}

@@ -44,10 +44,3 @@ function lineOf({ history, ink }) {
   picture.append(line);
   return picture;
 }
-
-function make(tag, name = "", text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  element.textContent = text;
-  return element;
-}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from board.charts.palette import colour
 from board.components.run_table import RunColumn
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.recent import WINDOW
-from board.views.runs.settings import differing, setting_text, short_names, shown_by_default
+from board.core.run_differences import OF_EVERY_START, are_different
 from board.views.shared.text import one_line
 
 _SETTING: Final = "settings."
@@ -21,6 +23,15 @@ _ON_REQUEST: Final = frozenset(("problems",))
 _LEAST_SETTING, _MOST_SETTING = 34, 140
 _SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
+_MOST_SHOWN: Final = 4
+_LEAST_SHARE: Final = 0.5
+"""Of the runs with settings, those that record a setting before it is a column of its own accord."""
+_ABOUT_THE_MACHINE: Final = ("versions.", "tokenizer.", "world_size", "start_step", "digits")
+_FIRST: Final = (
+    *("learning_rate", "lr", "beta", "kl_coef", "kl_weight", "temperature", "loss_type"),
+    *("num_generations", "group_size", "epsilon", "clip", "model", "seed"),
+)
+"""Names that a reader of such a table looks for, in this order."""
 
 
 class Columns(NamedTuple):
@@ -55,8 +66,7 @@ def choose_columns(
     asked = [one.removeprefix(_SETTING) for one in wanted if one.startswith(_SETTING)]
     others = [path for path in asked if path not in differ and any(path in run for run in runs)]
     names = short_names([*differ, *others])
-    texts = {path: [setting_text(run[path]) for run in runs if path in run] for path in names}
-    columns = _all_columns(names, texts, dark=dark)
+    columns = _all_columns(names, dark=dark)
     words = [len(word) for name in formats for word in name.split()]
     width = int(min(max(words, default=0) * _WORD_SIGN, _MOST_SETTING))
     columns["format"] = replace(columns["format"], width=width)
@@ -69,14 +79,14 @@ def choose_columns(
     shown |= {"name", sort} & columns.keys()
     settings = [path for path in names if id_of(path) in shown]
     group = _settings_group(len(settings), len(differ))
-    columns |= {id_of(path): replace(columns[id_of(path)], group=group) for path in settings}
+    for path in settings:
+        width = _width(names[path], [setting_text(run[path]) for run in runs if path in run])
+        columns[id_of(path)] = replace(columns[id_of(path)], group=group, width=width)
     return Columns(columns, [name for name in columns if name in shown], settings)
 
 
-def _all_columns(
-    names: Mapping[str, str], texts: Mapping[str, Sequence[str]], *, dark: bool
-) -> dict[str, RunColumn]:
-    """All columns by id, in their order. names: of settings, by path; texts: their values."""
+def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn]:
+    """All columns by id, in their order. names: of settings, by path."""
     kl, cut = rollout_metric("k3_mean"), rollout_metric("is_truncated")
     mean = f"Mean over the last {WINDOW} steps"
     line = "the line is all steps"
@@ -94,7 +104,7 @@ def _all_columns(
         RunColumn("problems", "problems", "Lines not used, and values left out", 54),
     )
     own = [
-        RunColumn(id_of(path), one_line(name, 60), one_line(path, 200), _width(name, texts[path]))
+        RunColumn(id_of(path), one_line(name, 60), one_line(path, 200), _LEAST_SETTING)
         for path, name in names.items()
     ]
     changed = RunColumn("changed", "changed", "When a file of the run changed last", 56, "age")
@@ -115,3 +125,48 @@ def _width(name: str, texts: Sequence[str]) -> int:
     values = max(map(len, texts), default=0) * _SIGN
     head = max(map(len, name.split("_"))) * _HEAD_SIGN + _HEAD_SIGN
     return int(min(max(values, head, _LEAST_SETTING), _MOST_SETTING))
+
+
+def differing(runs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Paths of settings that are not the same in all runs that record them: those first that runs are
+    most often told apart by, then those that most runs record.
+    """
+    recorded = [settings for settings in runs if settings]
+    values: dict[str, list[Any]] = {}
+    for settings in recorded:
+        for path, value in settings.items():
+            if path not in OF_EVERY_START:
+                values.setdefault(path, []).append(value)
+    found = [path for path, own in values.items() if are_different(own)]
+    return sorted(found, key=lambda path: (*prominence(path), -len(values[path]), path))
+
+
+def prominence(path: str) -> tuple[bool, int]:
+    """Sort key under which settings that are looked for come first, and those of the machine last."""
+    name = path.rpartition(".")[2]
+    known = _FIRST.index(name) if name in _FIRST else len(_FIRST)
+    return path.startswith(_ABOUT_THE_MACHINE), known
+
+
+def shown_by_default(paths: Sequence[str], runs: Collection[Mapping[str, Any]]) -> list[str]:
+    """Those of the differing settings that are columns unless others are chosen."""
+    least = _LEAST_SHARE * sum(1 for settings in runs if settings)
+    usual = (path for path in paths if not path.startswith(_ABOUT_THE_MACHINE))
+    common = (path for path in usual if sum(path in settings for settings in runs) >= least)
+    return [*islice(common, _MOST_SHOWN)]
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """By path the last part of it, or all of it where two end alike."""
+    ends = {path: path.rpartition(".")[2] for path in paths}
+    counts = Counter(ends.values())
+    return {path: end if counts[end] == 1 else path for path, end in ends.items()}
+
+
+def setting_text(value: Any) -> str:
+    """A value as configs have it: 3e-6, true, dapo."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}".replace("e-0", "e-").replace("e+0", "e+")
+    return "null" if value is None else str(value)

@@ -1,13 +1,19 @@
-"""Filters of the table of runs: by state, worst finding and format."""
+"""Which rows of the table of runs are shown: by state, worst finding and format, by words, or by an
+expression over what stands in the table.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from board.analysis.run_summary import RunSummary
 from board.components.run_table import FilterGroup, FilterOption, RunRow
+from board.errors import ExpressionError
+from board.query.run_filter import matching
+from board.views.runs.columns import setting_text, short_names
 from board.views.shared import state
 
 _STATES: Final = {
@@ -19,6 +25,12 @@ _STATES: Final = {
     "error": "can't be read",
 }
 _SEVERITIES: Final = ("severe", "warning", "lead", "none")
+_EXPRESSION: Final = re.compile(
+    r"[<>]|==|!=|(?:^|\s)=|=(?:\s|$)|\b(?:contains|missing|in)\b\s*[(\"']", re.IGNORECASE
+)
+"""What no name of a run has, but an expression."""
+_ASSIGNED: Final = re.compile(r"[^=]+=[^=]+")
+"""A word that may be a name of a run, and may be an expression."""
 
 
 def filter_groups(
@@ -27,7 +39,7 @@ def filter_groups(
     """What rows can be filtered by, with how many there are of each."""
     states = Counter(_state(row) for row in rows)
     findings = Counter(filter(None, map(_severity, summaries)))
-    formats = Counter(str(row.cells["format"].get("text")) for row in rows)
+    formats = Counter(map(_format, rows))
 
     def group(
         parameter: str, title: str, counts: Counter[str], words: Mapping[str, str], *, marked: bool
@@ -58,17 +70,86 @@ def _state(row: RunRow) -> str:
     return "waiting" if row.state == "reading" else row.state
 
 
+def _format(row: RunRow) -> str:
+    return str(row.cells["format"].get("text"))
+
+
 def _severity(summary: RunSummary | None) -> str:
     if summary is None:
         return ""
     return "none" if summary.finding is None else summary.finding[0]
 
 
-def passes(row: RunRow, summary: RunSummary | None) -> bool:
-    """Whether a row has one of the chosen values in each group of filters."""
-    values = {
-        "runs_state": _state(row),
-        "runs_finding": _severity(summary),
-        "runs_format": str(row.cells["format"].get("text")),
-    }
-    return all(not state.get(name) or value in state.get(name) for name, value in values.items())
+def passing(
+    places: Sequence[int], rows: Sequence[RunRow], summaries: Sequence[RunSummary | None]
+) -> list[int]:
+    """Those of the places whose rows have one of the chosen values in each group of filters."""
+    states, findings, formats = (
+        state.get(f"runs_{name}") for name in ("state", "finding", "format")
+    )
+    return [
+        n
+        for n in places
+        if (not states or _state(rows[n]) in states)
+        and (not findings or _severity(summaries[n]) in findings)
+        and (not formats or _format(rows[n]) in formats)
+    ]
+
+
+class Searched(NamedTuple):
+    """Places of the rows that are found, and why the text can't be read, where it can't."""
+
+    places: list[int]
+    refused: str = ""
+
+
+def search(rows: Sequence[RunRow], summaries: Sequence[RunSummary | None], text: str) -> Searched:
+    """The rows that a text means: all words in name, format and settings, or an expression that holds.
+
+    A word with a = inside, as names of runs have it, is a word unless the text can be read as a filter.
+    """
+    words = text.lower().split()
+    if _EXPRESSION.search(text) is None and not any(map(_ASSIGNED.fullmatch, words)):
+        return Searched(_with_words(rows, summaries, words))
+    try:
+        return Searched(matching(_values(rows, summaries), text))
+    except ExpressionError as error:
+        if _EXPRESSION.search(text) is None:
+            return Searched(_with_words(rows, summaries, words))
+        return Searched([*range(len(rows))], f"This filter can't be read: {error}")
+
+
+def _with_words(
+    rows: Sequence[RunRow], summaries: Sequence[RunSummary | None], words: Sequence[str]
+) -> list[int]:
+    texts = map(_searched_text, rows, summaries)
+    return [n for n, own in enumerate(texts) if all(word in own for word in words)]
+
+
+def _searched_text(row: RunRow, summary: RunSummary | None) -> str:
+    parts = [row.name, _format(row)]
+    if summary is not None:
+        parts += [f"{path}={setting_text(value)}" for path, value in summary.settings.items()]
+    return "\n".join(parts).lower()
+
+
+def _values(
+    rows: Sequence[RunRow], summaries: Sequence[RunSummary | None]
+) -> list[Mapping[str, Any]]:
+    """By name what expressions are about: settings by path and by last part, and what has a column."""
+    paths = dict.fromkeys(path for one in summaries if one is not None for path in one.settings)
+    short = short_names(paths)
+    values: list[Mapping[str, Any]] = []
+    for row, summary in zip(rows, summaries, strict=True):
+        own: dict[str, Any] = {}
+        if summary is not None:
+            for path, value in summary.settings.items():
+                own[path] = own[short[path]] = value
+            means = {"reward": summary.reward, "kl": summary.kl, "truncated": summary.truncated}
+            own |= {name: None if mean is None else mean.mean for name, mean in means.items()}
+            own |= {"steps": summary.steps, "rollouts": summary.rollouts}
+            own["problems"] = summary.lost + summary.partial
+            own["finding"] = "" if summary.finding is None else summary.finding[1]
+        own |= {"name": row.name, "state": row.state, "format": _format(row)}
+        values.append(own)
+    return values

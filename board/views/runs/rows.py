@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from board.analysis.run_summary import LastMean, RunSummary
 from board.components.run_table import LINE_HEIGHT, LINE_WIDTH, Cell, RunRow
 from board.core.metrics.definitions import Metric, rollout_metric
 from board.core.metrics.recent import WINDOW
 from board.core.metrics.shares import percent
-from board.core.run_state import run_state
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import reader_titles
-from board.views.runs.columns import id_of
-from board.views.runs.settings import setting_text
+from board.query.run_filter import number_in
+from board.views.runs.columns import id_of, setting_text
 from board.views.runs.summaries import Known, RunSummaries
 from board.views.shared.text import ago, counted, number, one_line
 
+_LIVE_SECONDS: Final = 60.0
+_LIVE_STEPS: Final = 3.0
+"""A run that logs every ten minutes is no less live for it."""
 _EDGE: Final = 4
 """Room for the dot at the end of a line."""
 _EQUALLY_NEW: Final = 10
@@ -72,6 +74,21 @@ def state_of(
         "unchanged": f"unchanged for {ago(age)}: logs of this format do not say that they ended",
     }
     return state, words[state]
+
+
+def run_state(
+    age_seconds: float, *, has_ended: bool | None, seconds_per_step: float | None
+) -> Literal["live", "ended", "stale", "unchanged"]:
+    """Whether a run is still written: what its log says, and else when its files changed last.
+
+    live: its log grows. ended: its log says so. stale: its log would say so, and stopped growing before
+    it did. unchanged: it stopped growing, and logs of its kind (has_ended: None) never say why.
+    """
+    if has_ended:
+        return "ended"
+    if age_seconds < max(_LIVE_SECONDS, _LIVE_STEPS * (seconds_per_step or 0.0)):
+        return "live"
+    return "unchanged" if has_ended is None else "stale"
 
 
 def _format_cell(info: RunInfo) -> Cell:
@@ -202,5 +219,6 @@ def _setting_cell(settings: Mapping[str, Any], path: str) -> Cell:
     if path not in settings:
         return {"text": "–", "sort": None, "tone": "missing", "help": "not recorded"}
     value = settings[path]
-    sort = value if isinstance(value, int | float | str) else None
-    return {"text": one_line(setting_text(value), 120), "sort": sort}
+    text, number = setting_text(value), number_in(value)
+    sort = None if value is None else text if number is None else number
+    return {"text": one_line(text, 120), "sort": sort}

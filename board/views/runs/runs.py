@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import streamlit as st
 
-from board.analysis.run_summary import RunSummary
+from board.analysis.run_summary import MOST_SETTINGS, RunSummary
 from board.charts.palette import category, colour
 from board.components.run_table import (
     MOST_TICKED,
@@ -25,12 +25,10 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
-from board.views.runs.columns import Columns, choose_columns
-from board.views.runs.filters import filter_groups, passes
+from board.views.runs.columns import Columns, choose_columns, prominence, short_names
+from board.views.runs.filters import filter_groups, passing, search
 from board.views.runs.rows import row_of
-from board.views.runs.search import search
-from board.views.runs.settings import prominence, short_names
-from board.views.runs.summaries import RunSummaries
+from board.views.runs.summaries import MADE_BY, RunSummaries
 from board.views.shared import cache, opened_runs, page_parts, run_options, state
 from board.views.shared.text import ago, counted, one_line, plain, size
 
@@ -55,7 +53,7 @@ class _Table(NamedTuple):
 def _store(root: str, options: OpenOptions) -> RunSummaries:
     """The summaries of the runs of a folder. root: only tells folders apart."""
     named = os.environ.get("ROLLOUT_BOARD_THRESHOLDS")
-    return RunSummaries(options, Path(named) if named else None, SummaryCache())
+    return RunSummaries(options, Path(named) if named else None, SummaryCache(MADE_BY))
 
 
 def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
@@ -94,14 +92,19 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
     if len(ticked) < 2:
         return ""
     own = {
-        info.name: summary.settings
+        info.name: summary
         for info, summary in zip(table.infos, table.summaries, strict=True)
-        if info.name in ticked and summary is not None and summary.settings
+        if info.name in ticked and summary is not None
     }
     if len(own) < len(ticked):
-        return f"settings of {counted(len(ticked) - len(own), 'run')} not recorded\n"
-    found = [one for one in differences(own) if one.key not in OF_EVERY_START]
+        return f"settings of {counted(len(ticked) - len(own), 'run')} not read\n"
+    settings = {name: summary.settings for name, summary in own.items()}
+    if without := sum(not recorded for recorded in settings.values()):
+        return f"settings of {counted(without, 'run')} not recorded\n"
+    found = [one for one in differences(settings) if one.key not in OF_EVERY_START]
     paths = [one.key for one in found if len(one.values) == len(own)]
+    if not paths and any(summary.has_more_settings for summary in own.values()):
+        return f"none of the first {MOST_SETTINGS} settings differs; Compare reads all\n"
     if not paths:
         return "other settings are recorded of each\n" if found else "no recorded setting differs\n"
     names = [*short_names(sorted(paths, key=prominence)).values()]
@@ -117,7 +120,7 @@ def _show(table: _Table) -> Asked | None:
     content = TableContent(
         columns=[columns.by_id[name] for name in columns.shown],
         rows=table.rows,
-        shown=[n for n in found.places if passes(table.rows[n], table.summaries[n])],
+        shown=passing(found.places, table.rows, table.summaries),
         sort=sort if sort in columns.shown else "changed",
         descending=bool(state.get("runs_desc")),
         ticked=ticked,

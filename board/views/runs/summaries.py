@@ -30,10 +30,14 @@ _REST_SECONDS: Final = 0.02
 _BUSY_SHARE: Final = 10.0
 """A run that grows is read again after so many times what that took."""
 _SOON_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 60.0
+"""A run that could not be read is tried again, whether or not its files changed."""
 _OTHER_PROCESS_BYTES: Final = 256 << 20
 """Of a larger log another process makes the index, as when it is opened."""
 _POLL_SECONDS: Final = 0.2
 _NEVER: Final = float("-inf")
+MADE_BY: Final = f"summary {VERSION} {manifest.VERSION} {__version__}"
+"""What a SummaryCache of such summaries is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,13 @@ class Known:
     error: str = ""
     made_at: float = _NEVER
     took: float = 0.0
+
+
+class Followed(NamedTuple):
+    """A run as it was listed last. signature: another one whenever the summary may be different."""
+
+    info: RunInfo
+    signature: str
 
 
 class Reading(NamedTuple):
@@ -69,7 +80,8 @@ class RunSummaries:
         self.reading: Reading | None = None
         self._options, self._thresholds, self._cache = options, thresholds, cache
         self._infos: Sequence[RunInfo] = ()
-        self._signatures: Mapping[str, str] = {}
+        self._followed: Mapping[str, Followed] = {}
+        """By key, newest first; never changed, but replaced: any thread may be in the middle of it."""
         self._known: dict[str, Known] = {}
         self._lock = threading.Lock()
         self._task: BackgroundTask[None] | None = None
@@ -81,7 +93,7 @@ class RunSummaries:
         with self._lock:
             if infos is not self._infos:
                 self._take(infos)
-            if self._next() is not None and (self._task is None or not self._task.is_running):
+            if self._next() and (self._task is None or not self._task.is_running):
                 self._task = BackgroundTask(self._fill)
                 self._task.start()
 
@@ -92,8 +104,12 @@ class RunSummaries:
     def is_old(self, info: RunInfo) -> bool:
         """Whether files of the run have changed since its summary was made."""
         key = _key(info)
+        followed = self._followed.get(key)
+        return followed is not None and self._is_old(key, followed)
+
+    def _is_old(self, key: str, followed: Followed) -> bool:
         known = self._known.get(key)
-        return known is not None and known.signature != self._signatures.get(key)
+        return known is not None and known.signature != followed.signature
 
     def is_reading(self, info: RunInfo) -> float | None:
         """How much of a run was read, where it is the one that is being read."""
@@ -103,58 +119,56 @@ class RunSummaries:
     @property
     def waiting(self) -> int:
         """Runs that have no summary since this process began, of files as they are or were."""
-        return sum(1 for info in self._infos if self._waits(info))
+        return sum(self._waits(key, followed) for key, followed in self._followed.items())
 
     def _take(self, infos: Sequence[RunInfo]) -> None:
         """Signatures of all runs, and from the disk what is known of those that are new."""
-        signatures = {_key(info): self._signature(info) for info in infos}
-        new = {self._cached_as(key): key for key in signatures if key not in self._known}
+        followed = {_key(info): Followed(info, self._signature(info)) for info in infos}
+        new = {self._cached_as(key): key for key in followed if key not in self._known}
         for name, (signature, document) in self._cache.read(new).items():
             if (summary := RunSummary.from_bytes(document)) is not None:
                 self._known[new[name]] = Known(signature, summary)
-        if new or signatures != self._signatures:
+        if new or followed != self._followed:
             self.version += 1
-        self._infos, self._signatures = infos, signatures
+        self._infos, self._followed = infos, followed
 
     def _signature(self, info: RunInfo) -> str:
-        """Another one whenever the summary may be different."""
         thresholds: list[object] = []
         for path in filter(None, (self._thresholds, _local_thresholds(info), info.thresholds)):
             with suppress(OSError):
                 stat = path.stat()
                 thresholds.append((str(path), stat.st_size, stat.st_mtime_ns))
-        made_by = (__version__, VERSION, manifest.VERSION)
-        parts = (made_by, info.files, info.left_out, state_of(info), thresholds)
+        parts = (info.files, info.left_out, state_of(info), thresholds)
         return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
     def _cached_as(self, key: str) -> str:
-        # A path may hold bytes that are no text.
-        return f"{key} {self._options!r}".encode("utf-8", "backslashreplace").decode()
+        return f"{key} {self._options!r}"
 
-    def _waits(self, info: RunInfo) -> bool:
-        known = self.known(info)
-        return known is None or (known.made_at == _NEVER and self.is_old(info))
+    def _waits(self, key: str, followed: Followed) -> bool:
+        known = self._known.get(key)
+        return known is None or (known.made_at == _NEVER and self._is_old(key, followed))
 
-    def _next(self) -> RunInfo | None:
+    def _next(self) -> tuple[str, Followed] | None:
         """The newest run that is to be read now."""
         now = time.monotonic()
-        for info in self._infos:
-            known = self.known(info)
+        for key, followed in self._followed.items():
+            known = self._known.get(key)
             if known is None:
-                return info
+                return key, followed
             pause = max(_SOON_SECONDS, _BUSY_SHARE * known.took)
-            if self.is_old(info) and now - known.made_at >= pause:
-                return info
+            if self._is_old(key, followed) and now - known.made_at >= pause:
+                return key, followed
+            if known.summary is None and now - known.made_at >= max(_RETRY_SECONDS, pause):
+                return key, followed
         return None
 
     def _fill(self, report: Report) -> None:
-        while self._is_seen() and (info := self._next()) is not None:
-            key = _key(info)
-            signature = self._signatures[key]
+        while self._is_seen() and (found := self._next()):
+            key, followed = found
             self.reading = Reading(key, 0.0)
             begun = time.monotonic()
             try:
-                summary, error = self._made_of(info), ""
+                summary, error = self._made_of(followed.info), ""
             except (BoardError, OSError) as reason:
                 summary, error = None, str(reason)
             except Exception as reason:  # one log that nobody foresaw must not end the others
@@ -163,10 +177,11 @@ class RunSummaries:
             if summary is None and not error:
                 return
             now = time.monotonic()
-            self._known[key] = Known(signature, summary, error, now, now - begun)
+            with self._lock:
+                self._known[key] = Known(followed.signature, summary, error, now, now - begun)
+                self.version += 1
             if summary is not None:
-                self._cache.write(self._cached_as(key), signature, summary.to_bytes())
-            self.version += 1
+                self._cache.write(self._cached_as(key), followed.signature, summary.to_bytes())
             report(0, 0)
             time.sleep(_REST_SECONDS)
 

@@ -109,9 +109,16 @@ def test_settings_are_those_of_the_newest_start_by_path(tmp_path, write_log, sum
 
 
 def test_settings_of_any_size_stay_small():
-    settings = settings_of({"run-1.json": {f"k{n}": "x" * 10_000 for n in range(5000)}})
+    settings, has_more = settings_of({"run-1.json": {f"k{n}": "x" * 10_000 for n in range(5000)}})
     assert len(json.dumps(settings)) < 100_000
-    assert settings_of({"run-1.json": {"n": 10**30}}) == {"n": str(10**30)}
+    assert has_more
+    assert settings_of({"run-1.json": {"n": 10**30}}) == ({"n": str(10**30)}, False)
+
+
+def test_long_settings_that_differ_are_different_when_they_are_cut():
+    (one, _), (other, _) = (settings_of({"a": {"k": "x" * 300 + end}}) for end in "ab")
+    assert one != other
+    assert len(one["k"]) <= 200
 
 
 def test_a_summary_survives_the_disk(tmp_path, summary):

@@ -1,5 +1,7 @@
 """Scripts of all components: none can turn text into markup, and each is loaded."""
 
+import re
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -27,3 +29,14 @@ def test_every_script_part_is_loaded(component):
     module = import_module(f"board.components.{component}")
     loaded = {*module._SCRIPTS, *getattr(module, "_BAR_SCRIPTS", ())}
     assert {path.stem for path in (FOLDER / component / "js").glob("*.js")} <= loaded
+
+
+@pytest.mark.parametrize("component", [*COMPONENTS, "small_charts", "page_frame"])
+def test_no_function_is_declared_twice_in_one_module(component, monkeypatch):
+    modules: list[str] = []
+    monkeypatch.setattr(board.components, "component", lambda *_, js, **__: modules.append(js))
+    runpy.run_path(str(FOLDER / component / "__init__.py"))
+    assert modules
+    for module in modules:
+        names = re.findall(r"^(?:async )?function (\w+)", module, re.MULTILINE)
+        assert len(names) == len({*names})

@@ -81,11 +81,6 @@ function createGrid(root) {
   return grid;
 }
 
-function isTyping(event) {
-  const [target] = event.composedPath();
-  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
-}
-
 function resetZooms(grid) {
   for (const cell of grid.cells.values()) if (cell.valueZoom) zoomOut(cell);
   if (PAGE.zoom) zoomTo(null);

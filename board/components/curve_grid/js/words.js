@@ -24,13 +24,6 @@ function written(text) {
   });
 }
 
-function make(tag, name = "", text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  element.textContent = text;
-  return element;
-}
-
 /** Labels of the value axis, told apart by as many digits as the distance between them needs. */
 function valueLabels(axis, values, distance) {
   if (!axis.labels) return values.map(() => "");

@@ -259,10 +259,3 @@ function button(words, press) {
   element.addEventListener("click", press);
   return element;
 }
-
-function make(tag, name = "", text = "") {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  element.textContent = text;
-  return element;
-}

@@ -59,11 +59,6 @@ function turnPage(view, by) {
 
 // --- keys ----------------------------------------------------------------------------------------
 
-function isTyping(event) {
-  const target = event.composedPath()[0];
-  return target.matches?.("input, textarea, select, [contenteditable]") || event.isComposing;
-}
-
 function onPageKey(view, event) {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (isTyping(event) || !view.data.page.addresses.length) return;

@@ -5,13 +5,6 @@ const ROUNDING = 1e-12; // what is left of sums that are zero
 const TINY = 1e-3;
 const LARGE = 1e3;
 
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
 /** Up to four significant digits, three below 0.1; whole numbers in full. */
 function numberText(value) {
   if (!Number.isFinite(value)) return String(value);

@@ -1,10 +1,5 @@
 // J and K or arrows move, Enter or O opens, X or Space ticks, / searches, Escape clears.
 
-function isTyping(event) {
-  const target = event.composedPath()[0];
-  return target.matches?.("input, textarea, select, [contenteditable]") || event.isComposing;
-}
-
 /** Whether the key was pressed on the page or in the table, and not in a menu or another field. */
 function isOurs(view, event) {
   const [target] = event.composedPath();

@@ -1,20 +1,6 @@
-// What the table and its filters share: elements, and changes of the URL.
+// What the table and its filters share: boxes and marks, and changes of the URL.
 
 const RERUN_DELAY_MS = 40;
-
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
-function makeButton(className, text, title) {
-  const button = make("button", className, text);
-  button.type = "button";
-  if (title) button.title = title;
-  return button;
-}
 
 /** A tick box, which is a button: it has no place in a form. */
 function tickBox(label) {
