@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sqlite3
+import warnings
 from pathlib import Path
 
 import numpy as np
