@@ -64,14 +64,16 @@ def within_groups(run: Run, rollouts: int = _ROLLOUTS) -> WithinGroups | None:
     outputs = _tool_outputs(run, steps, rows)
     if outputs is not None:
         columns[TOOL_OUTPUTS] = outputs
-    found = [
+    contrasted = [
         *contrasts(own, WORDS, _phrases(run, steps, rows)),
         *contrasts(own, NUMBERS, {n: v for n, v in columns.items() if n not in parts}),
         *contrasts(own, PARTS, {n: v for n, v in columns.items() if n in parts}),
     ]
     used = own.groups >= 0
     return WithinGroups(
-        tuple(sorted(_apart(with_rates(found)), key=lambda one: (KINDS.index(one.kind), -one.z))),
+        tuple(
+            sorted(_apart(with_rates(contrasted)), key=lambda one: (KINDS.index(one.kind), -one.z))
+        ),
         tuple(steps),
         int(used.sum()),
         len(np.unique(own.groups[used])),
@@ -115,11 +117,11 @@ def _tool_outputs(run: Run, steps: list[int], rows: pd.DataFrame) -> FloatArray 
     return counts if np.nansum(counts) > 0 else None
 
 
-def _apart(found: list[Contrast]) -> list[Contrast]:
+def _apart(contrasted: list[Contrast]) -> list[Contrast]:
     """Without phrases that are within a stronger one, or hold it, and go the same way."""
     distinct: list[Contrast] = []
     phrases: list[Contrast] = []
-    for one in found:
+    for one in contrasted:
         if one.kind == WORDS:
             if any(
                 (one.feature in other.feature or other.feature in one.feature)

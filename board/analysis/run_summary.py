@@ -102,7 +102,7 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         own, split = run.where(split=names[0]), _clean(names[0])
     steps = own.steps["step"].to_numpy(np.int64)
     window = window_of(steps, int(steps[-1])) if len(steps) else steps
-    found = diagnose(own, thresholds, tokens=False).findings
+    findings = diagnose(own, thresholds, tokens=False).findings
     clock = _clock(own)
     pace = np.diff(clock[-_PACE_STEPS - 1 :])
     settings, has_more_settings = settings_of(run.settings)
@@ -116,8 +116,8 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         truncated=_last_mean(own, "is_truncated", steps),
         reward_line=_line(own, "reward", steps),
         kl_line=_line(own, "k3_mean", steps),
-        finding=(found[0].severity, _clean(found[0].title)) if found else None,
-        findings=len(found),
+        finding=(findings[0].severity, _clean(findings[0].title)) if findings else None,
+        findings=len(findings),
         lost=count_of(run.problems, "lost"),
         partial=count_of(run.problems, "partial"),
         settings=settings,
@@ -183,9 +183,9 @@ def _line(run: Run, column: str, steps: IntArray) -> tuple[tuple[float, ...], ..
     if values is None:
         return ()
     known = np.flatnonzero(np.isfinite(values))
-    kept = known[keep_extremes([values[known]], [values[known]], _LINE_POINTS)]
-    means = (float(f"{value:.{_DIGITS}g}") for value in values[kept].tolist())
-    return tuple(zip(map(float, steps[kept].tolist()), means, strict=True))
+    chosen = known[keep_extremes([values[known]], [values[known]], _LINE_POINTS)]
+    means = (float(f"{value:.{_DIGITS}g}") for value in values[chosen].tolist())
+    return tuple(zip(map(float, steps[chosen].tolist()), means, strict=True))
 
 
 def _clock(run: Run) -> FloatArray:

@@ -41,9 +41,9 @@ def differences(settings: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
 
 def are_different(values: Iterable[Any]) -> bool:
     """Whether the values of a setting are not all the same."""
-    told = ((isinstance(value, bool), repr(_plain(value))) for value in values)
-    first = next(told, None)
-    return any(other != first for other in told)
+    typed = ((isinstance(value, bool), repr(_plain(value))) for value in values)
+    first = next(typed, None)
+    return any(other != first for other in typed)
 
 
 def flat_settings(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

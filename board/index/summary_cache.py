@@ -43,15 +43,15 @@ class SummaryCache:
         wanted = [*by_key]
 
         def ask(file: sqlite3.Connection) -> dict[str, tuple[str, bytes]]:
-            found: dict[str, tuple[str, bytes]] = {}
+            known: dict[str, tuple[str, bytes]] = {}
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
                 marks = ",".join("?" * len(some))
                 rows = file.execute(
                     f"SELECT run, signature, document FROM summaries WHERE run IN ({marks})", some
                 )
-                found |= {by_key[key]: (signature, document) for key, signature, document in rows}
-            return found
+                known |= {by_key[key]: (signature, document) for key, signature, document in rows}
+            return known
 
         return self._asked(ask) or {}
 

@@ -67,8 +67,8 @@ def matching(rows: Sequence[Mapping[str, Any]], text: str) -> list[int]:
     with database_of().cursor() as cursor:
         cursor.register("runs", table)
         sql = f"SELECT place FROM runs WHERE {predicate.sql} ORDER BY place"
-        found = cursor.sql(sql, params=dict(predicate.parameters) or None)
-        return found.to_arrow_table()["place"].to_pylist()
+        passing = cursor.sql(sql, params=dict(predicate.parameters) or None)
+        return passing.to_arrow_table()["place"].to_pylist()
 
 
 def number_in(value: Any) -> float | None:

@@ -153,17 +153,20 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
 def contrasts(args: argparse.Namespace) -> int:
     """Prints what winners of groups have more of than losers, and the other way around."""
     run = of_environments(of_split(opened(find_run(args.run)), args.split), args.env)
-    found = within_groups(run)
-    rows = [asdict(one) for one in found.contrasts] if found else []
+    compared = within_groups(run)
+    rows = [asdict(one) for one in compared.contrasts] if compared else []
     if args.json:
-        counts = {"rollouts": found.rollouts, "groups": found.groups} if found else {}
+        counts = {"rollouts": compared.rollouts, "groups": compared.groups} if compared else {}
         output.print_json({**counts, "contrasts": rows})
         return 0
-    if found is None:
+    if compared is None:
         output.say(f"{run.info.name}: it has no groups with rewards")
         return 0
     output.print_lines(
-        [f"{found.rollouts:,} rollouts in {found.groups:,} groups of {len(found.steps):,} steps"]
+        [
+            f"{compared.rollouts:,} rollouts in {compared.groups:,} groups, "
+            f"{len(compared.steps):,} steps"
+        ]
     )
     names = {"low": "95 % from", "high": "to", "rate": "false discovery rate"}
     rows = [{names.get(name, name): value for name, value in row.items()} for row in rows]

@@ -77,8 +77,8 @@ def _all_counts(infos: Sequence[RunInfo]) -> list[Mapping[str, int]]:
     for key, info in zip(keys, infos, strict=True):
         parts = repr((info.files, _folder_state(info.path)))
         signature = hashlib.blake2b(parts.encode("utf-8", "replace"), digest_size=12).hexdigest()
-        kept_signature, document = known.get(key, ("", b""))
-        if kept_signature == signature:
+        cached_signature, document = known.get(key, ("", b""))
+        if cached_signature == signature:
             counts.append(json.loads(document))
             continue
         counts.append(_counted(info))

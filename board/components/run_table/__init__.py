@@ -87,7 +87,7 @@ class TableContent:
 
     columns: Sequence[RunColumn]
     rows: Sequence[RunRow]
-    shown: Sequence[int]
+    visible: Sequence[int]
     sort: str
     descending: bool
     ticked: Sequence[str]

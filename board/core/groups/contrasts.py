@@ -74,7 +74,7 @@ def contrasts(
     features: by name [n] its values, NaN: not recorded; or, of integers, the places of the rollouts that
     have it, all others being without.
     """
-    found: list[Contrast] = []
+    contrasted: list[Contrast] = []
     for name, values in features.items():
         if values.dtype.kind == "f":
             one = _of_values(own, np.asarray(values, np.float64))
@@ -82,8 +82,8 @@ def contrasts(
             one = _of_presence(own, np.asarray(values, np.int64))
         winners, losers = one
         if len(winners) >= _LEAST_GROUPS:
-            found.append(_contrast(name, kind, winners, losers))
-    return found
+            contrasted.append(_contrast(name, kind, winners, losers))
+    return contrasted
 
 
 def _of_values(own: Sides, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -119,9 +119,9 @@ def _contrast(name: str, kind: str, winners: FloatArray, losers: FloatArray) -> 
     return Contrast(name, kind, *sides_of, mean, mean - reach, mean + reach, count, z, float("nan"))
 
 
-def with_rates(found: list[Contrast]) -> list[Contrast]:
+def with_rates(contrasted: list[Contrast]) -> list[Contrast]:
     """All of them with their rates of false discoveries, the most certain first."""
-    p = np.array([erfc(abs(one.z) / sqrt(2)) for one in found])
+    p = np.array([erfc(abs(one.z) / sqrt(2)) for one in contrasted])
     rates = false_discovery_rates(p).tolist()
-    rated = [replace(one, rate=rate) for one, rate in zip(found, rates, strict=True)]
+    rated = [replace(one, rate=rate) for one, rate in zip(contrasted, rates, strict=True)]
     return sorted(rated, key=lambda one: (-abs(one.z), one.feature))

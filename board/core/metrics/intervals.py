@@ -57,6 +57,6 @@ def share_interval(
         effect = np.sum(error[known] ** 2) / np.sum(independent[known]) if known.any() else 1.0
         size = np.where(count > 0, count / max(effect, 1.0), np.nan)
         middle = (share + Z**2 / (2 * size)) / (1 + Z**2 / size)
-        spread = np.sqrt(share * (1 - share) / size + Z**2 / (4 * size**2))
-        reach = Z / (1 + Z**2 / size) * spread
+        error_of_middle = np.sqrt(share * (1 - share) / size + Z**2 / (4 * size**2))
+        reach = Z / (1 + Z**2 / size) * error_of_middle
     return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)

@@ -25,7 +25,7 @@ _TABLE: Final = tomllib.loads(
 )
 _EVALUATION: Final = re.compile(r"(^|/)(eval|evaluation|val|validation|test)([/_]|$)", re.I)
 _RELATIVE: Final = 0.02
-_OF_SPREAD: Final = 0.01
+_OF_STD: Final = 0.01
 """Two means are one number up to 2 % of it, or 1 % of the standard deviation over the rollouts."""
 _LEAST_STEPS: Final = 5
 _ALIKE: Final = 0.1
@@ -33,8 +33,8 @@ _UNLIKE: Final = 0.5
 """Steps are moved where at most a tenth of them differ then, and half of them did before: a wrong shift
 is worse than none.
 """
-_LEAST_SPREAD: Final = 1e-3
-_LEAST_SPREAD_SHARE: Final = 0.01
+_LEAST_DEVIATION: Final = 1e-3
+_LEAST_DEVIATION_SHARE: Final = 0.01
 _SHIFTS: Final = (0, 1, -1)
 
 
@@ -172,9 +172,9 @@ def agreement(
         known = np.isfinite(theirs) & np.isfinite(ours)
         if not known.any():
             continue
-        theirs, ours, spread = theirs[known], ours[known], np.nan_to_num(means.std[other][known])
+        theirs, ours, std = theirs[known], ours[known], np.nan_to_num(means.std[other][known])
         size = np.maximum(np.abs(theirs), np.abs(ours))
-        differs = np.abs(theirs - ours) > _RELATIVE * size + _OF_SPREAD * spread
+        differs = np.abs(theirs - ours) > _RELATIVE * size + _OF_STD * std
         one = Agreement(
             trainer,
             means.column,
@@ -265,8 +265,8 @@ def explaining_column(steps: IntArray, curves: Mapping[str, FloatArray], step: i
         known = values[np.isfinite(values)]
         if len(known) and np.isfinite(values[place]):
             middle = float(np.median(known))
-            spread = float(np.median(np.abs(known - middle)))
+            deviation = float(np.median(np.abs(known - middle)))
             # A ratio that is 1 but for rounding must not stand out by its rounding.
-            least = max(_LEAST_SPREAD, _LEAST_SPREAD_SHARE * abs(middle))
-            distances[column] = abs(float(values[place]) - middle) / max(spread, least)
+            least = max(_LEAST_DEVIATION, _LEAST_DEVIATION_SHARE * abs(middle))
+            distances[column] = abs(float(values[place]) - middle) / max(deviation, least)
     return max(distances, key=lambda column: distances[column]) if distances else None

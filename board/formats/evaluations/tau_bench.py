@@ -77,7 +77,7 @@ class Tau2Reader(Reader):
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """Each simulation, with what is said of all."""
         if "simulations" not in line:
-            info = at.sidecar(_info_beside) or {}
+            info = at.sidecar(_info_of_run) or {}
             return [{**line, "info": info}]
         info = object_at(line, "info")
         experiment = at.path.stem
@@ -116,7 +116,7 @@ class Tau2Reader(Reader):
         return at_step(fields, None)
 
 
-def _info_beside(simulation: Location) -> Mapping[str, Any]:
+def _info_of_run(simulation: Location) -> Mapping[str, Any]:
     """What results.json above the folder of simulations says of all; empty where it can't be used."""
     try:
         path, size, *_ = state_of(simulation.parent.parent / _RESULTS)

@@ -78,8 +78,8 @@ def _allowed_folders() -> list[Path]:
     root, metrics = os.environ["ROLLOUT_BOARD_ROOT"], os.environ.get("ROLLOUT_BOARD_METRICS", "")
     folders = [Path(os.path.realpath(cache_folder()))]
     if not is_url(root):
-        shown = Path(os.path.realpath(root))
-        folders.append(shown if shown.is_dir() else shown.parent)
+        visible = Path(os.path.realpath(root))
+        folders.append(visible if visible.is_dir() else visible.parent)
     if metrics and Path(metrics).is_dir():
         folders.append(Path(os.path.realpath(metrics)))
     return folders

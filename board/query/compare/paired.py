@@ -105,10 +105,10 @@ def by_environment(runs: PairedRuns, metric: str) -> list[EnvDifference]:
     names = sorted({env for env in runs.envs if env})
     if len(names) < 2:
         return []
-    found = [paired_difference(runs.deltas[metric][envs == name]) for name in names]
-    p = np.array([np.nan if one.p is None else one.p for one in found])
+    compared = [paired_difference(runs.deltas[metric][envs == name]) for name in names]
+    p = np.array([np.nan if one.p is None else one.p for one in compared])
     rates = [None if np.isnan(rate) else rate for rate in false_discovery_rates(p).tolist()]
-    return [EnvDifference(*one) for one in zip(names, found, rates, strict=True)]
+    return [EnvDifference(*one) for one in zip(names, compared, rates, strict=True)]
 
 
 def _reward_note(first: Run, second: Run) -> str:

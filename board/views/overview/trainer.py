@@ -45,11 +45,11 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
     if clicked := curves.draw(cards, marks, "trainer", across=_ACROSS):
         _open_step(run, clicked.step)
     others = [name for name in names if name not in drawn]
-    found = _search(others)
-    cards = [_card(metrics, [name], "", options) for name in found]
+    matching = _search(others)
+    cards = [_card(metrics, [name], "", options) for name in matching]
     if clicked := curves.draw(cards, marks, "trainer_found", across=_ACROSS):
         _open_step(run, clicked.step)
-    _name_others(metrics, [name for name in others if name not in found])
+    _name_others(metrics, [name for name in others if name not in matching])
 
 
 def _heading(run: Run, metrics: TrainerMetrics) -> None:
@@ -100,12 +100,12 @@ def _search(others: Sequence[str]) -> list[str]:
     except ChoiceError as error:
         st.error(plain(str(error), 300))
         return []
-    found = [name for name, count in zip(others, counts, strict=True) if count]
-    if not found:
+    matching = [name for name, count in zip(others, counts, strict=True) if count]
+    if not matching:
         st.caption("No metric of the trainer has such a name.")
-    if len(found) > _MOST_SEARCHED:
-        st.caption(f"The first {_MOST_SEARCHED} of {len(found):,} metrics are drawn.")
-    return found[:_MOST_SEARCHED]
+    if len(matching) > _MOST_SEARCHED:
+        st.caption(f"The first {_MOST_SEARCHED} of {len(matching):,} metrics are drawn.")
+    return matching[:_MOST_SEARCHED]
 
 
 def _card(metrics: TrainerMetrics, names: Sequence[str], title: str, options: CurveOptions) -> Card:
@@ -133,8 +133,8 @@ def _open_step(run: Run, step: int) -> None:
         st.toast(f"No rollout of step {step} is in the log.", icon=":material/info:")
         return
     metric = trainer.explaining_metric(run, step)
-    shown = {"step_part": "contributions", "step_metric": metric, "step_only": ""}
-    state.go("step", step=step, **state.NO_ROLLOUT, **shown, step_order="highest")
+    choice = {"step_part": "contributions", "step_metric": metric, "step_only": ""}
+    state.go("step", step=step, **state.NO_ROLLOUT, **choice, step_order="highest")
 
 
 def _name_others(metrics: TrainerMetrics, others: Sequence[str]) -> None:

@@ -25,24 +25,24 @@ _TITLES: Final = {
 
 def show(run: Run) -> None:
     """The contrasts within groups, a table for each kind."""
-    found = cache.within_groups(run)
-    if found is None:
+    compared = cache.within_groups(run)
+    if compared is None:
         page_parts.say_lacking("Groups", run, "groups")
         return
-    if not found.groups:
+    if not compared.groups:
         st.info("In no group do the rewards differ: nobody won.", icon=":material/balance:")
         return
     st.caption(
         plain(
             f"Winners have a reward above the mean of their group, losers below: "
-            f"{counted(found.rollouts, 'rollout')} in {counted(found.groups, 'group')} of "
-            f"{counted(len(found.steps), 'step')}, evenly spread. All differences are within a group, so "
-            "neither the prompt nor the step explains them. They are no causes.",
+            f"{counted(compared.rollouts, 'rollout')} in {counted(compared.groups, 'group')} of "
+            f"{counted(len(compared.steps), 'step')}, evenly spread. All differences are within a "
+            "group, so neither the prompt nor the step explains them. They are no causes.",
             500,
         )
     )
     for kind in KINDS:
-        own = [one for one in found.contrasts if one.kind == kind]
+        own = [one for one in compared.contrasts if one.kind == kind]
         st.markdown(f"#### {_TITLES[kind]}")
         if own:
             _table(run, kind, own)

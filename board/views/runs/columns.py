@@ -23,7 +23,7 @@ _ON_REQUEST: Final = frozenset(("problems",))
 _LEAST_SETTING, _MOST_SETTING = 34, 140
 _SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
-_MOST_SHOWN: Final = 4
+_MOST_VISIBLE: Final = 4
 _LEAST_SHARE: Final = 0.5
 """Of the runs with settings, those that record a setting before it is a column of its own accord."""
 _ABOUT_THE_MACHINE: Final = ("versions.", "tokenizer.", "world_size", "start_step", "digits")
@@ -35,12 +35,12 @@ _FIRST: Final = (
 
 
 class Columns(NamedTuple):
-    """by_id: all that can be shown, in their order. shown: ids of those that are. settings: paths of the
-    settings among these.
+    """by_id: all that there are, in their order. visible: ids of those that are drawn. settings: paths of
+    the settings among these.
     """
 
     by_id: Mapping[str, RunColumn]
-    shown: Sequence[str]
+    visible: Sequence[str]
     settings: Sequence[str]
 
 
@@ -60,7 +60,7 @@ def choose_columns(
     """The columns of runs with these settings and formats.
 
     wanted: ids of those that somebody chose; where there are none, the usual ones, and settings that
-    most runs record and that differ. sort: id of the one that is sorted by, which is always shown.
+    most runs record and that differ. sort: id of the one that is sorted by, which is always visible.
     """
     differ = differing(runs)
     asked = [one.removeprefix(_SETTING) for one in wanted if one.startswith(_SETTING)]
@@ -70,19 +70,19 @@ def choose_columns(
     words = [len(word) for name in formats for word in name.split()]
     width = int(min(max(words, default=0) * _WORD_SIGN, _MOST_SETTING))
     columns["format"] = replace(columns["format"], width=width)
-    shown = {name for name in columns if name in wanted}
-    if shown:  # what somebody chose is there however narrow the table is
+    visible = {name for name in columns if name in wanted}
+    if visible:  # what somebody chose is there however narrow the table is
         columns = {name: replace(column, roomy=False) for name, column in columns.items()}
     else:
-        usual = {*map(id_of, shown_by_default(differ, runs))}
-        shown = columns.keys() - ({*map(id_of, names), *_ON_REQUEST} - usual)
-    shown |= {"name", sort} & columns.keys()
-    settings = [path for path in names if id_of(path) in shown]
+        usual = {*map(id_of, visible_by_default(differ, runs))}
+        visible = columns.keys() - ({*map(id_of, names), *_ON_REQUEST} - usual)
+    visible |= {"name", sort} & columns.keys()
+    settings = [path for path in names if id_of(path) in visible]
     group = _settings_group(len(settings), len(differ))
     for path in settings:
         width = _width(names[path], [setting_text(run[path]) for run in runs if path in run])
         columns[id_of(path)] = replace(columns[id_of(path)], group=group, width=width)
-    return Columns(columns, [name for name in columns if name in shown], settings)
+    return Columns(columns, [name for name in columns if name in visible], settings)
 
 
 def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn]:
@@ -111,9 +111,9 @@ def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn
     return {column.name: column for column in (*usual, *own, changed)}
 
 
-def _settings_group(shown: int, differing: int) -> str:
+def _settings_group(visible: int, differing: int) -> str:
     """What stands above the columns of settings."""
-    return "settings that differ" + (f", {shown} of {differing}" if shown < differing else "")
+    return "settings that differ" + (f", {visible} of {differing}" if visible < differing else "")
 
 
 def _line_column(name: str, label: str, about: str, width: int, ink: str) -> RunColumn:
@@ -137,8 +137,8 @@ def differing(runs: Iterable[Mapping[str, Any]]) -> list[str]:
         for path, value in settings.items():
             if path not in OF_EVERY_START:
                 values.setdefault(path, []).append(value)
-    found = [path for path, own in values.items() if are_different(own)]
-    return sorted(found, key=lambda path: (*prominence(path), -len(values[path]), path))
+    differing = [path for path, own in values.items() if are_different(own)]
+    return sorted(differing, key=lambda path: (*prominence(path), -len(values[path]), path))
 
 
 def prominence(path: str) -> tuple[bool, int]:
@@ -148,12 +148,12 @@ def prominence(path: str) -> tuple[bool, int]:
     return path.startswith(_ABOUT_THE_MACHINE), known
 
 
-def shown_by_default(paths: Sequence[str], runs: Collection[Mapping[str, Any]]) -> list[str]:
+def visible_by_default(paths: Sequence[str], runs: Collection[Mapping[str, Any]]) -> list[str]:
     """Those of the differing settings that are columns unless others are chosen."""
     least = _LEAST_SHARE * sum(1 for settings in runs if settings)
     usual = (path for path in paths if not path.startswith(_ABOUT_THE_MACHINE))
     common = (path for path in usual if sum(path in settings for settings in runs) >= least)
-    return [*islice(common, _MOST_SHOWN)]
+    return [*islice(common, _MOST_VISIBLE)]
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

@@ -75,11 +75,11 @@ def _choose_columns(table: _Table) -> None:
     columns = table.columns.by_id
     names = [name for name in columns if name != "name"]
     # Settings that nobody records any more stay chosen until the others are read.
-    kept = [name for name in state.get("runs_columns") if name not in names]
+    absent = [name for name in state.get("runs_columns") if name not in names]
     with st.popover("Columns", icon=":material/view_column:", key="runs_menu"):
         st.multiselect(
             "Columns",
-            [*names, *kept],
+            [*names, *absent],
             **state.bound("runs_columns"),
             placeholder="the usual ones, and settings that differ",
             width=360,
@@ -101,12 +101,16 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
     settings = {name: summary.settings for name, summary in own.items()}
     if without := sum(not recorded for recorded in settings.values()):
         return f"settings of {counted(without, 'run')} not recorded\n"
-    found = [one for one in differences(settings) if one.key not in OF_EVERY_START]
-    paths = [one.key for one in found if len(one.values) == len(own)]
+    differing = [one for one in differences(settings) if one.key not in OF_EVERY_START]
+    paths = [one.key for one in differing if len(one.values) == len(own)]
     if not paths and any(summary.has_more_settings for summary in own.values()):
         return f"none of the first {MOST_SETTINGS} settings differs; Compare reads all\n"
     if not paths:
-        return "other settings are recorded of each\n" if found else "no recorded setting differs\n"
+        return (
+            "other settings are recorded of each\n"
+            if differing
+            else "no recorded setting differs\n"
+        )
     names = [*short_names(sorted(paths, key=prominence)).values()]
     more = f" and {len(names) - _MOST_DIFFERENCES} more" if len(names) > _MOST_DIFFERENCES else ""
     return f"differ in\n{one_line(', '.join(names[:_MOST_DIFFERENCES]) + more, 200)}"
@@ -114,14 +118,14 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
 
 def _show(table: _Table) -> Asked | None:
     """Draws the rows that are found and pass the filters."""
-    found = search(table.rows, table.summaries, str(state.get("runs_search")))
+    matches = search(table.rows, table.summaries, str(state.get("runs_search")))
     sort, columns = str(state.get("runs_sort")), table.columns
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
     content = TableContent(
-        columns=[columns.by_id[name] for name in columns.shown],
+        columns=[columns.by_id[name] for name in columns.visible],
         rows=table.rows,
-        shown=passing(found.places, table.rows, table.summaries),
-        sort=sort if sort in columns.shown else "changed",
+        visible=passing(matches.places, table.rows, table.summaries),
+        sort=sort if sort in columns.visible else "changed",
         descending=bool(state.get("runs_desc")),
         ticked=ticked,
         colours=[
@@ -129,7 +133,7 @@ def _show(table: _Table) -> Asked | None:
         ],
         differ=_differ(table, ticked),
         search=str(state.get("runs_search")).strip(),
-        refused=found.refused,
+        refused=matches.refused,
         parameters=[*state.CHOICES],
     )
     return run_table(content, key="run-table")

@@ -163,8 +163,8 @@ class RunSummaries:
         return None
 
     def _fill(self, report: Report) -> None:
-        while self._is_seen() and (found := self._next()):
-            key, followed = found
+        while self._is_seen() and (next_run := self._next()):
+            key, followed = next_run
             self.reading = Reading(key, 0.0)
             begun = time.monotonic()
             try:

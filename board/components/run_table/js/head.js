@@ -79,14 +79,14 @@ function compared(one, other) {
 
 /** Places of the rows that are shown, in their order: what is not recorded comes last, whichever way. */
 function sortedPlaces(view) {
-  const { rows, shown } = view.data;
+  const { rows, visible } = view.data;
   const valueOf = (place) => {
     const row = rows[place];
     return view.sort === "name" ? row.label : (row.cells[view.sort]?.sort ?? null);
   };
-  const keys = new Map(shown.map((place) => [place, valueOf(place)]));
+  const keys = new Map(visible.map((place) => [place, valueOf(place)]));
   const sign = view.descending ? -1 : 1;
-  return [...shown].sort((a, b) => {
+  return [...visible].sort((a, b) => {
     const [one, other] = [keys.get(a), keys.get(b)];
     if (one === null || other === null) return (one === null) - (other === null) || a - b;
     return sign * compared(one, other) || a - b;
