@@ -1,7 +1,6 @@
 """What the tests of the readers share: a line of a log, read as the scan reads it."""
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,11 +30,3 @@ def read_line(request) -> ReadLine:
         return known.record(parsed, LineContext(Path(path), options, known.layout))
 
     return read
-
-
-@pytest.fixture
-def summary_writer():
-    """The client of TensorBoard that torch has."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("torch.utils.tensorboard").SummaryWriter

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import sqlite3
-import warnings
 from pathlib import Path
 
 import numpy as np
