@@ -20,6 +20,8 @@ __all__ = ["MetricSource", "is_metric_name", "metric_sources"]
 _EVENTS: Final = re.compile(r"(^|.*\.)tfevents\..*")
 _TRAINER_STATE: Final = "trainer_state.json"
 _SQLITE: Final = b"SQLite format 3\x00"
+MOST_SOURCES: Final = 256
+"""Files or folders of metrics of one run."""
 
 
 def is_metric_name(name: str) -> bool:
@@ -62,14 +64,8 @@ def metric_sources(paths: Iterable[Path], folder: Path) -> list[MetricSource]:
         sources.append(TrainerState(_name(newest, folder), (newest,)))
     for parent, files in events.items():
         name = _name(files[0] if len(files) == 1 else parent, folder)
-        sources.append(EventFiles(name, tuple(sorted(files, key=lambda file: _order(file.name)))))
-    return sorted(sources, key=lambda source: _order(source.name))
-
-
-def _order(name: str) -> list[tuple[int, int, str]]:
-    """A key that orders names naturally: step_2 before step_10."""
-    parts = re.split(r"(\d+)", name)
-    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
+        sources.append(EventFiles(name, tuple(sorted(files))))
+    return sorted(sources, key=lambda source: source.name)[:MOST_SOURCES]
 
 
 def _name(path: Path, folder: Path) -> str:

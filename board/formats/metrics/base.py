@@ -6,7 +6,6 @@ A source holds all points that were read of it. What is torn, too long or no num
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from abc import ABC, abstractmethod
@@ -31,7 +30,6 @@ MOST_DOCUMENT_BYTES: Final = 256 << 20
 MOST_NAMES: Final = 5_000
 """Metrics of one source."""
 MOST_POINTS: Final = 50_000_000
-MOST_NAME_CHARACTERS: Final = 300
 _MOST_DEPTH: Final = 8
 _AT_REST_SECONDS: Final = 60.0
 """What is torn at the end of a file that was not changed for so long will not be completed."""
@@ -65,7 +63,7 @@ class Points:
         self.non_finite = Counter[str]()
         self.count = 0
         self.left_out = 0
-        """Points beyond MOST_NAMES or MOST_POINTS, or with a name that is too long."""
+        """Points beyond MOST_NAMES or MOST_POINTS."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +73,7 @@ class Points:
     def add(self, step: int, name: str, value: float) -> None:
         """Adds a point; a value that is not finite is a gap."""
         if name not in self._steps:
-            if len(self._steps) >= MOST_NAMES or len(name) > MOST_NAME_CHARACTERS:
+            if len(self._steps) >= MOST_NAMES:
                 self.left_out += 1
                 return
             self._steps[name], self._values[name] = array("q"), array("d")
@@ -148,14 +146,7 @@ class MetricSource(ABC):
         self.torn_at: int | None = None
         """Where the last file ends with a part of a record, in bytes."""
         self._problems = ProblemLog()
-        self._problems_now = ProblemLog()
         self._read_state: tuple[tuple[int, int, int], ...] | None = None
-        self._was_at_rest = False
-
-    @property
-    def watched_paths(self) -> tuple[Path, ...]:
-        """Files whose change is one of the source."""
-        return self.paths
 
     @property
     def bytes(self) -> int:
@@ -164,48 +155,30 @@ class MetricSource(ABC):
 
     @property
     def is_changed(self) -> bool:
-        """Whether a file changed since the last update, or its torn end will not be completed."""
-        has_rested = self.torn_at is not None and not self._was_at_rest and self.is_at_rest
-        return self._state() != self._read_state or has_rested
-
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether no file was changed for a while: what is torn at its end stays so."""
-        changed = max((mtime for _, mtime, _ in self._state()), default=0) / 1e9
-        return time.time() - changed > _AT_REST_SECONDS
+        """Whether a file changed since the last update."""
+        return self._state() != self._read_state
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What could not be used, a torn end included once the file is at rest."""
-        problems = ProblemLog([*self._problems, *self._problems_now])
-        if self.torn_at is not None and self.is_at_rest:
-            reason = f"its end is torn, from byte {self.torn_at} on"
-            problems.add(Problem(self.name, None, None, reason, "", "partial"))
+        problems = ProblemLog(self._problems)
+        if self.torn_at is not None and self.paths:
+            changed = max(mtime for _, mtime, _ in self._state()) / 1e9
+            if time.time() - changed > _AT_REST_SECONDS:
+                reason = f"its end is torn, from byte {self.torn_at} on"
+                problems.add(Problem(self.name, None, None, reason, "", "partial"))
         return problems.as_tuple()
 
     def update(self, report: Report = lambda done: None) -> None:
         """Reads what is new. What can't be read becomes a problem."""
         state, self.torn_at = self._state(), None
-        self._was_at_rest, self._problems_now = self.is_at_rest, ProblemLog()
-        is_stopped = False
-
-        def reported(done: int) -> None:
-            nonlocal is_stopped
-            is_stopped = True
-            report(done)
-            is_stopped = False
-
         try:
-            self.read(reported)
-        except Exception as error:
-            if is_stopped:
-                raise
-            # Whatever a damaged file does to a reader, the other files and the page go on.
-            words = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
-            self.note_now(f"can't be read: {words}", severity="lost")
+            self.read(report)
+        except OSError as error:
+            self.note(f"can't be read: {error.strerror or error}", severity="lost")
         if self.points.left_out:
-            what = f"more than {MOST_NAMES:,} metrics or {MOST_POINTS:,} points, or too long a name"
-            self.note_now(f"{what}: the others are not shown", count=self.points.left_out)
+            what = f"more than {MOST_NAMES:,} metrics or {MOST_POINTS:,} points"
+            self.note(f"{what}: the others are not shown", count=self.points.left_out)
         self._read_state = state
 
     @abstractmethod
@@ -225,18 +198,12 @@ class MetricSource(ABC):
         count: int = 1,
         severity: Severity = "partial",
     ) -> None:
-        """Counts a record that could not be used."""
+        """Counts something that could not be used."""
         self._problems.add(Problem(self.name, line, None, reason, hint, severity, count))
-
-    def note_now(
-        self, reason: str, hint: str = "", *, severity: Severity = "partial", count: int = 1
-    ) -> None:
-        """The same of the files as they are now: the next update says it again if it is still so."""
-        self._problems_now.add(Problem(self.name, None, None, reason, hint, severity, count))
 
     def _state(self) -> tuple[tuple[int, int, int], ...]:
         states: list[tuple[int, int, int]] = []
-        for path in self.watched_paths:
+        for path in self.paths:
             try:
                 stat = path.stat()
                 states.append((stat.st_size, stat.st_mtime_ns, stat.st_ino))
@@ -266,12 +233,3 @@ def whole_number(value: object) -> int | None:
         return None
     is_whole = abs(value) <= _LARGEST_STEP and value == int(value)
     return int(value) if is_whole else None
-
-
-def extra_module(name: str, extra: str) -> Any:
-    """A module that only some sources need. Raises OSError where its extra is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        command = f"pip install 'rollout-board[{extra}]'"
-        raise OSError(0, f"it needs the extra {extra}: {command}") from error

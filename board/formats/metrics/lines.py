@@ -16,8 +16,6 @@ from board.formats.parse import is_object, parse_whole
 _HEAD_BYTES: Final = 4096
 _REPORT_LINES: Final = 1000
 _WRAPPERS: Final = ("data", "metrics")
-_OF_LINE: Final = frozenset(("ts", "timestamp", "time"))
-"""Beside what wraps the numbers these are of the line itself."""
 
 
 class LineSource(MetricSource):
@@ -27,12 +25,10 @@ class LineSource(MetricSource):
         super().__init__(name, paths)
         self._offset, self._lines = 0, 0
         self._head = b""
-        self._has_ended = True
 
     def restart(self) -> None:
         super().restart()
         self._offset, self._lines, self._head = 0, 0, b""
-        self._has_ended = True
 
     def read(self, report: Report) -> None:
         (path,) = self.paths
@@ -44,10 +40,7 @@ class LineSource(MetricSource):
             if not (line.ended or self.is_whole(line)):
                 self.torn_at = line.offset
                 break
-            self._lines += (
-                self._has_ended
-            )  # else this is the newline of the line that was read last
-            self._has_ended = line.ended
+            self._lines += 1
             if line.text is None or line.size > MOST_RECORD_BYTES:
                 reason = f"the line is longer than {MOST_RECORD_BYTES >> 20} MB"
                 self.note(reason, line=self._lines)
@@ -84,21 +77,18 @@ class JsonLines(LineSource):
         except RecordError as error:
             self.note(f"a line that can't be read: {error.reason}", line=number)
             return
-        counted = step_of(record)
-        if counted is None:
+        found = step_of(record)
+        if found is None:
             self.note("a line without a step", "a key such as step or global_step", line=number)
             return
-        key, step = counted
+        key, step = found
         self.points.add_record(step, scalars_of(record), key)
 
 
 def scalars_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The record without what wraps its numbers."""
-    key = next((key for key in _WRAPPERS if is_object(record.get(key))), None)
-    if key is None:
-        return record
-    siblings = {own: record[own] for own in record if own != key and own not in _OF_LINE}
-    return {**siblings, **record[key]}
+    inner = next((record[key] for key in _WRAPPERS if is_object(record.get(key))), None)
+    return record if inner is None else inner
 
 
 class Csv(LineSource):
@@ -114,10 +104,6 @@ class Csv(LineSource):
         super().__init__(name, paths)
         self._names = []
 
-    def is_whole(self, line: Line) -> bool:
-        # The end of a number that is still being written looks like a number.
-        return line.text is not None and self.is_at_rest
-
     def add_line(self, text: bytes, number: int) -> None:
         try:
             cells = next(csv.reader([text.decode("utf-8-sig").rstrip("\r")], strict=True))
@@ -131,11 +117,11 @@ class Csv(LineSource):
             self.note(f"a row that does not have {len(self._names)} cells", line=number)
             return
         record = dict(zip(self._names, cells, strict=True))
-        counted = step_of(record)
-        if counted is None:
+        found = step_of(record)
+        if found is None:
             self.note("a row without a step", line=number)
             return
-        key, step = counted
+        key, step = found
         for name, cell in record.items():
             if name != key and (value := number_in(cell)) is not None:
                 self.points.add(step, name, value)
@@ -144,10 +130,9 @@ class Csv(LineSource):
 def number_in(cell: str) -> float | None:
     """The number that a cell holds; None for a text and an empty cell."""
     try:
-        number = float(cell)  # takes nan, inf and -inf in any case, as writers spell them
+        return float(cell)  # takes nan, inf and -inf in any case, as writers spell them
     except ValueError:
         return None
-    return None if "_" in cell else number  # 1_000 is one in Python alone
 
 
 def has_step_column(path: Path) -> bool:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from board.formats.io.locations import open_binary
-from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report, extra_module
+from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report
+from board.formats.metrics.extras import extra_module
 
 _HEADER: Final = struct.Struct("<QI")
 _CHECKSUM_BYTES: Final = 4
@@ -57,14 +58,11 @@ class EventFiles(MetricSource):
             while len(header := file.read(_HEADER.size)) == _HEADER.size:
                 length, _ = _HEADER.unpack(header)
                 if length > _LARGEST_LENGTH:
-                    self.note_now(f"{path.name} is damaged at byte {end}; the rest is not read")
+                    self.note(f"{path.name} is damaged at byte {end}; the rest is not read")
                     return
                 if length > MOST_RECORD_BYTES:  # an image, or a graph
-                    behind = end + _HEADER.size + length + _CHECKSUM_BYTES
-                    if behind > path.stat().st_size:
-                        break
-                    file.seek(behind)
-                    self._offsets[path] = end = behind
+                    file.seek(length + _CHECKSUM_BYTES, 1)
+                    end += _HEADER.size + length + _CHECKSUM_BYTES
                     continue
                 content = file.read(length + _CHECKSUM_BYTES)
                 if len(content) < length + _CHECKSUM_BYTES:

@@ -16,13 +16,8 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from board.formats.io.locations import open_binary
-from board.formats.metrics.base import (
-    MOST_RECORD_BYTES,
-    MetricSource,
-    Report,
-    extra_module,
-    whole_number,
-)
+from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report, whole_number
+from board.formats.metrics.extras import extra_module
 
 _MAGIC: Final = b":W&B"
 _FILE_HEADER_BYTES: Final = 7
@@ -50,8 +45,6 @@ class WandbFile(MetricSource):
         self._offset = _FILE_HEADER_BYTES
         self._step_metrics: dict[str, str] = {}
         """By the name or pattern of metrics the name of the metric that counts their steps."""
-        self._last_steps: dict[str, int] = {}
-        """By name of such a metric its last value."""
 
     def restart(self) -> None:
         super().restart()
@@ -64,7 +57,7 @@ class WandbFile(MetricSource):
             self.restart()
         with open_binary(path) as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                self.note_now("it is not a file that W&B wrote", severity="lost")
+                self.note("it is not a file that W&B wrote", severity="lost")
                 return
             for number, (content, end) in enumerate(self._records(file)):
                 self._add(record, content)
@@ -74,8 +67,7 @@ class WandbFile(MetricSource):
 
     def _records(self, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
         """The whole records behind those that were read, and where each ends."""
-        position, content, size = self._offset, bytearray(), 0
-        is_begun = False
+        position, pieces, size = self._offset, list[bytes](), 0
         file.seek(position)
         while True:
             left = _BLOCK_BYTES - position % _BLOCK_BYTES
@@ -84,7 +76,7 @@ class WandbFile(MetricSource):
                 position += left
                 continue
             header = file.read(_PIECE.size)
-            if not header and not is_begun:
+            if not header and not pieces:
                 return
             _, length, kind = _PIECE.unpack(header.ljust(_PIECE.size, b"\0"))
             piece = file.read(length)
@@ -93,19 +85,17 @@ class WandbFile(MetricSource):
                 return
             position += _PIECE.size + length
             if kind not in (_WHOLE, _FIRST, _MIDDLE, _LAST) or length > left - _PIECE.size:
-                self.note_now(f"it is damaged at byte {position}; the rest is not read")
+                self.note(f"it is damaged at byte {position}; the rest is not read")
                 return
-            if kind in (_WHOLE, _FIRST):
-                content, size = bytearray(), 0
-            size, is_begun = size + length, kind in (_FIRST, _MIDDLE)
-            if size <= MOST_RECORD_BYTES:
-                content += piece
+            pieces, size = ([], 0) if kind in (_WHOLE, _FIRST) else (pieces, size)
+            size += length
+            pieces = [*pieces, piece] if size <= MOST_RECORD_BYTES else []
             if kind in (_WHOLE, _LAST):
                 if size > MOST_RECORD_BYTES:
                     self.note(f"a record longer than {MOST_RECORD_BYTES >> 20} MB")
-                    self._offset = position
                 else:
-                    yield bytes(content), position
+                    yield b"".join(pieces), position
+                pieces = []
 
     def _add(self, record_class: Any, content: bytes) -> None:
         try:
@@ -133,18 +123,8 @@ class WandbFile(MetricSource):
         for name, value in values.items():
             if name in _OWN or name.partition(".")[0] in media:
                 continue
-            step_metric = self._step_metric(name)
-            if step_metric == _STEP:
-                step = own_step
-            else:  # a record without it is of the step that was logged last
-                step = whole_number(values.get(step_metric))
-                step = self._last_steps.get(step_metric) if step is None else step
-            if step is None:
-                self.note(f"a value without {step_metric}, which counts its steps")
-                continue
-            if step_metric != _STEP:
-                self._last_steps[step_metric] = step
-            self.points.add_record(step, {name: value})
+            step = whole_number(values.get(self._step_metric(name)))
+            self.points.add_record(own_step if step is None else step, {name: value})
 
     def _step_metric(self, name: str) -> str:
         if name in self._step_metrics:

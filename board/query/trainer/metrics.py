@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +22,6 @@ from board.query.run import Run
 from board.query.trainer.agreement import rollout_means
 from board.query.trainer.step_end import TITLE, Counts, StepEndMetrics
 
-MOST_SOURCES: Final = 256
-"""Files or folders of metrics of one run."""
 STEP_END: Final = "step_end lines"
 """Name of the source that the log itself is."""
 ReportProgress = Callable[[int, int], object]
@@ -157,7 +154,7 @@ class TrainerMetricsReader:
         self._step_ends = StepEndMetrics()
         self._unread = ProblemLog()
 
-    def _present_sources(self, run: Run) -> dict[tuple[Path, ...], MetricSource]:
+    def _found(self, run: Run) -> dict[tuple[Path, ...], MetricSource]:
         """The sources that there are now, those that were read as they were read so far."""
         info = run.info
         folder = info.path if isinstance(info.path, Path) else Path()
@@ -168,20 +165,15 @@ class TrainerMetricsReader:
 
     def is_changed(self, run: Run) -> bool:
         """Whether a file has changed since it was read, or there is another one."""
-        present = dict(islice(self._present_sources(run).items(), MOST_SOURCES))
-        return {*present} != {*self._sources} or any(one.is_changed for one in present.values())
+        found = self._found(run)
+        return {*found} != {*self._sources} or any(one.is_changed for one in found.values())
 
     def read(self, run: Run, report: ReportProgress = lambda done, total: None) -> None:
         """Reads what is new. run: the whole run."""
-        every = self._present_sources(run)
-        self._sources = dict(islice(every.items(), MOST_SOURCES))
+        self._sources = self._found(run)
         sources = [*self._sources.values()]
         total, done = sum(source.bytes for source in sources), 0
         self._unread = ProblemLog()
-        if left_out := [source.name for source in islice(every.values(), MOST_SOURCES, None)]:
-            reason = f"files of metrics beyond {MOST_SOURCES:,} are not read, from {left_out[0]} on"
-            note = Problem(run.info.name, None, None, reason, "", "partial", len(left_out))
-            self._unread.add(note)
         try:
             self._step_ends.update(run, lambda _: report(0, total))
         except OSError as error:

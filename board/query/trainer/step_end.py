@@ -16,22 +16,19 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.errors import RecordError
 from board.formats.frameworks.native import NativeReader
-from board.formats.io.lines import read_bytes, read_lines
-from board.formats.io.locations import Location
-from board.formats.metrics.base import MOST_RECORD_BYTES, Points, Report, whole_number
+from board.formats.io.lines import read_bytes
+from board.formats.metrics.base import Points, Report, whole_number
 from board.formats.parse import is_object, parse_whole
 from board.index.discovery.packed import readable
-from board.index.manifest import FileState
 from board.query.run import Run
 
 TITLE: Final = "Rollout Board"
 _COUNTED: Final = ("records", "dropped", "sampled_out")
 _MARK: Final = b'"step_end"'
-_MOST_AT_ONCE: Final = 4 << 20
+_MOST_BETWEEN: Final = 4 << 20
+"""More between two rollouts is no line of metrics but one that could not be read."""
 
 
-FileKey = tuple[int, str]
-"""The id and the hash of the beginning: of a file that was replaced it is another one."""
 Counts = tuple[int, int, int]
 """Rollouts that were written, those that were dropped, and those that were left out as was asked."""
 
@@ -54,31 +51,34 @@ class StepEndMetrics:
     """
 
     def __init__(self) -> None:
-        self._points: dict[FileKey, Points] = {}
-        self._counts: dict[FileKey, dict[int, Counts]] = {}
-        self._done: dict[FileKey, int] = {}
+        self._points: dict[str, Points] = {}
+        """By path of a file."""
+        self._counts: dict[str, dict[int, Counts]] = {}
+        self._done: dict[str, int] = {}
         self.bytes = 0
 
     def update(self, run: Run, report: Report = lambda done: None) -> None:
         """Reads what the index of the run has and was not read yet. Raises OSError."""
-        files = run.rows.files
-        keys = {files.number_of[state.id]: _key(state) for state in files.states}
+        files = [run.info.path_of(file) for file in run.info.files]
+        if any(self._done.get(s.path, 0) > s.consumed for s in run.rows.files.states):
+            self.__init__()  # a file was replaced
         for number, begin, end in self._between(run):
-            file = keys[number]
-            begin = max(begin, self._done.get(file, 0))
+            path = files[number]
+            begin = max(begin, self._done.get(path, 0))
             if begin >= end:
                 continue
-            for line in _lines(readable(run.info.files[number]).path, begin, end):
-                if _MARK in line:
-                    self._add(file, line)
-            self.bytes += end - begin
-            self._done[file] = end
-            report(self.bytes)
+            if end - begin <= _MOST_BETWEEN:
+                content = read_bytes(readable(run.info.files[number]).path, begin, end - begin)
+                for line in content.split(b"\n"):
+                    if _MARK in line:
+                        self._add(path, line)
+                self.bytes += end - begin
+                report(self.bytes)
+            self._done[path] = end
 
     def _between(self, run: Run) -> Iterator[tuple[int, int, int]]:
         """What lies between the rollouts of each native file: its number, the first byte, the end."""
         states = run.rows.files.states
-        # In a file that says of no step that it has ended there is no such line.
         native = [s for s in states if s.reader == NativeReader.name and s.all_ended]
         ends = {run.rows.files.number_of[state.id]: state.consumed for state in native}
         if not ends:
@@ -93,8 +93,6 @@ class StepEndMetrics:
                     PARTITION BY file ORDER BY "offset"), 0) AS "begin", "offset" AS "end" FROM rows)
             SELECT file, "begin", "end" FROM between_rows WHERE "end" > "begin"
             UNION ALL SELECT file, last, NULL FROM ends
-            UNION ALL SELECT number, 0, NULL FROM unnest([{numbers}]) AS files(number)
-                WHERE number NOT IN (SELECT file FROM ends)
             ORDER BY file, "begin"
         """)
         columns = (column.to_pylist() for column in table.columns)
@@ -103,7 +101,7 @@ class StepEndMetrics:
             for file, begin, end in zip(*columns, strict=True)
         )
 
-    def _add(self, file: FileKey, line: bytes) -> None:
+    def _add(self, path: str, line: bytes) -> None:
         try:
             record, _ = parse_whole(line)
         except RecordError:  # the index has counted it
@@ -112,16 +110,16 @@ class StepEndMetrics:
         if record.get("type") != "step_end" or step is None:
             return
         written, dropped, left_out = (whole_number(record.get(key)) or 0 for key in _COUNTED)
-        self._counts.setdefault(file, {})[step] = (written, dropped, left_out)
+        self._counts.setdefault(path, {})[step] = (written, dropped, left_out)
         metrics = record.get("metrics")
         if is_object(metrics):
-            self._points.setdefault(file, Points()).add_record(step, metrics)
+            self._points.setdefault(path, Points()).add_record(step, metrics)
 
     def counts(self, run: Run) -> dict[int, Counts]:
         """By step the rollouts of all ranks."""
         total: dict[int, Counts] = {}
-        for file, until in _files(run):
-            for step, own in self._counts.get(file, {}).items():
+        for path, until in _files(run):
+            for step, own in self._counts.get(path, {}).items():
                 if step < until:
                     a, b, c = total.get(step, (0, 0, 0))
                     total[step] = (a + own[0], b + own[1], c + own[2])
@@ -130,8 +128,8 @@ class StepEndMetrics:
     def curves(self, run: Run) -> Mapping[str, RankMeans]:
         """Each metric over the steps, without what a resumed training wrote again."""
         parts = defaultdict[str, list[tuple[IntArray, FloatArray]]](list)
-        for file, until in _files(run):
-            points = self._points.get(file)
+        for path, until in _files(run):
+            points = self._points.get(path)
             for name in points.names if points else ():
                 assert points is not None
                 steps, values = points.curve(name)
@@ -143,27 +141,13 @@ class StepEndMetrics:
         return sum((points.non_finite for points in self._points.values()), Counter[str]())
 
 
-def _lines(path: Location, begin: int, end: int) -> Iterator[bytes]:
-    """What lies between two rollouts, by line; without lines that are too long to be one of metrics."""
-    if end - begin <= _MOST_AT_ONCE:
-        yield from read_bytes(path, begin, end - begin).split(b"\n")
-        return
-    for line in read_lines(path, begin, end):
-        if line.text is not None and line.size <= MOST_RECORD_BYTES:
-            yield line.text
-
-
-def _key(state: FileState) -> FileKey:
-    return state.id, state.head
-
-
-def _files(run: Run) -> Iterator[tuple[FileKey, float]]:
-    """The keys of the files of a run, and the step from which on a later launch wrote each again."""
+def _files(run: Run) -> Iterator[tuple[str, float]]:
+    """The files of a run, and the step from which on a later launch wrote all of each again."""
     from_step = {
         file: step for file, rank, _, step in run.rows.files.superseded_ranges if rank is None
     }
     for state in run.rows.files.states:
-        yield _key(state), from_step.get(state.id, np.inf)
+        yield state.path, from_step.get(state.id, np.inf)
 
 
 def _over_ranks(parts: list[tuple[IntArray, FloatArray]]) -> RankMeans:

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sqlite3
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,13 @@ def assert_same(source: MetricSource, expected, *, exact: bool = True) -> None:
 def log_by_step(log) -> None:
     for step in range(1, 41):
         log({name: value for own, name, value in POINTS if own == step}, step)
+
+
+@pytest.fixture
+def summary_writer():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("torch.utils.tensorboard").SummaryWriter
 
 
 def write_events(writer_class, folder: Path, points, **options) -> None:

@@ -80,30 +80,6 @@ def test_step_ends_of_a_log_that_grows_are_read_on(write_log, opened):
     assert table_of(reader.metrics(opened()), "loss") == {1: (1.0,), 2: (2.0,)}
 
 
-def test_step_ends_of_a_log_that_was_replaced_are_not_mixed_with_those_before(write_log, opened):
-    write_log("a.jsonl", header(0), sample(1), step_end(1, loss=1.0, lr=0.1))
-    reader = TrainerMetricsReader()
-    reader.read(opened())
-    lines = [sample(2), sample(2, 0.25), step_end(2, loss=2.0), sample(3), step_end(3, loss=3.0)]
-    write_log("a.jsonl", {**header(0), "note": "another"}, *lines)
-    run = opened()
-    reader.read(run)
-    assert table_of(reader.metrics(run), "loss") == {2: (2.0,), 3: (3.0,)}
-    assert {*reader.metrics(run).curves} == {"trainer/loss"}
-
-
-def test_step_ends_are_read_behind_megabytes_of_rubbish_and_in_files_without_a_rollout(
-    write_log, opened
-):
-    rubbish = b'{"type":"sample","x":"' + b"x" * 99 + b"\n"
-    gap = [rubbish * 50_000, step_end(1, loss=1.0)]
-    write_log("a.jsonl", header(0), sample(1), *gap, sample(2), step_end(2, loss=2.0))
-    write_log("b.jsonl", header(1), step_end(1, lr=0.5))
-    trainer = read_trainer_metrics(opened())
-    assert table_of(trainer, "loss") == {1: (1.0,), 2: (2.0,)}
-    assert table_of(trainer, "lr") == {1: (0.5,)}
-
-
 @pytest.mark.parametrize(
     "name",
     ["grpo_arithmetic", "grpo_calculator", "grpo_calculator_trl", "grpo_reward_hack", "resumed"],
