@@ -22,7 +22,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from board.formats.metrics import metric_sources
-from board.formats.metrics.extras import extra_module
+from board.formats.metrics.base import extra_module
 from board.views.shared import trainer
 
 DASHBOARD = Path(__file__).parents[1] / "board" / "views" / "dashboard.py"

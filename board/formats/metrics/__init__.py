@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from board.core.natural_order import natural_order
 from board.formats.io.locations import open_binary
-from board.formats.metrics.base import MetricSource
+from board.formats.metrics.base import MetricSource, Report
 from board.formats.metrics.lines import Csv, JsonLines, has_step_column
 from board.formats.metrics.tensorboard import EventFiles
 from board.formats.metrics.trackio_db import TrackioDatabase
@@ -22,6 +23,8 @@ _TRAINER_STATE: Final = "trainer_state.json"
 _SQLITE: Final = b"SQLite format 3\x00"
 MOST_SOURCES: Final = 256
 """Files or folders of metrics of one run."""
+_MOST_SHOWN: Final = 10
+"""Of those beyond that, named in the note of them."""
 
 
 def is_metric_name(name: str) -> bool:
@@ -64,8 +67,28 @@ def metric_sources(paths: Iterable[Path], folder: Path) -> list[MetricSource]:
         sources.append(TrainerState(_name(newest, folder), (newest,)))
     for parent, files in events.items():
         name = _name(files[0] if len(files) == 1 else parent, folder)
-        sources.append(EventFiles(name, tuple(sorted(files))))
-    return sorted(sources, key=lambda source: source.name)[:MOST_SOURCES]
+        ordered = sorted(files, key=lambda path: natural_order(path.name))
+        sources.append(EventFiles(name, tuple(ordered)))
+    sources.sort(key=lambda source: natural_order(source.name))
+    if len(sources) <= MOST_SOURCES:
+        return sources
+    return [*sources[:MOST_SOURCES], _LeftOut(sources)]
+
+
+class _LeftOut(MetricSource):
+    """Names those of all sources that are too many."""
+
+    title = "left out"
+
+    def __init__(self, sources: Sequence[MetricSource]) -> None:
+        self._names = [source.name for source in sources[MOST_SOURCES:]]
+        super().__init__(self._names[0], [path for source in sources for path in source.paths])
+        self.watched = ()
+
+    def read(self, report: Report) -> None:
+        shown, more = ", ".join(self._names[:_MOST_SHOWN]), len(self._names) - _MOST_SHOWN
+        names = f"{shown} and {more:,} more" if more > 0 else shown
+        self.note(f"more than {MOST_SOURCES} files with metrics: not read are {names}")
 
 
 def _name(path: Path, folder: Path) -> str:

@@ -6,6 +6,7 @@ A source holds all points that were read of it. What is torn, too long or no num
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from abc import ABC, abstractmethod
@@ -30,6 +31,9 @@ MOST_DOCUMENT_BYTES: Final = 256 << 20
 MOST_NAMES: Final = 5_000
 """Metrics of one source."""
 MOST_POINTS: Final = 50_000_000
+MOST_NAME_CHARACTERS: Final = 300
+"""A metric with a longer name is left out."""
+_MOST_REASON_CHARACTERS: Final = 200
 _MOST_DEPTH: Final = 8
 _AT_REST_SECONDS: Final = 60.0
 """What is torn at the end of a file that was not changed for so long will not be completed."""
@@ -64,15 +68,20 @@ class Points:
         self.count = 0
         self.left_out = 0
         """Points beyond MOST_NAMES or MOST_POINTS."""
+        self.too_long = 0
+        """Values whose names are longer than MOST_NAME_CHARACTERS."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the metrics, in the order in which they first appeared."""
-        return tuple(self._steps)
+        return tuple(name for name, steps in self._steps.items() if steps)
 
     def add(self, step: int, name: str, value: float) -> None:
         """Adds a point; a value that is not finite is a gap."""
         if name not in self._steps:
+            if len(name) > MOST_NAME_CHARACTERS:
+                self.too_long += 1
+                return
             if len(self._steps) >= MOST_NAMES:
                 self.left_out += 1
                 return
@@ -98,11 +107,12 @@ class Points:
     def _add_value(self, step: int, name: str, value: object, depth: int) -> None:
         if isinstance(value, float):
             self.add(step, name, value)
-        elif (
-            is_object(value) and depth < _MOST_DEPTH and "_type" not in value
-        ):  # no table, no image
-            for inner, own in value.items():
-                self._add_value(step, f"{name}/{inner}", own, depth + 1)
+        elif is_object(value):
+            if len(name) > MOST_NAME_CHARACTERS:  # which would be copied for each value in it
+                self.too_long += 1
+            elif depth < _MOST_DEPTH and "_type" not in value:  # no table, no image
+                for inner, own in value.items():
+                    self._add_value(step, f"{name}/{inner}", own, depth + 1)
         elif isinstance(value, str):
             if (number := _WORDS.get(value.lower())) is not None:
                 self.add(step, name, number)
@@ -120,6 +130,19 @@ class Points:
                 self._values[name] = array("d", values.tobytes())
                 self.count -= int(len(known) - stays.sum())
 
+    def lengths(self) -> dict[str, int]:
+        """By name the number of points; `cut` goes back to it."""
+        return {name: len(steps) for name, steps in self._steps.items()}
+
+    def cut(self, lengths: Mapping[str, int]) -> None:
+        """Takes back the points that were added since."""
+        for name, values in self._values.items():
+            begin = lengths.get(name, 0)
+            self.count -= len(values) - begin
+            if gaps := sum(map(math.isnan, values[begin:])):
+                self.non_finite[name] -= gaps
+            del values[begin:], self._steps[name][begin:]
+
     def curve(self, name: str) -> tuple[IntArray, FloatArray]:
         """The steps [n], ascending, and values [n] of a metric. Of a step that was written several times,
         by a resumed training, the last value counts.
@@ -130,11 +153,22 @@ class Points:
         return unique, values[::-1][places]
 
 
+class _ReportError(BaseException):
+    """Carries what `report` raised through the reading, where no `except Exception` may take it for a
+    fault of the file.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 class MetricSource(ABC):
     """Files of one kind that are one stream of metrics.
 
     paths: of the files, in natural order. name: of the source, as users see it: a path below the run's
-    folder. `update` reads what was written since it was called before.
+    folder. watched: the files whose change is one of the source. `update` reads what was written since it
+    was called before.
     """
 
     title: ClassVar[str]
@@ -142,10 +176,14 @@ class MetricSource(ABC):
 
     def __init__(self, name: str, paths: Sequence[Path]) -> None:
         self.name, self.paths = name, tuple(paths)
+        self.watched = self.paths
         self.points = Points()
         self.torn_at: int | None = None
         """Where the last file ends with a part of a record, in bytes."""
         self._problems = ProblemLog()
+        """Of the records that were read so far."""
+        self._of_reading = ProblemLog()
+        """Of the last update alone: the next one may find that all is well."""
         self._read_state: tuple[tuple[int, int, int], ...] | None = None
 
     @property
@@ -161,7 +199,7 @@ class MetricSource(ABC):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What could not be used, a torn end included once the file is at rest."""
-        problems = ProblemLog(self._problems)
+        problems = ProblemLog((*self._problems, *self._of_reading))
         if self.torn_at is not None and self.paths:
             changed = max(mtime for _, mtime, _ in self._state()) / 1e9
             if time.time() - changed > _AT_REST_SECONDS:
@@ -170,20 +208,43 @@ class MetricSource(ABC):
         return problems.as_tuple()
 
     def update(self, report: Report = lambda done: None) -> None:
-        """Reads what is new. What can't be read becomes a problem."""
-        state, self.torn_at = self._state(), None
+        """Reads what is new. Whatever is wrong with a file becomes a problem; what `report` raises is
+        raised.
+        """
+
+        def reported(done: int) -> None:
+            try:
+                report(done)
+            except Exception as error:
+                raise _ReportError(error) from error
+
+        state, self.torn_at, self._of_reading = self._state(), None, ProblemLog()
         try:
-            self.read(report)
+            self.read(reported)
+        except _ReportError as stopped:
+            raise stopped.error from None
         except OSError as error:
-            self.note(f"can't be read: {error.strerror or error}", severity="lost")
+            self._cannot_read(error.strerror or error)
+        except Exception as error:  # a file that no reader foresaw must not take the page down
+            self._cannot_read(f"{type(error).__name__}: {error}")
         if self.points.left_out:
             what = f"more than {MOST_NAMES:,} metrics or {MOST_POINTS:,} points"
-            self.note(f"{what}: the others are not shown", count=self.points.left_out)
+            reason = f"{what}: the others are not shown"
+            self.note(reason, count=self.points.left_out, of_reading=True)
+        if self.points.too_long:
+            reason = f"metrics whose names are longer than {MOST_NAME_CHARACTERS} characters are left out"
+            self.note(reason, count=self.points.too_long, of_reading=True)
         self._read_state = state
+
+    def _cannot_read(self, reason: object) -> None:
+        text = f"can't be read: {reason}"[:_MOST_REASON_CHARACTERS]
+        self.note(text, severity="lost", of_reading=True)
 
     @abstractmethod
     def read(self, report: Report) -> None:
-        """Adds to `points` what was written since the last call. Raises OSError."""
+        """Adds to `points` what was written since the last call. Raises whatever a damaged file makes it
+        raise.
+        """
 
     def restart(self) -> None:
         """Forgets what was read: the file was replaced, or is read as a whole each time."""
@@ -197,13 +258,17 @@ class MetricSource(ABC):
         line: int | None = None,
         count: int = 1,
         severity: Severity = "partial",
+        of_reading: bool = False,
     ) -> None:
-        """Counts something that could not be used."""
-        self._problems.add(Problem(self.name, line, None, reason, hint, severity, count))
+        """Counts something that could not be used. of_reading: it is said of the file as it is now, and
+        not of a record, which is read once.
+        """
+        log = self._of_reading if of_reading else self._problems
+        log.add(Problem(self.name, line, None, reason, hint, severity, count))
 
     def _state(self) -> tuple[tuple[int, int, int], ...]:
         states: list[tuple[int, int, int]] = []
-        for path in self.paths:
+        for path in self.watched:
             try:
                 stat = path.stat()
                 states.append((stat.st_size, stat.st_mtime_ns, stat.st_ino))
@@ -225,11 +290,30 @@ def step_of(record: Mapping[str, Any]) -> tuple[str, int] | None:
 def whole_number(value: object) -> int | None:
     """A step as an integer: 3, 3.0, "3" and "3.0" alike."""
     if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
+        value = number_in(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     is_whole = abs(value) <= _LARGEST_STEP and value == int(value)
     return int(value) if is_whole else None
+
+
+def number_in(text: str) -> float | None:
+    """The number that a text is; None where it is none. NaN and infinities are taken as writers spell
+    them, in any case.
+    """
+    # 1_000 and digits of other scripts are numbers in Python alone.
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def extra_module(name: str, extra: str) -> Any:
+    """A module of an extra. Raises OSError where the extra is not installed, which says how to do so."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        command = f"pip install 'rollout-board[{extra}]'"
+        raise OSError(0, f"it needs the extra {extra}: {command}") from error

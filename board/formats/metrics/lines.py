@@ -10,25 +10,41 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats.io.lines import Line, read_bytes, read_lines
-from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report, step_of
+from board.formats.metrics.base import (
+    MOST_RECORD_BYTES,
+    MetricSource,
+    Report,
+    number_in,
+    step_of,
+)
 from board.formats.parse import is_object, parse_whole
 
 _HEAD_BYTES: Final = 4096
 _REPORT_LINES: Final = 1000
 _WRAPPERS: Final = ("data", "metrics")
+_TIMES: Final = ("ts", "timestamp")
+"""When a line was written, beside what wraps its numbers."""
 
 
 class LineSource(MetricSource):
-    """A file whose lines are read once, from the last newline on when it has grown."""
+    """A file whose lines are read once, from the last newline on when it has grown.
+
+    A last line without a newline is read where it is whole. It may still grow, from 0.12 to 0.125, and is
+    read again then.
+    """
 
     def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
         super().__init__(name, paths)
-        self._offset, self._lines = 0, 0
-        self._head = b""
+        self._forget()
 
     def restart(self) -> None:
         super().restart()
+        self._forget()
+
+    def _forget(self) -> None:
         self._offset, self._lines, self._head = 0, 0, b""
+        self._before_tail: dict[str, int] | None = None
+        """Points.lengths before those of a line without a newline; None where there is none."""
 
     def read(self, report: Report) -> None:
         (path,) = self.paths
@@ -36,9 +52,12 @@ class LineSource(MetricSource):
         if read_bytes(path, 0, len(self._head)) != self._head or stat.st_size < self._offset:
             self.restart()  # it was replaced
         self._head = read_bytes(path, 0, min(_HEAD_BYTES, stat.st_size))
+        if self._before_tail is not None:
+            self.points.cut(self._before_tail)
+            self._before_tail = None
         for line in read_lines(path, self._offset, stat.st_size):
-            if not (line.ended or self.is_whole(line)):
-                self.torn_at = line.offset
+            if not line.ended:
+                self._add_tail(line)
                 break
             self._lines += 1
             if line.text is None or line.size > MOST_RECORD_BYTES:
@@ -51,9 +70,16 @@ class LineSource(MetricSource):
                 report(self._offset)
         report(self._offset)
 
-    def is_whole(self, line: Line) -> bool:
-        """Whether a last line without a newline is whole."""
-        return False
+    def _add_tail(self, line: Line) -> None:
+        if line.text is None or line.size > MOST_RECORD_BYTES or not self.is_whole(line.text):
+            self.torn_at = line.offset
+            return
+        self._before_tail = self.points.lengths()
+        self.add_line(line.text, self._lines + 1)
+
+    @abstractmethod
+    def is_whole(self, text: bytes) -> bool:
+        """Whether a last line without a newline is a whole record."""
 
     @abstractmethod
     def add_line(self, text: bytes, number: int) -> None:
@@ -65,9 +91,9 @@ class JsonLines(LineSource):
 
     title = "JSON lines"
 
-    def is_whole(self, line: Line) -> bool:
+    def is_whole(self, text: bytes) -> bool:
         try:
-            return line.text is not None and bool(parse_whole(line.text))
+            return step_of(parse_whole(text)[0]) is not None
         except RecordError:
             return False
 
@@ -86,9 +112,16 @@ class JsonLines(LineSource):
 
 
 def scalars_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record without what wraps its numbers."""
-    inner = next((record[key] for key in _WRAPPERS if is_object(record.get(key))), None)
-    return record if inner is None else inner
+    """The record with what a wrapper holds beside what stands next to the wrapper."""
+    inner = [record[key] for key in _WRAPPERS if is_object(record.get(key))]
+    if not inner:
+        return record
+    beside = {
+        key: value
+        for key, value in record.items()
+        if key not in _TIMES and not (key in _WRAPPERS and is_object(value))
+    }
+    return {**beside, **{key: value for own in inner for key, value in own.items()}}
 
 
 class Csv(LineSource):
@@ -96,18 +129,19 @@ class Csv(LineSource):
 
     title = "CSV"
 
-    def restart(self) -> None:
-        super().restart()
+    def _forget(self) -> None:
+        super()._forget()
         self._names: list[str] = []
 
-    def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
-        super().__init__(name, paths)
-        self._names = []
+    def is_whole(self, text: bytes) -> bool:
+        cells = _cells(text)
+        if cells is None or len(cells) != len(self._names):
+            return False
+        return step_of(dict(zip(self._names, cells, strict=True))) is not None
 
     def add_line(self, text: bytes, number: int) -> None:
-        try:
-            cells = next(csv.reader([text.decode("utf-8-sig").rstrip("\r")], strict=True))
-        except (UnicodeDecodeError, csv.Error, StopIteration):
+        cells = _cells(text)
+        if cells is None:
             self.note("a row that can't be read", line=number)
             return
         if not self._names:
@@ -127,11 +161,11 @@ class Csv(LineSource):
                 self.points.add(step, name, value)
 
 
-def number_in(cell: str) -> float | None:
-    """The number that a cell holds; None for a text and an empty cell."""
+def _cells(text: bytes) -> list[str] | None:
+    """The cells of a row; None where it can't be read."""
     try:
-        return float(cell)  # takes nan, inf and -inf in any case, as writers spell them
-    except ValueError:
+        return next(csv.reader([text.decode("utf-8-sig").rstrip("\r")], strict=True))
+    except (UnicodeDecodeError, csv.Error, StopIteration):
         return None
 
 

@@ -7,14 +7,14 @@ and takes whatever length a record says into memory.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from board.formats.io.locations import open_binary
-from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report
-from board.formats.metrics.extras import extra_module
+from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report, extra_module
 
 _HEADER: Final = struct.Struct("<QI")
 _CHECKSUM_BYTES: Final = 4
@@ -51,25 +51,29 @@ class EventFiles(MetricSource):
                     report(done + end)
 
     def _records(self, path: Path) -> Iterator[tuple[bytes, int]]:
-        """The whole records behind those that were read, and where each ends."""
+        """The whole records behind those that were read, and where each ends; of one that is too long
+        only that, and no bytes.
+        """
         with open_binary(path) as file:
             end = self._offsets.get(path, 0)
             file.seek(end)
             while len(header := file.read(_HEADER.size)) == _HEADER.size:
                 length, _ = _HEADER.unpack(header)
+                size = _HEADER.size + length + _CHECKSUM_BYTES
                 if length > _LARGEST_LENGTH:
-                    self.note(f"{path.name} is damaged at byte {end}; the rest is not read")
+                    reason = f"{path.name} is damaged at byte {end}; the rest is not read"
+                    self.note(reason, of_reading=True)
                     return
-                if length > MOST_RECORD_BYTES:  # an image, or a graph
-                    file.seek(length + _CHECKSUM_BYTES, 1)
-                    end += _HEADER.size + length + _CHECKSUM_BYTES
-                    continue
-                content = file.read(length + _CHECKSUM_BYTES)
-                if len(content) < length + _CHECKSUM_BYTES:
+                if end + size > os.fstat(file.fileno()).st_size:
                     break
-                end += _HEADER.size + len(content)
-                yield content[:length], end
-            if end < path.stat().st_size:  # still being written, or torn
+                content = b""
+                if length > MOST_RECORD_BYTES:  # an image, or a graph
+                    file.seek(end + size)
+                else:
+                    content = file.read(length + _CHECKSUM_BYTES)[:length]
+                end += size
+                yield content, end
+            if end < os.fstat(file.fileno()).st_size:  # still being written, or torn
                 self.torn_at = end
 
     def _add(self, event_class: Any, content: bytes) -> None:

@@ -16,8 +16,13 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from board.formats.io.locations import open_binary
-from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource, Report, whole_number
-from board.formats.metrics.extras import extra_module
+from board.formats.metrics.base import (
+    MOST_RECORD_BYTES,
+    MetricSource,
+    Report,
+    extra_module,
+    whole_number,
+)
 
 _MAGIC: Final = b":W&B"
 _FILE_HEADER_BYTES: Final = 7
@@ -28,11 +33,14 @@ _STEP: Final = "_step"
 _OWN: Final = frozenset((_STEP, "_timestamp", "_runtime", "_wandb"))
 """What W&B adds to each record."""
 _REPORT_RECORDS: Final = 1000
+_MOST_SHOWN: Final = 100
+"""Characters of a metric's name in a note."""
 
 
 class WandbFile(MetricSource):
     """The history of one W&B run. Steps are those of the metric that `define_metric` names, as the
-    Trainer of transformers does, else `_step`.
+    Trainer of transformers does, else `_step`. Where a record has no value of that metric, its last value
+    counts.
     """
 
     title = "W&B"
@@ -45,6 +53,8 @@ class WandbFile(MetricSource):
         self._offset = _FILE_HEADER_BYTES
         self._step_metrics: dict[str, str] = {}
         """By the name or pattern of metrics the name of the metric that counts their steps."""
+        self._last_steps: dict[str, int | None] = {}
+        """By the name of a metric that counts steps its last value; None: it is no whole number."""
 
     def restart(self) -> None:
         super().restart()
@@ -57,7 +67,7 @@ class WandbFile(MetricSource):
             self.restart()
         with open_binary(path) as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                self.note("it is not a file that W&B wrote", severity="lost")
+                self.note("it is not a file that W&B wrote", severity="lost", of_reading=True)
                 return
             for number, (content, end) in enumerate(self._records(file)):
                 self._add(record, content)
@@ -66,8 +76,10 @@ class WandbFile(MetricSource):
                     report(end)
 
     def _records(self, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-        """The whole records behind those that were read, and where each ends."""
-        position, pieces, size = self._offset, list[bytes](), 0
+        """The whole records behind those that were read, and where each ends; of one that is too long
+        only that, and no bytes.
+        """
+        position, content, size, is_inside = self._offset, bytearray(), 0, False
         file.seek(position)
         while True:
             left = _BLOCK_BYTES - position % _BLOCK_BYTES
@@ -76,26 +88,29 @@ class WandbFile(MetricSource):
                 position += left
                 continue
             header = file.read(_PIECE.size)
-            if not header and not pieces:
+            if not header and not is_inside:
                 return
             _, length, kind = _PIECE.unpack(header.ljust(_PIECE.size, b"\0"))
             piece = file.read(length)
             if len(header) < _PIECE.size or len(piece) < length:  # still being written, or torn
                 self.torn_at = position
                 return
-            position += _PIECE.size + length
             if kind not in (_WHOLE, _FIRST, _MIDDLE, _LAST) or length > left - _PIECE.size:
-                self.note(f"it is damaged at byte {position}; the rest is not read")
+                reason = f"it is damaged at byte {position}; the rest is not read"
+                self.note(reason, of_reading=True)
                 return
-            pieces, size = ([], 0) if kind in (_WHOLE, _FIRST) else (pieces, size)
+            position += _PIECE.size + length
+            if kind in (_WHOLE, _FIRST):
+                content, size = bytearray(), 0
             size += length
-            pieces = [*pieces, piece] if size <= MOST_RECORD_BYTES else []
-            if kind in (_WHOLE, _LAST):
+            if size <= MOST_RECORD_BYTES:  # of a longer one only the end is looked for
+                content += piece
+            is_inside = kind in (_FIRST, _MIDDLE)
+            if not is_inside:
                 if size > MOST_RECORD_BYTES:
                     self.note(f"a record longer than {MOST_RECORD_BYTES >> 20} MB")
-                else:
-                    yield b"".join(pieces), position
-                pieces = []
+                    content = bytearray()
+                yield bytes(content), position
 
     def _add(self, record_class: Any, content: bytes) -> None:
         try:
@@ -120,11 +135,18 @@ class WandbFile(MetricSource):
             values[".".join(keys)] = _value(item.value_json)
         own_step = whole_number(values.get(_STEP))
         own_step = history.step.num if own_step is None else own_step
+        for name in {*self._step_metrics.values()} & values.keys():
+            self._last_steps[name] = whole_number(values[name])
         for name, value in values.items():
             if name in _OWN or name.partition(".")[0] in media:
                 continue
-            step = whole_number(values.get(self._step_metric(name)))
-            self.points.add_record(own_step if step is None else step, {name: value})
+            step_metric = self._step_metric(name)
+            step = own_step if step_metric == _STEP else self._last_steps.get(step_metric)
+            if step is None:
+                reason = "a value whose step is not known, or no whole number"
+                self.note(reason, f"its step is that of {step_metric[:_MOST_SHOWN]}")
+            else:
+                self.points.add_record(step, {name: value})
 
     def _step_metric(self, name: str) -> str:
         if name in self._step_metrics:

@@ -19,6 +19,7 @@ from itertools import islice, repeat
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
+from board.core.natural_order import natural_order
 from board.core.problems import Problem
 from board.errors import NotFoundError, OutsideRootError
 from board.formats import (
@@ -35,12 +36,7 @@ from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sib
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, mapping_mismatch
 from board.index.discovery.metric_files import metric_files_of_runs
 from board.index.discovery.packed import is_packed
-from board.index.discovery.run_info import (
-    Discovery,
-    LogFile,
-    RunInfo,
-    natural_order,
-)
+from board.index.discovery.run_info import Discovery, LogFile, RunInfo
 
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from board.core.natural_order import natural_order
 from board.formats.io.locations import Location
 from board.formats.metrics import is_metric_name
 from board.formats.recognition import ONLY_NUMBERS, recognise
-from board.index.discovery.run_info import RunInfo, natural_order
+from board.index.discovery.run_info import RunInfo
 
 _JSON_LINES: Final = ".jsonl"
 _MOST_FILES: Final = 10_000

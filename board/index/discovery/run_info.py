@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -35,7 +34,6 @@ class LogFile:
 
 JOINED: Final = "joined"
 """Source of the run that all logs of a folder which can be joined make together."""
-_DIGITS: Final = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +137,6 @@ class Discovery:
                 return run
         known = ", ".join(run.name for run in self.runs[:5]) or "none"
         raise NotFoundError(f"no run {name!r} under {self.root}; runs found: {known}")
-
-
-def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key under which rank_2 comes before rank_10."""
-    parts = _DIGITS.split(text)
-    return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
 
 
 def is_remote(info: RunInfo) -> bool:

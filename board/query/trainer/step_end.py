@@ -16,21 +16,23 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.errors import RecordError
 from board.formats.frameworks.native import NativeReader
-from board.formats.io.lines import read_bytes
-from board.formats.metrics.base import Points, Report, whole_number
+from board.formats.io.lines import Line, read_lines
+from board.formats.metrics.base import MOST_RECORD_BYTES, Points, Report, whole_number
 from board.formats.parse import is_object, parse_whole
 from board.index.discovery.packed import readable
+from board.index.manifest import FileState
 from board.query.run import Run
 
 TITLE: Final = "Rollout Board"
 _COUNTED: Final = ("records", "dropped", "sampled_out")
 _MARK: Final = b'"step_end"'
-_MOST_BETWEEN: Final = 4 << 20
-"""More between two rollouts is no line of metrics but one that could not be read."""
-
 
 Counts = tuple[int, int, int]
 """Rollouts that were written, those that were dropped, and those that were left out as was asked."""
+_File = tuple[int, str, str]
+"""A file by its id, path and head. One that was replaced gets another id; but an index that is made again
+begins its ids again, and then the head tells.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +48,38 @@ class RankMeans:
 class StepEndMetrics:
     """The metrics of all ranks. `update` reads the lines that came since it was called before.
 
-    bytes: that were read. written, dropped: by step the rollouts that all ranks wrote, and those that
-    the exporter had to drop.
+    bytes: that were read.
     """
 
     def __init__(self) -> None:
-        self._points: dict[str, Points] = {}
-        """By path of a file."""
-        self._counts: dict[str, dict[int, Counts]] = {}
-        self._done: dict[str, int] = {}
+        self._points: dict[_File, Points] = {}
+        self._counts: dict[_File, dict[int, Counts]] = {}
+        self._done: dict[_File, int] = {}
         self.bytes = 0
 
     def update(self, run: Run, report: Report = lambda done: None) -> None:
         """Reads what the index of the run has and was not read yet. Raises OSError."""
-        files = [run.info.path_of(file) for file in run.info.files]
-        if any(self._done.get(s.path, 0) > s.consumed for s in run.rows.files.states):
-            self.__init__()  # a file was replaced
+        states, numbers = run.rows.files.states, run.rows.files.number_of
+        known = {_file_of(state): state.consumed for state in states}
+        for file in [file for file, done in self._done.items() if done > known.get(file, -1)]:
+            for by_file in (self._points, self._counts, self._done):
+                by_file.pop(file, None)  # it was replaced
+        files = {numbers[state.id]: _file_of(state) for state in states}
         for number, begin, end in self._between(run):
-            path = files[number]
-            begin = max(begin, self._done.get(path, 0))
+            file = files[number]
+            begin = max(begin, self._done.get(file, 0))
             if begin >= end:
                 continue
-            if end - begin <= _MOST_BETWEEN:
-                content = read_bytes(readable(run.info.files[number]).path, begin, end - begin)
-                for line in content.split(b"\n"):
-                    if _MARK in line:
-                        self._add(path, line)
-                self.bytes += end - begin
+            for line in read_lines(readable(run.info.files[number]).path, begin, end):
+                self._add(file, line)
+                self.bytes += line.size
+                self._done[file] = line.offset + line.size
                 report(self.bytes)
-            self._done[path] = end
 
     def _between(self, run: Run) -> Iterator[tuple[int, int, int]]:
         """What lies between the rollouts of each native file: its number, the first byte, the end."""
         states = run.rows.files.states
+        # all_ended: the steps of its step_end lines. A file without one need not be read.
         native = [s for s in states if s.reader == NativeReader.name and s.all_ended]
         ends = {run.rows.files.number_of[state.id]: state.consumed for state in native}
         if not ends:
@@ -95,31 +96,35 @@ class StepEndMetrics:
             UNION ALL SELECT file, last, NULL FROM ends
             ORDER BY file, "begin"
         """)
-        columns = (column.to_pylist() for column in table.columns)
+        columns = [column.to_pylist() for column in table.columns]
         yield from (
             (file, begin, ends[file] if end is None else end)
             for file, begin, end in zip(*columns, strict=True)
         )
+        without_rollouts = ends.keys() - {*columns[0]}
+        yield from ((file, 0, ends[file]) for file in sorted(without_rollouts))
 
-    def _add(self, path: str, line: bytes) -> None:
+    def _add(self, file: _File, line: Line) -> None:
+        if line.text is None or line.size > MOST_RECORD_BYTES or _MARK not in line.text:
+            return
         try:
-            record, _ = parse_whole(line)
+            record, _ = parse_whole(line.text)
         except RecordError:  # the index has counted it
             return
         step = whole_number(record.get("step"))
         if record.get("type") != "step_end" or step is None:
             return
         written, dropped, left_out = (whole_number(record.get(key)) or 0 for key in _COUNTED)
-        self._counts.setdefault(path, {})[step] = (written, dropped, left_out)
+        self._counts.setdefault(file, {})[step] = (written, dropped, left_out)
         metrics = record.get("metrics")
         if is_object(metrics):
-            self._points.setdefault(path, Points()).add_record(step, metrics)
+            self._points.setdefault(file, Points()).add_record(step, metrics)
 
     def counts(self, run: Run) -> dict[int, Counts]:
         """By step the rollouts of all ranks."""
         total: dict[int, Counts] = {}
-        for path, until in _files(run):
-            for step, own in self._counts.get(path, {}).items():
+        for file, until in _files(run):
+            for step, own in self._counts.get(file, {}).items():
                 if step < until:
                     a, b, c = total.get(step, (0, 0, 0))
                     total[step] = (a + own[0], b + own[1], c + own[2])
@@ -128,8 +133,8 @@ class StepEndMetrics:
     def curves(self, run: Run) -> Mapping[str, RankMeans]:
         """Each metric over the steps, without what a resumed training wrote again."""
         parts = defaultdict[str, list[tuple[IntArray, FloatArray]]](list)
-        for path, until in _files(run):
-            points = self._points.get(path)
+        for file, until in _files(run):
+            points = self._points.get(file)
             for name in points.names if points else ():
                 assert points is not None
                 steps, values = points.curve(name)
@@ -141,13 +146,17 @@ class StepEndMetrics:
         return sum((points.non_finite for points in self._points.values()), Counter[str]())
 
 
-def _files(run: Run) -> Iterator[tuple[str, float]]:
+def _file_of(state: FileState) -> _File:
+    return state.id, state.path, state.head
+
+
+def _files(run: Run) -> Iterator[tuple[_File, float]]:
     """The files of a run, and the step from which on a later launch wrote all of each again."""
     from_step = {
         file: step for file, rank, _, step in run.rows.files.superseded_ranges if rank is None
     }
     for state in run.rows.files.states:
-        yield state.path, from_step.get(state.id, np.inf)
+        yield _file_of(state), from_step.get(state.id, np.inf)
 
 
 def _over_ranks(parts: list[tuple[IntArray, FloatArray]]) -> RankMeans:

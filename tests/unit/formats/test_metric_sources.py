@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from read_metrics import only_source, points_of
 
 from board.formats.metrics import metric_sources
 from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource
@@ -24,26 +25,6 @@ POINTS = [
     }.items()
 ]
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"
-
-
-def only_source(folder: Path, *, at_rest: bool = False) -> MetricSource:
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    if at_rest:
-        for path in files:
-            os.utime(path, (1_700_000_000,) * 2)
-    wanted = ("tfevents", ".wandb", ".db", ".csv", ".jsonl", "trainer_state.json")
-    (source,) = metric_sources([p for p in files if any(w in p.name for w in wanted)], folder)
-    source.update()
-    return source
-
-
-def points_of(source: MetricSource) -> list[tuple[int, str, float]]:
-    curves = {name: source.points.curve(name) for name in source.points.names}
-    return sorted(
-        (int(step), name, float(value))
-        for name, (steps, values) in curves.items()
-        for step, value in zip(steps, values, strict=True)
-    )
 
 
 def assert_same(source: MetricSource, expected, *, exact: bool = True) -> None:

@@ -9,7 +9,8 @@ import pytest
 from board.analysis.findings import Diagnosis, with_trainer
 from board.cli.runs import find_run
 from board.errors import ExpressionError
-from board.query.open_run import open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower, open_run
 from board.query.steps import OWN, own_steps
 from board.query.trainer.agreement import agreements
 from board.query.trainer.metrics import TrainerMetricsReader, read_trainer_metrics
@@ -78,6 +79,52 @@ def test_step_ends_of_a_log_that_grows_are_read_on(write_log, opened):
             file.write(json.dumps(line) + "\n")
     reader.read(opened())
     assert table_of(reader.metrics(opened()), "loss") == {1: (1.0,), 2: (2.0,)}
+
+
+def test_a_step_end_line_is_read_once_it_has_ended(write_log, opened):
+    path = write_log("a.jsonl", header(0), sample(1), step_end(1, loss=1.0), fresh=True)
+    reader = TrainerMetricsReader()
+    later = json.dumps(sample(2)) + "\n" + json.dumps(step_end(2, loss=2.0))
+    for piece, last in ((later[:-10], 1), (later[-10:], 1), ("\n", 2)):
+        with path.open("a") as file:
+            file.write(piece)
+        reader.read(opened())
+        known = {step: (float(step),) for step in range(1, last + 1)}
+        assert table_of(reader.metrics(opened()), "loss") == known
+
+
+@pytest.mark.parametrize("is_followed", [True, False], ids=["followed", "an index made again"])
+def test_step_ends_of_a_log_that_was_replaced_go_with_it(write_log, tmp_path, is_followed):
+    follower = Follower()
+
+    def run():
+        (info,) = discover(tmp_path).runs
+        return (follower if is_followed else Follower()).run(info)
+
+    write_log("a.jsonl", header(0), sample(1), step_end(1, loss=1.0), step_end(2, loss=1.0))
+    write_log("b.jsonl", header(1), sample(1), step_end(1, loss=3.0))
+    reader = TrainerMetricsReader()
+    reader.read(run())
+    new = [line for step in (1, 3, 4) for line in (sample(step, 0.75), step_end(step, loss=5.0))]
+    write_log("a.jsonl", header(0), *new)
+    reader.read(run())
+    losses = {1: (4.0, 3.0, 5.0), 3: (5.0,) * 3, 4: (5.0,) * 3}
+    assert table_of(reader.metrics(run()), "loss") == losses
+
+
+def test_step_ends_are_found_among_megabytes_that_are_no_rollouts(write_log, opened):
+    rubbish = b'{"type":"sample","step":1,"rew' + b"x" * (5 << 20) + b"\n"
+    lines = [sample(1), rubbish, step_end(1, loss=1.0), rubbish, sample(2), step_end(2, loss=2.0)]
+    write_log("a.jsonl", header(0), *lines)
+    assert table_of(read_trainer_metrics(opened()), "loss") == {1: (1.0,), 2: (2.0,)}
+
+
+def test_step_ends_of_a_rank_without_rollouts_are_read(write_log, opened):
+    write_log("0.jsonl", header(0), sample(1, rank=0), step_end(1, loss=1.0))
+    write_log("1.jsonl", header(1), step_end(1, records=0, loss=3.0))
+    trainer = read_trainer_metrics(opened())
+    assert table_of(trainer, "loss") == {1: (2.0, 1.0, 3.0)}
+    assert trainer.written == {1: (1, 0, 0)}
 
 
 @pytest.mark.parametrize(
