@@ -23,7 +23,7 @@ _TRAINER_STATE: Final = "trainer_state.json"
 _SQLITE: Final = b"SQLite format 3\x00"
 MOST_SOURCES: Final = 256
 """Files or folders of metrics of one run."""
-_MOST_SHOWN: Final = 10
+_MOST_LISTED: Final = 10
 """Of those beyond that, named in the note of them."""
 
 
@@ -86,8 +86,8 @@ class _LeftOut(MetricSource):
         self.watched = ()
 
     def read(self, report: Report) -> None:
-        shown, more = ", ".join(self._names[:_MOST_SHOWN]), len(self._names) - _MOST_SHOWN
-        names = f"{shown} and {more:,} more" if more > 0 else shown
+        listed, more = ", ".join(self._names[:_MOST_LISTED]), len(self._names) - _MOST_LISTED
+        names = f"{listed} and {more:,} more" if more > 0 else listed
         self.note(f"more than {MOST_SOURCES} files with metrics: not read are {names}")
 
 

@@ -103,11 +103,11 @@ class JsonLines(LineSource):
         except RecordError as error:
             self.note(f"a line that can't be read: {error.reason}", line=number)
             return
-        found = step_of(record)
-        if found is None:
+        counted = step_of(record)
+        if counted is None:
             self.note("a line without a step", "a key such as step or global_step", line=number)
             return
-        key, step = found
+        key, step = counted
         self.points.add_record(step, scalars_of(record), key)
 
 
@@ -116,12 +116,12 @@ def scalars_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = [record[key] for key in _WRAPPERS if is_object(record.get(key))]
     if not inner:
         return record
-    beside = {
+    siblings = {
         key: value
         for key, value in record.items()
         if key not in _TIMES and not (key in _WRAPPERS and is_object(value))
     }
-    return {**beside, **{key: value for own in inner for key, value in own.items()}}
+    return {**siblings, **{key: value for own in inner for key, value in own.items()}}
 
 
 class Csv(LineSource):
@@ -151,11 +151,11 @@ class Csv(LineSource):
             self.note(f"a row that does not have {len(self._names)} cells", line=number)
             return
         record = dict(zip(self._names, cells, strict=True))
-        found = step_of(record)
-        if found is None:
+        counted = step_of(record)
+        if counted is None:
             self.note("a row without a step", line=number)
             return
-        key, step = found
+        key, step = counted
         for name, cell in record.items():
             if name != key and (value := number_in(cell)) is not None:
                 self.points.add(step, name, value)

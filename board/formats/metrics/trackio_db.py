@@ -28,7 +28,7 @@ _MOST_SECONDS: Final = 30.0
 _INSTRUCTIONS: Final = 100_000
 """Of SQLite's between two looks at the clock: some milliseconds."""
 _REPORT_ROWS: Final = 1000
-_MOST_SHOWN: Final = 100
+_MOST_CHARACTERS: Final = 100
 """Characters of a run's name in a note."""
 
 
@@ -42,7 +42,7 @@ class TrackioDatabase(MetricSource):
 
     def __init__(self, name: str, paths: tuple[Path, ...], wanted: str = "") -> None:
         super().__init__(name, paths)
-        self.watched = (*paths, *(_beside(path, "-wal") for path in paths))
+        self.watched = (*paths, *(_neighbour(path, "-wal") for path in paths))
         self._wanted, self._last_id, self._inode = wanted, 0, 0
         self._run: object = None
         self._done = 0
@@ -92,7 +92,7 @@ class TrackioDatabase(MetricSource):
             self._run = run
         if len(runs) > 1:
             others = f"{len(runs) - 1} other run" + ("s" if len(runs) > 2 else "")
-            reason = f"it holds {others}; {str(name)[:_MOST_SHOWN]} is shown"
+            reason = f"it holds {others}; {str(name)[:_MOST_CHARACTERS]} is shown"
             hint = "name the folder of the rollouts like the run"
             self.note(reason, hint, severity="note", of_reading=True)
         # With the plus SQLite takes the rows in their order, and not those of an index to sort them.
@@ -128,9 +128,9 @@ class TrackioDatabase(MetricSource):
     @contextmanager
     def _connected(self, path: Path) -> Generator[sqlite3.Connection]:
         """A connection that changes no file, and takes neither values nor time without a limit."""
-        log = _beside(path, "-wal")
+        log = _neighbour(path, "-wal")
         is_logged = log.exists() and log.stat().st_size > 0
-        if is_logged and not _beside(path, "-shm").exists():
+        if is_logged and not _neighbour(path, "-shm").exists():
             # SQLite would make one: it writes beside a file that it only reads.
             reason = f"the rows in {log.name} are not read: SQLite needs the file -shm for them"
             self.note(reason, "copy it, too, or end the training", of_reading=True)
@@ -152,7 +152,7 @@ class TrackioDatabase(MetricSource):
                 yield connection
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _neighbour(path: Path, ending: str) -> Path:
     """A file that SQLite keeps beside a database: -wal has what was written last, -shm its index."""
     return Path(os.path.realpath(path) + ending)
 

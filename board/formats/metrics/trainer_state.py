@@ -44,19 +44,19 @@ class TrainerState(MetricSource):
             return
         history = document.get("log_history")
         for record in history if is_list(history) else ():
-            found = step_of(record) if is_object(record) else None
-            if found is None:
+            counted = step_of(record) if is_object(record) else None
+            if counted is None:
                 self.note("an entry of log_history without a step")
             elif is_object(record):
                 own = {name: value for name, value in record.items() if name not in _SUMMARY}
-                self.points.add_record(found[1], own, found[0])
+                self.points.add_record(counted[1], own, counted[0])
         report(size)
 
 
 def global_step(path: Path) -> int:
     """The step at which a trainer_state.json was saved, by its first lines; -1 where they do not say."""
     try:
-        found = _GLOBAL_STEP.search(read_bytes(path, 0, _HEAD_BYTES))
+        match = _GLOBAL_STEP.search(read_bytes(path, 0, _HEAD_BYTES))
     except OSError:
-        found = None
-    return -1 if found is None else int(found[1])
+        match = None
+    return -1 if match is None else int(match[1])

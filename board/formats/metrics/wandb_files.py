@@ -33,7 +33,7 @@ _STEP: Final = "_step"
 _OWN: Final = frozenset((_STEP, "_timestamp", "_runtime", "_wandb"))
 """What W&B adds to each record."""
 _REPORT_RECORDS: Final = 1000
-_MOST_SHOWN: Final = 100
+_MOST_CHARACTERS: Final = 100
 """Characters of a metric's name in a note."""
 
 
@@ -144,7 +144,7 @@ class WandbFile(MetricSource):
             step = own_step if step_metric == _STEP else self._last_steps.get(step_metric)
             if step is None:
                 reason = "a value whose step is not known, or no whole number"
-                self.note(reason, f"its step is that of {step_metric[:_MOST_SHOWN]}")
+                self.note(reason, f"its step is that of {step_metric[:_MOST_CHARACTERS]}")
             else:
                 self.points.add_record(step, {name: value})
 

@@ -154,7 +154,7 @@ class TrainerMetricsReader:
         self._step_ends = StepEndMetrics()
         self._unread = ProblemLog()
 
-    def _found(self, run: Run) -> dict[tuple[Path, ...], MetricSource]:
+    def _present_sources(self, run: Run) -> dict[tuple[Path, ...], MetricSource]:
         """The sources that there are now, those that were read as they were read so far."""
         info = run.info
         folder = info.path if isinstance(info.path, Path) else Path()
@@ -165,12 +165,12 @@ class TrainerMetricsReader:
 
     def is_changed(self, run: Run) -> bool:
         """Whether a file has changed since it was read, or there is another one."""
-        found = self._found(run)
-        return {*found} != {*self._sources} or any(one.is_changed for one in found.values())
+        present = self._present_sources(run)
+        return {*present} != {*self._sources} or any(one.is_changed for one in present.values())
 
     def read(self, run: Run, report: ReportProgress = lambda done, total: None) -> None:
         """Reads what is new. run: the whole run."""
-        self._sources = self._found(run)
+        self._sources = self._present_sources(run)
         sources = [*self._sources.values()]
         total, done = sum(source.bytes for source in sources), 0
         self._unread = ProblemLog()
