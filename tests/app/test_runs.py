@@ -49,7 +49,7 @@ def table(app: AppTest) -> dict[str, Any]:
 def rows(app: AppTest) -> dict[str, dict[str, Any]]:
     """The rows that are shown, by the name of their run."""
     sent = table(app)
-    return {sent["rows"][n]["name"]: sent["rows"][n] for n in sent["shown"]}
+    return {sent["rows"][n]["name"]: sent["rows"][n] for n in sent["visible"]}
 
 
 def groups(app: AppTest) -> dict[str, dict[str, int]]:
