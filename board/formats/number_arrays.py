@@ -42,8 +42,6 @@ _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
 _ENTRY_BYTES: Final = 24
 """Few arrays have longer entries, on average."""
-_BEFORE_NULL: Final = frozenset(b"n \t\r")
-
 _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
@@ -86,7 +84,7 @@ class RawNumbers:
 
     def only_nulls(self) -> bool:
         """Whether there are entries and all of them are null: an array that was not recorded."""
-        if self._line[self._begin + 1] not in _BEFORE_NULL:  # nearly all arrays
+        if self._line[self._begin + 1] not in b"n \t\r":  # nearly all arrays
             return False
         beginning = self._line[self._begin + 1 : min(self._begin + 16, self._end)]
         return beginning.lstrip().startswith(b"null") and self.raw.count(b"null") == len(self)

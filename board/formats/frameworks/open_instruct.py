@@ -1,13 +1,10 @@
 """open-instruct's rollouts: {run}_rollouts_{shard}.jsonl, one per line, token ids without texts.
 
 Read from allenai/open-instruct@e6c3044 open_instruct/rl_utils.py (`RolloutRecord`, `_save_rollouts`),
-open_instruct/data_loader.py and open_instruct/vllm_utils.py: step (from 1), sample_idx and prompt_idx
-(within the step), prompt_tokens, response_tokens, reward, advantage, finish_reason, dataset,
-ground_truth, request_info (what its tools did), logprobs. logprobs are vLLM's of the response, hence the
-sampler's, at its temperature; NaN for an end that the trainer added. Tokens of a tool's answer stand in
-the response with a log-probability of 0 and the log has no mask of them. Files are appended to; a run
-that goes on from a checkpoint writes the steps after it again. {run}_metadata.jsonl beside them has no
-rollouts.
+open_instruct/data_loader.py and open_instruct/vllm_utils.py. logprobs are vLLM's of the response, hence
+the sampler's, at its temperature; NaN for an end that the trainer added. Tokens of a tool's answer stand
+in the response with a log-probability of 0 and the log has no mask of them. A run that goes on from a
+checkpoint writes the steps after it again.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ _OURS: Final[Mapping[str, str]] = {
     "logprobs": "sampling_logprobs",
 }
 _READ_APART: Final = frozenset({"sample_idx", "prompt_idx", "dataset", "request_info"})
-_CALLED: Final = "tool_calleds"
 
 
 class OpenInstructReader(Reader):
@@ -67,7 +63,7 @@ def _take_request(builder: RecordBuilder, request: object) -> None:
     builder.take_keys(numbers, {})
     others = {k: v for k, v in fields.items() if k not in numbers and v}
     builder.take("request_info", others or None)
-    if fields.get(_CALLED):
+    if fields.get("tool_calleds"):
         _leave_out_fillers(builder)
 
 

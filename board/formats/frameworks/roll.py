@@ -1,12 +1,9 @@
 """ROLL's rollout_dump_data.step_{N}.jsonl: one line per file, a table of texts and scores.
 
 Read from alibaba/ROLL@8eb27cc roll/pipeline/rlvr/utils.py (`dump_rollout_to_specific_path`,
-`write_to_json_process`) and roll/pipeline/agentic/utils.py (`dump_rollout_trajectories`). rlvr:
-global_step, id, source, difficulty, prompt, messages (JSON in a text), ground_truth, case_type,
-test_case_function, test_cases, tag, domain, responses, scores, sampling_params, as far as the data has
-them. agentic: global_step, trajectory_data and messages (JSON in texts), tools, exp_name; a row per
-trajectory, rows of its other steps being left out by ROLL itself. The reward is then
-reward_info.episode_reward. What ROLL writes for RLLoggingBoard is read as that format.
+`write_to_json_process`) and roll/pipeline/agentic/utils.py (`dump_rollout_trajectories`: a row per
+trajectory, rows of its other steps being left out by ROLL itself). Messages and trajectory_data are JSON
+in texts. What ROLL writes for RLLoggingBoard is read as that format.
 """
 
 from __future__ import annotations
@@ -28,9 +25,6 @@ _OURS: Final[Mapping[str, str]] = {
     "id": "group_id",
     "domain": "env",
 }
-_READ_APART: Final = frozenset(
-    {"global_step", "messages", "trajectory_data", "prompt", "responses"}
-)
 
 
 class RollReader(Reader):
@@ -66,5 +60,6 @@ class RollReader(Reader):
             if is_list(steps := rewards.get("step_rewards")):
                 builder.extras["step_rewards"] = steps
             builder.take("trajectory_data", trajectory)
-        builder.take_keys(line, _OURS, _READ_APART)
+        read_apart = {"global_step", "messages", "trajectory_data", "prompt", "responses"}
+        builder.take_keys(line, _OURS, read_apart)
         return builder.build(line.get("global_step"))
