@@ -7,7 +7,7 @@ unusable step makes a line unusable: a rollout has to stand somewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from board.core.records import Constant, NumberArray, Parsed, ReadOptions, Record, Remark
@@ -69,7 +69,7 @@ def record_of(fields: Mapping[str, Any], options: ReadOptions) -> Record:
     builder.lengths_explained = any(one in SURPLUS.values() for one in builder.remarks)
     try:
         builder.take_exchange(fields.get("prompt"), fields.get("response"))
-        builder.take_keys(fields, {}, {"prompt", "response"})
+        builder.take_keys(fields, {"prompt": "", "response": ""})
         return builder.build(fields.get("step"))
     except RecursionError:
         raise too_deep() from None
@@ -180,15 +180,11 @@ class RecordBuilder:
         """Says how a key was read, of which nothing is lost."""
         self.remarks.append(Remark(key, reason, hint, "note"))
 
-    def take_keys(
-        self, line: Mapping[str, Any], names: Mapping[str, str], skip: Set[str] = frozenset()
-    ) -> None:
-        """Takes keys of a line. names: the record's, of those that have another; skip: keys that
-        are taken otherwise.
-        """
+    def take_keys(self, line: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Takes the keys of a line. names: as `Reader.keys`."""
         for key, value in line.items():
-            if key not in skip:
-                self.take(names.get(key, key), value)
+            if (name := names.get(key, key)) or not key:
+                self.take(name, value)
 
     def _leave(self, key: str, value: Any) -> None:
         pass

@@ -136,7 +136,7 @@ def _of_blocks(role: str, content: object) -> list[_Object]:
         elif kind == "text":
             parts.append(block)
     # One text alone is said in both ways.
-    is_text = len(parts) == 1 and parts[0]["type"] == "text"
+    is_text = [part["type"] for part in parts] == ["text"]
     message: _Object = {"role": role, "content": parts[0].get("text") if is_text else parts}
     if thoughts:
         message["reasoning_content"] = "\n".join(thoughts)

@@ -24,11 +24,9 @@ from board.formats.sequences import Piece, take_pieces
 
 _TASK: Final = "_ng_task_index"
 _FAILURE: Final = "_ng_failure_class"
-_READ_APART: Final = frozenset(
-    {
-        *("responses_create_params", "response", "reward", "reward_components", "agent_ref"),
-        *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", _FAILURE),
-    }
+_READ_APART: Final = (
+    *("responses_create_params", "response", "reward", "reward_components", "agent_ref"),
+    *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", _FAILURE),
 )
 _ALSO_OF_TASKS: Final = frozenset(
     {"prompt", "messages", "input_tokens", "output_tokens", "model", "temperature", "tools"}
@@ -41,6 +39,10 @@ class NeMoGymReader(Reader):
 
     name = "nemo_gym"
     title = "NeMo-Gym rollouts"
+    keys: Mapping[str, str] = {
+        "expected_answer": "ground_truth",
+        **dict.fromkeys((*_READ_APART, *_ALSO_OF_TASKS), ""),
+    }
     repeats = "merged_files"
 
     def recognises(self, head: Head) -> bool:
@@ -60,8 +62,7 @@ class NeMoGymReader(Reader):
             builder.take_turns(given, messages_of(output))
         for key in _ALSO_OF_TASKS & line.keys():
             builder.take_extra(f"task.{key}", line[key])
-        names = {"expected_answer": "ground_truth"}
-        builder.take_keys(line, names, _READ_APART | _ALSO_OF_TASKS)
+        builder.take_keys(line, self.keys)
         builder.take("model", response.get("model"))
         for key in ("temperature", "tools"):
             builder.take(key, request.get(key))

@@ -32,10 +32,6 @@ _ARRAYS: Final[Mapping[str, str]] = {
     "prev_logprobs": "logprobs",
     "advantages": "advantages",
 }
-_READ_APART: Final = frozenset(
-    {*_ARRAYS, "token_ids", "input_lengths", "content", "rewards", "filtered_rewards"}
-    | {"idx", "agent_ref"}
-)
 
 
 class NemoRLReader(Reader):
@@ -43,6 +39,10 @@ class NemoRLReader(Reader):
 
     name = "nemo_rl"
     title = "NeMo-RL"
+    keys: Mapping[str, str] = {
+        **dict.fromkeys((*_ARRAYS, "token_ids", "input_lengths", "content"), ""),
+        **dict.fromkeys(("rewards", "filtered_rewards", "idx", "agent_ref"), ""),
+    }
     layout = re.compile(r"(?P<split>train|val)_data_step(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -68,7 +68,7 @@ class NemoRLReader(Reader):
             builder.note("rewards", reason, hint)
         generated = _take_tokens(builder, row)
         _take_content(builder, row.get("content"), generated)
-        builder.take_keys(row, {}, _READ_APART)
+        builder.take_keys(row, self.keys)
         return builder.build(at.step)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -21,19 +21,18 @@ from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.parse import as_object, is_list
 
-_OURS: Final[Mapping[str, str]] = {
-    "prompt_tokens": "prompt_ids",
-    "response_tokens": "response_ids",
-    "logprobs": "sampling_logprobs",
-}
-_READ_APART: Final = frozenset({"sample_idx", "prompt_idx", "dataset", "request_info"})
-
 
 class OpenInstructReader(Reader):
     """Reads the rollouts that open-instruct saves."""
 
     name = "open_instruct"
     title = "open-instruct"
+    keys: Mapping[str, str] = {
+        "prompt_tokens": "prompt_ids",
+        "response_tokens": "response_ids",
+        "logprobs": "sampling_logprobs",
+        **dict.fromkeys(("sample_idx", "prompt_idx", "dataset", "request_info"), ""),
+    }
     layout = re.compile(r"(?P<run>[^/]+)_rollouts_[0-9]{6}\.jsonl")
     repeats = "same_id"
 
@@ -43,7 +42,7 @@ class OpenInstructReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
-        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take_keys(line, self.keys)
         # Runs share a folder by default; their ids are told apart by the file's name.
         run = f"{name}-" if (name := at.named("run")) else ""
         for ours, key in (("rollout_id", "sample_idx"), ("group_id", "prompt_idx")):

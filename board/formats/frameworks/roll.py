@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from board.core.records import Record
 from board.formats.base import Head, LineContext, Reader
@@ -19,19 +19,19 @@ from board.formats.messages import is_messages, parsed_text
 from board.formats.parse import as_object, is_list, is_object
 from board.formats.sources import rows_of_table
 
-_OURS: Final[Mapping[str, str]] = {
-    "responses": "response",
-    "scores": "reward",
-    "id": "group_id",
-    "domain": "env",
-}
-
 
 class RollReader(Reader):
     """Reads the rollouts that ROLL dumps."""
 
     name = "roll"
     title = "ROLL"
+    keys: Mapping[str, str] = {
+        "scores": "reward",
+        "id": "group_id",
+        "domain": "env",
+        **dict.fromkeys(("global_step", "messages", "trajectory_data"), ""),
+        **dict.fromkeys(("prompt", "responses"), ""),
+    }
     layout = re.compile(r"rollout_dump_data\.step_(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -60,6 +60,5 @@ class RollReader(Reader):
             if is_list(steps := rewards.get("step_rewards")):
                 builder.extras["step_rewards"] = steps
             builder.take("trajectory_data", trajectory)
-        read_apart = {"global_step", "messages", "trajectory_data", "prompt", "responses"}
-        builder.take_keys(line, _OURS, read_apart)
+        builder.take_keys(line, self.keys)
         return builder.build(line.get("global_step"))

@@ -46,15 +46,13 @@ from board.formats.number_arrays import as_numbers
 from board.formats.parse import as_list, is_list, is_object, object_at
 
 _TOPK: Final = ("rollout_topk_token_ids", "rollout_topk_log_probs")
-_APART: Final = frozenset(
-    {
-        # These would fill memory: an entry per layer, per token of the vocabulary, per pixel.
-        *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
-        *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
-        *_TOPK,
-    }
+_APART: Final = (
+    # These would fill memory: an entry per layer, per token of the vocabulary, per pixel.
+    *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
+    *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
+    *(*_TOPK, "step", "tokens", "decoded_tokens"),
 )
-"""Keys that are not taken as they are."""
+"""Keys of a dump that are not taken as they are."""
 _JOINED_BY: Final = "step, split and sample index (or position)"
 
 
@@ -137,25 +135,22 @@ def _take_status(builder: RecordBuilder, status: Any) -> None:
         builder.scores["is_truncated"] = float(status == "truncated")
 
 
-_OURS: Final[Mapping[str, str]] = {
-    "index": "rollout_id",
-    "rollout_id": "execution_id",  # the execution that samples of one rollout share
-    "group_index": "group_id",
-    "label": "ground_truth",
-    "rollout_log_probs": "sampling_logprobs",
-}
-_READ_APART: Final = _APART | {
-    *("prompt", "response", "reward", "status", "tokens", "response_length", "decoded_tokens"),
-    *("metadata", "weight_versions", "spec_info", "prefix_cache_info", "step"),
-}
-
-
 class SlimeReader(Reader):
     """Reads the rollouts that slime, miles and Relax dump."""
 
     name = "slime"
     title = "slime rollouts"
     sources = (TORCH,)
+    keys: Mapping[str, str] = {
+        "index": "rollout_id",
+        "rollout_id": "execution_id",  # the execution that samples of one rollout share
+        "group_index": "group_id",
+        "label": "ground_truth",
+        "rollout_log_probs": "sampling_logprobs",
+        **dict.fromkeys(("prompt", "response", "reward", "status", "response_length"), ""),
+        **dict.fromkeys(("metadata", "weight_versions", "spec_info", "prefix_cache_info"), ""),
+        **dict.fromkeys(_APART, ""),
+    }
     layout = re.compile(
         r"(?:rollout_data/|rollout_dumps/)?(?:rollout_|data_)?(?P<split>eval_)?(?P<step>[0-9]+)\.pt"
     )
@@ -178,7 +173,7 @@ class SlimeReader(Reader):
         _take_tokens(builder, line.get("tokens"), line.get("response_length"))
         builder.take("reward", line.get("reward"))
         _take_status(builder, line.get("status"))
-        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take_keys(line, self.keys)
         _take_topk(builder, line, at)
         ids, pieces = builder.response_ids, line.get("decoded_tokens")
         if is_list(pieces) and pieces and ids is not None:  # the last are the response's
@@ -198,29 +193,25 @@ def _take_metadata(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
             builder.take(key, counts)
 
 
-_OUR_TRAIN_KEYS: Final[Mapping[str, str]] = {
-    "sample_index": "rollout_id",
-    "sample_indices": "rollout_id",
-    "log_probs": "logprobs",
-    "ref_log_probs": "ref_logprobs",
-    "rollout_log_probs": "sampling_logprobs",
-    "loss_masks": "loss_mask",
-    "rewards": "processed_reward",
-    "kl": "trainer_kl_to_ref",
-    "truncated": "is_truncated",
-    "rollout_ids": "execution_id",
-}
-_TRAIN_READ_APART: Final = _APART | {
-    *("tokens", "response_lengths", "total_lengths", "raw_reward", "step", "decoded_tokens"),
-}
-
-
 class SlimeTrainReader(Reader):
     """Reads the training data that slime, miles and Relax dump."""
 
     name = "slime_train"
     title = "slime training data"
     sources = (TORCH,)
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "sample_indices": "rollout_id",
+        "log_probs": "logprobs",
+        "ref_log_probs": "ref_logprobs",
+        "rollout_log_probs": "sampling_logprobs",
+        "loss_masks": "loss_mask",
+        "rewards": "processed_reward",
+        "kl": "trainer_kl_to_ref",
+        "truncated": "is_truncated",
+        "rollout_ids": "execution_id",
+        **dict.fromkeys((*_APART, "response_lengths", "total_lengths", "raw_reward"), ""),
+    }
     layout = re.compile(r"(?:train_data/)?(?:train_)?(?P<step>[0-9]+)(?:_(?P<rank>[0-9]+))?\.pt")
     repeats = "same_id"
     join = Join("slime", _JOINED_BY, "trainer", order=3, is_trainer=True)
@@ -250,7 +241,7 @@ class SlimeTrainReader(Reader):
         builder = RecordBuilder(at.options, "train")
         _take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
         builder.take("reward", line.get("raw_reward"))
-        builder.take_keys(line, _OUR_TRAIN_KEYS, _TRAIN_READ_APART)
+        builder.take_keys(line, self.keys)
         _take_topk(builder, line, at)
         return builder.build(line.get("step"))
 
@@ -276,19 +267,18 @@ def _at(values: Any, position: Any) -> Any:
     return entries[position] if isinstance(position, int) and 0 <= position < len(entries) else None
 
 
-_OUR_MILES_KEYS: Final[Mapping[str, str]] = {
-    "sample_index": "rollout_id",
-    "group_index": "group_id",
-    "rollout_log_probs": "sampling_logprobs",
-}
-
-
 class MilesTokensReader(Reader):
     """Reads the tokens that miles writes for its dashboard."""
 
     name = "miles_tokens"
     title = "miles tokens"
     sources = (PARQUET,)
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "group_index": "group_id",
+        "rollout_log_probs": "sampling_logprobs",
+        **dict.fromkeys(("tokens", "response_length", "total_length"), ""),
+    }
     layout = re.compile(r"dashboard_columns/rollout_(?P<split>eval_)?(?P<step>[0-9]+)\.parquet")
     join = Join("slime", _JOINED_BY, "tokens", order=2)
 
@@ -302,7 +292,7 @@ class MilesTokensReader(Reader):
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
         _take_tokens(builder, line.get("tokens"), line.get("response_length"))
-        builder.take_keys(line, _OUR_MILES_KEYS, {"tokens", "response_length", "total_length"})
+        builder.take_keys(line, self.keys)
         return builder.build(at.step)
 
 
@@ -311,6 +301,12 @@ class MilesTrajectoryReader(Reader):
 
     name = "miles_trajectory"
     title = "miles trajectories"
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "group_index": "group_id",
+        "rollout_log_probs": "sampling_logprobs",
+        **dict.fromkeys(("messages", "prompt", "status"), ""),
+    }
     layout = re.compile(r"trajectory/(?P<split>eval_)?(?P<step>[0-9]+)\.jsonl")
     join = Join("slime", _JOINED_BY, "conversations", order=1)
 
@@ -333,25 +329,8 @@ class MilesTrajectoryReader(Reader):
         else:
             builder.take("prompt", line.get("prompt"))
         _take_status(builder, line.get("status"))
-        builder.take_keys(line, _OUR_MILES_KEYS, {"messages", "prompt", "status"})
+        builder.take_keys(line, self.keys)
         return builder.build(at.step)
-
-
-_OUR_RELAX_KEYS: Final[Mapping[str, str]] = {
-    "sample_index": "rollout_id",
-    "group_index": "group_id",
-    "label": "ground_truth",
-    "dataset": "env",
-    "response_token_ids": "response_ids",
-    "response_rollout_log_probs": "sampling_logprobs",
-    "response_rollout_log_probs_mask": "rollout_log_probs_mask",
-}
-_RELAX_READ_APART: Final = frozenset(
-    {
-        *("rollout_id", "prompt", "response", "reward", "status", "weight_versions"),
-        *("prompt_token_count", "response_token_count", "total_token_count"),
-    }
-)
 
 
 class RelaxReader(Reader):
@@ -359,6 +338,18 @@ class RelaxReader(Reader):
 
     name = "relax"
     title = "Relax"
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "group_index": "group_id",
+        "label": "ground_truth",
+        "dataset": "env",
+        "response_token_ids": "response_ids",
+        "response_rollout_log_probs": "sampling_logprobs",
+        "response_rollout_log_probs_mask": "rollout_log_probs_mask",
+        **dict.fromkeys(("rollout_id", "prompt", "response", "reward", "status"), ""),
+        **dict.fromkeys(("prompt_token_count", "response_token_count", "total_token_count"), ""),
+        "weight_versions": "",
+    }
     layout = re.compile(r"(?P<split>train|eval)/(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -371,5 +362,5 @@ class RelaxReader(Reader):
         builder.take("reward", line.get("reward"))
         _take_status(builder, line.get("status"))
         _take_versions(builder, line.get("weight_versions"))
-        builder.take_keys(line, _OUR_RELAX_KEYS, _RELAX_READ_APART)
+        builder.take_keys(line, self.keys)
         return builder.build(line.get("rollout_id"))

@@ -48,11 +48,6 @@ from board.formats.messages import Message, response_text
 from board.formats.parse import as_list, as_object, is_measure, object_at, parse_whole
 
 _LOGGED_CALL: Final = re.compile(r"([^(]*)\((.*)\)", re.DOTALL)
-_OURS: Final = {"total_reward": "reward", "sampling_client_step": "policy_version"}
-_READ_APART: Final = frozenset(
-    {"schema_version", "split", "iteration", "group_idx", "traj_idx", "tags"}
-    | {"trajectory_metrics", "steps"}
-)
 _STOP: Final = "stop/"
 _SUMMARIES: Final = "_rollout_summaries.jsonl"
 _MOST_BYTES: Final = 128 << 20
@@ -86,6 +81,12 @@ class TinkerReader(Reader):
 
     name = "tinker"
     title = "Tinker cookbook"
+    keys: Mapping[str, str] = {
+        "total_reward": "reward",
+        "sampling_client_step": "policy_version",
+        **dict.fromkeys(("schema_version", "split", "iteration", "group_idx", "traj_idx"), ""),
+        **dict.fromkeys(("tags", "trajectory_metrics", "steps"), ""),
+    }
     layout = re.compile(r"(?:iteration_(?P<step>[0-9]+)/)?[^/]+_rollout_summaries\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -100,7 +101,7 @@ class TinkerReader(Reader):
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         _take_ids(builder, line)
-        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take_keys(line, self.keys)
         for name, value in as_object(line.get("trajectory_metrics")).items():
             builder.take(f"metrics.{name}", value)
         _take_steps(builder, line)
@@ -150,17 +151,16 @@ def _say_why_not(
     """Says why a rollout has no response."""
     if joined.error:
         builder.remark("prompt", joined.error, "prompts and responses are not recorded")
-        return
-    if _key(line) not in joined.texts:
+    elif _key(line) not in joined.texts:
         hint = "it covers only the first groups; groups with equal numbers can't be distinguished"
         builder.note("prompt", "its group has no section in the logtree", hint)
-        return
-    reason = "its response can't be matched to one in the logtree"
-    hint = "logtree entries have no index; logtree_candidates lists those that match"
-    if not texts.candidates:
-        reason, hint = "the logtree has no separate response", "its environment told none"
-    builder.take("logtree_candidates", [response_text(c) for c in texts.candidates] or None)
-    builder.note("response", reason, hint)
+    elif texts.candidates:
+        builder.take("logtree_candidates", [response_text(own) for own in texts.candidates])
+        hint = "logtree entries have no index; logtree_candidates lists those that match"
+        builder.note("response", "its response can't be matched to one in the logtree", hint)
+    else:
+        hint = "its environment told none"
+        builder.note("response", "the logtree has no separate response", hint)
 
 
 def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:

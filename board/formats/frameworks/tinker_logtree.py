@@ -213,15 +213,9 @@ def _having(node: _Node, name: str) -> list[_Node]:
 def _message_of(message: _Node) -> Message:
     """A message of a page as a chat message."""
     role = "".join(node.text() for node in _having(message, "lt-message-role"))
-    parts: Sequence[_Node] = [
-        part for content in _having(message, "lt-message-content")[:1] for part in content.nodes()
-    ]
-    return _of_parts(
-        {
-            "role": role.strip().removesuffix(":"),
-            "content": [part for node in parts for part in _part(node)],
-        }
-    )
+    contents = _having(message, "lt-message-content")[:1]
+    parts = [part for content in contents for node in content.nodes() for part in _part(node)]
+    return _of_parts({"role": role.strip().removesuffix(":"), "content": parts})
 
 
 def _part(node: _Node) -> Iterator[dict[str, Any]]:
