@@ -1,9 +1,8 @@
 """The fields of many rollouts, gathered by key: what the table of an index is made of.
 
 A Record for each line costs five times as much as parsing it, and nearly always all values of a key are
-of the types that are expected there: such rollouts need no look at each value. Rollouts with anything
-else, padding or arrays of unequal length among it, are left to `fields.record_of`, which says of each
-value what is wrong with it.
+of the types that are expected there. Rollouts with anything else, padding or arrays of unequal length
+among it, are left to `fields.record_of`, which says of each value what is wrong with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From the keys of one line to the fields of a Record: the checks that every format shares.
 
-A value of the wrong type costs that value, never the rollout, and leaves a remark. Only a missing or
-unusable step makes a line unusable: a rollout has to stand somewhere.
+A value of the wrong type costs that value, never the rollout, and leaves a remark; only a missing or
+unusable step makes a line unusable.
 """
 
 from __future__ import annotations
@@ -359,9 +359,7 @@ class RecordBuilder:
 
 
 def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """Its parts that are numbers or null, its total (its score or reward; None: it has none), and what
-    else it holds.
-    """
+    """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
     known = [reward[key] for key in _TOTALS if _is_number(reward.get(key))]
     entries = {k: v for k, v in reward.items() if k not in _TOTALS}
     parts = {key: value for key, value in entries.items() if value is None or _is_number(value)}
@@ -370,7 +368,6 @@ def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict
 
 
 def _is_unscored(value: object) -> bool:
-    """Whether a part of a reward was not scored."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

@@ -114,7 +114,6 @@ def generic_mapping(head: Head) -> str | None:
 
 
 def _read(reader: MappingReader, head: Head) -> Iterator[Record]:
-    """The rollouts at the head of a file."""
     place = LineContext(head.path, layout=reader.layout)
     for line in head.records:
         with suppress(RecordError):
@@ -149,10 +148,9 @@ def key_paths(head: Head, reader: MappingReader) -> tuple[str, ...]:
 
 
 def suggested_mapping(head: Head) -> str | None:
-    """The text of a mapping file that reads these records, by the names of their keys.
+    """The text of a mapping file that reads these records, by the names of their keys: a guess.
 
-    None where no key is named as what a model generates is, nor holds a conversation. A guess that the
-    user is to look at.
+    None where no key is named as what a model generates is, nor holds a conversation.
     """
     merged: dict[str, Any] = {}  # every key with its first value that is not null
     for record in head.records:
@@ -226,9 +224,7 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
 def _rows(
     record: Mapping[str, Any], value: object
 ) -> tuple[Sequence[Mapping[str, Any]], str] | None:
-    """The first rollouts of a list of objects, or of arrays whose columns a key of the record names, and
-    that key; None of any other value.
-    """
+    """The first rollouts of a list of objects, or of arrays whose columns a key names, and that key."""
     if not is_list(value) or not value:
         return None
     if is_object(value[0]):

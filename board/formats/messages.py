@@ -1,7 +1,4 @@
-"""Chat messages as text, and items of OpenAI's Responses API as chat messages.
-
-What is no text (images, tool calls, reasoning) is named where it is.
-"""
+"""Chat messages as text, and items of OpenAI's Responses API as chat messages."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
 """One line of JSON -> a dict in which flat arrays of numbers are not parsed until asked for.
 
-Most bytes of a rollout log are arrays of numbers, and a scan needs few of them. From one whole parse
-the parser learns which top-level keys hold such arrays and in which order they come; in the next lines
-it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a placeholder behind:
-if the key does not hold that placeholder in the parsed rest, then something else was cut (a nested
-object of the same key, say), and the line is parsed whole. So a wrong guess costs time, never a value.
-What is not looked into is not checked either: a line whose only fault is inside an array that no column
-needs is a rollout in the table, and the fault is named when the rollout is opened.
+From one whole parse the parser learns which top-level keys hold such arrays and in which order they come;
+in the next lines it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a
+placeholder behind: if the key does not hold that placeholder in the parsed rest, then something else was
+cut (a nested object of the same key, say), and the line is parsed whole. What is not looked into is not
+checked either: a fault inside an array that no column needs is named when the rollout is opened.
 """
 
 from __future__ import annotations

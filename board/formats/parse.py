@@ -1,7 +1,4 @@
-"""One line of JSON -> a dict with every value parsed, and what is wrong with a line, in words.
-
-Strict first; then with what Python's own writer adds (NaN, Infinity) and with broken text mended.
-"""
+"""One line of JSON -> a dict with every value parsed, and what is wrong with a line, in words."""
 
 from __future__ import annotations
 

@@ -110,9 +110,7 @@ class JsonLines(Source):
 
 
 class JsonDocument(Source):
-    """One JSON object per file, which is one line whatever line breaks it holds, or an array of objects,
-    of which each is a line.
-    """
+    """One JSON object per file, which is one line, or an array of objects, of which each is a line."""
 
     suffixes = (".json", ".traj")
     by_layout = True
@@ -223,9 +221,8 @@ _NAMES: Final = re.compile(
 class MultilineJson(Source):
     """One JSON object after the other, each on one line or over several, as json.dump indents them.
 
-    A record over several lines begins with a line that is a brace alone and ends with one that is, since
-    all between them is indented. A record that never ends costs only itself: the next one begins where a
-    line is no longer indented.
+    One over several lines begins and ends with a line that is a brace alone; all between is indented.
+    A record that never ends costs only itself.
     """
 
     def takes(self, path: PurePath | RemoteLocation) -> bool:

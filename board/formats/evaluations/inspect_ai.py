@@ -1,7 +1,6 @@
 """Logs of Inspect: .eval files, or one JSON document, with the samples of a task and their scores.
 
-Read from UKGovernmentBEIS/inspect_ai src/inspect_ai/log/_log.py and _recorders. Values of scores are
-words (C, I, P, N), numbers, or objects of numbers.
+Read from UKGovernmentBEIS/inspect_ai src/inspect_ai/log/_log.py and _recorders.
 """
 
 from __future__ import annotations

@@ -64,7 +64,6 @@ def _events(history: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events as chat messages."""
     seen = set[str]()
     for event in _events(line.get("history")):
         if "kind" in event:

@@ -111,9 +111,7 @@ class TinkerReader(Reader):
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
-    """The split is Tinker's own, with an evaluation's name: several of one iteration count their groups
-    each from 0.
-    """
+    """The split keeps an evaluation's name: several of one iteration count their groups each from 0."""
     split = str(line.get("split") or "train")
     builder.ids["split"] = split
     name = split.partition("/")[2]
@@ -124,9 +122,7 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
 
 
 def _take_texts(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined | None) -> None:
-    """Takes what the logtree beside the summaries has of a rollout, or else its own logs, and says what
-    is not recorded.
-    """
+    """Takes the texts of the logtree, or else those of its own logs; says what is not recorded."""
     texts = Texts() if joined is None else joined.texts.get(_key(line), Texts())
     turns_of_steps = [] if texts.response else [list(_turns(step)) for step in steps_of(line)]
     turns = [message for own in turns_of_steps for message in own]
@@ -148,7 +144,6 @@ def _key(line: Mapping[str, Any]) -> _Key:
 def _say_why_not(
     builder: RecordBuilder, line: Mapping[str, Any], joined: Joined, texts: Texts
 ) -> None:
-    """Says why a rollout has no response."""
     if joined.error:
         builder.remark("prompt", joined.error, "prompts and responses are not recorded")
     elif _key(line) not in joined.texts:

@@ -286,9 +286,7 @@ def _told(paragraphs: Sequence[str], name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A response, the prompt that stands right before it, and what tells whose it is: the table of the
-    reward that stands right after it, and how it ended.
-    """
+    """A response, the prompt right before it, the reward's table right after it, and how it ended."""
 
     prompt: Sequence[Message]
     response: Sequence[Message]

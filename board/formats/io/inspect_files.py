@@ -71,7 +71,6 @@ def _row(archive: zipfile.ZipFile, number: int) -> Line:
 
 
 def _header(archive: zipfile.ZipFile) -> Mapping[str, Any]:
-    """What is said of all samples; empty where nothing is."""
     for name in _HEADERS:
         with suppress(KeyError, ValueError):
             if text := _content(archive, archive.getinfo(name)):

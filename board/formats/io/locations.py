@@ -1,7 +1,5 @@
 """Where the bytes of a log are: a path of this machine, or a location in an object store.
 
-Both kinds of location answer alike: `stat`, `name`, `parent`, `/`, `relative_to`.
-
 A server opens local files only below the folder that it shows. Discovery checks paths, and tells users.
 Whoever writes into the folder can swap a file, or a folder above it, for a link after that: so each file
 is opened name by name from the folder on, and links are not followed.
