@@ -73,17 +73,8 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
 
 
 SOURCES: Final = (
-    *(
-        MULTILINE_JSON,
-        TRAJECTORY_EVENTS,
-        JSON_LINES,
-        JSON_DOCUMENT,
-        INSPECT,
-        PARQUET,
-        TORCH,
-        TEXT,
-        YAML,
-    ),
+    *(MULTILINE_JSON, TRAJECTORY_EVENTS, JSON_LINES, JSON_DOCUMENT),
+    *(INSPECT, PARQUET, TORCH, TEXT, YAML),
 )
 READERS: Final[tuple[Reader, ...]] = (
     *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),

@@ -1,8 +1,6 @@
 """What a reader is: the one thing that knows a framework's files. Everything else sees Records.
 
-To read a new framework's files: write one file beside this one with a subclass of Reader, add an
-instance to READERS in `board/formats/__init__.py`, and test it against a file that the framework's own
-code wrote. docs/adding_a_reader.md says how, step by step.
+docs/adding_a_reader.md says step by step how to read another framework's files.
 """
 
 from __future__ import annotations
@@ -171,8 +169,8 @@ class Reader(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Bounds what the reader overrides, so that no reader has to think of nesting."""
         super().__init_subclass__(**options)
-        for name in _TOO_DEEP.keys() & cls.__dict__.keys():
-            setattr(cls, name, _bounded(cls.__dict__[name], _TOO_DEEP[name]))
+        for name in _BOUNDED & cls.__dict__.keys():
+            setattr(cls, name, _bounded(cls.__dict__[name]))
 
     @abstractmethod
     def recognises(self, head: Head) -> bool:
@@ -245,28 +243,21 @@ def run_name(environment: object, model: object) -> str:
     return " · ".join(name for name in names if isinstance(name, str) and name)
 
 
-def _refuse(*_: object) -> None:
-    raise too_deep() from None
-
-
-_TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
-    "read": _refuse,
-    "read_columns": _refuse,
-    "rows": _refuse,
-    "recognises": lambda *_: False,
-}
-"""What a reader's methods do with lines of a thousand nested arrays, which parsers take and Python can
-neither compare nor print.
+_BOUNDED: Final = frozenset({"read", "read_columns", "rows", "recognises"})
+"""What readers do with lines, which may be of a thousand nested arrays: parsers take these, and Python
+can neither compare nor print them.
 """
 
 
-def _bounded(method: Callable[..., Any], otherwise: Callable[..., object]) -> Callable[..., Any]:
+def _bounded(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def bounded(*arguments: Any) -> Any:
         try:
             return method(*arguments)
         except RecursionError:
-            return otherwise(*arguments)
+            if method.__name__ == "recognises":
+                return False
+            raise too_deep() from None
 
     return bounded
 

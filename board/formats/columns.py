@@ -1,9 +1,8 @@
 """The fields of many rollouts, gathered by key: what the table of an index is made of.
 
 A Record for each line costs five times as much as parsing it, and nearly always all values of a key are
-of the types that are expected there: such rollouts need no look at each value. Rollouts with anything
-else, padding or arrays of unequal length among it, are left to `fields.record_of`, which says of each
-value what is wrong with it.
+of the types that are expected there. Rollouts with anything else, padding or arrays of unequal length
+among it, are left to `fields.record_of`, which says of each value what is wrong with it.
 """
 
 from __future__ import annotations
@@ -69,7 +68,6 @@ _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
     "step": frozenset({int, float}),
 }
 _WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})
-_LARGEST: Final = sys.float_info.max
 _AGGREGATED: Final = ("loss_mask", *NEEDED)
 
 
@@ -136,13 +134,12 @@ def usual_columns(columns: Columns, rows: int, options: ReadOptions) -> FieldCol
         unusual.update(_unusual_numbers("reward", values))
         unusual.update(i for i, v in enumerate(values) if type(v) not in _NUMBER)
     tokens = _Tokens(columns, unusual, rows)
+    used: Sequence[int] = range(rows)
     if unusual:
-        used = [row for row in range(rows) if row not in unusual]
+        used = [row for row in used if row not in unusual]
         tokens.select(used)
-        columns = _select(columns, used)
-        scores = _select(scores, used)
-        return _made(used, columns, scores, tokens, options)
-    return _made(range(rows), columns, scores, tokens, options)
+        columns, scores = _select(columns, used), _select(scores, used)
+    return _made(used, columns, scores, tokens, options)
 
 
 def _select(columns: Mapping[str, Values], used: Sequence[int]) -> dict[str, Values]:
@@ -179,7 +176,7 @@ def _unusual_numbers(key: str, values: Values) -> Iterator[int]:
     whole = key in _WHOLE_NUMBERS
     if not whole and finite_numbers(values) is not None:
         return
-    most = LARGEST_WHOLE if whole else _LARGEST
+    most = LARGEST_WHOLE if whole else sys.float_info.max
     if whole and set(map(type, values)) == {int} and -most <= min(values) <= max(values) <= most:
         return
     for row, value in enumerate(values):
@@ -224,12 +221,12 @@ class _Tokens:
         self.other_arrays = _select(self.other_arrays, used)
         self.arrays = _select(self.arrays, used)
 
-    def _usual(self) -> list[int]:
+    def _usual_rows(self) -> list[int]:
         return [row for row in range(self._rows) if row not in self._unusual]
 
     def _aggregated(self, logged: Mapping[str, Values]) -> dict[str, Values]:
         """The arrays for aggregates that the first row has; rows that have others are unusual."""
-        rows = self._usual()
+        rows = self._usual_rows()
         names = [k for k in _AGGREGATED if k in logged and rows and logged[k][rows[0]] is not None]
         for name in _AGGREGATED:
             for row, array in enumerate(logged.get(name, ())):
@@ -239,7 +236,7 @@ class _Tokens:
 
     def _parsed(self, arrays: Mapping[str, Values]) -> dict[str, list[FloatArray]]:
         """The values of arrays; rows with anything but numbers are unusual."""
-        rows = self._usual()
+        rows = self._usual_rows()
         parsed: dict[str, list[FloatArray]] = {n: [np.empty(0)] * self._rows for n in arrays}
         raw = [values[row] for values in arrays.values() for row in rows]
         together = values_together(raw) if raw else None

@@ -1,8 +1,4 @@
-"""What a value of one key says: a number, a score, an id, a text, a step, a split. The checks that every
-format shares.
-
-A step is recorded as the framework counts it, from 0 or from 1; nothing is renumbered.
-"""
+"""What a value of one key says: a number, a score, an id, a text, a step, a split."""
 
 from __future__ import annotations
 

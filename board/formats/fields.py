@@ -1,13 +1,13 @@
 """From the keys of one line to the fields of a Record: the checks that every format shares.
 
-A value of the wrong type costs that value, never the rollout, and leaves a remark. Only a missing or
-unusable step makes a line unusable: a rollout has to stand somewhere.
+A value of the wrong type costs that value, never the rollout, and leaves a remark; only a missing or
+unusable step makes a line unusable.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from board.core.records import Constant, NumberArray, Parsed, ReadOptions, Record, Remark
@@ -28,6 +28,7 @@ from board.formats.messages import (
     conversation_text,
     is_messages,
     response_text,
+    split_turns,
     without_nulls,
 )
 from board.formats.number_arrays import RawNumbers, as_numbers
@@ -40,11 +41,9 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
-_EXCHANGE: Final = frozenset({"prompt", "response"})
 _TOTALS: Final = ("score", "reward")
 """Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
-
 
 _SURPLUS: Final = "response_tokens has one entry {} than the token arrays"
 SURPLUS: Final = {
@@ -70,7 +69,7 @@ def record_of(fields: Mapping[str, Any], options: ReadOptions) -> Record:
     builder.lengths_explained = any(one in SURPLUS.values() for one in builder.remarks)
     try:
         builder.take_exchange(fields.get("prompt"), fields.get("response"))
-        builder.take_keys(fields, {}, _EXCHANGE)
+        builder.take_keys(fields, {"prompt": "", "response": ""})
         return builder.build(fields.get("step"))
     except RecursionError:
         raise too_deep() from None
@@ -181,18 +180,14 @@ class RecordBuilder:
         """Says how a key was read, of which nothing is lost."""
         self.remarks.append(Remark(key, reason, hint, "note"))
 
-    def take_keys(
-        self, line: Mapping[str, Any], names: Mapping[str, str], skip: Set[str] = frozenset()
-    ) -> None:
-        """Takes keys of a line. names: the record's, of those that have another; skip: keys that
-        are taken otherwise.
-        """
+    def take_keys(self, line: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Takes the keys of a line. names: as `Reader.keys`."""
         for key, value in line.items():
-            if key not in skip:
-                self.take(names.get(key, key), value)
+            if (name := names.get(key, key)) or not key:
+                self.take(name, value)
 
     def _leave(self, key: str, value: Any) -> None:
-        """What `build` is given, or what says nothing of a rollout."""
+        pass
 
     def _take_token_ids(self, key: str, value: Any) -> None:
         setattr(self, key, as_numbers(value))
@@ -234,9 +229,7 @@ class RecordBuilder:
 
     def take_conversation(self, messages: Sequence[Message]) -> None:
         """Takes a conversation as a whole: what comes before the assistant speaks first was given."""
-        roles = [message.get("role") for message in messages]
-        first = roles.index("assistant") if "assistant" in roles else len(roles)
-        self.take_turns(messages[:first], messages[first:])
+        self.take_turns(*split_turns(messages))
 
     def take_exchange(self, prompt: object, response: object) -> None:
         """Takes a prompt and a response that are texts or lists of chat messages, as the log has them."""
@@ -329,8 +322,10 @@ class RecordBuilder:
         if length is None:  # nothing to spread a constant over: it is a number of the rollout
             self.extras |= self.constants
             return record
-        if not self.lengths_explained:
-            self._note_lengths(length)
+        for key, array in self.tokens.items():
+            if len(array) != length and not self.lengths_explained:
+                hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
+                self.remark(key, f"{key} is not as long as the response", hint)
         for key, array in self.unknown_arrays.items():
             # Under an unknown key only what has the response's length is a token metric.
             if len(array) == length:
@@ -339,12 +334,6 @@ class RecordBuilder:
         for key, value in self.constants.items():
             self.tokens[key] = Constant(value, length)
         return record
-
-    def _note_lengths(self, length: int) -> None:
-        for key, array in self.tokens.items():
-            if len(array) != length:
-                hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
-                self.remark(key, f"{key} is not as long as the response", hint)
 
     def _drop_padding(self) -> int:
         """Cuts padding off both ends of the pieces and of every array as long as they are."""
@@ -370,9 +359,7 @@ class RecordBuilder:
 
 
 def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """Its parts that are numbers or null, its total (its score or reward; None: it has none), and what
-    else it holds.
-    """
+    """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
     known = [reward[key] for key in _TOTALS if _is_number(reward.get(key))]
     entries = {k: v for k, v in reward.items() if k not in _TOTALS}
     parts = {key: value for key, value in entries.items() if value is None or _is_number(value)}
@@ -381,7 +368,6 @@ def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict
 
 
 def _is_unscored(value: object) -> bool:
-    """Whether a part of a reward was not scored."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
+from board.formats.fields import is_texts
 from board.formats.mapping import (
     GENERIC,
     WHOLE_LINE,
@@ -81,20 +82,14 @@ OTHER_REWARDS: Final = ("score", "total_reward", "reward_total", "final_reward",
 
 def has_other_names(record: Mapping[str, Any]) -> bool:
     """Whether a record's response or reward is under another name than the record's own."""
-    has_response = any(
-        record.get(key) is not None
-        for key in ("response", "response_tokens", "response_ids", "messages")
-    )
-    if not has_response and any(_has_text(record.get(key)) for key in OTHER_RESPONSES):
-        return True
-    has_reward = any(record.get(key) is not None for key in ("reward", "rewards"))
+    known = {key for key, value in record.items() if value is not None}
+    if known.isdisjoint({"response", "response_tokens", "response_ids", "messages"}):
+        for value in (record[key] for key in OTHER_RESPONSES if key in record):
+            texts = value.values() if is_object(value) else (value,)
+            if is_list(value) or any(isinstance(text, str) for text in texts):
+                return True
+    has_reward = not known.isdisjoint({"reward", "rewards"})
     return not has_reward and any(isinstance(record.get(k), int | float) for k in OTHER_REWARDS)
-
-
-def _has_text(value: object) -> bool:
-    if is_object(value):
-        return any(isinstance(inner, str) for inner in value.values())
-    return isinstance(value, str | list)
 
 
 def generic_mapping(head: Head) -> str | None:
@@ -119,7 +114,6 @@ def generic_mapping(head: Head) -> str | None:
 
 
 def _read(reader: MappingReader, head: Head) -> Iterator[Record]:
-    """The rollouts at the head of a file."""
     place = LineContext(head.path, layout=reader.layout)
     for line in head.records:
         with suppress(RecordError):
@@ -154,12 +148,14 @@ def key_paths(head: Head, reader: MappingReader) -> tuple[str, ...]:
 
 
 def suggested_mapping(head: Head) -> str | None:
-    """The text of a mapping file that reads these records, by the names of their keys.
+    """The text of a mapping file that reads these records, by the names of their keys: a guess.
 
-    None where no key is named as what a model generates is, nor holds a conversation. A guess that the
-    user is to look at.
+    None where no key is named as what a model generates is, nor holds a conversation.
     """
-    for record in (_merged(head.records), *head.records):
+    merged: dict[str, Any] = {}  # every key with its first value that is not null
+    for record in head.records:
+        merged |= {key: value for key, value in record.items() if merged.get(key) is None}
+    for record in (merged, *head.records):
         guesses = [own for own in _guesses(record, head.records) if own.keys.keys() & _GENERATED]
         for guess in sorted(guesses, key=lambda own: "reward" not in own.keys):
             text = guess.text(head.path)
@@ -198,16 +194,6 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Every key with its first value that is not null."""
-    merged: dict[str, Any] = {}
-    for record in records:
-        for key, value in record.items():
-            if merged.get(key) is None:
-                merged[key] = value
-    return merged
-
-
 def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterator[_Guess]:
     """What a line may be: a rollout, a table of them, or something that has a list of them."""
     keys = _keys_of(record, records)
@@ -238,15 +224,13 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
 def _rows(
     record: Mapping[str, Any], value: object
 ) -> tuple[Sequence[Mapping[str, Any]], str] | None:
-    """The first rollouts of a list of objects, or of arrays whose columns a key of the record names, and
-    that key; None of any other value.
-    """
+    """The first rollouts of a list of objects, or of arrays whose columns a key names, and that key."""
     if not is_list(value) or not value:
         return None
     if is_object(value[0]):
         return list(filter(is_object, value[:_MOST_ROWS])), ""
     for key, names in record.items():
-        if is_list(names) and names is not value and all(isinstance(name, str) for name in names):
+        if is_texts(names) and names is not value:
             rows = [row_as_dict(names, row) for row in value[:_MOST_ROWS]]
             if is_object(rows[0]):
                 return list(filter(is_object, rows)), key

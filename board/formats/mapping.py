@@ -24,7 +24,7 @@ from board.core.records import Remark
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.field_values import EXTRA, split_named
-from board.formats.fields import Fields, at_step, named_rewards, with_remarks
+from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
 from board.formats.messages import is_messages, split_conversation
 from board.formats.parse import is_list, is_object, kind_of
@@ -40,15 +40,12 @@ WHOLE_LINE: Final = "."
 _MOST_PATH: Final = 200
 _ABSENT: Final = object()
 _TABLES: Final = ("title", "files", "rows", "columns", "group", "json", "keys", "values")
-_GROUP_OF_LINE: Final = "line"
-"""The value of `group`: the rollouts of a line are a group."""
 _PLACE_IN_LIST: Final = re.compile(r"-?[0-9]{1,6}")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
 _GIVEN: Final = -100
 """What trainers of transformers leave out of the loss."""
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
-_NO_EXTRAS: Final = frozenset({"type", "index"})
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 
@@ -72,7 +69,7 @@ class MappingReader(Reader):
         self.columns = _columns(table)
         self._numbers = _numbers_of_words(table)
         self._is_json = _json_fields(table)
-        self._is_group = _group(table) == _GROUP_OF_LINE
+        self._is_group = _is_group(table)
         self._used = frozenset(self.keys.values())
         # Of whoever wrote a log that is read by the names of its keys nothing is known.
         self.repeats = "unordered" if self.title == GENERIC else "never"
@@ -104,11 +101,11 @@ class MappingReader(Reader):
         )
 
     def _rows_of_head(self, head: Head) -> list[Mapping[str, Any]]:
+        at = LineContext(head.path)
         rows: list[Mapping[str, Any]] = []
         for record in head.records:
             with suppress(RecordError):  # a summary beside the tables
-                is_names = _is_only_names(record)
-                rows += (record,) if is_names else self.rows(record, LineContext(head.path))
+                rows += [record] if _is_only_names(record) else self.rows(record, at)
         return rows
 
     def _has(self, row: Mapping[str, Any], key: str) -> bool:
@@ -124,26 +121,24 @@ class MappingReader(Reader):
         fields: Fields = {}
         remarks: list[Remark] = []
         for key, path in self.keys.items():
-            fields[key] = value_at(line, path, _ABSENT)
-            if fields[key] is _ABSENT:
-                fields[key] = None
+            value = value_at(line, path, _ABSENT)
+            if value is _ABSENT:
                 reason = f"{path} is not there, which the mapping file gives for {key}"
                 hint = "not recorded here; is the key spelled the same way in all lines?"
                 remarks.append(Remark(key, reason, hint, "note"))
-            elif isinstance(fields[key], str):
-                fields[key] = self._value_of_text(key, fields[key])
+                value = None
+            fields[key] = self._value_of_text(key, value) if isinstance(value, str) else value
         for key, value in line.items():
             if key in self._used:
                 continue
             if key in _FIELDS and key not in self.keys:
                 fields[key] = value
-            elif key not in _NO_EXTRAS:
+            elif key not in ("type", "index"):
                 fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
         _take_rewards(fields, remarks)
         _take_mask(fields, remarks)
         split_conversation(fields)
-        split = fields.get("split")
-        split = at.named("split") if split is None else str(split)
+        split = at.named("split") if fields.get("split") is None else str(fields["split"])
         fields["split"] = None if split is None else split_named(split)
         if self._is_group and fields.get("group_id") is None:
             fields["group_id"] = f"{at.path.name}:{at.line}"
@@ -302,22 +297,21 @@ def _columns(table: Mapping[str, Any]) -> str | list[str] | None:
         return None
     if table.get("rows", WHOLE_LINE) == WHOLE_LINE:
         raise BoardError("columns: say how arrays at `rows` are named, and there is no `rows`")
-    if is_list(columns) and columns and all(isinstance(name, str) for name in columns):
+    if columns and is_texts(columns):
         return columns
     return _path("columns", columns)
 
 
-def _group(table: Mapping[str, Any]) -> object:
-    group = table.get("group")
-    if group not in (None, _GROUP_OF_LINE):
-        raise BoardError(f"group: expected {_GROUP_OF_LINE!r}: the rollouts of a line are a group")
-    return group
+def _is_group(table: Mapping[str, Any]) -> bool:
+    if table.get("group") not in (None, "line"):
+        raise BoardError("group: expected 'line': the rollouts of a line are a group")
+    return "group" in table
 
 
 def _json_fields(table: Mapping[str, Any]) -> frozenset[str]:
     """The fields whose texts are JSON; messages are nothing else."""
     names = table.get("json", [])
-    if not is_list(names) or not all(isinstance(name, str) for name in names):
+    if not is_texts(names):
         raise BoardError('json: expected a list of fields, such as ["prompt", "response"]')
     return frozenset({"messages", *map(_known, names)})
 

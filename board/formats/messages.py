@@ -1,7 +1,4 @@
-"""Chat messages as text, and items of OpenAI's Responses API as chat messages.
-
-What is no text (images, tool calls, reasoning) is named where it is.
-"""
+"""Chat messages as text, and items of OpenAI's Responses API as chat messages."""
 
 from __future__ import annotations
 
@@ -32,17 +29,29 @@ def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [{k: v for k, v in message.items() if v is not None} for message in messages]
 
 
+def split_turns(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """What was given, up to the assistant's first turn, and what was generated after it."""
+    roles = [message.get("role") for message in messages]
+    first = roles.index("assistant") if "assistant" in roles else len(roles)
+    return messages[:first], messages[first:]
+
+
 def split_conversation(fields: dict[str, Any]) -> None:
-    """Makes a conversation as a whole the prompt, up to the assistant's first turn, and the response,
-    where neither is there.
-    """
+    """Makes a conversation as a whole prompt and response, where neither is there; see split_turns."""
     messages = fields.get("messages")
     if not is_messages(messages) or any(fields.get(k) is not None for k in ("prompt", "response")):
         return
-    roles = [message.get("role") for message in messages]
-    first = roles.index("assistant") if "assistant" in roles else len(roles)
+    given, generated = split_turns(messages)
     fields["messages"] = without_nulls(messages)
-    fields["prompt"], fields["response"] = messages[:first] or None, messages[first:] or None
+    fields["prompt"], fields["response"] = given or None, generated or None
+
+
+def split_chatml(text: str) -> tuple[str | None, str]:
+    """A text cut into prompt and response where ChatML lets the assistant begin first; without such a
+    place all of it is the response.
+    """
+    before, begins, after = text.partition("<|im_start|>assistant\n")
+    return (before + begins, after) if begins else (None, text)
 
 
 def message_text(message: Message) -> str:
@@ -112,11 +121,6 @@ def _tool_calls(message: Message) -> Iterator[str]:
         yield f"[tool call] {call.name}({text})"
 
 
-_RESULT: Final = "_output"
-_RESULT_KEYS: Final = ("output", "result", "content")
-_CALL_KEYS: Final = ("arguments", "input", "action", "code", "query", "queries")
-
-
 def messages_of(items: object) -> list[dict[str, Any]]:
     """Chat messages {role, content, reasoning_content?, tool_calls?} of a text or a list of items."""
     if isinstance(items, str):
@@ -135,26 +139,28 @@ def instructions_of(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _add(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
     kind = str(item.get("type", "message"))
-    if "role" in item:
-        _add_message(messages, item)
+    if item.get("role") == "assistant":
+        _turn(messages, "content", "tool_calls")["content"] = item.get("content")
+    elif "role" in item:
+        messages.append({"role": item["role"], "content": item.get("content")})
     elif kind == "reasoning":
         turn = _turn(messages, "reasoning_content", "content", "tool_calls")
         turn["reasoning_content"] = _reasoning_of_item(item)
-    elif kind.endswith(_RESULT):
-        result = next((item[key] for key in _RESULT_KEYS if item.get(key) is not None), "")
+    elif kind.endswith("_output"):
+        result = _first_of(item, "output", "result", "content")
         messages.append(
             {"role": "tool", "content": result, "tool_call_id": item.get("call_id", "")}
         )
     else:
-        _turn(messages).setdefault("tool_calls", []).append(_tool_call(item, kind))
+        arguments = _first_of(item, "arguments", "input", "action", "code", "query", "queries")
+        function = {"name": item.get("name") or kind, "arguments": arguments}
+        identity = item.get("call_id") or item.get("id")
+        call = {"id": identity, "type": "function", "function": function}
+        _turn(messages).setdefault("tool_calls", []).append(call)
 
 
-def _add_message(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
-    content = item.get("content")
-    if item["role"] == "assistant":
-        _turn(messages, "content", "tool_calls")["content"] = content
-    else:
-        messages.append({"role": item["role"], "content": content})
+def _first_of(item: Mapping[str, Any], *keys: str) -> Any:
+    return next((item[key] for key in keys if item.get(key) is not None), "")
 
 
 def _turn(messages: list[dict[str, Any]], *closing: str) -> dict[str, Any]:
@@ -175,9 +181,3 @@ def _reasoning_of_item(item: Mapping[str, Any]) -> str:
         if any(texts):
             return "\n".join(texts)
     return "[encrypted]" if item.get("encrypted_content") else ""
-
-
-def _tool_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    arguments = next((item[key] for key in _CALL_KEYS if item.get(key) is not None), "")
-    function = {"name": item.get("name") or kind, "arguments": arguments}
-    return {"id": item.get("call_id") or item.get("id"), "type": "function", "function": function}

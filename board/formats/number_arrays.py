@@ -1,12 +1,10 @@
 """One line of JSON -> a dict in which flat arrays of numbers are not parsed until asked for.
 
-Most bytes of a rollout log are arrays of numbers, and a scan needs few of them. From one whole parse
-the parser learns which top-level keys hold such arrays and in which order they come; in the next lines
-it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a placeholder behind:
-if the key does not hold that placeholder in the parsed rest, then something else was cut (a nested
-object of the same key, say), and the line is parsed whole. So a wrong guess costs time, never a value.
-What is not looked into is not checked either: a line whose only fault is inside an array that no column
-needs is a rollout in the table, and the fault is named when the rollout is opened.
+From one whole parse the parser learns which top-level keys hold such arrays and in which order they come;
+in the next lines it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a
+placeholder behind: if the key does not hold that placeholder in the parsed rest, then something else was
+cut (a nested object of the same key, say), and the line is parsed whole. What is not looked into is not
+checked either: a fault inside an array that no column needs is named when the rollout is opened.
 """
 
 from __future__ import annotations
@@ -42,8 +40,6 @@ _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
 _ENTRY_BYTES: Final = 24
 """Few arrays have longer entries, on average."""
-_BEFORE_NULL: Final = frozenset(b"n \t\r")
-
 _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
@@ -86,7 +82,7 @@ class RawNumbers:
 
     def only_nulls(self) -> bool:
         """Whether there are entries and all of them are null: an array that was not recorded."""
-        if self._line[self._begin + 1] not in _BEFORE_NULL:  # nearly all arrays
+        if self._line[self._begin + 1] not in b"n \t\r":  # nearly all arrays
             return False
         beginning = self._line[self._begin + 1 : min(self._begin + 16, self._end)]
         return beginning.lstrip().startswith(b"null") and self.raw.count(b"null") == len(self)

@@ -1,13 +1,11 @@
-"""One line of JSON -> a dict with every value parsed, and what is wrong with a line, in words.
-
-Strict first; then with what Python's own writer adds (NaN, Infinity) and with broken text mended.
-"""
+"""One line of JSON -> a dict with every value parsed, and what is wrong with a line, in words."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeGuard, cast
 
 import orjson
@@ -68,25 +66,21 @@ def parse_plain_lines(lines: Sequence[bytes | memoryview | None]) -> list[dict[s
     """The records of lines as `parse_whole` has them; None for a line that it must look at: one that
     holds no JSON object, is blank or very long, or holds bytes that had to be mended.
     """
-    try:
+    with suppress(orjson.JSONDecodeError, TypeError):  # a line that was too long is None
         texts = cast("Sequence[bytes]", lines)
         if max(map(len, texts), default=0) <= LARGE_LINE:
             records = list(map(orjson.loads, texts))
             if set(map(type, records)) == {dict}:
                 return records
-    except (orjson.JSONDecodeError, TypeError):  # a line that was too long is None
-        pass
     return [None if line is None else _parse_plain_line(bytes(line)) for line in lines]
 
 
 def _parse_plain_line(line: bytes) -> dict[str, Any] | None:
     if len(line) > LARGE_LINE:
         return None
-    try:
+    with suppress(orjson.JSONDecodeError):
         parsed: object = orjson.loads(line)
         return parsed if is_object(parsed) else None
-    except orjson.JSONDecodeError:
-        pass
     try:
         record, mended = parse_whole(line)
     except RecordError:
@@ -128,10 +122,8 @@ def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
 def loads_tolerantly(text: str) -> object:
     """The value of a text that may hold NaN and Infinity. Raises ValueError or RecursionError."""
     if not _NO_NUMBER.search(text):
-        try:
+        with suppress(ValueError, RecursionError):
             return ujson.loads(text)
-        except (ValueError, RecursionError):
-            pass
     return json.loads(text)
 
 

@@ -1,8 +1,7 @@
 """Patterns for the end of a path, as mapping files have them: regular expressions that can't take long.
 
 A mapping file may come with somebody's log, and Python's matcher can be kept busy for years. So a pattern
-is taken apart here and put together again: characters, classes, the groups `step` and `split`,
-alternatives, and repetition of single characters only, up to a bound on the ways there are to match.
+is taken apart here and put together again, up to a bound on the ways there are to match.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def recognise(
         return None, f"its records {kind}"
     if is_json and mapping is None and (text := generic_mapping(head)):
         return known_mapping(text), ""
-    keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
+    keys = _first_keys(head)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
     return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"
 
@@ -103,15 +103,12 @@ def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str
             try:
                 records.append(parse_whole(line.text)[0])
             except RecordError as error:
-                reason = _document_error(error) if is_document else _line_error(number, error)
+                reason = f"line {number}: {error.reason} (expected: {error.hint})"
+                reason = _document_error(error) if is_document else reason
                 first_error = first_error or (LFS_REASON if lfs_pointer(line.text) else reason)
         if len(records) >= _HEAD_RECORDS or seen >= _HEAD_LINES or used >= HEAD_BYTES:
             break
     return records, first_error
-
-
-def _line_error(number: int, error: RecordError) -> str:
-    return f"line {number}: {error.reason} (expected: {error.hint})"
 
 
 def _document_error(error: RecordError) -> str:
@@ -129,12 +126,14 @@ def _known_as(head: Head) -> str:
         if all(any(record.keys() >= keys for keys in sets_of_keys) for record in head.records):
             return kind
     if all(_is_numbers(record) for record in head.records):
-        keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
         has_steps = any(step_of(record) for record in head.records)
-        return (
-            f"hold only numbers ({keys}): {ONLY_NUMBERS if has_steps else 'metrics, not rollouts'}"
-        )
+        what = ONLY_NUMBERS if has_steps else "metrics, not rollouts"
+        return f"hold only numbers ({_first_keys(head)}): {what}"
     return ""
+
+
+def _first_keys(head: Head) -> str:
+    return ", ".join(sorted({key for record in head.records for key in record})[:8])
 
 
 def _is_numbers(record: Mapping[str, Any]) -> bool:

@@ -78,12 +78,12 @@ def _values_at_tokens(builder: RecordBuilder, piece: Piece, name: str) -> FloatA
         (piece.aligned.get(name), np.ones(len(values), bool)),
         (piece.compact.get(name), piece.sampled),
     ):
+        count = np.count_nonzero(places)
         if array is None:
             continue
-        if len(array) == np.count_nonzero(places):
+        if len(array) == count:
             values[places] = array
             continue
-        count = np.count_nonzero(places)
         hint = f"e.g. {len(array)} entries for {count} tokens; nothing is shifted"
         builder.remark(name, f"{name} is not as long as the tokens of its message", hint)
     return values

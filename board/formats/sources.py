@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
@@ -43,21 +44,20 @@ class Row(Line):
 class Source(ABC):
     """A kind of files. All of it raises OSError, or DamagedError, when a file can't be read."""
 
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...] = ()
     """How the names of such files end, in lower case."""
-    appends: bool
+    appends: bool = False
     """Whether such files grow at their end; others are read again when they change."""
-    by_layout: bool
+    by_layout: bool = False
     """Whether only files that a reader's layout matches are looked into: most others are no logs."""
     likely: re.Pattern[str] | None = None
     """Names of files that are looked into as well."""
+    unpacks: int = 1
+    """About so many times as large as it is is what has to be read of a file."""
 
     def takes(self, path: PurePath | RemoteLocation) -> bool:
         """Whether a file is of this kind, by its name."""
-        return has_suffix(path, self.suffixes)
-
-    unpacks: int = 1
-    """About so many times as large as it is is what has to be read of a file."""
+        return path.name.lower().endswith(self.suffixes)
 
     @property
     def like(self) -> Source:
@@ -90,7 +90,6 @@ class JsonLines(Source):
 
     suffixes = (".jsonl", ".ndjson")
     appends = True
-    by_layout = False
 
     def lines(self, path: Location) -> Iterator[Line]:
         return read_lines(path)
@@ -111,12 +110,9 @@ class JsonLines(Source):
 
 
 class JsonDocument(Source):
-    """One JSON object per file, which is one line whatever line breaks it holds, or an array of objects,
-    of which each is a line.
-    """
+    """One JSON object per file, which is one line, or an array of objects, of which each is a line."""
 
     suffixes = (".json", ".traj")
-    appends = False
     by_layout = True
     likely = re.compile(
         r"^(?!.*config\.json$)(?:.*\.traj$|.*(?:result|rollout|sample|output|completion|generation|prediction"
@@ -148,9 +144,17 @@ def lfs_pointer(head: bytes) -> bool:
 LFS_REASON = "it is a git-lfs pointer, not the file itself: run `git lfs pull`"
 
 
-def has_suffix(path: PurePath | RemoteLocation, suffixes: tuple[str, ...]) -> bool:
-    """Whether a path's name ends with one of the suffixes, in whatever case."""
-    return path.name.lower().endswith(suffixes)
+@contextmanager
+def zstd_unpacker(name: str) -> Generator[Any]:
+    """A decompressor of zstandard; what is wrong with the bytes of `name` is raised as DamagedError."""
+    try:
+        import zstandard
+    except ImportError:
+        raise DamagedError("zstandard is not installed (pip install zstandard)") from None
+    try:
+        yield zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    except zstandard.ZstdError as error:
+        raise DamagedError(f"{name} is damaged: {error}") from error
 
 
 def rows_of_table(
@@ -185,7 +189,6 @@ class TextFiles(Source):
     """One text per file, read whole; bytes that are not UTF-8 become U+FFFD."""
 
     suffixes = (".txt",)
-    appends = False
     by_layout = True
 
     def head(self, path: Location) -> Iterator[Line]:
@@ -207,7 +210,6 @@ class TextFiles(Source):
 
 TEXT: Final = TextFiles()
 
-
 _NAMES: Final = re.compile(
     r"(?:(?:train|eval)_rollout_[0-9]+|(?:rollout_idx|eval)_[0-9]+_trajectory)"
     r"\.jsonl(?:\.gz|\.zst)?",
@@ -219,14 +221,9 @@ _NAMES: Final = re.compile(
 class MultilineJson(Source):
     """One JSON object after the other, each on one line or over several, as json.dump indents them.
 
-    A record over several lines begins with a line that is a brace alone and ends with one that is, since
-    all between them is indented. A record that never ends costs only itself: the next one begins where a
-    line is no longer indented.
+    One over several lines begins and ends with a line that is a brace alone; all between is indented.
+    A record that never ends costs only itself.
     """
-
-    suffixes = ()
-    appends = False
-    by_layout = False
 
     def takes(self, path: PurePath | RemoteLocation) -> bool:
         return _NAMES.fullmatch(path.name) is not None

@@ -1,16 +1,14 @@
 """Results of human-eval and EvalPlus: programs, and whether they passed.
 
-Read from openai/human-eval human_eval/evaluation.py (<samples>_results.jsonl: task_id, completion,
-result, passed) and evalplus/evalplus evalplus/evaluate.py (<samples>_eval_results.json: date,
-hash, eval, by task the samples with base_status and plus_status; before v0.3 only lists of statuses,
-without the programs).
+Read from openai/human-eval human_eval/evaluation.py (<samples>_results.jsonl) and evalplus/evalplus
+evalplus/evaluate.py (<samples>_eval_results.json; before v0.3 without the programs).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
@@ -18,19 +16,17 @@ from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.parse import is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
-_OF_HUMAN_EVAL: Final[Mapping[str, str]] = {
-    "completion": "response",
-    "task_id": "group_id",
-    "passed": "reward",
-}
-
 
 class HumanEvalReader(Reader):
     """Reads the results of human-eval."""
 
     name = "human_eval"
     title = "human-eval results"
-    keys = _OF_HUMAN_EVAL
+    keys: Mapping[str, str] = {
+        "completion": "response",
+        "task_id": "group_id",
+        "passed": "reward",
+    }
     run_per_file = True
 
     def recognises(self, head: Head) -> bool:

@@ -1,8 +1,6 @@
 """Logs of Inspect: .eval files, or one JSON document, with the samples of a task and their scores.
 
-Read from UKGovernmentBEIS/inspect_ai src/inspect_ai/log/_log.py and _recorders: eval (task, model,
-model_generate_config), plan, and samples with id, epoch, input, target, messages, output, scores, error,
-limit, model_usage. Values of scores are words (C, I, P, N), numbers, or objects of numbers.
+Read from UKGovernmentBEIS/inspect_ai src/inspect_ai/log/_log.py and _recorders.
 """
 
 from __future__ import annotations
@@ -22,8 +20,6 @@ from board.formats.sources import JSON_DOCUMENT, Row
 
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partial, incorrect, no answer: as Inspect's own accuracy counts them."""
-_OF_MESSAGE: Final = ("role", "content", "tool_call_id", "error")
-_HEADER: Final = ("eval", "plan", "status")
 
 
 class InspectReader(Reader):
@@ -47,7 +43,7 @@ class InspectReader(Reader):
         """Each sample, with what is said of all."""
         if "header" in line:
             return (line,)
-        header = {key: line.get(key) for key in _HEADER}
+        header = {key: line.get(key) for key in ("eval", "plan", "status")}
         return [{**sample, "header": header} for sample in objects_at(line, "samples")]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
@@ -98,18 +94,13 @@ def _header_of(log: Location, state: State) -> Mapping[str, Any]:
 
 def _scores(scores: Mapping[str, Any]) -> Fields:
     """The value of each scorer; the reward is that of the only one, or of the first that grades."""
+    values = {n: score.get("value") if is_object(score) else score for n, score in scores.items()}
     parts: dict[str, Any] = {}
-    graded: list[float] = []
-    for name, score in scores.items():
-        value = score.get("value") if is_object(score) else score
-        if is_object(value):
-            parts |= {f"{name}.{key}": _number(inner) for key, inner in value.items()}
-            continue
-        parts[name] = _number(value)
-        if parts[name] is not None:
-            graded.append(parts[name])
-    known = {name: value for name, value in parts.items() if value is not None}
-    return named_rewards(known, graded[0] if graded else None)
+    for name, value in values.items():
+        inner = {f"{name}.{key}": own for key, own in value.items()} if is_object(value) else None
+        parts |= {name: value} if inner is None else inner
+    known = {name: n for name, value in parts.items() if (n := _number(value)) is not None}
+    return named_rewards(known, next((known[name] for name in values if name in known), None))
 
 
 def _number(value: object) -> float | None:
@@ -127,11 +118,12 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
         }
         for call in objects_in(message.get("tool_calls"))
     ]
-    plain = {key: message[key] for key in _OF_MESSAGE if key in message}
+    kept = ("role", "content", "tool_call_id", "error")
+    plain = {key: message[key] for key in kept if key in message}
     parts = objects_in(message.get("content"))
-    if thoughts := [
-        str(one.get("reasoning", "")) for one in parts if one.get("type") == "reasoning"
-    ]:
-        plain["reasoning_content"] = "\n".join(thoughts)
-        plain["content"] = [one for one in parts if one.get("type") != "reasoning"]
+    thoughts = [one for one in parts if one.get("type") == "reasoning"]
+    if thoughts:
+        texts = (str(one.get("reasoning", "")) for one in thoughts)
+        plain["reasoning_content"] = "\n".join(texts)
+        plain["content"] = [one for one in parts if one not in thoughts]
     return {**plain, "tool_calls": calls} if calls else plain

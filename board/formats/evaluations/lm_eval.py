@@ -1,7 +1,6 @@
 """Samples of lm-evaluation-harness: samples_<task>_<date>.jsonl, a document of a task per line.
 
-Read from EleutherAI/lm-evaluation-harness lm_eval/loggers/evaluation_tracker.py and evaluator.py: doc_id,
-doc, target, arguments, resps, filtered_resps, filter, metrics, and each metric under its name. Where a
+Read from EleutherAI/lm-evaluation-harness lm_eval/loggers/evaluation_tracker.py and evaluator.py. Where a
 task has several filters, each has lines of its own. Arguments are gen_args_0 and so on, of older versions
 a list: the context, and what may follow it or how it is generated. A metric is of all repeats of a
 document, so that it is no reward of one of several.
@@ -39,10 +38,10 @@ class LmEvalReader(Reader):
         arguments, answers = _arguments(line), line.get("resps")
         first = answers[0] if is_list(answers) and answers else None
         if is_list(first) and first and isinstance(first[0], str):
-            many = len(first) > 1
+            repeats = range(len(first)) if len(first) > 1 else [None]
             return [
-                {**line, "response": text, "repeat": i if many else None}
-                for i, text in enumerate(first)
+                {**line, "response": text, "repeat": repeat}
+                for text, repeat in zip(first, repeats, strict=True)
             ]
         scores = [_log_likelihood(answer) for answer in answers] if is_list(answers) else []
         choices = {
@@ -64,12 +63,12 @@ class LmEvalReader(Reader):
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
         # Documents are numbered in each task, and each filter has the same answers again.
-        task = at.named("task")
+        task, target = at.named("task"), line.get("target")
         names = (task, line.get("doc_id"), line.get("filter"))
         fields |= {
             "prompt": talk if is_messages(talk) else context,
             "response": line.get("response"),
-            "ground_truth": _text(line.get("target")),
+            "ground_truth": None if target is None else str(target),
             "group_id": " ".join(str(name) for name in names if name not in (None, "none")),
             "env": task,
             "split": "eval",
@@ -98,16 +97,7 @@ def _log_likelihood(answer: Any) -> float | None:
 def _metrics(line: Mapping[str, Any]) -> list[str]:
     """The names of the metrics: those that it lists, of older versions what stands after the rest."""
     names = line.get("metrics")
-    if is_list(names):
-        return [
-            name
-            for name in names
-            if isinstance(name, str) and isinstance(line.get(name), int | float)
-        ]
-    keys = list(line)
-    after = keys[keys.index("filtered_resps") + 1 :] if "filtered_resps" in line else []
-    return [key for key in after if isinstance(line[key], int | float)]
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    keys = [name for name in names if isinstance(name, str)] if is_list(names) else list(line)
+    if not is_list(names):
+        keys = keys[keys.index("filtered_resps") + 1 :] if "filtered_resps" in line else []
+    return [key for key in keys if isinstance(line.get(key), int | float)]

@@ -1,10 +1,9 @@
 """OpenHands' evaluations: output.jsonl, a task per line, its history as events of agent and environment.
 
-Read from All-Hands-AI/OpenHands evaluation/utils/shared.py (`EvalOutput`) and openhands/events:
-instance_id, instruction, history, metadata, metrics, error, test_result. An action of the agent has the
-answer of the model in tool_call_metadata, several actions the same one where it made several calls; of
-older versions it has only what was done, in args or in the event itself. Since version 1 an event has a
-kind, and a call of a tool in tool_call.
+Read from All-Hands-AI/OpenHands evaluation/utils/shared.py (`EvalOutput`) and openhands/events. An action
+of the agent has the answer of the model in tool_call_metadata, several actions the same one where it made
+several calls; of older versions it has only what was done, in args or in the event itself. Since version
+1 an event has a kind, and a call of a tool in tool_call.
 """
 
 from __future__ import annotations
@@ -20,10 +19,6 @@ from board.formats.parse import is_list, is_object, object_at, objects_in
 _READ_APART: Final = frozenset(
     {"instance_id", "history", "metadata", "metrics", "test_result", "instance", "instruction"}
 )
-_INNER: Final = frozenset({"change_agent_state", "null", "None", "recall"})
-"""Actions that are said to nobody."""
-_SILENT: Final = frozenset({"agent_state_changed", "null"})
-"""Observations that are said to nobody."""
 
 
 class OpenHandsReader(Reader):
@@ -69,7 +64,6 @@ def _events(history: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events as chat messages."""
     seen = set[str]()
     for event in _events(line.get("history")):
         if "kind" in event:
@@ -77,7 +71,7 @@ def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         called = object_at(event, "tool_call_metadata")
         if event.get("observation") is not None:
-            if str(event["observation"]) not in _SILENT:
+            if str(event["observation"]) not in ("agent_state_changed", "null"):
                 identity = called.get("tool_call_id") or ""
                 yield {"role": "tool", "content": event.get("content"), "tool_call_id": identity}
             continue
@@ -100,9 +94,9 @@ def _of_kind(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     elif call := object_at(event, "tool_call"):
         function = {"name": call.get("name"), "arguments": call.get("arguments")}
         calls = [{"id": identity, "function": function}]
-        spoken = {"role": "assistant", "content": event.get("thought"), "tool_calls": calls}
-        thoughts = event.get("reasoning_content")
-        yield spoken | ({"reasoning_content": thoughts} if thoughts else {})
+        thoughts = {"reasoning_content": own} if (own := event.get("reasoning_content")) else {}
+        said = {"role": "assistant", "content": event.get("thought")}
+        yield {**said, "tool_calls": calls, **thoughts}
     elif (observation := object_at(event, "observation")) or "error" in event:
         content = observation.get("content", event.get("error"))
         is_error = {"is_error": True} if "error" in event or observation.get("is_error") else {}
@@ -114,8 +108,8 @@ def _spoken(event: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[dict[
     kind = str(event.get("action"))
     arguments = dict(object_at(event, "args") or event)
     said = arguments.get("content") or event.get("message")
-    if "action" not in event or kind in _INNER:
-        return
+    if "action" not in event or kind in ("change_agent_state", "null", "None", "recall"):
+        return  # it is said to nobody
     if kind == "system":
         yield {"role": "system", "content": said}
     elif kind == "message":

@@ -1,9 +1,8 @@
 """Results of Qwen2.5-Math's evaluation, which simpleRL and many others use: a problem per line.
 
 Read from QwenLM/Qwen2.5-Math evaluation/math_eval.py and hkust-nlp/simpleRL-reason:
-<dataset>/<split>_<prompt>_<n>_seed<s>_t<temperature>_s<start>_e<end>.jsonl with idx, question, gt,
-gt_cot and lists with an entry for each sample: code (what was generated), pred, report, score,
-finish_reason.
+<dataset>/<split>_<prompt>_<n>_seed<s>_t<temperature>_s<start>_e<end>.jsonl with lists that have an entry
+for each sample.
 """
 
 from __future__ import annotations
@@ -16,13 +15,6 @@ from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step
 from board.formats.sources import rows_of_table
 
-_OURS: Final[Mapping[str, str]] = {
-    "question": "prompt",
-    "code": "response",
-    "score": "reward",
-    "gt": "ground_truth",
-    "idx": "group_id",
-}
 _SAMPLES: Final = ("code", "pred", "score")
 
 
@@ -31,7 +23,13 @@ class QwenMathReader(Reader):
 
     name = "qwen_math"
     title = "Qwen2.5-Math evaluation"
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "question": "prompt",
+        "code": "response",
+        "score": "reward",
+        "gt": "ground_truth",
+        "idx": "group_id",
+    }
     layout = re.compile(
         r"(?:global_step_?(?P<step>[0-9]+)/)?(?P<env>[^/]+)/"
         r"[^/]+_seed[0-9]+_t(?P<temperature>[0-9.]+)_s[0-9]+_e-?[0-9]+\.jsonl"

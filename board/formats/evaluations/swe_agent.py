@@ -39,7 +39,10 @@ class SweAgentReader(Reader):
         model = object_at(object_at(settings, "agent"), "model")
         fields = _of_info(object_at(line, "info"), at)
         fields |= {"model": model.get("name"), "temperature": model.get("temperature")}
-        fields["messages"] = [_with_id(message) for message in objects_in(line.get("history"))]
+        fields["messages"] = messages = objects_in(line.get("history"))
+        for i, message in enumerate(messages):  # its list has the one id that a chat message has
+            if is_list(ids := message.get("tool_call_ids")) and ids:
+                messages[i] = {**message, "tool_call_id": ids[0]}
         split_conversation(fields)
         return at_step(fields, None)
 
@@ -87,9 +90,3 @@ def _of_info(info: Mapping[str, Any], at: LineContext) -> Fields:
         "submission": info.get("submission"),
         **object_at(info, "model_stats"),
     }
-
-
-def _with_id(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message whose list of ids of calls is the one id that a chat message has."""
-    ids = message.get("tool_call_ids")
-    return {**message, "tool_call_id": ids[0]} if is_list(ids) and ids else message

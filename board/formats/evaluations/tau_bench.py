@@ -12,19 +12,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
-from board.formats.io.lines import read_bytes
-from board.formats.io.locations import Location, Objects, existing_file, state_of
+from board.formats.io.lines import read_object
+from board.formats.io.locations import Location, Objects, existing_file
 from board.formats.messages import split_conversation
-from board.formats.parse import as_object, object_at, objects_at, objects_in
+from board.formats.parse import object_at, objects_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
-_OF_SIMULATION: Final = ("task_id", "trial", "termination_reason", "start_time")
 _RESULTS: Final = "results.json"
-_MOST_BYTES: Final = 64 << 20
 
 
 class TauBenchReader(Reader):
@@ -72,17 +68,17 @@ class Tau2Reader(Reader):
 
     def recognises(self, head: Head) -> bool:
         """Simulations of tasks with info of the agent, or one simulation of a task."""
-        return head.has("info", "tasks", "simulations") or head.has(*_OF_SIMULATION)
+        return head.has("info", "tasks", "simulations") or head.has(
+            "task_id", "trial", "termination_reason", "start_time"
+        )
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """Each simulation, with what is said of all."""
         if "simulations" not in line:
-            info = at.sidecar(_info_of_run) or {}
-            return [{**line, "info": info}]
+            return [{**line, "info": at.sidecar(_info_of_run) or {}}]
         info = object_at(line, "info")
-        experiment = at.path.stem
         return [
-            {**one, "info": info, "task_id": f"{experiment} {one.get('task_id')}"}
+            {**one, "info": info, "task_id": f"{at.path.stem} {one.get('task_id')}"}
             for one in objects_at(line, "simulations")
         ]
 
@@ -94,7 +90,11 @@ class Tau2Reader(Reader):
         """One simulation; what the agent was given is the policy, up to what the user says first."""
         info, verdict = object_at(line, "info"), object_at(line, "reward_info")
         agent, environment = object_at(info, "agent_info"), object_at(info, "environment_info")
-        messages = [_without_raw(message) for message in objects_in(line.get("messages"))]
+        # raw_data: the answer of the server, in which the texts stand again
+        messages = [
+            {key: value for key, value in message.items() if key not in ("raw_data", "usage")}
+            for message in objects_in(line.get("messages"))
+        ]
         roles = [message.get("role") for message in messages]
         first = roles.index("user") + 1 if "user" in roles else 0
         policy = environment.get("policy")
@@ -118,14 +118,5 @@ class Tau2Reader(Reader):
 
 def _info_of_run(simulation: Location) -> Mapping[str, Any]:
     """What results.json above the folder of simulations says of all; empty where it can't be used."""
-    try:
-        path, size, *_ = state_of(simulation.parent.parent / _RESULTS)
-        parsed: object = orjson.loads(read_bytes(path, 0, size)) if size <= _MOST_BYTES else None
-    except (OSError, orjson.JSONDecodeError):
-        return {}
-    return object_at(as_object(parsed), "info")
-
-
-def _without_raw(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message without the answer of the server, in which its texts stand again."""
-    return {key: value for key, value in message.items() if key not in ("raw_data", "usage")}
+    results = read_object(simulation.parent.parent / _RESULTS, most_bytes=64 << 20)
+    return object_at(results, "info")

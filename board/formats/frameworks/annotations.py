@@ -2,10 +2,9 @@
 
 Read from PrimeIntellect-ai/prime-rl's pull requests 3444 and 3465 (src/prime_rl/monitors/file/traces/):
 beside `traces/stream/` each producer appends updates to `annotations/<producer>/NNNNN.jsonl`, of which
-full chunks become .zst in seekable frames, and says where each begins in `<producer>.index.jsonl`:
-{trace_id, chunk, offset, info}. Before chunks it was `<producer>.jsonl`. An update: {version, trace_id,
-info{}, branches: [{index, <stream>: [number or null for each token of the branch]}]}. Only the indexes
-are kept in memory; the updates of a trace are read when it is.
+full chunks become .zst in seekable frames, and says where each begins in `<producer>.index.jsonl`.
+Before chunks it was `<producer>.jsonl`. An update: {trace_id, info{}, branches: [{index, <stream>:
+[number or null for each token of the branch]}]}. Only the indexes are kept in memory.
 """
 
 from __future__ import annotations
@@ -18,20 +17,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+import numpy as np
 import orjson
 
 from board.formats.io.lines import MAX_LINE_BYTES, read_bytes, read_lines
 from board.formats.io.locations import Location, Objects, State, below, existing_file, state_of
 from board.formats.io.remote import RemoteLocation
 from board.formats.parse import as_object
-from board.formats.sources import DamagedError
+from board.formats.sources import DamagedError, zstd_unpacker
 
 _INDEX: Final = ".index.jsonl"
-_BLOCK_BYTES: Final = 1 << 16
-_REMOTE_BLOCK_BYTES: Final = 4 << 20
 _FOOTER_BYTES: Final = 9
-_SEEKABLE_MAGIC: Final = (0x8F92EAB1).to_bytes(4, "little")
-_HAS_CHECKSUM: Final = 0x80
 _LOG: Final = re.compile(r"[^/]+/[0-9]+\.jsonl(?:\.zst)?|[^/]+\.jsonl")
 
 _Place = tuple[str, int | None, int]
@@ -134,7 +130,7 @@ def _line_at(path: Location, offset: int) -> bytes:
 
 def _blocks(path: Location, offset: int) -> Iterator[bytes]:
     """The bytes from an offset on; of an object in blocks that hold the updates of many traces."""
-    size = _REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else _BLOCK_BYTES
+    size = 4 << 20 if isinstance(path, RemoteLocation) else 1 << 16
     state = state_of(path)
     while block := _block(state, offset // size, size)[offset % size :]:
         yield block
@@ -166,29 +162,20 @@ def _frames(state: State) -> tuple[Sequence[int], Sequence[int]]:
     """
     path, size, *_ = state
     footer = read_bytes(path, size - _FOOTER_BYTES, _FOOTER_BYTES) if size > _FOOTER_BYTES else b""
-    if footer[5:] != _SEEKABLE_MAGIC:
+    if footer[5:] != (0x8F92EAB1).to_bytes(4, "little"):
         raise DamagedError(f"{path.name} has no seek table: it was packed by another program")
-    count, width = int.from_bytes(footer[:4], "little"), 12 if footer[4] & _HAS_CHECKSUM else 8
+    count, width = int.from_bytes(footer[:4], "little"), 12 if footer[4] & 0x80 else 8
     if count * width > size:
         raise DamagedError(f"{path.name} has a seek table that can't be")
     table = read_bytes(path, size - _FOOTER_BYTES - count * width, count * width)
-    starts, packed = [0], [0]
-    for entry in range(0, count * width, width):
-        packed.append(packed[-1] + int.from_bytes(table[entry : entry + 4], "little"))
-        starts.append(starts[-1] + int.from_bytes(table[entry + 4 : entry + 8], "little"))
-    return starts, packed
+    sizes = np.frombuffer(table, "<u4").reshape(count, width // 4)
+    packed, starts = np.cumsum(sizes, axis=0, dtype=np.int64).T[:2].tolist()
+    return [0, *starts], [0, *packed]
 
 
 @lru_cache(maxsize=4)
 def _frame(state: State, begin: int, end: int) -> bytes:
     """One frame, unpacked: 4 MB as prime-rl writes them. Neighbours in it are asked for next."""
-    try:
-        import zstandard
-    except ImportError:
-        raise DamagedError("zstandard is not installed (pip install zstandard)") from None
-    unpacker: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    try:
+    with zstd_unpacker(state[0].name) as unpacker:
         packed = read_bytes(state[0], begin, end - begin)
         return cast(bytes, unpacker.decompress(packed, max_output_size=MAX_LINE_BYTES))
-    except zstandard.ZstdError as error:
-        raise DamagedError(f"{state[0].name} is damaged: {error}") from error

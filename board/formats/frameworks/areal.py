@@ -1,22 +1,16 @@
 """AReaL's dumped trajectories: {rollout,eval-rollout}/{version}/{task_id}.jsonl, texts only.
 
 Read from areal-project/AReaL@cbff54d (August 2026) areal/infra/workflow_executor.py (`_dump_trajectory`),
-and inclusionAI/AReaL@0f6fba3 (May 2026): task_id, sample_idx, seqlen, prompt_len, head_version,
-tail_version, reward, prompt, completion (special tokens kept); since June 2026 (8b2d221) version_rle, and
-of several turns segments (role prompt, gen or context, len, text); since July 2026 (95d7005)
-original_reward, beside which reward may be normalised within its task.
-The folder is the newest weights that sampled a token of the task; the step that trained on the rollout is
-not in the log, so that this is its step. tail_version is the newest of the sample, until June 2026 of
-the task. head_version is the oldest, until then -1 where the prompt's tokens, which nothing sampled, were
-counted too: it is not recorded then. The samples of a task are a group. A sequence whose last token is
-not in the loss is not dumped.
+and inclusionAI/AReaL@0f6fba3 (May 2026). The folder is the newest weights that sampled a token of the
+task; the step that trained on the rollout is not in the log, so that this is its step. tail_version is
+the newest of the sample, head_version the oldest. Since July 2026 original_reward stands beside a reward
+that may be normalised within its task.
 
 AReaL's older dumps: {generated,generated-eval}/{version}/{qid}.txt, texts with lines above them.
 
 Read from inclusionAI/AReaL@5c45a6f's parent (January 2026, the last with them) areal/workflow/rlvr.py
-(`arun_episode`; multi_turn.py and vision_rlvr.py write the same), and @7f03b4b's parent (the older
-realhf/impl/agent/math_single_step_agent.py, `log_rewards_to_file`). The samples of a prompt are appended
-one after the other, each
+(`arun_episode`), and @7f03b4b's parent (the older realhf/impl/agent/math_single_step_agent.py,
+`log_rewards_to_file`). The samples of a prompt are appended one after the other, each
 
     idx: 1 / 4, seqlen: 57, reward is 1.0.
     prompt is
@@ -24,15 +18,15 @@ one after the other, each
     sequence is:
     <colour>...<end of colour>
 
-The older form tells the versions of the weights that began and ended the sample, and has all of it in
-three lines. The folder is the version that the sample was begun with; the step that trained on it is not
-in the file. Neither are tokens, nor the prompt's length.
+The older form tells the versions of the weights that began and ended the sample, in three lines. The
+folder is the version that the sample was begun with.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from board.errors import RecordError
@@ -41,15 +35,7 @@ from board.formats.fields import Fields
 from board.formats.messages import is_messages
 from board.formats.sources import TEXT
 
-_OURS: Final[Mapping[str, str]] = {
-    "completion": "response",
-    "head_version": "policy_version",
-    "task_id": "group_id",
-    "original_reward": "",
-    "segments": "",
-}
-_OF_PROMPT: Final = -1
-_ROLES: Final[Mapping[str, str]] = {"gen": "assistant", "context": "environment"}
+_ROLES: Final = {"gen": "assistant", "context": "environment"}
 
 
 class ArealReader(Reader):
@@ -57,7 +43,13 @@ class ArealReader(Reader):
 
     name = "areal"
     title = "AReaL"
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "completion": "response",
+        "head_version": "policy_version",
+        "task_id": "group_id",
+        "original_reward": "",
+        "segments": "",
+    }
     layout = re.compile(r"(?P<split>rollout|eval-rollout)/(?P<step>[0-9]+)/[0-9]+\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -67,24 +59,21 @@ class ArealReader(Reader):
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one line; the step is its folder's version, elsewhere its tail_version."""
         fields = {"split": at.split or "train", **self.fields(line)}
-        if line.get("head_version") == _OF_PROMPT:
+        if line.get("head_version") == -1:  # until June 2026: of the prompt, which nothing sampled
             del fields["policy_version"]
-        # Beside the task's own reward the one that is trained on may be normalised.
         if "original_reward" in line:
             fields |= {"reward": line["original_reward"], "trained_reward": line.get("reward")}
         if is_messages(segments := line.get("segments")):
-            fields["messages"] = list(map(_message, segments))
+            fields["messages"] = [
+                {"role": _ROLES.get(str(one["role"]), one["role"]), "content": one.get("text")}
+                for one in segments
+            ]
         else:
             fields["turns"] = segments
         if line.get("task_id") is not None and line.get("sample_idx") is not None:
             fields["rollout_id"] = f"{line['task_id']}-{line['sample_idx']}"
         fields["step"] = line.get("tail_version") if at.step is None else at.step
         return fields
-
-
-def _message(segment: Mapping[str, Any]) -> dict[str, Any]:
-    role = _ROLES.get(str(segment["role"]), segment["role"])
-    return {"role": role, "content": segment.get("text")}
 
 
 _COLOUR: Final = re.escape("\x1b[33m\x1b[2m")
@@ -98,7 +87,6 @@ _ABOVE: Final = re.compile(
 )
 _BETWEEN: Final = re.compile(rf"{_END}\nsequence is: \n?{_COLOUR}")
 _AFTER: Final = re.compile(rf"{_END}\.?\n*\Z")
-_EXPECTED: Final = "idx, seqlen and reward, then a prompt and a sequence in colour"
 
 
 class ArealTextsReader(Reader):
@@ -117,15 +105,14 @@ class ArealTextsReader(Reader):
         return isinstance(text, str) and _ABOVE.match(text) is not None
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
-        """{above, text} of each sample; what stands before the first is a row without `above`."""
+        """The text of each sample, and of what stands before the first."""
         text = line.get("text")
         if not isinstance(text, str):
             return (line,)
-        starts = [match.start() for match in _ABOVE.finditer(text)]
-        before = text[: starts[0] if starts else None]
+        cuts = [*(match.start() for match in _ABOVE.finditer(text)), len(text)]
+        before = text[: cuts[0]]
         rows = [{"text": before}] if before.strip() else []
-        ends = [*starts[1:], len(text)][: len(starts)]
-        return [*rows, *({"text": text[a:b]} for a, b in zip(starts, ends, strict=True))]
+        return [*rows, *({"text": text[start:end]} for start, end in pairwise(cuts))]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The fields of one sample; the step is the folder's."""
@@ -133,8 +120,9 @@ class ArealTextsReader(Reader):
         above = _ABOVE.match(text) if isinstance(text, str) else None
         parts = _BETWEEN.split(text[above.end() :], maxsplit=1) if above and text else []
         if above is None or len(parts) < 2 or _AFTER.search(parts[1]) is None:
-            raise RecordError("it is not a sample", field="text", hint=_EXPECTED)
-        task, idx = at.named("task"), above["idx"]
+            hint = "idx, seqlen and reward, then a prompt and a sequence in colour"
+            raise RecordError("it is not a sample", field="text", hint=hint)
+        task = at.named("task")
         return {
             "prompt": parts[0],
             "response": _AFTER.sub("", parts[1]),
@@ -144,6 +132,6 @@ class ArealTextsReader(Reader):
             "policy_version": above["head"] or at.step,
             "tail_version": None if above["tail"] is None else int(above["tail"]),
             "group_id": task,
-            "rollout_id": None if task is None else f"{task}-{idx}",
+            "rollout_id": None if task is None else f"{task}-{above['idx']}",
             "step": at.step,
         }

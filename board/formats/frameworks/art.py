@@ -2,21 +2,16 @@
 
 Read from OpenPipe/ART 0.5.18 src/art/utils/trajectory_migration.py (`serialize_trajectory_groups`, lines;
 `migrate_jsonl_to_parquet`), src/art/utils/trajectory_logging.py (`write_trajectory_groups_parquet`,
-version 1), the later versioned writer of that name (version 2, which adds format_version,
-trajectory_index, group_json and trajectory_json), and OpenPipe/ART@779559f's trajectory_logging.py, which
-wrote .yaml until June 2025. A trajectory: reward, metrics, metadata, messages_and_choices (a message, or
-a choice {finish_reason, message, logprobs} that the model made), tools, additional_histories, logs; the
-newest have exchanges in the place of messages. Of several histories the one with most
-choices is shown, the last one of equals, and the others are counted. The response begins at the first
-choice. Only version 2 keeps the log-probabilities of choices, which are the sampler's. An empty group is
-a row without a reward: nothing to show. The step is in the file's name.
+versions 1 and 2), and OpenPipe/ART@779559f's trajectory_logging.py, which wrote .yaml until June 2025. A
+trajectory has messages and choices {finish_reason, message, logprobs} that the model made, the newest
+exchanges in their place. Of several histories the one with most choices is shown, the last one of equals,
+and the others are counted. Only version 2 keeps the log-probabilities of choices: the sampler's.
 
 Exchanges are the calls of a model's API as they were. Read from OpenPipe/ART@110c19d
 src/art/trajectories/{__init__,_history,_protocols}.py: {chat_completions, completions, responses,
 messages}, each a list of {request, response, model, start_time, end_time} with the bodies of OpenAI's and
 Anthropic's APIs. A call whose prompt begins with all that an earlier one was given and answered goes on
 with its history; any other begins a history of its own, and so does each further choice of a call.
-Histories come out as lists of messages and choices, the form that older trajectories have.
 """
 
 from __future__ import annotations
@@ -33,8 +28,7 @@ from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.yaml_files import YAML
-from board.formats.messages import instructions_of, is_messages, parsed_text
-from board.formats.messages import messages_of as messages_of_items
+from board.formats.messages import instructions_of, is_messages, messages_of, parsed_text
 from board.formats.parse import as_list, as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_LINES
 
@@ -43,24 +37,22 @@ _Call = tuple[list[_Object], list[_Object]]
 """What a call was given, as messages, and its answers, as choices {finish_reason, message, logprobs}."""
 
 
-def histories_of(exchanges: Mapping[str, Any]) -> list[list[_Object]]:
+def _histories_of(exchanges: Mapping[str, Any]) -> list[list[_Object]]:
     """The histories of a trajectory in the order they were begun in, as messages and choices."""
     histories: list[list[_Object]] = []
     answered: dict[str, list[_Object]] = {}
     calls = [(e, name) for name in _PROTOCOLS for e in objects_in(exchanges.get(name))]
     for exchange, name in sorted(calls, key=lambda call: str(call[0].get("start_time"))):
-        given, choices = _PROTOCOLS[name](
-            object_at(exchange, "request"), object_at(exchange, "response")
-        )
-        before = answered.get(str(object_at(exchange, "request").get("previous_response_id")), [])
-        given = [*before, *given]
+        request, response = object_at(exchange, "request"), object_at(exchange, "response")
+        given, choices = _PROTOCOLS[name](request, response)
+        given = [*answered.get(str(request.get("previous_response_id")), []), *given]
         history = next((h for h in reversed(histories) if _goes_on(given, h)), None)
         asked = list(given) if history is None else [*history, *given[len(history) :]]
         if history is not None and choices:
             histories.remove(history)
         histories += [[*asked, choice] for choice in choices]
         if choices:
-            answered[str(object_at(exchange, "response").get("id"))] = [*asked, choices[0]]
+            answered[str(response.get("id"))] = [*asked, choices[0]]
     return histories
 
 
@@ -79,15 +71,11 @@ def _visible(entry: _Object) -> str:
 
 
 def _chat(request: _Object, response: _Object) -> _Call:
-    choices = objects_in(response.get("choices"))
-    return objects_in(request.get("messages")), [
-        {
-            "finish_reason": choice.get("finish_reason"),
-            "message": {"role": "assistant", **object_at(choice, "message")},
-            "logprobs": choice.get("logprobs"),
-        }
-        for choice in choices
-    ]
+    choices: list[_Object] = []
+    for choice in objects_in(response.get("choices")):
+        message = {"role": "assistant", **object_at(choice, "message")}
+        choices.append({"finish_reason": None, **choice, "message": message})
+    return objects_in(request.get("messages")), choices
 
 
 def _completion(request: _Object, response: _Object) -> _Call:
@@ -104,8 +92,8 @@ def _completion(request: _Object, response: _Object) -> _Call:
 
 
 def _responses(request: _Object, response: _Object) -> _Call:
-    given = [*instructions_of(request), *messages_of_items(request.get("input"))]
-    put_out = messages_of_items(response.get("output"))
+    given = [*instructions_of(request), *messages_of(request.get("input"))]
+    put_out = messages_of(response.get("output"))
     if not put_out:
         return given, []
     cut = object_at(response, "incomplete_details").get("reason")
@@ -148,7 +136,7 @@ def _of_blocks(role: str, content: object) -> list[_Object]:
         elif kind == "text":
             parts.append(block)
     # One text alone is said in both ways.
-    is_text = len(parts) == 1 and parts[0]["type"] == "text"
+    is_text = [part["type"] for part in parts] == ["text"]
     message: _Object = {"role": role, "content": parts[0].get("text") if is_text else parts}
     if thoughts:
         message["reasoning_content"] = "\n".join(thoughts)
@@ -179,11 +167,7 @@ _PROTOCOLS: Final[Mapping[str, Callable[[_Object, _Object], _Call]]] = {
 }
 
 
-_TRAJECTORY: Final = "trajectory_json"
-_OF_TRAJECTORY: Final = ("reward", "messages", _TRAJECTORY)
 _EXPECTED: Final = "a list of trajectories, each with a reward and messages_and_choices"
-_OF_GROUP: Final = ("metadata", "metrics", "logs")
-_CONVERSATIONS: Final = ("messages_and_choices", "exchanges")
 _TOKEN_ID: Final = "token_id:"
 
 
@@ -199,10 +183,9 @@ class ArtReader(Reader):
         """Columns of a trajectory with its group, or lines of trajectories with messages and choices."""
         columns = ("group_index", "reward", "messages", "metadata", "tools", "logs")
         return head.has(*columns) or any(
-            key in entry
+            "messages_and_choices" in entry or "exchanges" in entry
             for record in head.records
             for entry in objects_in(record.get("trajectories"))
-            for key in _CONVERSATIONS
         )
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
@@ -212,7 +195,7 @@ class ArtReader(Reader):
         entries = line["trajectories"]
         if not is_list(entries):
             raise RecordError("trajectories is not a list", field="trajectories", hint=_EXPECTED)
-        of_group = {f"group_{k}": line[k] for k in _OF_GROUP if line.get(k)}
+        of_group = {f"group_{k}": line[k] for k in ("metadata", "metrics", "logs") if line.get(k)}
         return [
             {**of_group, **as_object(entry), "trajectory_index": i}
             for i, entry in enumerate(entries)
@@ -220,12 +203,13 @@ class ArtReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record | None:
         """The Record of one trajectory; None for an empty group. The step is the file name's."""
-        if "group_index" in line and all(line.get(key) is None for key in _OF_TRAJECTORY):
+        whole = line.get("trajectory_json")
+        if "group_index" in line and line.get("reward") is line.get("messages") is whole is None:
             return None
         if "reward" not in line:
             raise RecordError("it is not a trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
-        trajectory = {**line, **as_object(parsed_text(line.get(_TRAJECTORY)))}
+        trajectory = {**line, **as_object(parsed_text(whole))}
         builder = RecordBuilder(at.options, split_named(at.named("split") or "train"))
         group = line.get("group_index", at.line - 1)  # lines have no number but their own
         builder.take("group_id", group)
@@ -249,8 +233,9 @@ def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> Non
         trajectory.get("messages")
     )
     others = len(objects_in(parsed_text(trajectory.get("additional_histories"))))
-    if not entries and (histories := histories_of(as_object(trajectory.get("exchanges")))):
-        entries = max(reversed(histories), key=_choices_in)
+    if not entries and (histories := _histories_of(object_at(trajectory, "exchanges"))):
+        histories.reverse()  # the last one of equals
+        entries = max(histories, key=lambda h: sum("finish_reason" in entry for entry in h))
         others = len(histories) - 1
     builder.take("additional_histories", others or None)
     messages = [_message(entry) for entry in entries]
@@ -270,10 +255,6 @@ def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> Non
     if choices:
         builder.take("finish_reason", choices[-1]["finish_reason"])
         _take_tokens(builder, choices)
-
-
-def _choices_in(history: Sequence[Mapping[str, Any]]) -> int:
-    return sum("finish_reason" in entry for entry in history)
 
 
 def _message(entry: Mapping[str, Any]) -> dict[str, Any]:

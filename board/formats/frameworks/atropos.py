@@ -1,9 +1,8 @@
 """Groups of Atropos: one group per line, as parallel lists or as conversations with scores.
 
-Read from NousResearch/atropos@296a0bc atroposlib/envs/base.py (`handle_send_to_api`: tokens, masks,
-scores, maybe messages, advantages, inference_logprobs) and the environments' _save_rollouts_to_jsonl
-(item_id and rollouts of conversation and score). A mask is -100 where a token was given and its id where
-it was generated. Where an environment keeps no messages, the whole text is one message of the user.
+Read from NousResearch/atropos@296a0bc atroposlib/envs/base.py (`handle_send_to_api`) and
+_save_rollouts_to_jsonl of its environments. A mask is -100 where a token was given and its id where it
+was generated. Where an environment keeps no messages, the whole text is one message of the user.
 """
 
 from __future__ import annotations
@@ -14,19 +13,17 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step
-from board.formats.messages import is_messages, split_conversation
+from board.formats.messages import is_messages, split_chatml, split_conversation
 from board.formats.parse import is_list, objects_at, objects_in
 from board.formats.sources import rows_of_table
 
 _PER_ROLLOUT: Final = ("tokens", "masks", "scores")
-_GIVEN: Final = -100
 _ARRAYS: Final[Mapping[str, str]] = {
     "inference_logprobs": "sampling_logprobs",
     "ref_logprobs": "ref_logprobs",
     "advantages": "advantages",
 }
 _READ_APART: Final = frozenset({*_PER_ROLLOUT, *_ARRAYS, "messages", "overrides", "conversation"})
-_ASSISTANT: Final = "<|im_start|>assistant\n"
 
 
 class AtroposReader(Reader):
@@ -70,8 +67,8 @@ class AtroposReader(Reader):
 def _of_messages(messages: list[dict[str, Any]]) -> Fields:
     """The prompt and the response; a text of the user alone is both, cut where ChatML says so."""
     if len(messages) == 1 and messages[0]["role"] == "user":
-        before, begins, after = str(messages[0].get("content")).partition(_ASSISTANT)
-        return {"prompt": before + begins, "response": after} if begins else {"response": before}
+        prompt, response = split_chatml(str(messages[0].get("content")))
+        return {"prompt": prompt, "response": response} if prompt else {"response": response}
     for message in messages:
         message["role"] = "assistant" if message["role"] == "agent" else message["role"]
     fields: Fields = {"messages": messages}
@@ -85,7 +82,7 @@ def _of_tokens(line: Mapping[str, Any], tokens: list[Any], masks: list[Any]) -> 
         raise RecordError(
             "masks are not as long as tokens", field="masks", hint="one for each token"
         )
-    is_generated = [mask != _GIVEN for mask in masks]
+    is_generated = [mask != -100 for mask in masks]
     first = is_generated.index(True) if any(is_generated) else len(tokens)
     fields: Fields = {
         "prompt_ids": tokens[:first],

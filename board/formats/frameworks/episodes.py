@@ -6,12 +6,9 @@ evaluation; `rollouts/step_N/{train,eval}/{all,effective}/traces.jsonl`, where a
 in both; since e3fdaded `traces/stream/NNNNN.jsonl` with annotations (annotations.py); before episodes,
 `step_N/{train,eval}_rollouts.jsonl` with a trace per line.
 
-A trace is a graph of messages; each way from a root to a leaf is a branch, and one training sample. A
-trace is a rollout. Of a trace of several branches each is shown, and the scores stand with the last one,
-whose messages verifiers calls the trace's. The reward is the sum of score x weight of what was scored.
-Per-token lists of a message hold a value for each sampled token (mask true), and nothing for others.
-The step is that of the folder, or else that of the training that the episode was shipped to (known from
-annotations), or else that of its dispatch.
+A trace is a graph of messages; each way from a root to a leaf is a branch, and one training sample. Each
+is shown, and the scores stand with the last one, whose messages verifiers calls the trace's. Per-token
+lists of a message hold a value for each sampled token (mask true), and nothing for others.
 """
 
 from __future__ import annotations
@@ -105,7 +102,8 @@ class EpisodesReader(Reader):
             return _built(builder, episode, {}, at)
         overlay = _Overlay(trace, builder)
         info = overlay.fold(_updates(at, trace, builder), dict(object_at(trace, "info")))
-        path = overlay.branch(line["branch"])
+        branch: int = line["branch"]
+        path = overlay.paths[branch] if overlay.paths else ()
         _take_turns(builder, trace, [overlay.nodes[i] for i in path])
         try:
             take_pieces(builder, [overlay.piece(i) for i in path])
@@ -169,10 +167,6 @@ class _Overlay:
                         self._project(self.paths[index], name, branch[name])
         return info
 
-    def branch(self, number: int) -> Sequence[int]:
-        """Numbers of the nodes of a branch; of a trace without any node there are none."""
-        return self.paths[number] if self.paths else ()
-
     def _project(self, path: Sequence[int], name: str, values: Any) -> None:
         """Lays a stream over the whole branch upon its nodes; what it says nothing of stays."""
         try:
@@ -215,8 +209,8 @@ class _Overlay:
             if (array := as_numbers(values)) is not None
         }
         tool = message.get("name")
-        role, tool = str(message.get("role", "?")), tool if isinstance(tool, str) else ""
-        return Piece(role, ids, sampled, compact, aligned, tool)
+        name = tool if isinstance(tool, str) else ""
+        return Piece(str(message.get("role", "?")), ids, sampled, compact, aligned, name)
 
 
 def _tokens(node: _Object) -> tuple[FloatArray, Any]:
@@ -254,10 +248,10 @@ def _take_turns(builder: RecordBuilder, trace: _Object, nodes: Sequence[_Object]
     messages = [object_at(node, "message") for node in nodes]
     first = next((i for i, node in enumerate(nodes) if node.get("sampled")), len(nodes))
     builder.take_turns(messages[:first], messages[first:])
+    task = object_at(trace, "task")
     if not messages:
-        _take_task(builder, object_at(trace, "task"))
-    answer = object_at(object_at(trace, "task"), "data").get("answer")
-    builder.take("ground_truth", answer)
+        _take_task(builder, task)
+    builder.take("ground_truth", object_at(task, "data").get("answer"))
 
 
 def _take_task(builder: RecordBuilder, task: _Object) -> None:
@@ -292,8 +286,7 @@ def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
     scores = {name: reward.get("score") for name, reward in rewards.items()}
     builder.take_rewards(scores, sum(values) if values else None)
     builder.take("advantage", info.get("advantage"))
-    for name, value in object_at(trace, "metrics").items():
-        builder.extras[name] = value
+    builder.extras |= object_at(trace, "metrics")
     calls = [call for call in objects_in(trace.get("calls")) if not call.get("error")]
     finish = calls[-1].get("finish_reason") if calls else None
     stop = trace.get("stop_condition")
@@ -334,9 +327,8 @@ def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: LineCont
         builder.take("group_id", _group(episode, {}))
     split = at.split or info.get("kind") or work.get("type") or run.get("type") or "eval"
     builder.take("split", split)
-    policy = object_at(work, "policy")
+    policy, subset = object_at(work, "policy"), at.named("subset")
     builder.take("policy_version", policy.get("start"))
-    subset = at.named("subset")
     effective = info.get("effective") if subset is None else subset == "effective"
     builder.take_extra("effective", effective)
     builder.take_extra("dispatch_step", work.get("step"))

@@ -3,11 +3,10 @@
 Read from modelscope/ms-swift@3602360 swift/rlhf_trainers/grpo_trainer.py (`log`),
 swift/megatron/trainers/{rollout_mixin,grpo_trainer}.py (`_build_log_table`) and
 swift/ray/megatron/base_trainer.py (`_maybe_log_completions`), and from @54cd730 of February 2025.
-A table of step (texts), prompt, completion, a column per reward function, advantages, and after them
-what is kept beside: entropy, solution, num_turns; the same with gen_step (whole numbers, one less than
-the step) from Megatron; one rollout per line, {gen_step, prompt, completion, reward}, from Ray; and first
-a table of step, messages, completion, reward. Messages without any step are shown at step 0. The table of
-steps is a buffer that is not emptied, so that rollouts can be written again at later steps.
+A table of step, prompt, completion, a column per reward function, advantages, and after them what is kept
+beside; the same with gen_step (one less than the step) from Megatron; one rollout per line from Ray; and
+first a table of step, messages, completion, reward. The table of steps is a buffer that is not emptied,
+so that rollouts can be written again at later steps.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.messages import is_messages
 from board.formats.sources import rows_of_table
 
-_STEPS: Final = ("step", "gen_step")
 _OURS: Final[Mapping[str, str]] = {
     "gen_step": "step",
     "step": "step",
@@ -76,4 +74,4 @@ def _is_swift(record: Mapping[str, Any]) -> bool:
 
 
 def _is_table(line: Mapping[str, Any]) -> bool:
-    return any(isinstance(line.get(key), list) for key in _STEPS)
+    return isinstance(line.get("step"), list) or isinstance(line.get("gen_step"), list)

@@ -19,10 +19,7 @@ _ONLY_NATIVE_LISTS: Final = (
     *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
     *("messages", "segments"),
 )
-_ONLY_NATIVE_IDS: Final = ("rollout_id", "group_id")
-"""Keys of the record that RLLoggingBoard's format does not have. Other logs count steps under such
-names too, so that an id alone does not make a line a rollout."""
-_CONTENT: Final = ("prompt", "response", "response_tokens", "reward")
+"""Keys of the record that RLLoggingBoard's format does not have."""
 
 
 class NativeReader(Reader):
@@ -55,5 +52,7 @@ def _is_rollout(record: Mapping[str, Any]) -> bool:
         return True
     if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
         return True
-    has_id = any(key in record for key in _ONLY_NATIVE_IDS) and not has_other_names(record)
-    return has_id and any(key in record for key in _CONTENT)
+    # Other logs count steps under such names too: an id alone does not make a line a rollout.
+    has_id = ("rollout_id" in record or "group_id" in record) and not has_other_names(record)
+    content = ("prompt", "response", "response_tokens", "reward")
+    return has_id and any(key in record for key in content)

@@ -1,11 +1,9 @@
 """NeMo-Gym's rollouts: one per line, a request and an OpenAI Responses object beside the verdict.
 
-Read from NVIDIA-NeMo/Gym@07d6b0d nemo_gym/rollout_collection.py and nemo_gym/openai_utils.py:
-responses_create_params, response, reward, reward_components, agent_ref, _ng_task_index,
-_ng_rollout_index, _ng_attempt_index, and whatever the environment says of its verdict. An output item
-that a model call ended with may carry prompt_token_ids, generation_token_ids and generation_log_probs.
-Failures stand in `<stem>_failures.jsonl` with _ng_failure_class; their reward of 0 is a placeholder
-(nemo_gym/judge.py) that the framework leaves out of its own means, and so is it here. There is no step.
+Read from NVIDIA-NeMo/Gym@07d6b0d nemo_gym/rollout_collection.py and nemo_gym/openai_utils.py. An output
+item that a model call ended with may carry prompt_token_ids, generation_token_ids and
+generation_log_probs. Failures stand in `<stem>_failures.jsonl` with _ng_failure_class; their reward of 0
+is a placeholder (nemo_gym/judge.py) that the framework leaves out of its own means, and so is it here.
 """
 
 from __future__ import annotations
@@ -26,17 +24,14 @@ from board.formats.sequences import Piece, take_pieces
 
 _TASK: Final = "_ng_task_index"
 _FAILURE: Final = "_ng_failure_class"
-_READ_APART: Final = frozenset(
-    {
-        *("responses_create_params", "response", "reward", "reward_components", "agent_ref"),
-        *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", _FAILURE),
-    }
+_READ_APART: Final = (
+    *("responses_create_params", "response", "reward", "reward_components", "agent_ref"),
+    *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", _FAILURE),
 )
 _ALSO_OF_TASKS: Final = frozenset(
     {"prompt", "messages", "input_tokens", "output_tokens", "model", "temperature", "tools"}
 )
 """Names under which a task may have something too: what the model was given and measured goes before."""
-_OURS: Final[Mapping[str, str]] = {"expected_answer": "ground_truth"}
 
 
 class NeMoGymReader(Reader):
@@ -44,6 +39,10 @@ class NeMoGymReader(Reader):
 
     name = "nemo_gym"
     title = "NeMo-Gym rollouts"
+    keys: Mapping[str, str] = {
+        "expected_answer": "ground_truth",
+        **dict.fromkeys((*_READ_APART, *_ALSO_OF_TASKS), ""),
+    }
     repeats = "merged_files"
 
     def recognises(self, head: Head) -> bool:
@@ -63,7 +62,7 @@ class NeMoGymReader(Reader):
             builder.take_turns(given, messages_of(output))
         for key in _ALSO_OF_TASKS & line.keys():
             builder.take_extra(f"task.{key}", line[key])
-        builder.take_keys(line, _OURS, _READ_APART | _ALSO_OF_TASKS)
+        builder.take_keys(line, self.keys)
         builder.take("model", response.get("model"))
         for key in ("temperature", "tools"):
             builder.take(key, request.get(key))

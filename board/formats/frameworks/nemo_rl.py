@@ -2,21 +2,17 @@
 
 Read from NVIDIA-NeMo/RL@7ea279a nemo_rl/utils/logger.py (`log_batched_dict_as_jsonl`) and
 nemo_rl/algorithms/grpo.py: each line is a batch of one, so that every value is a list of length 1, but
-for idx. The step is in the file's name alone, from 1; validation before training is step 0.
-Token arrays cover the sequence padded to the batch's longest; input_lengths says where it ends, and the
-response begins at the first token in the loss. generation_logprobs are the sampler's, prev_logprobs the
-policy's before the update, taken as `logprobs` since there are none at the loss; both are 0 where nothing
-was generated, which the loss mask leaves out. content has the messages' texts without roles: those that
-the loss mask tells are generated are called assistant, what stands between them environment. With dynamic
-sampling `rewards` is that of the batch before filtering, row for row of other rollouts; the rollout's own
-is in filtered_rewards.
+for idx. Token arrays cover the sequence padded to the batch's longest; input_lengths says where it ends,
+and the response begins at the first token in the loss. generation_logprobs are the sampler's,
+prev_logprobs the policy's before the update, taken as `logprobs` since there are none at the loss; both
+are 0 where nothing was generated, which the loss mask leaves out. content has the messages' texts without
+roles: those that the loss mask tells are generated are the assistant's, the others the environment's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -36,24 +32,6 @@ _ARRAYS: Final[Mapping[str, str]] = {
     "prev_logprobs": "logprobs",
     "advantages": "advantages",
 }
-_READ_APART: Final = frozenset(
-    {*_ARRAYS, "token_ids", "input_lengths", "content", "rewards", "filtered_rewards"}
-    | {"idx", "agent_ref"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Where the response stands: entries start..end-1 of arrays of `padded` entries."""
-
-    start: int
-    end: int
-    padded: int
-
-    def cut(self, array: NumberArray) -> NumberArray:
-        """The response's entries; an array of another length as it is."""
-        whole = len(array) == self.padded
-        return Parsed(array.values()[self.start : self.end]) if whole else array
 
 
 class NemoRLReader(Reader):
@@ -61,13 +39,20 @@ class NemoRLReader(Reader):
 
     name = "nemo_rl"
     title = "NeMo-RL"
+    keys: Mapping[str, str] = {
+        **dict.fromkeys((*_ARRAYS, "token_ids", "input_lengths", "content"), ""),
+        **dict.fromkeys(("rewards", "filtered_rewards", "idx", "agent_ref"), ""),
+    }
     layout = re.compile(r"(?P<split>train|val)_data_step(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
         """A bare idx beside content or token ids in a list of one."""
         return any(
             isinstance(record.get("idx"), int)
-            and any(_is_batch_of_one(record.get(key)) for key in ("content", "token_ids"))
+            and any(
+                is_list(own := record.get(key)) and len(own) == 1 and is_list(own[0])
+                for key in ("content", "token_ids")
+            )
             for record in head.records
         )
 
@@ -76,15 +61,15 @@ class NemoRLReader(Reader):
         builder = RecordBuilder(at.options, at.split or "train")
         builder.take("rollout_id", row.get("idx"))
         builder.take("env", object_at(row, "agent_ref").get("name"))
-        _take_rewards(builder, row)
+        builder.take("reward", row.get("filtered_rewards", row.get("rewards")))
+        if "filtered_rewards" in row:
+            reason = "rewards is that of the batch before dynamic sampling"
+            hint = "row for row of other rollouts; the reward shown is filtered_rewards"
+            builder.note("rewards", reason, hint)
         generated = _take_tokens(builder, row)
         _take_content(builder, row.get("content"), generated)
-        builder.take_keys(row, {}, _READ_APART)
+        builder.take_keys(row, self.keys)
         return builder.build(at.step)
-
-
-def _is_batch_of_one(value: object) -> bool:
-    return is_list(value) and len(value) == 1 and is_list(value[0])
 
 
 def _only(value: Any) -> Any:
@@ -94,16 +79,6 @@ def _only(value: Any) -> Any:
     if not is_list(value):
         return value
     return value[0] if len(value) == 1 else value or None
-
-
-def _take_rewards(builder: RecordBuilder, row: Mapping[str, Any]) -> None:
-    if "filtered_rewards" not in row:
-        builder.take("reward", row.get("rewards"))
-        return
-    builder.take("reward", row["filtered_rewards"])
-    reason = "rewards is that of the batch before dynamic sampling"
-    hint = "row for row of other rollouts; the reward shown is filtered_rewards"
-    builder.note("rewards", reason, hint)
 
 
 def _take_tokens(builder: RecordBuilder, row: Mapping[str, Any]) -> int:
@@ -121,19 +96,20 @@ def _take_tokens(builder: RecordBuilder, row: Mapping[str, Any]) -> int:
     if ids is None:
         return 0
     mask = arrays.get("token_loss_mask")
-    span = _span(row.get("input_lengths"), ids, mask, builder)
+    span = _span(row.get("input_lengths"), len(ids), mask, builder)
     builder.prompt_ids = Parsed(ids.values()[: span.start])
-    builder.response_ids = span.cut(ids)
-    for key, array in arrays.items():
-        builder.tokens[_ARRAYS[key]] = span.cut(array)
+    builder.response_ids = Parsed(ids.values()[span])
+    for key, array in arrays.items():  # one of another length stays as it is
+        cut = Parsed(array.values()[span]) if len(array) == len(ids) else array
+        builder.tokens[_ARRAYS[key]] = cut
     return _take_segments(builder, builder.tokens.get("loss_mask"))
 
 
 def _span(
-    length: object, ids: NumberArray, mask: NumberArray | None, builder: RecordBuilder
-) -> _Span:
+    length: object, padded: int, mask: NumberArray | None, builder: RecordBuilder
+) -> slice[int, int, None]:
     """From the first token in the loss to the end of the input; all of it where none is in the loss."""
-    padded = end = len(ids)
+    end = padded
     if isinstance(length, int | float) and 0 <= length <= padded:
         end = int(length)
     else:
@@ -142,10 +118,9 @@ def _span(
     if mask is not None and len(mask) == padded:
         in_loss = np.flatnonzero(mask.values()[:end] > 0)
         if len(in_loss):
-            return _Span(int(in_loss[0]), end, padded)
-    hint = "all tokens are shown as response"
-    builder.note("token_loss_mask", "no token is in the loss", hint)
-    return _Span(0, end, padded)
+            return slice(int(in_loss[0]), end)
+    builder.note("token_loss_mask", "no token is in the loss", "all tokens are shown as response")
+    return slice(0, end)
 
 
 def _take_segments(builder: RecordBuilder, mask: NumberArray | None) -> int:

@@ -1,20 +1,17 @@
 """open-instruct's rollouts: {run}_rollouts_{shard}.jsonl, one per line, token ids without texts.
 
 Read from allenai/open-instruct@e6c3044 open_instruct/rl_utils.py (`RolloutRecord`, `_save_rollouts`),
-open_instruct/data_loader.py and open_instruct/vllm_utils.py: step (from 1), sample_idx and prompt_idx
-(within the step), prompt_tokens, response_tokens, reward, advantage, finish_reason, dataset,
-ground_truth, request_info (what its tools did), logprobs. logprobs are vLLM's of the response, hence the
-sampler's, at its temperature; NaN for an end that the trainer added. Tokens of a tool's answer stand in
-the response with a log-probability of 0 and the log has no mask of them. Files are appended to; a run
-that goes on from a checkpoint writes the steps after it again. {run}_metadata.jsonl beside them has no
-rollouts.
+open_instruct/data_loader.py and open_instruct/vllm_utils.py. logprobs are vLLM's of the response, hence
+the sampler's, at its temperature; NaN for an end that the trainer added. Tokens of a tool's answer stand
+in the response with a log-probability of 0 and the log has no mask of them. A run that goes on from a
+checkpoint writes the steps after it again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -24,20 +21,18 @@ from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.parse import as_object, is_list
 
-_OURS: Final[Mapping[str, str]] = {
-    "prompt_tokens": "prompt_ids",
-    "response_tokens": "response_ids",
-    "logprobs": "sampling_logprobs",
-}
-_READ_APART: Final = frozenset({"sample_idx", "prompt_idx", "dataset", "request_info"})
-_CALLED: Final = "tool_calleds"
-
 
 class OpenInstructReader(Reader):
     """Reads the rollouts that open-instruct saves."""
 
     name = "open_instruct"
     title = "open-instruct"
+    keys: Mapping[str, str] = {
+        "prompt_tokens": "prompt_ids",
+        "response_tokens": "response_ids",
+        "logprobs": "sampling_logprobs",
+        **dict.fromkeys(("sample_idx", "prompt_idx", "dataset", "request_info"), ""),
+    }
     layout = re.compile(r"(?P<run>[^/]+)_rollouts_[0-9]{6}\.jsonl")
     repeats = "same_id"
 
@@ -47,7 +42,7 @@ class OpenInstructReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
-        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take_keys(line, self.keys)
         # Runs share a folder by default; their ids are told apart by the file's name.
         run = f"{name}-" if (name := at.named("run")) else ""
         for ours, key in (("rollout_id", "sample_idx"), ("group_id", "prompt_idx")):
@@ -67,7 +62,7 @@ def _take_request(builder: RecordBuilder, request: object) -> None:
     builder.take_keys(numbers, {})
     others = {k: v for k, v in fields.items() if k not in numbers and v}
     builder.take("request_info", others or None)
-    if fields.get(_CALLED):
+    if fields.get("tool_calleds"):
         _leave_out_fillers(builder)
 
 

@@ -1,31 +1,20 @@
 """Rollouts of Prime's hosted training, as `prime train rollouts` prints them: a page per document.
 
-Read from PrimeIntellect-ai/prime@66fb4b7 packages/prime/src/prime_cli/commands/rl.py (run_id, samples,
-total, page, limit, total_pages) and, for the keys of a sample, PrimeIntellect-ai/prime-rl@559b447
-src/prime_rl/monitors/prime.py. Messages, metrics, task and info may be JSON in a text.
+Read from PrimeIntellect-ai/prime@66fb4b7 packages/prime/src/prime_cli/commands/rl.py and, for the keys of
+a sample, PrimeIntellect-ai/prime-rl@559b447 src/prime_rl/monitors/prime.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, as_extras, at_step
 from board.formats.messages import is_messages, parsed_text, split_conversation
 from board.formats.parse import as_object, objects_at
 from board.formats.sources import JSON_DOCUMENT
-
-_OURS: Final[Mapping[str, str]] = {
-    "problem_id": "group_id",
-    "example_id": "group_id",
-    "env_name": "env",
-    "answer": "ground_truth",
-    "num_input_tokens": "input_tokens",
-    "num_output_tokens": "output_tokens",
-    **dict.fromkeys(("prompt", "completion", "metrics", "trajectory"), ""),
-}
 
 
 class PrimeHostedReader(Reader):
@@ -34,7 +23,15 @@ class PrimeHostedReader(Reader):
     name = "prime_hosted"
     title = "Prime hosted training"
     sources = (JSON_DOCUMENT,)
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "problem_id": "group_id",
+        "example_id": "group_id",
+        "env_name": "env",
+        "answer": "ground_truth",
+        "num_input_tokens": "input_tokens",
+        "num_output_tokens": "output_tokens",
+        **dict.fromkeys(("prompt", "completion", "metrics", "trajectory"), ""),
+    }
     layout = re.compile(r"[^/]*(?:rollouts|samples)[^/]*\.json")
 
     def recognises(self, head: Head) -> bool:

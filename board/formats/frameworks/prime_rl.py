@@ -2,10 +2,9 @@
 
 Read from PrimeIntellect-ai/prime-rl@559b447 src/prime_rl/trainer/rl/token_export.py. Two layouts:
 `token_exports/rank_N.jsonl` (e971d90) and `token_exports/step_N/rank_N.jsonl` (badd2b0 and later).
-A stream that was not recorded is a list of nulls. The response begins at the first token of the loss
-mask. Token 0 is always given to the prompt: nothing comes before it, so that its log-probability
-log(1/V) and its entropy log(V) are fillers of the exporter. The older layout repeats the rollout's
-reward for each token (`rewards`); it is read as the one number it is.
+The response begins at the first token of the loss mask. Token 0 is always given to the prompt: nothing
+comes before it, so that its log-probability log(1/V) and its entropy log(V) are fillers of the exporter.
+The older layout repeats the rollout's reward for each token (`rewards`).
 """
 
 from __future__ import annotations
@@ -27,23 +26,19 @@ from board.formats.sequences import TOKENS_JOINED_BY, tokens_key
 _OURS: Final[Mapping[str, str]] = {
     "trainer_logprobs": "logprobs",
     "inference_logprobs": "sampling_logprobs",
-    "entropy": "entropy",
-    "advantages": "advantages",
-    "loss_mask": "loss_mask",
-    "is_masked": "is_masked",
-    "is_masked_high": "is_masked_high",
-    "is_masked_low": "is_masked_low",
+    **{name: name for name in ("entropy", "advantages", "loss_mask")},
+    **{name: name for name in ("is_masked", "is_masked_high", "is_masked_low")},
 }
-_DERIVED_HERE: Final = frozenset(
-    {"mismatch_kl", "log_importance_ratio", "importance_ratio", "prob_delta", "position_ids"}
-)
-"""Streams that follow from the log-probabilities; derived when read, under the board's own names."""
 _PLACE: Final = ("rank", "micro_step", "micro_sequence_idx", "export_sequence_idx")
 """What tells a sequence from all others of its step."""
-_READ_APART: Final = _DERIVED_HERE | {
-    *("token_ids", "step", "schema_version", "micro_sequence_idx", "export_sequence_idx"),
-    "env_name",
-}
+_READ_APART: Final = frozenset(
+    {
+        # These follow from the log-probabilities: derived when read, under the board's own names.
+        *("mismatch_kl", "log_importance_ratio", "importance_ratio", "prob_delta", "position_ids"),
+        *("token_ids", "step", "schema_version", "micro_sequence_idx", "export_sequence_idx"),
+        "env_name",
+    }
+)
 
 
 class PrimeRLReader(Reader):
@@ -87,14 +82,13 @@ class PrimeRLReader(Reader):
 
 
 def _token_ids(line: Mapping[str, Any]) -> NumberArray:
-    hint = "a list of token ids"
+    reason = "is missing"
     try:
-        token_ids = as_numbers(line.get("token_ids"))
+        if (token_ids := as_numbers(line.get("token_ids"))) is not None:
+            return token_ids
     except RecordError as error:
-        raise RecordError(f"token_ids {error.reason}", field="token_ids", hint=hint) from error
-    if token_ids is None:
-        raise RecordError("token_ids is missing", field="token_ids", hint=hint)
-    return token_ids
+        reason = error.reason
+    raise RecordError(f"token_ids {reason}", field="token_ids", hint="a list of token ids")
 
 
 def _response_start(line: Mapping[str, Any], length: int, builder: RecordBuilder) -> int:
@@ -124,20 +118,17 @@ def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, lengt
         return
     if len(array) == length:
         array = _Tail(array, start)
-    if key == "rewards" and (reward := _repeated(array)) is not None:
-        builder.take("reward", reward)
-    elif key in _OURS:
+    if key in _OURS:
         builder.tokens[_OURS[key]] = array
-    else:
-        builder.unknown_arrays[key] = array
-        builder.extras[key] = value
-
-
-def _repeated(array: NumberArray) -> float | None:
-    """The number that all recorded entries are; None where they differ or there is none."""
-    values = array.values()
-    recorded = np.unique(values[np.isfinite(values)])
-    return float(recorded[0]) if len(recorded) == 1 else None
+        return
+    if key == "rewards":  # the number that all recorded entries are
+        recorded = np.unique(array.values())
+        recorded = recorded[np.isfinite(recorded)]
+        if len(recorded) == 1:
+            builder.take("reward", float(recorded[0]))
+            return
+    builder.unknown_arrays[key] = array
+    builder.extras[key] = value
 
 
 class _Tail:

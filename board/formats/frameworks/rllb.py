@@ -1,14 +1,11 @@
 """RLLoggingBoard's format: one rollout per line, no header, any number of files in one folder.
 
-Read from HarderThenHarder/RLLoggingBoard@cf56d5d (rl_logging_board.py, README.md) and its writers:
-keys prompt, response, response_tokens, logprobs, ref_logprobs, values, token_rewards, reward, step, and
-optionally ref_response, ref_reward, valid_reward, ref_valid_reward, ground_truth; further keys are kept.
+Read from HarderThenHarder/RLLoggingBoard@cf56d5d (rl_logging_board.py, README.md) and its writers.
 OpenRLHF forks write rl_logging_board_data.jsonl, with values null where there is no critic. Those of
-verl (DeepEyes, dapo forks) write rollout_data_rank{n}.jsonl, with "" for what does not serialise; n may
-count starts of the process; rollout_data_rank_val{n}.jsonl (its rows have validation true) is evaluation.
-ROLL (alibaba/ROLL@8eb27cc roll/pipeline/rlvr/rlvr_pipeline.py, `save_metrics`) pads its arrays to the
-longest sequence of the batch, each in its own way; see `_cut_as_roll`. It writes token_rewards as
-values too, which are no critic's then.
+verl (DeepEyes, dapo forks) write rollout_data_rank{n}.jsonl, with "" for what does not serialise;
+rollout_data_rank_val{n}.jsonl (its rows have validation true) is evaluation. ROLL (alibaba/ROLL@8eb27cc
+roll/pipeline/rlvr/rlvr_pipeline.py, `save_metrics`) pads its arrays to the longest sequence of the batch,
+each in its own way; see `_cut_as_roll`.
 
 Its own `kl` is exp(d) - 1 - d with d = logprobs - ref_logprobs, which is k3 with the sign of d reversed.
 The board computes k3 as Schulman defines it, so its figures differ from RLLoggingBoard's on purpose.
@@ -44,7 +41,6 @@ _ROLLS: Final[Mapping[str, str]] = {
     "log_probs2": "logprobs_again",
 }
 """ROLL computes the log-probabilities twice, to compare them."""
-_NO_ARRAYS: Final = frozenset({"prompt_ids", "response_ids"})
 _NO_VALUES: Final = Remark(
     "values",
     "values are not a critic's: ROLL writes token rewards there too",
@@ -102,7 +98,8 @@ class RLLoggingBoardReader(Reader):
 def _arrays(fields: Fields) -> Iterator[tuple[str, NumberArray]]:
     """The arrays of numbers that are not token ids."""
     for key, value in fields.items():
-        if key in _NO_ARRAYS or not (key in TOKEN_ARRAY_FIELDS or is_flat_numbers(value)):
+        is_array = key in TOKEN_ARRAY_FIELDS or is_flat_numbers(value)
+        if key in ("prompt_ids", "response_ids") or not is_array:
             continue
         with suppress(RecordError):  # said where the Record is built
             if (array := as_numbers(value)) is not None:

@@ -1,12 +1,7 @@
 """rLLM's episodes: episodes/{mode}_step_{step}_epoch_{epoch}/episode_hash{h}_id{id}.json, one per file.
 
-Read from rllm-org/rllm@9beb6e0 rllm/utils/episode_logger.py (`log_episode`): training_step, epoch,
-episode_id ("{task}:{rollout}"), session_id, task, task_hash, is_correct, termination_reason, metrics,
-metadata, timing, trajectories [{name, uid, reward, num_steps, timing, steps [{observation, thought,
-action, reward, done, model_response, chat_completions, timing}]}]. No tokens. A trajectory is a rollout;
-those of an episode are told apart by their names (`env`), and the episode's task is the group. Where a
-step's messages begin with all that was said before, what they add is shown; else the steps'
-messages follow each other. batch_summary.json beside the episodes is not looked at.
+Read from rllm-org/rllm@9beb6e0 rllm/utils/episode_logger.py (`log_episode`). A trajectory is a rollout;
+those of an episode are told apart by their names (`env`), and the episode's task is the group.
 
 Its telemetry (rllm_telemetry/trajectory_export.py, {date}_{time}_{id}.ndjson) has lines of events, of
 which those from a trajectory's start to its end are one rollout.
@@ -31,8 +26,6 @@ from board.formats.io.remote import RemoteLocation
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object, object_at, objects_in, parse_whole
 from board.formats.sources import JSON_DOCUMENT, DamagedError, Row, Source
-
-_ASKED: Final = ("question", "problem", "prompt", "instruction")
 
 
 class RllmReader(Reader):
@@ -81,10 +74,6 @@ _TELEMETRY: Final = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9a-f]{8}\.ndjson")
 
 class TrajectoryEvents(Source):
     """A row for each trajectory: `trajectory` with its `steps`, and `episode`."""
-
-    suffixes = ()
-    appends = False
-    by_layout = False
 
     def takes(self, path: PurePath | RemoteLocation) -> bool:
         return _TELEMETRY.fullmatch(path.name) is not None
@@ -180,6 +169,7 @@ def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _asked(task: Any) -> str | None:
     """The task as text: its question where it has one."""
     if is_object(task):
-        question = next((task[key] for key in _ASKED if isinstance(task.get(key), str)), None)
+        asked = (task.get(key) for key in ("question", "problem", "prompt", "instruction"))
+        question = next((text for text in asked if isinstance(text, str)), None)
         return question or json.dumps(task, ensure_ascii=False, default=str)
     return None if task is None else str(task)

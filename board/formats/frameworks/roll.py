@@ -1,19 +1,16 @@
 """ROLL's rollout_dump_data.step_{N}.jsonl: one line per file, a table of texts and scores.
 
 Read from alibaba/ROLL@8eb27cc roll/pipeline/rlvr/utils.py (`dump_rollout_to_specific_path`,
-`write_to_json_process`) and roll/pipeline/agentic/utils.py (`dump_rollout_trajectories`). rlvr:
-global_step, id, source, difficulty, prompt, messages (JSON in a text), ground_truth, case_type,
-test_case_function, test_cases, tag, domain, responses, scores, sampling_params, as far as the data has
-them. agentic: global_step, trajectory_data and messages (JSON in texts), tools, exp_name; a row per
-trajectory, rows of its other steps being left out by ROLL itself. The reward is then
-reward_info.episode_reward. What ROLL writes for RLLoggingBoard is read as that format.
+`write_to_json_process`) and roll/pipeline/agentic/utils.py (`dump_rollout_trajectories`: a row per
+trajectory, rows of its other steps being left out by ROLL itself). Messages and trajectory_data are JSON
+in texts. What ROLL writes for RLLoggingBoard is read as that format.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from board.core.records import Record
 from board.formats.base import Head, LineContext, Reader
@@ -22,22 +19,19 @@ from board.formats.messages import is_messages, parsed_text
 from board.formats.parse import as_object, is_list, is_object
 from board.formats.sources import rows_of_table
 
-_OURS: Final[Mapping[str, str]] = {
-    "responses": "response",
-    "scores": "reward",
-    "id": "group_id",
-    "domain": "env",
-}
-_READ_APART: Final = frozenset(
-    {"global_step", "messages", "trajectory_data", "prompt", "responses"}
-)
-
 
 class RollReader(Reader):
     """Reads the rollouts that ROLL dumps."""
 
     name = "roll"
     title = "ROLL"
+    keys: Mapping[str, str] = {
+        "scores": "reward",
+        "id": "group_id",
+        "domain": "env",
+        **dict.fromkeys(("global_step", "messages", "trajectory_data"), ""),
+        **dict.fromkeys(("prompt", "responses"), ""),
+    }
     layout = re.compile(r"rollout_dump_data\.step_(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -66,5 +60,5 @@ class RollReader(Reader):
             if is_list(steps := rewards.get("step_rewards")):
                 builder.extras["step_rewards"] = steps
             builder.take("trajectory_data", trajectory)
-        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take_keys(line, self.keys)
         return builder.build(line.get("global_step"))

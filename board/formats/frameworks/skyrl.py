@@ -1,12 +1,9 @@
 """SkyRL's evaluations: dumped_evals/{eval_only|global_step_N_evals}/{data_source}.jsonl, texts only.
 
 Read from NovaSky-AI/SkyRL@a956457 skyrl/train/utils/trainer_utils.py (`dump_per_dataset_eval_results`)
-and skyrl/train/evaluate.py: input_prompt, output_response (special tokens kept), score, stop_reason
-(null where the generator gives none), env_class, env_extras, data_source ("unknown" where there is none).
-score is a number, or one per response token: its sum is the reward then, as in SkyRL's own means.
-The rollouts of one prompt stand side by side without an id, so that no groups are recorded. eval_only
-has no step.
-aggregated_results.jsonl beside them has the means alone.
+and skyrl/train/evaluate.py. score is a number, or one per response token: its sum is the reward then, as
+in SkyRL's own means. The rollouts of one prompt stand side by side without an id, so that no groups are
+recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -24,21 +21,19 @@ from board.formats.fields import Fields, at_step
 from board.formats.number_arrays import RawNumbers, as_numbers
 from board.formats.parse import is_list, is_object, object_at
 
-_OURS: Final[Mapping[str, str]] = {
-    "input_prompt": "prompt",
-    "output_response": "response",
-    "score": "reward",
-    "stop_reason": "finish_reason",
-    "data_source": "env",
-}
-
 
 class SkyRLReader(Reader):
     """Reads the evaluations that SkyRL dumps."""
 
     name = "skyrl"
     title = "SkyRL evaluations"
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "input_prompt": "prompt",
+        "output_response": "response",
+        "score": "reward",
+        "stop_reason": "finish_reason",
+        "data_source": "env",
+    }
     layout = re.compile(
         r"(?:dumped_evals/)?(?:eval_only|global_step_(?P<step>[0-9]+)_evals)/[^/]+\.jsonl"
     )

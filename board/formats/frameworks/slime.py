@@ -5,44 +5,28 @@ Dumps of rollouts: rollout_data/{rollout_id}.pt, of evaluation eval_{rollout_id}
 Read from THUDM/slime@624b824 slime/observability/rollout_data_utils.py (`save_debug_rollout_data`) and
 slime/utils/types.py (`Sample`), radixark/miles@31f1ca9 miles/ray/rollout/debug_data.py, and
 redai-infra/Relax, whose files have decoded_tokens too. A file is one mapping {rollout_id, samples};
-rollout_id is the step, from 0. tokens are those of prompt and response, of which the last response_length
-are the response's; loss_mask, rollout_log_probs (the sampler's) and teacher_log_probs cover the response.
-What would fill memory and says nothing to a reader is left out: routed experts, top-p sets, pixels. Files
-are opened as plain data only (weights_only), numpy's arrays, images and tensors in files of their own (of
-slime after 624b824, its tensor_store.py) by what stands for them (torch_files.py).
+rollout_id is the step. Of a sample, reward is a number, or what a reward function returned by name;
+without the run's `--reward-key` it is not known which of several was trained on.
 
 Dumps of training data: train_data/{rollout_id}.pt, of miles {rollout_id}_{rank}.pt.
 
 Read from THUDM/slime@624b824 slime/observability/train_data_utils.py (format_version 2: samples, and
 raw_reward of the whole rollout by rollout_position), radixark/miles@31f1ca9
 miles/utils/train_dump_utils.py (rollout_data: a list per key, one file per rank, ranks of one shard
-alike) and Relax (samples, one file per rank). No texts; tokens, and arrays over the response.
-log_probs are the trainer's before the step's updates, those of which slime measures KL and mismatch: they
-stand as logprobs. `rewards` are those after normalisation (`processed_reward`), never shown as
-the reward. kl is the trainer's own estimate between log_probs and ref_log_probs (`trainer_kl_to_ref`).
-
-Of a sample, reward is a number, or what a reward function returned by name; without the run's
-`--reward-key` it is not known which of several was trained on. status is completed, truncated, aborted
-or failed.
+alike) and Relax (samples, one file per rank). log_probs are the trainer's before the step's updates,
+those of which slime measures KL and mismatch: they stand as logprobs. `rewards` are those after
+normalisation, never shown as the reward. kl is the trainer's own estimate between log_probs and
+ref_log_probs.
 
 What miles writes beside its .pt dumps, without torch: tokens as Parquet, conversations as JSON lines.
 
 Read from radixark/miles@31f1ca9 miles/ray/rollout/debug_data.py (`save_dashboard_columns`,
-`trajectory_rows`). dashboard_columns/rollout_{id}.parquet has a row per sample: sample_index,
-response_length, total_length, tokens (of prompt and response), and of the response loss_mask and
-rollout_log_probs (the sampler's). trajectory/{id}.jsonl has those samples that recorded a conversation:
-sample_index, group_index, status, reward (null where it is none or several numbers), prompt, messages.
-The step (rollout_id, from 0) is in the files' names alone; those of evaluation are called eval_{id}.
+`trajectory_rows`). trajectory/{id}.jsonl has those samples that recorded a conversation.
 
-Relax's rollout results, {train,eval}/{rollout_id}.jsonl: a rollout per line, texts and counts only.
+Relax's rollout results, {train,eval}/{rollout_id}.jsonl: a rollout per line.
 
 Read from redai-infra/Relax@2765d18, @cbca6ab (without tokens) and its fork haodong98/Relax@69bf4dc (with
-weight_versions), relax/utils/training/train_dump_utils.py (`_sample_to_summary_record`): rollout_id (the
-step, from 0), sample_index, prompt (a text or chat messages), response, reward (a number, or what the
-reward function returned by name), prompt_length, response_length, total_length, the same as
-*_token_count, image_count, agent_turns, status, group_index, and where they are known label, dataset, and
-of later versions response_token_ids, response_rollout_log_probs (the sampler's) and a mask of them. Its
-.pt dumps are slime's, with decoded_tokens.
+weight_versions), relax/utils/training/train_dump_utils.py (`_sample_to_summary_record`).
 """
 
 from __future__ import annotations
@@ -61,34 +45,29 @@ from board.formats.messages import is_messages
 from board.formats.number_arrays import as_numbers
 from board.formats.parse import as_list, is_list, is_object, object_at
 
-_LEFT_OUT: Final = frozenset(
-    {
-        *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
-        *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
-    }
-)
-"""Keys that would fill memory: an entry per layer, per token of the vocabulary, per pixel."""
-
-
 _TOPK: Final = ("rollout_topk_token_ids", "rollout_topk_log_probs")
-APART: Final = _LEFT_OUT | {*_TOPK}
-"""Keys that are not taken as they are."""
-JOINED_BY: Final = "step, split and sample index (or position)"
+_APART: Final = (
+    # These would fill memory: an entry per layer, per token of the vocabulary, per pixel.
+    *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
+    *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
+    *(*_TOPK, "step", "tokens", "decoded_tokens"),
+)
+"""Keys of a dump that are not taken as they are."""
+_JOINED_BY: Final = "step, split and sample index (or position)"
 
 
-def index_key(record: Record) -> object:
+def _index_key(record: Record) -> object:
     """What a sample is called in every dump of its step; None where it has no index."""
     index = record.ids.get("rollout_id")
     return None if index is None else [record.ids.get("split"), str(index)]
 
 
-def position_key(record: Record, position: object) -> object:
+def _position_key(record: Record, position: object) -> object:
     """Where a sample stands in the dump of its rollouts; None where that is not known."""
     return [record.ids.get("split"), position] if isinstance(position, int) else None
 
 
-def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The samples of a file. Raises RecordError where they are no list of mappings."""
+def _samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     samples = line.get("samples")
     if not is_list(samples) or not all(map(is_object, samples)):
         hint = "a list of samples"
@@ -96,7 +75,7 @@ def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return samples
 
 
-def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> None:
+def _take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> None:
     """Takes the ids of prompt and response, of which the last response_length are the response's."""
     try:
         ids = as_numbers(tokens)
@@ -114,13 +93,20 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     builder.response_ids = Parsed(ids.values()[start:])
 
 
-def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: LineContext) -> None:
+def _take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: LineContext) -> None:
     """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without padding (-1).
 
     slime records them since d92cb5d (train_data_utils.py), perhaps in files of their own.
     """
+    topk: list[Any] = [sample.get(key) for key in _TOPK]
     try:
-        topk = [_rows_in_file(sample.get(key), at) for key in _TOPK]
+        if at.location is not None:
+            topk = [
+                spilled(at.location, str(own.get("tensor_file"))).tolist()
+                if is_object(own)
+                else own
+                for own in topk
+            ]
     except OSError as error:
         reason = f"the file of the sampler's likeliest tokens can't be used: {error.strerror}"
         hint = "slime keeps it beside the dump, in the folder *_r3_spill"
@@ -134,14 +120,7 @@ def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: LineContext
     builder.take("topk_logprobs", [row[:k] for row, k in zip(logprobs, counts, strict=False)])
 
 
-def _rows_in_file(value: Any, at: LineContext) -> Any:
-    """The value, or what the file holds that it names. Raises OSError where that can't be had."""
-    if not is_object(value) or at.location is None:
-        return value
-    return spilled(at.location, str(value.get("tensor_file"))).tolist()
-
-
-def take_versions(builder: RecordBuilder, versions: Any) -> None:
+def _take_versions(builder: RecordBuilder, versions: Any) -> None:
     """Takes the versions of the weights that sampled a response; several are kept as they are."""
     if is_list(versions) and len(set(versions)) == 1:
         builder.take("policy_version", versions[0])
@@ -149,24 +128,11 @@ def take_versions(builder: RecordBuilder, versions: Any) -> None:
         builder.extras["weight_versions"] = versions
 
 
-def take_status(builder: RecordBuilder, status: Any) -> None:
+def _take_status(builder: RecordBuilder, status: Any) -> None:
     """Takes a status; truncated says that the limit ended the response, completed that it did not."""
     builder.take("status", status)
     if status in ("completed", "truncated"):
         builder.scores["is_truncated"] = float(status == "truncated")
-
-
-_OURS: Final[Mapping[str, str]] = {
-    "index": "rollout_id",
-    "rollout_id": "execution_id",  # the execution that samples of one rollout share
-    "group_index": "group_id",
-    "label": "ground_truth",
-    "rollout_log_probs": "sampling_logprobs",
-}
-_READ_APART: Final = APART | {
-    *("prompt", "response", "reward", "status", "tokens", "response_length", "decoded_tokens"),
-    *("metadata", "weight_versions", "spec_info", "prefix_cache_info", "step"),
-}
 
 
 class SlimeReader(Reader):
@@ -175,40 +141,45 @@ class SlimeReader(Reader):
     name = "slime"
     title = "slime rollouts"
     sources = (TORCH,)
+    keys: Mapping[str, str] = {
+        "index": "rollout_id",
+        "rollout_id": "execution_id",  # the execution that samples of one rollout share
+        "group_index": "group_id",
+        "label": "ground_truth",
+        "rollout_log_probs": "sampling_logprobs",
+        **dict.fromkeys(("prompt", "response", "reward", "status", "response_length"), ""),
+        **dict.fromkeys(("metadata", "weight_versions", "spec_info", "prefix_cache_info"), ""),
+        **dict.fromkeys(_APART, ""),
+    }
     layout = re.compile(
         r"(?:rollout_data/|rollout_dumps/)?(?:rollout_|data_)?(?P<split>eval_)?(?P<step>[0-9]+)\.pt"
     )
-    join = Join("slime", JOINED_BY, "rollouts")
+    join = Join("slime", _JOINED_BY, "rollouts")
 
     def recognises(self, head: Head) -> bool:
         """rollout_id and samples, with the keys group_index and response_length of a sample."""
         return head.has("rollout_id", "samples", "group_index", "response_length")
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
-        return [{"step": line.get("rollout_id"), **sample} for sample in samples_of(line)]
+        return [{"step": line.get("rollout_id"), **sample} for sample in _samples_of(line)]
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """The sample's index, and its position in the file, which training data names too."""
-        return (index_key(record), position_key(record, part))
+        return (_index_key(record), _position_key(record, part))
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
-        take_tokens(builder, line.get("tokens"), line.get("response_length"))
+        _take_tokens(builder, line.get("tokens"), line.get("response_length"))
         builder.take("reward", line.get("reward"))
-        take_status(builder, line.get("status"))
-        builder.take_keys(line, _OURS, _READ_APART)
-        take_topk(builder, line, at)
-        _take_pieces(builder, line.get("decoded_tokens"))
+        _take_status(builder, line.get("status"))
+        builder.take_keys(line, self.keys)
+        _take_topk(builder, line, at)
+        ids, pieces = builder.response_ids, line.get("decoded_tokens")
+        if is_list(pieces) and pieces and ids is not None:  # the last are the response's
+            builder.take("response_tokens", pieces[max(len(pieces) - len(ids), 0) :])
         _take_metadata(builder, line)
         return builder.build(line.get("step"))
-
-
-def _take_pieces(builder: RecordBuilder, pieces: Any) -> None:
-    """Takes Relax's decoded tokens, of which the last are the response's."""
-    ids = builder.response_ids
-    if is_list(pieces) and pieces and ids is not None:
-        builder.take("response_tokens", pieces[max(len(pieces) - len(ids), 0) :])
 
 
 def _take_metadata(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
@@ -216,29 +187,10 @@ def _take_metadata(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     if is_messages(fields.get("messages")):
         builder.take("messages", fields.pop("messages"))
     builder.take("metadata", fields or None)
-    take_versions(builder, line.get("weight_versions"))
+    _take_versions(builder, line.get("weight_versions"))
     for key in ("spec_info", "prefix_cache_info"):
         if any((counts := object_at(line, key)).values()):
             builder.take(key, counts)
-
-
-_OUR_TRAIN_KEYS: Final[Mapping[str, str]] = {
-    "sample_index": "rollout_id",
-    "sample_indices": "rollout_id",
-    "log_probs": "logprobs",
-    "ref_log_probs": "ref_logprobs",
-    "rollout_log_probs": "sampling_logprobs",
-    "loss_masks": "loss_mask",
-    "rewards": "processed_reward",
-    "kl": "trainer_kl_to_ref",
-    "truncated": "is_truncated",
-    "rollout_ids": "execution_id",
-}
-_TRAIN_READ_APART: Final = APART | {
-    *("tokens", "response_lengths", "total_lengths", "raw_reward", "step", "decoded_tokens"),
-}
-_NO_COLUMNS: Final = frozenset({"raw_reward", "micro_batch_indices", "num_microbatches"})
-"""Lists that are no column of the samples, whatever their length."""
 
 
 class SlimeTrainReader(Reader):
@@ -247,9 +199,22 @@ class SlimeTrainReader(Reader):
     name = "slime_train"
     title = "slime training data"
     sources = (TORCH,)
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "sample_indices": "rollout_id",
+        "log_probs": "logprobs",
+        "ref_log_probs": "ref_logprobs",
+        "rollout_log_probs": "sampling_logprobs",
+        "loss_masks": "loss_mask",
+        "rewards": "processed_reward",
+        "kl": "trainer_kl_to_ref",
+        "truncated": "is_truncated",
+        "rollout_ids": "execution_id",
+        **dict.fromkeys((*_APART, "response_lengths", "total_lengths", "raw_reward"), ""),
+    }
     layout = re.compile(r"(?:train_data/)?(?:train_)?(?P<step>[0-9]+)(?:_(?P<rank>[0-9]+))?\.pt")
     repeats = "same_id"
-    join = Join("slime", JOINED_BY, "trainer", order=3, is_trainer=True)
+    join = Join("slime", _JOINED_BY, "trainer", order=3, is_trainer=True)
 
     def recognises(self, head: Head) -> bool:
         """rollout_id and rank, with a format_version, rollout_data or loss_masks."""
@@ -265,19 +230,19 @@ class SlimeTrainReader(Reader):
         rewards = line.get("raw_reward")
         return [
             {"step": step, **sample, "raw_reward": _at(rewards, sample.get("rollout_position"))}
-            for sample in samples_of(line)
+            for sample in _samples_of(line)
         ]
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """The sample's index, and its position in the dump of its rollouts (slime's `partition`)."""
-        return (index_key(record), position_key(record, record.extras.get("rollout_position")))
+        return (_index_key(record), _position_key(record, record.extras.get("rollout_position")))
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, "train")
-        take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
+        _take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
         builder.take("reward", line.get("raw_reward"))
-        builder.take_keys(line, _OUR_TRAIN_KEYS, _TRAIN_READ_APART)
-        take_topk(builder, line, at)
+        builder.take_keys(line, self.keys)
+        _take_topk(builder, line, at)
         return builder.build(line.get("step"))
 
 
@@ -288,10 +253,11 @@ def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
         hint = "rollout_data with a list of response_lengths"
         raise RecordError("response_lengths is missing", field="response_lengths", hint=hint)
     count = len(lengths)
+    not_of_samples = ("raw_reward", "micro_batch_indices", "num_microbatches")
     of_samples = {
         key: value
         for key, value in columns.items()
-        if is_list(value) and len(value) == count and key not in _NO_COLUMNS
+        if is_list(value) and len(value) == count and key not in not_of_samples
     }
     return [{key: column[i] for key, column in of_samples.items()} for i in range(count)]
 
@@ -301,24 +267,23 @@ def _at(values: Any, position: Any) -> Any:
     return entries[position] if isinstance(position, int) and 0 <= position < len(entries) else None
 
 
-_OUR_MILES_KEYS: Final[Mapping[str, str]] = {
-    "sample_index": "rollout_id",
-    "group_index": "group_id",
-    "rollout_log_probs": "sampling_logprobs",
-}
-
-
 class MilesTokensReader(Reader):
     """Reads the tokens that miles writes for its dashboard."""
 
     name = "miles_tokens"
     title = "miles tokens"
     sources = (PARQUET,)
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "group_index": "group_id",
+        "rollout_log_probs": "sampling_logprobs",
+        **dict.fromkeys(("tokens", "response_length", "total_length"), ""),
+    }
     layout = re.compile(r"dashboard_columns/rollout_(?P<split>eval_)?(?P<step>[0-9]+)\.parquet")
-    join = Join("slime", JOINED_BY, "tokens", order=2)
+    join = Join("slime", _JOINED_BY, "tokens", order=2)
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
-        return (index_key(record),)
+        return (_index_key(record),)
 
     def recognises(self, head: Head) -> bool:
         """Columns sample_index, response_length, tokens and rollout_log_probs."""
@@ -326,8 +291,8 @@ class MilesTokensReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options, at.split or "train")
-        take_tokens(builder, line.get("tokens"), line.get("response_length"))
-        builder.take_keys(line, _OUR_MILES_KEYS, {"tokens", "response_length", "total_length"})
+        _take_tokens(builder, line.get("tokens"), line.get("response_length"))
+        builder.take_keys(line, self.keys)
         return builder.build(at.step)
 
 
@@ -336,11 +301,17 @@ class MilesTrajectoryReader(Reader):
 
     name = "miles_trajectory"
     title = "miles trajectories"
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "group_index": "group_id",
+        "rollout_log_probs": "sampling_logprobs",
+        **dict.fromkeys(("messages", "prompt", "status"), ""),
+    }
     layout = re.compile(r"trajectory/(?P<split>eval_)?(?P<step>[0-9]+)\.jsonl")
-    join = Join("slime", JOINED_BY, "conversations", order=1)
+    join = Join("slime", _JOINED_BY, "conversations", order=1)
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
-        return (index_key(record),)
+        return (_index_key(record),)
 
     def recognises(self, head: Head) -> bool:
         """Messages beside the sample's index and status."""
@@ -357,26 +328,9 @@ class MilesTrajectoryReader(Reader):
             builder.take_conversation(messages)
         else:
             builder.take("prompt", line.get("prompt"))
-        take_status(builder, line.get("status"))
-        builder.take_keys(line, _OUR_MILES_KEYS, {"messages", "prompt", "status"})
+        _take_status(builder, line.get("status"))
+        builder.take_keys(line, self.keys)
         return builder.build(at.step)
-
-
-_OUR_RELAX_KEYS: Final[Mapping[str, str]] = {
-    "sample_index": "rollout_id",
-    "group_index": "group_id",
-    "label": "ground_truth",
-    "dataset": "env",
-    "response_token_ids": "response_ids",
-    "response_rollout_log_probs": "sampling_logprobs",
-    "response_rollout_log_probs_mask": "rollout_log_probs_mask",
-}
-_RELAX_READ_APART: Final = frozenset(
-    {
-        *("rollout_id", "prompt", "response", "reward", "status", "weight_versions"),
-        *("prompt_token_count", "response_token_count", "total_token_count"),
-    }
-)
 
 
 class RelaxReader(Reader):
@@ -384,6 +338,18 @@ class RelaxReader(Reader):
 
     name = "relax"
     title = "Relax"
+    keys: Mapping[str, str] = {
+        "sample_index": "rollout_id",
+        "group_index": "group_id",
+        "label": "ground_truth",
+        "dataset": "env",
+        "response_token_ids": "response_ids",
+        "response_rollout_log_probs": "sampling_logprobs",
+        "response_rollout_log_probs_mask": "rollout_log_probs_mask",
+        **dict.fromkeys(("rollout_id", "prompt", "response", "reward", "status"), ""),
+        **dict.fromkeys(("prompt_token_count", "response_token_count", "total_token_count"), ""),
+        "weight_versions": "",
+    }
     layout = re.compile(r"(?P<split>train|eval)/(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -394,7 +360,7 @@ class RelaxReader(Reader):
         builder = RecordBuilder(at.options, at.split or "train")
         builder.take_exchange(line.get("prompt"), line.get("response"))
         builder.take("reward", line.get("reward"))
-        take_status(builder, line.get("status"))
-        take_versions(builder, line.get("weight_versions"))
-        builder.take_keys(line, _OUR_RELAX_KEYS, _RELAX_READ_APART)
+        _take_status(builder, line.get("status"))
+        _take_versions(builder, line.get("weight_versions"))
+        builder.take_keys(line, self.keys)
         return builder.build(line.get("rollout_id"))

@@ -1,17 +1,15 @@
 """Tinker cookbook's rollout summaries: iteration_NNNNNN/{train,eval_NAME}_rollout_summaries.jsonl.
 
 Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/rl/rollout_logging.py
-(`serialize_rollout_summaries`), tinker_cookbook/stores/training_store.py and tinker_cookbook/rl/train.py:
-split ("train", "eval/NAME"), iteration (from 0), group_idx, traj_idx, tags, sampling_client_step,
-total_reward (that of all steps and the group's), final_reward (the group's), trajectory_metrics,
-final_ob_len, steps [{step_idx, ob_len, ac_len, reward, episode_done, metrics, logs}]. No tokens. The
-texts of the first groups of an iteration are in the logtree beside it (tinker_logtree.py), each group in
-a section that tells lengths, rewards and metrics of each trajectory by its index. It is joined with the
-one group whose trajectories have exactly these (tinker_cookbook/rl/metric_util.py); where two groups
-or two sections have the same, none is. Positions tell nothing of a training iteration, whose groups stand
-in the summaries in the order in which they ended; those of an evaluation stand in the order in which they
-began, as their sections do, and are joined so where all of them agree. What can't be told apart is not
-recorded; the texts that may be a rollout's own are kept beside it.
+(`serialize_rollout_summaries`), tinker_cookbook/stores/training_store.py and tinker_cookbook/rl/train.py.
+total_reward is that of all steps and the group's, final_reward the group's. The texts of the first groups
+of an iteration are in the logtree beside it (tinker_logtree.py), each group in a section that tells
+lengths, rewards and metrics of each trajectory by its index. It is joined with the one group whose
+trajectories have exactly these (tinker_cookbook/rl/metric_util.py); where two groups or two sections have
+the same, none is. Positions tell nothing of a training iteration, whose groups stand in the summaries in
+the order in which they ended; those of an evaluation stand in the order in which they began, as their
+sections do, and are joined so where all of them agree. What can't be told apart is not recorded; the
+texts that may be a rollout's own are kept beside it.
 
 Environments may log what they like at a step; these log the model's own words, so that they are known of
 every trajectory, without a logtree:
@@ -20,7 +18,7 @@ every trajectory, without a logtree:
   tool_call_N "NAME(ARGUMENTS)", tool_result_N;
 - recipes/multiplayer_rl/guess_number/env.py: guess, feedback; recipes/audio/asr/env.py: transcript.
 
-A step whose sampling was cut has no logs: its words are not recorded.
+A step whose sampling was cut has no logs.
 """
 
 from __future__ import annotations
@@ -49,57 +47,33 @@ from board.formats.io.locations import Location, Objects, State, existing_file, 
 from board.formats.messages import Message, response_text
 from board.formats.parse import as_list, as_object, is_measure, object_at, parse_whole
 
-_CONTENT_KEYS: Final = ("assistant_content", "guess", "transcript")
-_CALL: Final = re.compile(r"tool_call_[0-9]+")
-_RESULT: Final = re.compile(r"tool_result_[0-9]+")
-_SPLIT_CALL: Final = re.compile(r"([^(]*)\((.*)\)", re.DOTALL)
-
-
-def turns_of_logs(steps: Sequence[Mapping[str, Any]]) -> tuple[list[Message], bool]:
-    """The messages that the steps' logs tell of, and whether each step says what the model said."""
-    turns_of_steps = [list(_turns(_logs(step))) for step in steps]
-    messages = [message for turns in turns_of_steps for message in turns]
-    return messages, bool(turns_of_steps) and all(turns_of_steps)
-
-
-def _logs(step: Mapping[str, Any]) -> Mapping[str, str]:
-    entries = object_at(step, "logs")
-    return {name: value for name, value in entries.items() if isinstance(value, str)}
-
-
-def _turns(logs: Mapping[str, str]) -> Iterator[Message]:
-    content = next((logs[name] for name in _CONTENT_KEYS if name in logs), None)
-    calls = [_call(value) for name, value in logs.items() if _CALL.fullmatch(name)]
-    if content is None and not calls:
-        return
-    message: dict[str, Any] = {"role": "assistant", "content": content or ""}
-    yield {**message, "tool_calls": calls} if calls else message
-    for name, value in logs.items():
-        if _RESULT.fullmatch(name):
-            yield {"role": "tool", "content": value}
-    if "guess" in logs and "feedback" in logs:
-        yield {"role": "user", "content": logs["feedback"]}
-
-
-def _call(text: str) -> Mapping[str, Any]:
-    match = _SPLIT_CALL.fullmatch(text)
-    name, arguments = match.groups() if match else (text, "")
-    return {"function": {"name": name, "arguments": arguments}}
-
-
-_OURS: Final[Mapping[str, str]] = {
-    "total_reward": "reward",
-    "sampling_client_step": "policy_version",
-}
-_READ_APART: Final = frozenset(
-    {"schema_version", "split", "iteration", "group_idx", "traj_idx", "tags"}
-    | {"trajectory_metrics", "steps"}
-)
+_LOGGED_CALL: Final = re.compile(r"([^(]*)\((.*)\)", re.DOTALL)
 _STOP: Final = "stop/"
 _SUMMARIES: Final = "_rollout_summaries.jsonl"
 _MOST_BYTES: Final = 128 << 20
 _DETAILS: Final = "Trajectory Details"
-_CUT: Final = frozenset({"max_tokens", "max_sampled_tokens"})
+
+
+def _turns(step: Mapping[str, Any]) -> Iterator[Message]:
+    """The messages that a step's logs tell of; none where they do not say what the model said."""
+    logs = {key: value for key, value in object_at(step, "logs").items() if isinstance(value, str)}
+    spoken = (logs.get(key) for key in ("assistant_content", "guess", "transcript"))
+    content = next((text for text in spoken if text is not None), None)
+    calls: list[_Row] = []
+    for key, value in logs.items():
+        if re.fullmatch(r"tool_call_[0-9]+", key):
+            match = _LOGGED_CALL.fullmatch(value)
+            name, arguments = match.groups() if match else (value, "")
+            calls.append({"function": {"name": name, "arguments": arguments}})
+    if content is None and not calls:
+        return
+    message: dict[str, Any] = {"role": "assistant", "content": content or ""}
+    yield {**message, "tool_calls": calls} if calls else message
+    for key, value in logs.items():
+        if re.fullmatch(r"tool_result_[0-9]+", key):
+            yield {"role": "tool", "content": value}
+    if "guess" in logs and "feedback" in logs:
+        yield {"role": "user", "content": logs["feedback"]}
 
 
 class TinkerReader(Reader):
@@ -107,6 +81,12 @@ class TinkerReader(Reader):
 
     name = "tinker"
     title = "Tinker cookbook"
+    keys: Mapping[str, str] = {
+        "total_reward": "reward",
+        "sampling_client_step": "policy_version",
+        **dict.fromkeys(("schema_version", "split", "iteration", "group_idx", "traj_idx"), ""),
+        **dict.fromkeys(("tags", "trajectory_metrics", "steps"), ""),
+    }
     layout = re.compile(r"(?:iteration_(?P<step>[0-9]+)/)?[^/]+_rollout_summaries\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -121,7 +101,7 @@ class TinkerReader(Reader):
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record:
         builder = RecordBuilder(at.options)
         _take_ids(builder, line)
-        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take_keys(line, self.keys)
         for name, value in as_object(line.get("trajectory_metrics")).items():
             builder.take(f"metrics.{name}", value)
         _take_steps(builder, line)
@@ -131,9 +111,7 @@ class TinkerReader(Reader):
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
-    """The split is Tinker's own, with an evaluation's name: several of one iteration count their groups
-    each from 0.
-    """
+    """The split keeps an evaluation's name: several of one iteration count their groups each from 0."""
     split = str(line.get("split") or "train")
     builder.ids["split"] = split
     name = split.partition("/")[2]
@@ -144,16 +122,15 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
 
 
 def _take_texts(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined | None) -> None:
-    """Takes what the logtree beside the summaries has of a rollout, or else its own logs, and says what
-    is not recorded.
-    """
+    """Takes the texts of the logtree, or else those of its own logs; says what is not recorded."""
     texts = Texts() if joined is None else joined.texts.get(_key(line), Texts())
-    turns, is_whole = ([], False) if texts.response else turns_of_logs(steps_of(line))
+    turns_of_steps = [] if texts.response else [list(_turns(step)) for step in steps_of(line)]
+    turns = [message for own in turns_of_steps for message in own]
     if texts.prompt or texts.response or turns:
         builder.take_turns(texts.prompt, texts.response or turns)
     builder.take("ground_truth", texts.reference)
     builder.take("logtree", list(texts.paragraphs) or None)
-    if turns and not is_whole:
+    if turns and not all(turns_of_steps):
         hint = "a step that was cut off logs nothing; the response holds the logged steps"
         builder.note("response", "its logs do not hold the text of each step", hint)
     elif joined is not None and not turns and not texts.response:
@@ -167,20 +144,18 @@ def _key(line: Mapping[str, Any]) -> _Key:
 def _say_why_not(
     builder: RecordBuilder, line: Mapping[str, Any], joined: Joined, texts: Texts
 ) -> None:
-    """Says why a rollout has no response."""
     if joined.error:
         builder.remark("prompt", joined.error, "prompts and responses are not recorded")
-        return
-    if _key(line) not in joined.texts:
+    elif _key(line) not in joined.texts:
         hint = "it covers only the first groups; groups with equal numbers can't be distinguished"
         builder.note("prompt", "its group has no section in the logtree", hint)
-        return
-    reason = "its response can't be matched to one in the logtree"
-    hint = "logtree entries have no index; logtree_candidates lists those that match"
-    if not texts.candidates:
-        reason, hint = "the logtree has no separate response", "its environment told none"
-    builder.take("logtree_candidates", [response_text(c) for c in texts.candidates] or None)
-    builder.note("response", reason, hint)
+    elif texts.candidates:
+        builder.take("logtree_candidates", [response_text(own) for own in texts.candidates])
+        hint = "logtree entries have no index; logtree_candidates lists those that match"
+        builder.note("response", "its response can't be matched to one in the logtree", hint)
+    else:
+        hint = "its environment told none"
+        builder.note("response", "the logtree has no separate response", hint)
 
 
 def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
@@ -194,8 +169,9 @@ def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     metrics = [as_object(step.get("metrics")) for step in steps]
     for name in dict.fromkeys(name for step_metrics in metrics for name in step_metrics):
         if name.startswith(_STOP):
-            builder.take("finish_reason", name.removeprefix(_STOP))
-            builder.take("is_truncated", name.removeprefix(_STOP) in _CUT)
+            reason = name.removeprefix(_STOP)
+            builder.take("finish_reason", reason)
+            builder.take("is_truncated", reason in ("max_tokens", "max_sampled_tokens"))
         else:
             values = [step_metrics[name] for step_metrics in metrics if name in step_metrics]
             total = _total(values)
@@ -290,10 +266,15 @@ def _matched(
     groups: Mapping[int, Mapping[int, _Row]], sections: Sequence[Section]
 ) -> list[tuple[int, Section]]:
     """The sections whose group is known for certain."""
-    of_groups = {number: _of_group(rows) for number, rows in groups.items()}
+    of_groups: dict[int, _Signature] = {
+        number: tuple((index, _of_row(rows[index])) for index in sorted(rows))
+        for number, rows in groups.items()
+    }
     of_sections = [_of_section(section) for section in sections]
     in_order = sorted(of_groups)[: len(sections)]
-    if _is_evaluation(groups) and [of_groups[n] for n in in_order] == of_sections:
+    splits = {str(row.get("split")) for rows in groups.values() for row in rows.values()}
+    is_evaluation = all(split.startswith("eval") for split in splits)
+    if is_evaluation and [of_groups[n] for n in in_order] == of_sections:
         return list(zip(in_order, sections, strict=True))
     seen = Counter(of_groups.values()), Counter(of_sections)
     by_signature = {signature: number for number, signature in of_groups.items()}
@@ -304,17 +285,8 @@ def _matched(
     ]
 
 
-def _is_evaluation(groups: Mapping[int, Mapping[int, _Row]]) -> bool:
-    splits = {str(row.get("split")) for rows in groups.values() for row in rows.values()}
-    return all(split.startswith("eval") for split in splits)
-
-
-def _of_group(rows: Mapping[int, _Row]) -> _Signature:
-    """What the summaries say of a group, as its section would."""
-    return tuple((index, _of_row(rows[index])) for index in sorted(rows))
-
-
 def _of_row(row: _Row) -> _Signature:
+    """What the summaries say of a trajectory, as its section would."""
     turns = [
         (
             *(str(step.get("ob_len")), str(step.get("ac_len")), as_logged(step.get("reward"))),

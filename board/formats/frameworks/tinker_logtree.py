@@ -4,8 +4,7 @@ Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/utils/{l
 logtree_formatters}.py and tinker_cookbook/rl/{rollouts,problem_env,preference_envs}.py. A logtree is
 written twice: as JSON (`{base}_logtree.json`, a tree of {tag, attrs, children, data?} whose texts are
 escaped as in HTML) and as the page itself (`{base}.html`). Conversations are `data` of a node; before
-438a2ea (March 2026) they were HTML within the JSON. Of HTML only the names of tags, their classes and
-their text are taken, by the standard library's parser; nothing of it is ever shown as HTML.
+438a2ea (March 2026) they were HTML within the JSON. Nothing of HTML is ever shown as such.
 
 Which trajectory of a group a text is: by its index where the section tells it (completions that are
 compared with each other; before 438a2ea each rollout's own section). Else prompt and response stand in
@@ -16,6 +15,7 @@ it ended), where one text and one trajectory alone have it, or where all that ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
@@ -30,18 +30,13 @@ from board.formats.parse import as_list, as_object, is_object, object_at, object
 MOST_DEPTH: Final = 200
 _VOID: Final = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _UNSEEN: Final = frozenset({"head", "script", "style"})
-_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_ROLLOUT: Final = "do_single_rollout"
-_COMPARED: Final = "compute_group_rewards"
 _PROMPT: Final = "Prompt"
-_RESPONSE: Final = "Policy Response"
-_ENDED: Final = "Termination: "
-"""How a paragraph begins that says how the response ended, as its step's logs do."""
-_FLAGS: Final = (
-    *(("correct", "correct"), ("format_valid", "format")),
-    ("emotion_correct", "emotion_correct"),
-)
-_NUMBERS: Final = ("wer",)
+_FLAGS: Final = {
+    "correct": "correct",
+    "format_valid": "format",
+    "emotion_correct": "emotion_correct",
+}
+"""From what a reward's table tells to the metric of the step that says so."""
 
 
 @dataclass(slots=True)
@@ -97,8 +92,9 @@ class _Node:
             yield from node.all_nodes()
 
     def text(self) -> str:
-        parts = (c if isinstance(c, str) else c.text() for c in self.children)
-        return "" if self.tag in _UNSEEN else "".join(parts)
+        if self.tag in _UNSEEN:
+            return ""
+        return "".join(c if isinstance(c, str) else c.text() for c in self.children)
 
 
 def read_logtree(content: bytes, *, html: bool) -> Section:
@@ -196,22 +192,18 @@ def _fill(section: Section, node: _Node) -> None:
         elif "lt-conversation" in child.classes:
             section.conversations.append([_message_of(m) for m in _having(child, "lt-message")])
         elif child.tag == "table":
-            section.tables.append(_table(child))
+            rows = [
+                [cell.text() for cell in row.nodes() if cell.tag == "td"]
+                for row in child.all_nodes()
+                if row.tag == "tr"
+            ]
+            section.tables.append({row[0]: row[1] for row in rows if len(row) == 2})
         elif child.tag == "p":
             section.texts.append(child.text())
-        elif child.tag in _HEADINGS:
+        elif re.fullmatch(r"h[1-6]", child.tag):
             section.title = section.title or child.text().strip()
         elif child.tag not in _UNSEEN:
             _fill(section, child)
-
-
-def _table(table: _Node) -> dict[str, str]:
-    rows = [
-        [cell.text() for cell in row.nodes() if cell.tag == "td"]
-        for row in table.all_nodes()
-        if row.tag == "tr"
-    ]
-    return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
 def _having(node: _Node, name: str) -> list[_Node]:
@@ -221,15 +213,9 @@ def _having(node: _Node, name: str) -> list[_Node]:
 def _message_of(message: _Node) -> Message:
     """A message of a page as a chat message."""
     role = "".join(node.text() for node in _having(message, "lt-message-role"))
-    parts: Sequence[_Node] = [
-        part for content in _having(message, "lt-message-content")[:1] for part in content.nodes()
-    ]
-    return _of_parts(
-        {
-            "role": role.strip().removesuffix(":"),
-            "content": [part for node in parts for part in _part(node)],
-        }
-    )
+    contents = _having(message, "lt-message-content")[:1]
+    parts = [part for content in contents for node in content.nodes() for part in _part(node)]
+    return _of_parts({"role": role.strip().removesuffix(":"), "content": parts})
 
 
 def _part(node: _Node) -> Iterator[dict[str, Any]]:
@@ -274,37 +260,33 @@ def as_logged(value: object) -> str:
 
 def texts_of(section: Section, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Texts]:
     """By traj_idx what is known of the texts of a group's trajectories."""
-    compared = section.named(_COMPARED)
+    compared = section.named("compute_group_rewards")
     if any(inner.title.startswith("Completion ") for inner in compared.sections):
         prompt = compared.named(_PROMPT).conversation
         return {i: Texts(prompt, compared.named(f"Completion {i}").conversation) for i in rows}
-    own = [inner for inner in section.sections if inner.title == _ROLLOUT]
+    own = [inner for inner in section.sections if inner.title == "do_single_rollout"]
+    own = [section] if len(own) != len(rows) == 1 else own
     if own and len(own) == len(rows):
         return {
             index: _of_one(inner, rows[index])
             for index, inner in zip(sorted(rows), own, strict=True)
         }
-    if len(rows) == 1:
-        (index,) = rows
-        return {index: _of_one(section, rows[index])}
-    attempts = _attempts(section)
-    if not attempts:
-        return dict.fromkeys(rows, Texts(_problem(section)))
-    return _of_several(attempts, rows)
+    if attempts := _attempts(section):
+        return _of_several(attempts, rows)
+    problems = set(_told(section.texts, "Problem"))
+    same = [{"role": "user", "content": problems.pop()}] if len(problems) == 1 else ()
+    return dict.fromkeys(rows, Texts(same))
 
 
-def _problem(section: Section) -> Sequence[Message]:
-    """The prompt where paragraphs tell it, the same for each trajectory."""
-    start = "Problem: "
-    problems = {text.removeprefix(start) for text in section.texts if text.startswith(start)}
-    return [{"role": "user", "content": problems.pop()}] if len(problems) == 1 else ()
+def _told(paragraphs: Sequence[str], name: str) -> list[str]:
+    """What paragraphs tell under a name."""
+    start = f"{name}: "
+    return [text.removeprefix(start) for text in paragraphs if text.startswith(start)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A response, the prompt that stands right before it, and what tells whose it is: the table of the
-    reward that stands right after it, and how it ended.
-    """
+    """A response, the prompt right before it, the reward's table right after it, and how it ended."""
 
     prompt: Sequence[Message]
     response: Sequence[Message]
@@ -316,10 +298,10 @@ def _attempts(section: Section) -> list[_Attempt]:
     inner = [Section(), *section.sections, Section()]
     attempts: list[_Attempt] = []
     for before, response, after in zip(inner, inner[1:], inner[2:], strict=False):
-        if response.title == _RESPONSE:
+        if response.title == "Policy Response":
             prompt = before.conversation if before.title == _PROMPT else ()
             reward = (after if after.title.startswith("Reward") else Section()).table
-            ended = [t.removeprefix(_ENDED) for t in response.texts if t.startswith(_ENDED)]
+            ended = _told(response.texts, "Termination")  # how it ended, as its step's logs say
             messages = response.conversation
             if not messages and len(response.texts) == 1:  # it is told as a paragraph
                 messages = [{"role": "assistant", "content": response.texts[0]}]
@@ -343,16 +325,11 @@ def _of_one(section: Section, row: Mapping[str, Any]) -> Texts:
 
 def _of_paragraphs(paragraphs: Sequence[str]) -> Texts:
     """Paragraphs alone, those called Problem and Response as such where there is one of each."""
-    named = {
-        name: [text.partition(": ")[2] for text in paragraphs if text.startswith(f"{name}: ")]
-        for name in ("Problem", "Response")
-    }
-    if all(len(texts) == 1 for texts in named.values()):
-        return Texts(
-            [{"role": "user", "content": named["Problem"][0]}],
-            [{"role": "assistant", "content": named["Response"][0]}],
-        )
-    return Texts(paragraphs=paragraphs)
+    problem, response = _told(paragraphs, "Problem"), _told(paragraphs, "Response")
+    if len(problem) != 1 or len(response) != 1:
+        return Texts(paragraphs=paragraphs)
+    given = [{"role": "user", "content": problem[0]}]
+    return Texts(given, [{"role": "assistant", "content": response[0]}])
 
 
 def _of_several(
@@ -388,8 +365,8 @@ def _fits(attempt: _Attempt, row: Mapping[str, Any]) -> bool:
     expected = {
         "reward": as_logged(step.get("reward")),
         "total_reward": as_logged(step.get("reward")),
-        **{name: str(bool(metrics[key])) for name, key in _FLAGS if key in metrics},
-        **{name: as_logged(metrics[name]) for name in _NUMBERS if name in metrics},
+        **{name: str(bool(metrics[key])) for name, key in _FLAGS.items() if key in metrics},
+        **({"wer": as_logged(metrics["wer"])} if "wer" in metrics else {}),
     }
     ended = as_object(step.get("logs")).get("termination")
     if None not in (ended, attempt.termination) and ended != attempt.termination:

@@ -1,8 +1,7 @@
 """TRL's completions: completions/completions_{step}.parquet, a table per logged step, texts only.
 
-Read from huggingface/trl@f2cd577 trl/trainer/grpo_trainer.py (`log`), written since v0.28: step, prompt,
-completion (texts, or lists of chat messages), a column per reward function, columns of log_extra,
-advantage. A reward function that returned None left NaN. The table is the buffer of the newest
+Read from huggingface/trl@f2cd577 trl/trainer/grpo_trainer.py (`log`), written since v0.28: beside the
+rollouts a column per reward function and columns of log_extra. The table is the buffer of the newest
 generation batch: where steps outnumber generations, the same rollouts are written again.
 """
 

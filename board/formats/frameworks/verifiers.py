@@ -1,12 +1,10 @@
 """verifiers' evaluations before v1: results.jsonl, one rollout per line, beside metadata.json.
 
 Read from PrimeIntellect-ai/verifiers@a60a606 verifiers/legacy/utils/save_utils.py (`state_to_output`,
-gone since v0.3.1) and, for the older keys, v0.1.4 verifiers/scripts/eval.py: example_id (`id` before
-October 2025), prompt and completion (texts or chat messages, tool calls as JSON in texts), reward,
-answer, info, timing (before: generation_ms, scoring_ms, total_ms), is_completed, is_truncated,
-stop_condition, error, token_usage. Reward functions and metrics stand side by side as keys of the line:
-a line does not say which of them are parts of the reward, so that they become columns. prime-rl wrote the
-same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
+gone since v0.3.1) and, for the older keys (`id` before October 2025), v0.1.4 verifiers/scripts/eval.py.
+Reward functions and metrics stand side by side as keys of the line: a line does not say which of them are
+parts of the reward, so that they become columns. prime-rl wrote the same rows to
+step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
 """
 
 from __future__ import annotations
@@ -15,31 +13,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from board.formats.base import Head, LineContext, Reader, run_name
 from board.formats.fields import Fields, as_extras, at_step
-from board.formats.io.lines import read_bytes
-from board.formats.io.locations import Location, Objects, existing_file, state_of
+from board.formats.io.lines import read_object
+from board.formats.io.locations import Location, Objects, existing_file
 from board.formats.messages import parsed_text
 from board.formats.parse import as_object, is_object, object_at
 
-_IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
     {"timing", "generation_ms", "metrics", "stop_condition", "task", "is_completed"}
 )
-_OURS: Final[Mapping[str, str]] = {
-    "completion": "response",
-    "answer": "ground_truth",
-    "example_id": "group_id",
-    "id": "group_id",
-    "stop_condition": "finish_reason",
-    "env_name": "env",
-    "trajectory_id": "rollout_id",
-    **dict.fromkeys(("metrics", "token_usage", "task"), ""),
-}
 _METADATA: Final = "metadata.json"
-_MOST_BYTES: Final = 1 << 20
 
 
 class VerifiersReader(Reader):
@@ -47,7 +31,16 @@ class VerifiersReader(Reader):
 
     name = "verifiers"
     title = "verifiers results"
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "completion": "response",
+        "answer": "ground_truth",
+        "example_id": "group_id",
+        "id": "group_id",
+        "stop_condition": "finish_reason",
+        "env_name": "env",
+        "trajectory_id": "rollout_id",
+        **dict.fromkeys(("metrics", "token_usage", "task"), ""),
+    }
     layout = re.compile(
         r"results\.jsonl"
         r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
@@ -58,7 +51,7 @@ class VerifiersReader(Reader):
         return any(
             {"prompt", "completion", "reward"} <= record.keys()
             and not _SIGNS.isdisjoint(record)
-            and any(key in record for key in _IDS)
+            and ("example_id" in record or "id" in record)
             for record in head.records
         )
 
@@ -105,10 +98,4 @@ def _environment(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _metadata(results: Location) -> Mapping[str, Any]:
-    """The metadata beside a file of results; empty where it can't be used, for nothing depends on it."""
-    try:
-        path, size, *_ = state_of(results.parent / _METADATA)
-        parsed: object = orjson.loads(read_bytes(path, 0, size)) if size <= _MOST_BYTES else None
-    except (OSError, orjson.JSONDecodeError):
-        return {}
-    return as_object(parsed)
+    return read_object(results.parent / _METADATA, most_bytes=1 << 20)

@@ -1,10 +1,8 @@
 """verl's dumps of training and validation rollouts: {step}.jsonl, one rollout per line, texts only.
 
 Read from verl-project/verl@1dda039 verl/trainer/ppo/ray_trainer.py (`_write_generations`) and
-verl/trainer/ppo/v1/trainer_base.py: input, output, gts (since 483cd55), score, step, and whatever
-the reward function returned beside the score. Later writers turn what JSON can't
-hold into text ("0.5", "True"). uid is "{sample}_{rollout}_{output}" in v1.
-Validation repeats the score as `reward`.
+verl/trainer/ppo/v1/trainer_base.py. Later writers turn what JSON can't hold into text ("0.5", "True").
+uid is "{sample}_{rollout}_{output}" in v1. Validation repeats the score as `reward`.
 """
 
 from __future__ import annotations
@@ -20,16 +18,6 @@ from board.formats.field_values import EXTRA
 _TEXTS: Final = frozenset({"prompt", "response", "ground_truth"})
 """Whatever these say is text, "True" too."""
 _FLAGS: Final = {"True": True, "False": False}
-_OURS: Final[Mapping[str, str]] = {
-    "input": "prompt",
-    "output": "response",
-    "gts": "ground_truth",
-    "score": "reward",
-    "reward": EXTRA + "reward",
-    "request_id": "rollout_id",
-    "uid": "rollout_id",
-    "data_source": "env",
-}
 
 
 class VerlReader(Reader):
@@ -38,7 +26,16 @@ class VerlReader(Reader):
     name = "verl"
     title = "verl"
     layout = re.compile(r"(?P<step>[0-9]+)\.jsonl")
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "input": "prompt",
+        "output": "response",
+        "gts": "ground_truth",
+        "score": "reward",
+        "reward": EXTRA + "reward",
+        "request_id": "rollout_id",
+        "uid": "rollout_id",
+        "data_source": "env",
+    }
     repeats = "copied_steps"
 
     def recognises(self, head: Head) -> bool:
@@ -59,12 +56,12 @@ class VerlReader(Reader):
                 columns[name] = [_FLAGS.get(v, v) if isinstance(v, str) else v for v in values]
         # The folders of training and validation are named by the user; one called so is no training.
         split = ["eval" if at.folder_split == "eval" else None] * len(lines)
-        groups = [group_of(line.get("uid")) for line in lines]
+        groups = [_group_of(line.get("uid")) for line in lines]
         known = {"group_id": groups, "split": split, "step": [at.step] * len(lines)}
         return columns | {name: filled(columns.get(name, own), own) for name, own in known.items()}
 
 
-def group_of(uid: object) -> str | None:
+def _group_of(uid: object) -> str | None:
     """The group that a uid names, where it is sample, rollout and output."""
     parts = str(uid).rsplit("_", 2)
     return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None

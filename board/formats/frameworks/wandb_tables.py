@@ -16,10 +16,10 @@ from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.mapping import row_as_dict
+from board.formats.messages import split_chatml
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
 
-_ASSISTANT: Final = "<|im_start|>assistant\n"
 _NUMBERED: Final = re.compile(r"(input|output|score)_([0-9]+)")
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
@@ -31,7 +31,6 @@ _OURS: Final[Mapping[str, str]] = {
 }
 _WHOLE: Final = ("messages", "text")
 _CONTENT: Final = frozenset({"completion", "output", "output_1", "response", *_WHOLE})
-_NO_PARTS: Final = frozenset({"step", "reward", "advantage"})
 
 
 class WandbTableReader(Reader):
@@ -67,11 +66,10 @@ class WandbTableReader(Reader):
         fields: Fields = {_OURS.get(key, key): value for key, value in line.items()}
         whole = next((key for key in _WHOLE if isinstance(line.get(key), str)), None)
         if whole is not None and "response" not in fields:
-            before, begins, after = fields.pop(whole).partition(_ASSISTANT)
-            fields["response"] = after if begins else before
-            fields["prompt"] = before + begins if begins else None
+            fields["prompt"], fields["response"] = split_chatml(fields.pop(whole))
         if "advantage" in line:  # TRL's: what else is a number is a reward function's
-            parts = {k: v for k, v in fields.items() if isinstance(v, float) and k not in _NO_PARTS}
+            others = ("step", "reward", "advantage")
+            parts = {k: v for k, v in fields.items() if isinstance(v, float) and k not in others}
             fields = {k: v for k, v in fields.items() if k not in parts} | named_rewards(parts)
         fields["split"] = at.split or "train"
         step = fields.pop("step", None)

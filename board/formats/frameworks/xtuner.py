@@ -1,41 +1,27 @@
 """xtuner's train_rollout_{N}.jsonl and eval_rollout_{N}.jsonl: a summary first, then a rollout per line.
 
 Read from InternLM/xtuner@b934f46 xtuner/v1/train/rl_trainer.py (`_save_trajectories`,
-`_save_eval_trajectories`): rollout_id, group_id, task_name, data_source, status, finish_reason,
-error_msg, prompt (chat messages), label, response, reward, prompt_len, response_len, reward_payload (all
-that the judgers returned; its `score` is the reward), agent. Texts only. The step is in the
-file's name, from 1;
-evaluation before training is step 0. An evaluated rollout that was not scored is written with reward 0
-and `reward_payload` {"score": 0.0}: the log does not tell it from one that failed. Older files have
-prompt, response, label and reward alone and no summary.
+`_save_eval_trajectories`). reward_payload is all that the judgers returned; its `score` is the reward. An
+evaluated rollout that was not scored is written with reward 0 and `reward_payload` {"score": 0.0}: the
+log does not tell it from one that failed. Older files have prompt, response, label and reward alone and
+no summary.
 
 From a23f074 (October 2025) until a4bea0d (June 11, 2026) each record stood over many lines
-(board/formats/io/multiline_json.py); until 5c1f600 (May 2026) in rollout_idx_{N}_trajectory.jsonl and
-eval_{N}_trajectory.jsonl. Read from those commits and 253d777: response_len, label, reward, and what
-came and went: raw_prompt, finish_reason, action_id (the prompt's, so that it is the group's; a number of
-128 bits, of which 17 digits are kept), version, versioned_response, completions, agent_status,
-agent_trajectory.
+(board.formats.sources.MultilineJson); until 5c1f600 (May 2026) in rollout_idx_{N}_trajectory.jsonl and
+eval_{N}_trajectory.jsonl. Read from those commits and 253d777: action_id is the prompt's, so that it is
+the group's; a number of 128 bits, of which 17 digits are kept.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, named_rewards
 from board.formats.messages import is_messages
 from board.formats.parse import is_object
-
-_OURS: Final[Mapping[str, str]] = {
-    "label": "ground_truth",
-    "task_name": "env",
-    "error_msg": "error",
-    "action_id": "group_id",
-    "reward_payload": "",
-    "agent": "",
-}
 
 
 class XtunerReader(Reader):
@@ -43,7 +29,14 @@ class XtunerReader(Reader):
 
     name = "xtuner"
     title = "xtuner"
-    keys = _OURS
+    keys: Mapping[str, str] = {
+        "label": "ground_truth",
+        "task_name": "env",
+        "error_msg": "error",
+        "action_id": "group_id",
+        "reward_payload": "",
+        "agent": "",
+    }
     layout = re.compile(
         r"(?:(?:train|eval)_rollout/)?(?P<split>(?:train|eval)_rollout"
         r"|(?:rollout_idx|eval)(?=_[0-9]+_trajectory))_(?P<step>[0-9]+)(?:_trajectory)?\.jsonl"

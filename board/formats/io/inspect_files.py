@@ -7,14 +7,15 @@ import re
 import struct
 import zipfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats.io.lines import MAX_LINE_BYTES, Line
 from board.formats.io.locations import Location, binary
 from board.formats.parse import parse_whole
-from board.formats.sources import DamagedError, Row, Source
+from board.formats.sources import DamagedError, Row, Source, zstd_unpacker
 
 _SAMPLE: Final = re.compile(r"samples/[^/]+\.json")
 _HEADERS: Final = ("header.json", "_journal/start.json")
@@ -28,12 +29,9 @@ class InspectFiles(Source):
     """Rows of a .eval file: each sample, with the header of all under `header`."""
 
     suffixes = (".eval",)
-    appends = False
-    by_layout = False
 
     def head(self, path: Location) -> Iterator[Line]:
-        with _opened(path) as archive:
-            yield from (_row(archive, number) for number in range(min(len(_samples(archive)), 1)))
+        return islice(self.lines(path), 1)
 
     def lines(self, path: Location) -> Iterator[Line]:
         with _opened(path) as archive:
@@ -73,14 +71,10 @@ def _row(archive: zipfile.ZipFile, number: int) -> Line:
 
 
 def _header(archive: zipfile.ZipFile) -> Mapping[str, Any]:
-    """What is said of all samples; empty where nothing is."""
-    names = archive.namelist()
     for name in _HEADERS:
-        if name in names and (text := _content(archive, archive.getinfo(name))):
-            try:
+        with suppress(KeyError, ValueError):
+            if text := _content(archive, archive.getinfo(name)):
                 return json.loads(text)
-            except ValueError:
-                continue
     return {}
 
 
@@ -90,22 +84,16 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | None:
         return None
     if member.compress_type != _ZSTD:
         return archive.read(member)
-    try:
-        import zstandard
-    except ImportError:
-        raise DamagedError("zstandard is not installed (pip install zstandard)") from None
     file: Any = archive.fp
     file.seek(member.header_offset)
     name_size, extra_size = struct.unpack("<HH", file.read(_LOCAL_HEADER)[-4:])
     file.seek(member.header_offset + _LOCAL_HEADER + name_size + extra_size)
     packed, unpacked = file.read(member.compress_size), b""
-    try:
+    with zstd_unpacker(member.filename) as unpacker:
         while packed and len(unpacked) < member.file_size:  # a frame after the other
-            unpacker: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-            unpacked += unpacker.decompress(packed)
-            packed = unpacker.unused_data
-    except zstandard.ZstdError as error:
-        raise DamagedError(f"{member.filename} is damaged: {error}") from error
+            frame = unpacker.decompressobj()
+            unpacked += frame.decompress(packed)
+            packed = frame.unused_data
     return unpacked
 
 

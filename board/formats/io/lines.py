@@ -10,13 +10,15 @@ import os
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
-from board.formats.io.locations import Location, Preadinto, open_descriptor, opened
+from board.formats.io.locations import Location, Preadinto, open_descriptor, opened, state_of
 from board.formats.io.remote import RemoteLocation
+from board.formats.parse import as_object
 
 BLOCK_BYTES = 512 << 10
 """Small enough that what was just read is still in the processor's cache when it is searched."""
@@ -78,15 +80,13 @@ class LineBlock:
 
     def lines(self) -> Iterator[Line]:
         """The lines one by one."""
-        offset, sizes = self.offset, cast("list[int]", self.sizes.tolist())
-        for text, size in zip(self.texts, sizes, strict=True):
+        offset = self.offset
+        for text, size in zip(self.texts, self.sizes.tolist(), strict=True):
             yield Line(offset, size, bytes(text) if text is not None else None, self.ended)
             offset += size
 
     def cut(self, count: int) -> tuple[LineBlock, LineBlock]:
         """The first lines, and those after them, of which there may be none."""
-        if count >= len(self.sizes):
-            return self, LineBlock(self.offset + self.size, self.sizes[:0], b"", self.ended)
         size, content = int(self.sizes[:count].sum()), self.content
         first, last = (None, None) if content is None else (content[:size], content[size:])
         return (
@@ -126,6 +126,15 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
         return os.pread(descriptor, size, offset)
     finally:
         os.close(descriptor)
+
+
+def read_object(path: Location, most_bytes: int) -> dict[str, Any]:
+    """The JSON object that a file beside a log is; an empty one where it is too large, or none."""
+    try:
+        size = state_of(path)[1]
+        return as_object(orjson.loads(read_bytes(path, 0, size)) if size <= most_bytes else None)
+    except (OSError, orjson.JSONDecodeError):
+        return {}
 
 
 def _line_blocks(

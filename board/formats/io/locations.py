@@ -1,7 +1,5 @@
 """Where the bytes of a log are: a path of this machine, or a location in an object store.
 
-Both kinds of location answer alike: `stat`, `name`, `parent`, `/`, `relative_to`.
-
 A server opens local files only below the folder that it shows. Discovery checks paths, and tells users.
 Whoever writes into the folder can swap a file, or a folder above it, for a link after that: so each file
 is opened name by name from the folder on, and links are not followed.
@@ -104,15 +102,12 @@ Location = Path | RemoteLocation
 Preadinto = Callable[[bytearray | memoryview, int], int]
 """Fills the beginning of a buffer with the bytes at an offset; how many, none at the end."""
 
-_PAST_THE_END_BYTES: Final = 512 << 10
-"""Of what follows the asked range only the end of a line is needed."""
-_LOCAL: Final = ("file://", "local://")
 _BUFFER: Final = 4 << 20
 
 
 def location_of(text: str) -> Location:
     """The location that a path or a URL names. Raises ChoiceError on a URL that is not taken."""
-    for prefix in _LOCAL:
+    for prefix in ("file://", "local://"):
         if text.lower().startswith(prefix):
             return Path(text[len(prefix) :])
     return RemoteLocation.of(text) if is_url(text) else Path(text)
@@ -120,11 +115,9 @@ def location_of(text: str) -> Location:
 
 def below(location: Location, folder: Location) -> str:
     """The path of a location told from a folder above it. Raises ValueError where it is not below."""
-    if isinstance(location, Path) and isinstance(folder, Path):
-        return location.relative_to(folder).as_posix()
-    if isinstance(location, RemoteLocation) and isinstance(folder, RemoteLocation):
-        return location.relative_to(folder).as_posix()
-    raise ValueError(f"{location} is not below {folder}")
+    if isinstance(location, Path) != isinstance(folder, Path):
+        raise ValueError(f"{location} is not below {folder}")
+    return cast("Path", location).relative_to(cast("Path", folder)).as_posix()
 
 
 def pure_path(location: PurePath | RemoteLocation) -> PurePath:
@@ -141,7 +134,8 @@ def opened(location: Location, end: int) -> Generator[Preadinto]:
     if isinstance(location, RemoteLocation):
 
         def preadinto(buffer: bytearray | memoryview, offset: int) -> int:
-            asked = end - offset if offset < end else _PAST_THE_END_BYTES
+            # Of what follows the asked range only the end of a line is needed.
+            asked = end - offset if offset < end else 512 << 10
             content = location.read(offset, min(len(buffer), asked))
             buffer[: len(content)] = content
             return len(content)

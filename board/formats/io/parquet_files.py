@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -17,9 +17,6 @@ from board.formats.io.remote import RemoteLocation
 from board.formats.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
 
 _MAGIC: Final = b"PAR1"
-_BATCH_ROWS: Final = 256
-_MOST_ROWS: Final = 2048
-_BATCH_BYTES: Final = 2 << 20
 _MOST_AT_ONCE: Final = 4 << 30
 """Bytes of a batch if every value in it were as large as all of its column: one value may stand in a file
 once, and in a million rows.
@@ -35,8 +32,6 @@ class ParquetFiles(Source):
     """One table per file."""
 
     suffixes = (".parquet",)
-    appends = False
-    by_layout = False
     unpacks = 3
 
     def head(self, path: Location) -> Iterator[Line]:
@@ -47,7 +42,11 @@ class ParquetFiles(Source):
         """The rows, read a batch at a time."""
         with _opened(path) as file:
             number = 0
-            rows_wanted = _most_rows(file, _rows_at_once(file))
+            metadata = file.metadata
+            size = sum(metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
+            # So many rows as are 2 MB, where they are not repeated.
+            few_megabytes = (2 << 20) * metadata.num_rows // max(size, 1)
+            rows_wanted = _most_rows(file, min(max(few_megabytes, 64), 2048))
             for batch in file.iter_batches(batch_size=rows_wanted, use_threads=False):
                 names = batch.schema.names
                 for row in zip(*map(_values, batch.columns), strict=True):
@@ -71,9 +70,8 @@ class ParquetFiles(Source):
                 wanted = numbers[groups == group]
                 for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
                     own = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
-                    for number, record in zip(
-                        own.tolist(), batch.take(own - first).to_pylist(), strict=True
-                    ):
+                    records = batch.take(own - first).to_pylist()
+                    for number, record in zip(own.tolist(), records, strict=True):
                         yield Row(number, 1, None, record=record)
                     first += batch.num_rows
                     if first > wanted[-1]:
@@ -88,30 +86,20 @@ def _values(column: Any) -> list[Any]:
     return column.to_numpy().tolist() if has_all else column.to_pylist()
 
 
-def _rows_at_once(file: Any) -> int:
-    """So many rows as are a few megabytes, where they are not repeated."""
-    metadata = file.metadata
-    size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    return min(max(_BATCH_BYTES * metadata.num_rows // max(size, 1), 64), _MOST_ROWS)
-
-
 @contextmanager
 def _opened(path: Location) -> Generator[Any]:
     """The file, with what is wrong with it said in words."""
     _check(path)
+    if isinstance(path, RemoteLocation) or is_confined():
+        content = binary(path, _BUFFER)
+    else:  # pyarrow opens it itself
+        open_file: Any = pa.OSFile  # its stub has no path of bytes
+        content = open_file(os.fsencode(path))
     try:
-        with _bytes(path) as content, pq.ParquetFile(content, pre_buffer=False) as file:
+        with content, pq.ParquetFile(content, pre_buffer=False) as file:
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DamagedError(f"it is damaged: {str(error).splitlines()[0][:120]}") from error
-
-
-def _bytes(path: Location) -> AbstractContextManager[Any]:
-    """What pyarrow reads from: a local file it opens itself where it may."""
-    if isinstance(path, RemoteLocation) or is_confined():
-        return binary(path, _BUFFER)
-    open_file: Any = pa.OSFile  # its stub has no path of bytes
-    return open_file(os.fsencode(path))
 
 
 def _check(path: Location) -> None:
@@ -127,7 +115,7 @@ def _check(path: Location) -> None:
         raise DamagedError("it has no Parquet footer: it is still being written, or was cut off")
 
 
-def _most_rows(file: Any, rows: int = _BATCH_ROWS) -> int:
+def _most_rows(file: Any, rows: int = 256) -> int:
     """At most so many rows, of which memory has room for a batch by what the footer says of columns."""
     for group in map(file.metadata.row_group, range(file.num_row_groups)):
         columns = [group.column(number) for number in range(group.num_columns)]

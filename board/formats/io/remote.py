@@ -1,8 +1,8 @@
 """Logs in an object store: the few calls that the board makes of one, through fsspec.
 
-A RemoteLocation stands where a Path stands for a local log and answers the same questions. Each of its
-calls is one request, or one for every thousand objects where a folder is listed; nothing is ever
-downloaded whole. What a store or its library raises becomes a RemoteError, which is an OSError.
+A RemoteLocation stands where a Path stands for a local log. Each of its calls is one request, or one for
+every thousand objects where a folder is listed; nothing is ever downloaded whole. What a store or its
+library raises becomes a RemoteError, which is an OSError.
 """
 
 from __future__ import annotations

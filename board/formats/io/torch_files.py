@@ -1,20 +1,17 @@
 """torch.save files (.pt) of plain data and tensors. Nothing in them is ever run.
 
 They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data, tensors
-and what something harmless stands for; versions of torch in which that can be got
-round are refused. torch is imported when the first such file is read, and nowhere else in the board. To
+and what something harmless stands for; versions of torch in which that can be got round are refused. To
 recognise one, the names in it are taken from its pickle's text opcodes, without loading it.
 
 torch's weights_only unpickler makes objects of such classes alone as it was told of by name. It is told
 of these in the place of numpy's, Pillow's and slime's: they keep what the file says of an object and do
-nothing with it, so that no code of those libraries is run on what a file holds. Numbers are then taken
-from the bytes that are there, of an image its size, of a tensor in a file of its own that file's name.
-Anything else is refused.
+nothing with it, so that no code of those libraries is run on what a file holds.
 
-slime keeps tensors in files of their own (.safetensors) beside a dump: a header in JSON, then numbers.
-Read from THUDM/slime@4c4adbb slime/utils/tensor_store.py: what a dump says of such a tensor is the path
-under which it was written, of which the last two names are those in the dump's own folder `*_r3_spill`.
-Only there is it looked for: a dump may have been moved since, and its path may say anything.
+slime keeps tensors in files of their own (.safetensors) beside a dump. Read from THUDM/slime@4c4adbb
+slime/utils/tensor_store.py: what a dump says of such a tensor is the path under which it was written, of
+which the last two names are those in the dump's own folder `*_r3_spill`. Only there is it looked for: a
+dump may have been moved since, and its path may say anything.
 """
 
 from __future__ import annotations
@@ -25,6 +22,7 @@ import pickletools
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import PurePosixPath
 from threading import Lock
@@ -143,21 +141,13 @@ STAND_INS: Final[Sequence[tuple[type[StandIn], str]]] = (
 )
 """What stands for what, by the name that files have for it."""
 
-
 _HEAD_BYTES: Final = 1 << 16
-_MOST_NAMES: Final = 64
 _MOST_BYTES: Final = 2 << 30
 """A larger file would not fit beside everything else: it is loaded whole."""
 _SAFE: Final = (2, 10)
 """Before 2.6 a file could run code in spite of weights_only (CVE-2025-32434, GHSA-53q9-r3pm-6pq6), before
 2.10 it could corrupt memory, and so perhaps run code (CVE-2026-24747, GHSA-63cw-57p8-fm3p).
 """
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.0)?(a|b|rc|\.dev)?")
-
-_REFUSED: Final = re.compile(r"GLOBAL ([\w.]+)")
-_WITHOUT_HELP: Final = re.compile(
-    r"^Weights only load failed.*?WeightsUnpickler error: ", re.DOTALL
-)
 _SAFE_GLOBALS_LOCK: Final = Lock()
 
 
@@ -165,7 +155,6 @@ class TorchFiles(Source):
     """One mapping per file."""
 
     suffixes = (".pt",)
-    appends = False
     by_layout = True
 
     def head(self, path: Location) -> Iterator[Line]:
@@ -185,14 +174,12 @@ def _names(path: Location) -> list[str]:
     if lfs_pointer(read_bytes(path, 0, 64)):
         raise DamagedError(LFS_REASON)
     names: list[str] = []
-    try:
+    with suppress(ValueError, IndexError):  # the head ends within an opcode
         for code, argument, _ in pickletools.genops(_pickle_head(path)):
             if "UNICODE" in code.name and isinstance(argument, str):
                 names.append(argument)
-            if len(names) >= _MOST_NAMES:
+            if len(names) >= 64:
                 break
-    except (ValueError, IndexError):
-        pass  # the head ends within an opcode
     return names
 
 
@@ -241,9 +228,10 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
 def _refusal(error: Exception) -> str:
     """What of a file torch does not open, in a few words."""
     message = str(error)
-    if match := _REFUSED.search(message):
+    if match := re.search(r"GLOBAL ([\w.]+)", message):
         return f"it holds {match[1][:80]}, which is neither plain data nor a tensor and is never executed"
-    lines = _WITHOUT_HELP.sub("", message).splitlines()
+    help_before = r"^Weights only load failed.*?WeightsUnpickler error: "
+    lines = re.sub(help_before, "", message, flags=re.DOTALL).splitlines()
     return lines[0][:120] if lines else type(error).__name__
 
 
@@ -251,7 +239,7 @@ def _check(torch: Any) -> None:
     """Raises DamagedError where nobody should open a file with this torch; a release before 2.10.0, made
     of the sources while they were written, is one of them.
     """
-    match = _VERSION.match(str(torch.__version__))
+    match = re.match(r"(\d+)\.(\d+)(?:\.0)?(a|b|rc|\.dev)?", str(torch.__version__))
     major, minor = (int(match[1]), int(match[2])) if match else (0, 0)
     if (major, minor) < _SAFE or ((major, minor) == _SAFE and match and match[3]):
         raise DamagedError(
@@ -280,8 +268,6 @@ def _plain(value: Any, torch: Any) -> Any:
 
 TORCH: Final = TorchFiles()
 
-
-_MOST_HEADER_BYTES: Final = 1 << 16
 _MOST_TENSOR_BYTES: Final = 256 << 20
 _TYPES: Final = {"I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _NAME: Final = re.compile(r"[\w-]+(?:\.safetensors)?")
@@ -297,9 +283,10 @@ def spilled(dump: Location, path: str) -> np.ndarray[Any, Any]:
 
 
 def _tensor(path: Location) -> np.ndarray[Any, Any]:
+    """The tensor of a file: 8 bytes of a length, a header in JSON of that length, then numbers."""
     size = path.stat().st_size
     length = int.from_bytes(read_bytes(path, 0, 8), "little")
-    if not 0 < length <= min(_MOST_HEADER_BYTES, size - 8):
+    if not 0 < length <= min(1 << 16, size - 8):
         raise OSError(0, "it does not begin as a file of tensors")
     try:
         header: Any = orjson.loads(read_bytes(path, 8, length))

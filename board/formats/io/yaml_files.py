@@ -3,7 +3,7 @@
 PyYAML's parser alone is used, which gives events and makes no objects: of the tags only those of plain
 values are followed, all others are passed by. Aliases stand for the value itself, not for a copy; how
 large a document would be with each of them written out is counted before it is handed on, since nine
-lines can stand for gigabytes. PyYAML is imported when the first such file is read.
+lines can stand for gigabytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class YamlFiles(Source):
     """One list of mappings per file."""
 
     suffixes = (".yaml", ".yml")
-    appends = False
     by_layout = True
 
     def head(self, path: Location) -> Iterator[Line]:
