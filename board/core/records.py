@@ -1,8 +1,7 @@
 """A rollout in memory, the same whichever framework wrote it, and how a user wants it read.
 
-Readers make a `Record` from one line of a log and check it there, once; everything after that may
-trust its types. Token arrays stay unparsed until somebody asks for their values, so that a scan that
-needs three of twelve arrays pays for three.
+Readers check a `Record` where they make it, once. Token arrays stay unparsed until somebody asks for
+their values, so that a scan that needs three of twelve arrays pays for three.
 """
 
 from __future__ import annotations
@@ -49,37 +48,14 @@ class Parsed:
         return self.array
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A NumberArray that was written as one number because all its entries are equal."""
-
-    value: float
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    def values(self) -> FloatArray:
-        """float64 [length], every entry `value`."""
-        return np.full(self.length, self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Sparse:
-    """A NumberArray of values at some tokens: none elsewhere is how it is laid out, and no gap in it.
+@dataclass(slots=True)
+class Sparse(Parsed):
+    """Values at some tokens: none elsewhere is how they are laid out, and no gap in them.
 
     array: NaN elsewhere. places: bool, where a value belongs.
     """
 
-    array: FloatArray
     places: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def values(self) -> FloatArray:
-        """float64 [len(self)], NaN at the other tokens."""
-        return self.array
 
     def filled(self) -> FloatArray:
         """The values with 0 at the other tokens, for what looks at `places` alone."""

@@ -20,7 +20,7 @@ from board.components.run_table import (
     run_filters,
     run_table,
 )
-from board.core.run_differences import OF_EVERY_START, differences
+from board.core.run_differences import differences
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
@@ -100,8 +100,8 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
     }
     if len(own) < len(ticked):
         return f"settings of {counted(len(ticked) - len(own), 'run')} not recorded\n"
-    found = [one for one in differences(own) if one.key not in OF_EVERY_START]
-    paths = [one.key for one in found if len(one.values) == len(own)]
+    found = differences(own)
+    paths = [path for path, values in found.items() if len(values) == len(own)]
     if not paths:
         return "other settings are recorded of each\n" if found else "no recorded setting differs\n"
     names = [*short_names(sorted(paths, key=prominence)).values()]
