@@ -153,18 +153,13 @@ class TopK:
     logprobs: npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTopK:
-    """ids: [R, k], -1 where there is none. logprobs: [R, k], NaN where there is none."""
+def read_top_k(
+    fields: Mapping[str, Any], length: int
+) -> tuple[IntArray, npt.NDArray[np.float32]] | None:
+    """Token ids, -1 where there is none, and log-probabilities, NaN there, of a record's extras: [R, k].
 
-    ids: IntArray
-    logprobs: npt.NDArray[np.float32]
-
-
-def read_top_k(fields: Mapping[str, Any], length: int) -> RecordedTopK | None:
-    """topk_ids and topk_logprobs of a record's extras as arrays; rows may be of unequal length.
-
-    None where either is missing, or not one row per response token: rows have no other place.
+    topk_ids and topk_logprobs may have rows of unequal length. None where either is missing, or not one
+    row per response token: rows have no other place.
     """
     ids, logprobs = fields.get("topk_ids"), fields.get("topk_logprobs")
     if not (_is_rows(ids, length) and _is_rows(logprobs, length)) or length == 0:
@@ -172,14 +167,12 @@ def read_top_k(fields: Mapping[str, Any], length: int) -> RecordedTopK | None:
     k = min(MOST_ALTERNATIVES, max(map(min, map(len, ids), map(len, logprobs))))
     if k == 0:
         return None
-    result = RecordedTopK(
-        np.full((length, k), -1, np.int64), np.full((length, k), np.nan, np.float32)
-    )
+    places, values = np.full((length, k), -1, np.int64), np.full((length, k), np.nan, np.float32)
     for i, row in enumerate(zip(ids, logprobs, strict=True)):
         for j, pair in enumerate(zip(*(one[:k] for one in row), strict=False)):
             if all(is_number(value) and value == value for value in pair):
-                result.ids[i, j], result.logprobs[i, j] = int(pair[0]), pair[1]
-    return result
+                places[i, j], values[i, j] = int(pair[0]), pair[1]
+    return places, values
 
 
 def _is_rows(value: object, length: int) -> TypeGuard[list[list[Any]]]:

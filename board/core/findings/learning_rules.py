@@ -16,6 +16,7 @@ from board.core.groups.statistics import (
     Convention,
     FitCounts,
     Outcome,
+    by_step,
     fitted_convention,
 )
 from board.core.metrics.shares import percent
@@ -53,9 +54,9 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Match]:
 
 def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Most groups have equal rewards throughout, so that the batch is smaller than it looks."""
-    groups = facts.step_groups
-    if groups is None:
+    if facts.groups is None or not len(facts.groups.steps):
         return
+    groups = by_step(facts.groups)
     steps, bound = min(int(limits["steps"]), len(groups.steps)), limits["warning"]
     # A few steps alone, an evaluation say, are no training that fails.
     severe = limits["severe"] if steps == int(limits["steps"]) else np.inf

@@ -19,6 +19,7 @@ from board.core.findings.trailing import (
     window_periods,
     window_words,
 )
+from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import percent
 
@@ -179,7 +180,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
 def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Responses are longer than in the first steps, and accuracy is no higher."""
     lengths = facts.curve("response_tokens_mean")
-    name = facts.correctness_column or "reward"
+    name = correctness_column(facts.parts) or "reward"
     accuracy = facts.curve(f"{name}_mean")
     steps = int(limits["steps"])
     if lengths is None or accuracy is None or len(lengths) < 2 * steps:
