@@ -171,13 +171,14 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     recorded = read_top_k(record.extras, length)
     if recorded is None:
         return None
-    unique, places = np.unique(recorded.ids, return_inverse=True)
+    recorded_ids, logprobs = recorded
+    unique, places = np.unique(recorded_ids, return_inverse=True)
     ids = unique.astype(np.float64)
     # One by one: a piece alone is itself and completes no character of another.
     alone = vocabulary.texts if vocabulary else id_texts
     texts = [alone(ids[i : i + 1])[0] for i in range(len(ids))]
-    shaped = places.reshape(recorded.ids.shape).astype(np.int32)
-    return TopK(texts, np.where(recorded.ids < 0, np.int32(-1), shaped), recorded.logprobs)
+    shaped = places.reshape(recorded_ids.shape).astype(np.int32)
+    return TopK(texts, np.where(recorded_ids < 0, np.int32(-1), shaped), logprobs)
 
 
 def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:

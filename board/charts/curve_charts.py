@@ -143,7 +143,6 @@ def columns_over_steps(
     colours: Sequence[str],
     *,
     dark: bool,
-    height: int = 230,
     smoothing: float = 0.0,
 ) -> CurveChart:
     """A curve for each column of numbers, by its label; a number for each step."""
@@ -153,7 +152,7 @@ def columns_over_steps(
         frame[f"c{place}"] = numbers
         series.append(Series(f"c{place}", label, key, unit))
     options = CurveOptions(band="none", smoothing=smoothing)
-    return curve(frame, series, options, dark=dark, height=height)
+    return curve(frame, series, options, dark=dark, height=230)
 
 
 def prompt_course(

@@ -140,15 +140,11 @@ def smoothed(values: FloatArray, smoothing: float) -> FloatArray:
 
     y_t = Σ_k s^k x_(t-k) / Σ_k s^k, the sums over recorded entries up to t, s = smoothing: what
     TensorBoard draws (its debiased EMA). Entries that are not recorded (NaN) stay NaN and neither
-    count as zero nor age the others, so the curve goes on behind a gap where it was. A constant
-    series stays as it is, and s = 0 changes nothing.
+    count as zero nor age the others, so the curve goes on behind a gap where it was.
     """
+    known = np.isfinite(values)
     result = np.full(len(values), np.nan)
-    total = weight = 0.0
-    for i in np.flatnonzero(np.isfinite(values)):
-        total = smoothing * total + values[i]
-        weight = smoothing * weight + 1
-        result[i] = total / weight
+    result[known] = pd.Series(values[known]).ewm(alpha=1 - smoothing).mean()
     return result
 
 
@@ -223,16 +219,12 @@ def thinned(one: Drawn) -> Drawn:
     lows = [one.mean, *(low for low, _ in one.bands[:1])]
     highs = [one.mean, *(high for _, high in one.bands[:1])]
     rows = keep_extremes(lows, highs, MAX_POINTS)
+    columns = ("steps", "values", "counts", "groups", "mean", "unsmoothed")
     return replace(
         one,
-        steps=one.steps[rows],
-        values=one.values[rows],
-        counts=one.counts[rows],
-        groups=one.groups[rows],
         edges=[(low[rows], high[rows], words) for low, high, words in one.edges],
-        mean=one.mean[rows],
         bands=[(low[rows], high[rows]) for low, high in one.bands],
-        unsmoothed=one.unsmoothed[rows],
+        **{name: getattr(one, name)[rows] for name in columns},
     )
 
 

@@ -80,10 +80,7 @@ def _label(title: str) -> str:
 
 
 def _hover(finding: Finding) -> str:
-    steps = (
-        f"step {finding.first_step}"
-        if finding.first_step == finding.last_step
-        else f"steps {finding.first_step} to {finding.last_step}, worst at {finding.step}"
-    )
+    is_one = finding.first_step == finding.last_step
+    steps = finding.steps_text + ("" if is_one else f", worst at {finding.step}")
     measured = f"<br>{number(finding.value)} {safe_name(finding.unit)}" if finding.value else ""
     return f"<b>{safe_name(finding.title)}</b> ({finding.severity})<br>{steps}{measured}"

@@ -15,12 +15,7 @@ from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import fit_tick_labels, new_figure, number, safe_name, set_notes
 from board.charts.palette import colour, faded, ink
 from board.core.arrays import BoolArray, FloatArray, IntArray
-from board.core.groups.statistics import (
-    Groups,
-    Outcome,
-    StepGroups,
-    pass_at_k_by_step,
-)
+from board.core.groups.statistics import Groups, Outcome, StepGroups, pass_at_k_by_step
 from board.core.metrics.shares import percent
 
 MAX_CELLS: Final = 1200
@@ -173,15 +168,12 @@ def no_gradient(by_step: StepGroups, *, dark: bool, smoothing: float = 0.0) -> C
             f"step {step}<br>{words} <b>{percent(value)}</b> of {n} groups" if n else ""
             for step, value, n in zip(by_step.steps, share, by_step.groups, strict=True)
         ]
-        mean = percent(float(share[np.isfinite(share)].mean()))
-        label = f"{words}, mean {mean}"
+        label = f"{words}, mean {percent(float(np.nanmean(share)))}"
         # The legend names a layer of the stack by its upper edge.
-        chart.lines.append(
-            Line(by_step.steps, top, texts, label, shade, width=1.4, group=str(group))
-        )
+        edge = Line(by_step.steps, top, texts, label, shade, width=1.4, group=str(group))
+        chart.lines.append(edge)
         base = top
-    shade = faded(ink("text", dark=dark), 0.35)
-    texts = _total_texts(by_step)
+    shade, texts = faded(ink("text", dark=dark), 0.35), _total_texts(by_step)
     total = Line(by_step.steps, by_step.zero_std, texts, "all of them", shade, width=1.2)
     chart.lines.append(total)
     if not known.any():
@@ -227,12 +219,7 @@ def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0) -> CurveChart
 
 
 def recorded_against_expected(
-    recorded: FloatArray,
-    expected: FloatArray,
-    differs: BoolArray,
-    index: IntArray,
-    *,
-    dark: bool,
+    recorded: FloatArray, expected: FloatArray, differs: BoolArray, index: IntArray, *, dark: bool
 ) -> go.Figure:
     """Each rollout's advantage as recorded (y) over the one its rewards give (x), [rollouts] of a step.
 

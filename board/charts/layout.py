@@ -65,11 +65,7 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
             "font": {"family": _FONT, "size": 12.5, "color": text},
             "align": "left",
         },
-        modebar={
-            "bgcolor": "rgba(0,0,0,0)",
-            "color": faded(muted, 0.6),
-            "activecolor": text,
-        },
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": faded(muted, 0.6), "activecolor": text},
         legend={
             "orientation": "h",
             "x": 0,

@@ -76,10 +76,10 @@ def slice_bars(
     return figure
 
 
-def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool) -> go.Figure:
-    """How far policies are apart (y) by how many versions the sampling weights lag (x).
+def over_lags(parts: Mapping[str, Sequence[Slice]], *, dark: bool) -> go.Figure:
+    """How far policies are apart, k3 (y), by how many versions the sampling weights lag (x).
 
-    parts: slices by lag, by what to call their line; measure: one of MEASURES.
+    parts: slices by lag, by what to call their line.
     """
     figure = new_figure(dark=dark, height=230)
     for (name, slices), key in zip(parts.items(), cycle(_COLOURS)):
@@ -87,15 +87,15 @@ def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool)
         names = [f"{safe_name(name)}, lag {part.name}" for part in ordered]
         figure.add_scatter(
             x=[float(part.name) for part in ordered],
-            y=_values(ordered, measure),
+            y=_values(ordered, "k3"),
             mode="lines+markers",
             name=safe_name(name),
             line={"color": colour(key, dark=dark), "width": 2.1},
             marker={"size": 7},
-            text=_texts(names, ordered, measure),
+            text=_texts(names, ordered, "k3"),
             hovertemplate="%{text}<extra></extra>",
         )
-    known = _values([part for one in parts.values() for part in one], measure)
+    known = _values([part for one in parts.values() for part in one], "k3")
     fit_tick_labels(figure, "y", known)
     figure.update_xaxes(title_text="lag, versions", nticks=8)
     figure.update_yaxes(rangemode="tozero")

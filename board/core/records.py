@@ -1,8 +1,7 @@
 """A rollout in memory, the same whichever framework wrote it, and how a user wants it read.
 
-Readers make a `Record` from one line of a log and check it there, once; everything after that may
-trust its types. Token arrays stay unparsed until somebody asks for their values, so that a scan that
-needs three of twelve arrays pays for three.
+Readers check a `Record` where they make it, once. Token arrays stay unparsed until somebody asks for
+their values, so that a scan that needs three of twelve arrays pays for three.
 """
 
 from __future__ import annotations
@@ -49,37 +48,14 @@ class Parsed:
         return self.array
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A NumberArray that was written as one number because all its entries are equal."""
-
-    value: float
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    def values(self) -> FloatArray:
-        """float64 [length], every entry `value`."""
-        return np.full(self.length, self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Sparse:
-    """A NumberArray of values at some tokens: none elsewhere is how it is laid out, and no gap in it.
+@dataclass(slots=True)
+class Sparse(Parsed):
+    """Values at some tokens: none elsewhere is how they are laid out, and no gap in them.
 
     array: NaN elsewhere. places: bool, where a value belongs.
     """
 
-    array: FloatArray
     places: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def values(self) -> FloatArray:
-        """float64 [len(self)], NaN at the other tokens."""
-        return self.array
 
     def filled(self) -> FloatArray:
         """The values with 0 at the other tokens, for what looks at `places` alone."""
@@ -177,18 +153,13 @@ class TopK:
     logprobs: npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTopK:
-    """ids: [R, k], -1 where there is none. logprobs: [R, k], NaN where there is none."""
+def read_top_k(
+    fields: Mapping[str, Any], length: int
+) -> tuple[IntArray, npt.NDArray[np.float32]] | None:
+    """Token ids, -1 where there is none, and log-probabilities, NaN there, of a record's extras: [R, k].
 
-    ids: IntArray
-    logprobs: npt.NDArray[np.float32]
-
-
-def read_top_k(fields: Mapping[str, Any], length: int) -> RecordedTopK | None:
-    """topk_ids and topk_logprobs of a record's extras as arrays; rows may be of unequal length.
-
-    None where either is missing, or not one row per response token: rows have no other place.
+    topk_ids and topk_logprobs may have rows of unequal length. None where either is missing, or not one
+    row per response token: rows have no other place.
     """
     ids, logprobs = fields.get("topk_ids"), fields.get("topk_logprobs")
     if not (_is_rows(ids, length) and _is_rows(logprobs, length)) or length == 0:
@@ -196,14 +167,12 @@ def read_top_k(fields: Mapping[str, Any], length: int) -> RecordedTopK | None:
     k = min(MOST_ALTERNATIVES, max(map(min, map(len, ids), map(len, logprobs))))
     if k == 0:
         return None
-    result = RecordedTopK(
-        np.full((length, k), -1, np.int64), np.full((length, k), np.nan, np.float32)
-    )
+    places, values = np.full((length, k), -1, np.int64), np.full((length, k), np.nan, np.float32)
     for i, row in enumerate(zip(ids, logprobs, strict=True)):
         for j, pair in enumerate(zip(*(one[:k] for one in row), strict=False)):
             if all(is_number(value) and value == value for value in pair):
-                result.ids[i, j], result.logprobs[i, j] = int(pair[0]), pair[1]
-    return result
+                places[i, j], values[i, j] = int(pair[0]), pair[1]
+    return places, values
 
 
 def _is_rows(value: object, length: int) -> TypeGuard[list[list[Any]]]:

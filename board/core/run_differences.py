@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -14,34 +13,27 @@ OF_EVERY_START = frozenset(("created", "started", "attempt", "name"))
 """Settings that differ between any two starts, and say nothing about how a run was set up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A setting that is not the same in all runs. key: path joined by dots. values: by run; a run
-    that does not have it is absent, which is not the same as null.
-    """
+def differences(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Settings that differ between runs: by path, joined by dots, the value of each run that has it.
 
-    key: str
-    values: Mapping[str, Any]
-
-
-def differences(settings: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
-    """Settings that differ between runs, by their path; lists count as one value.
-
-    settings: by run the content of its run-*.json. 1 and 1.0 are the same, 1 and true are not.
+    settings: by run the content of its run-*.json. 1 and 1.0 are the same, 1 and true are not; a setting
+    that is not there is not the same as null. Those of every start are left out.
     """
     flat = {run: dict(flat_settings(content)) for run, content in settings.items()}
-    keys = dict.fromkeys(key for values in flat.values() for key in values)
-    differences: list[Difference] = []
-    for key in sorted(keys):
+    differing: dict[str, dict[str, Any]] = {}
+    for key in sorted({key for values in flat.values() for key in values} - OF_EVERY_START):
         recorded = {run: values[key] for run, values in flat.items() if key in values}
         if are_different(recorded.values()) or len(recorded) < len(flat):
-            differences.append(Difference(key, recorded))
-    return differences
+            differing[key] = recorded
+    return differing
 
 
 def are_different(values: Iterable[Any]) -> bool:
     """Whether the values of a setting are not all the same."""
-    typed = ((isinstance(value, bool), repr(_plain(value))) for value in values)
+    typed = (
+        (isinstance(value, bool), repr(float(value) if isinstance(value, int | float) else value))
+        for value in values
+    )
     first = next(typed, None)
     return any(other != first for other in typed)
 
@@ -56,26 +48,7 @@ def flat_settings(content: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
             yield path, value
 
 
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, int | float) else value
-
-
-@dataclass(frozen=True, slots=True)
-class Final:
-    """Mean of a metric over the last steps that have it, and its standard error over these steps."""
-
-    mean: float
-    error: float
-    steps: int
-    last_step: int | None
-
-
-def final(steps: Sequence[int], values: FloatArray, last: int = 10) -> Final:
-    """Where a curve ended. steps, values: [S]; NaN where not recorded is left out."""
-    places = np.flatnonzero(np.isfinite(values))[-last:]
-    if not len(places):
-        return Final(float("nan"), float("nan"), 0, None)
-    recorded = values[places]
-    count = len(recorded)
-    error = float(recorded.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
-    return Final(float(recorded.mean()), error, count, int(steps[int(places[-1])]))
+def final_mean(values: FloatArray, last: int) -> float:
+    """Where a curve ended: the mean of the last recorded values of [S] steps; NaN without any."""
+    recorded = values[np.isfinite(values)][-last:]
+    return float(recorded.mean()) if len(recorded) else float("nan")

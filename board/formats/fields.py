@@ -10,7 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
-from board.core.records import Constant, NumberArray, Parsed, ReadOptions, Record, Remark
+import numpy as np
+
+from board.core.records import NumberArray, Parsed, ReadOptions, Record, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
     EXTRA,
@@ -332,7 +334,7 @@ class RecordBuilder:
                 self.tokens[key] = array
                 self.extras.pop(key, None)
         for key, value in self.constants.items():
-            self.tokens[key] = Constant(value, length)
+            self.tokens[key] = Parsed(np.full(length, value, np.float64))
         return record
 
     def _drop_padding(self) -> int:

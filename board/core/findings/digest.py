@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -19,8 +20,7 @@ from board.core.tokens.step_tokens import StepTokens
 _TYPES: Final = 64
 _TOKENS: Final = 200
 _EXAMPLES: Final = 8
-LONGEST_PERIOD: Final = 32
-_HASH: Final = np.uint64(0x9E3779B97F4A7C15)
+_LONGEST_PERIOD: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
     share = contributions(tokens, "k3") if "k3" in tokens.metric_names else None
     engine, pair, worst = _engine(tokens)
     missing, where = _missing(tokens)
-    hashes = response_hashes(tokens)
-    common, examples, prompts = _common(tokens, groups, hashes)
+    texts = _text_codes(tokens)
+    common, examples, prompts = _common(tokens, groups, texts)
     counts = np.bincount(tokens.token_kinds, minlength=len(KINDS)).tolist()
     return Digest(
         step=tokens.step,
@@ -115,7 +115,7 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
         foreign=_foreign(tokens),
         loops=tuple(_loops(tokens)),
         broken=_broken(tokens, broken),
-        pairs=_pairs(tokens, groups, hashes),
+        pairs=_pairs(tokens, groups, texts),
         common=common,
         common_examples=examples,
         common_prompts=prompts,
@@ -168,33 +168,29 @@ def _missing(tokens: StepTokens) -> tuple[dict[str, float], dict[str, Evidence]]
     return shares, where
 
 
-def response_hashes(tokens: StepTokens) -> IntArray:
-    """[rollouts] equal for equal responses (up to a collision of 64 bits), 0 for those without text."""
-    codes = tokens.codes.astype(np.int64).view(np.uint64) + np.uint64(1)
-    with np.errstate(over="ignore"):
-        place = tokens.positions.astype(np.uint64) + np.uint64(1)
-        mixed = (codes * _HASH) ^ (place * np.uint64(0xBF58476D1CE4E5B9))
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(32)
-        total = np.cumsum(np.append(np.uint64(0), mixed), dtype=np.uint64)
-        sums = total[tokens.starts[1:]] - total[tokens.starts[:-1]]
-    unknown = np.bincount(tokens.rollout_of[tokens.codes < 0], minlength=len(tokens.indices)) > 0
-    empty = np.diff(tokens.starts) == 0
-    return np.where(unknown | empty, np.uint64(0), sums).view(np.int64)
+def _text_codes(tokens: StepTokens) -> IntArray:
+    """[rollouts] a number for each text, the same for equal responses; 0 for those without text."""
+    numbers: dict[bytes, int] = {}
+    codes = np.zeros(len(tokens.indices), np.int64)
+    for place, (start, end) in enumerate(pairwise(tokens.starts.tolist())):
+        own = tokens.codes[start:end]
+        if len(own) and own.min() >= 0:
+            codes[place] = numbers.setdefault(own.tobytes(), len(numbers) + 1)
+    return codes
 
 
-def _pairs(tokens: StepTokens, groups: IntArray, hashes: IntArray) -> Pairs:
+def _pairs(tokens: StepTokens, groups: IntArray, texts: IntArray) -> Pairs:
     """Equal pairs within groups. Two samples of one policy are equal with probability Σ p(x)², the mean
     of p(x) over samples: what a response's own log-probabilities sum to, exponentiated.
     """
-    keep = (groups >= 0) & (hashes != 0)
+    keep = (groups >= 0) & (texts != 0)
     chance = _response_probability(tokens)
     pairs = equal = 0
     expected = 0.0 if keep.any() else float("nan")
     examples: list[Evidence] = []
     for group in np.unique(groups[keep]).tolist():
         own = np.flatnonzero(keep & (groups == group))
-        _, first, counts = np.unique(hashes[own], return_index=True, return_counts=True)
+        _, first, counts = np.unique(texts[own], return_index=True, return_counts=True)
         pairs_of_group = len(own) * (len(own) - 1) // 2
         pairs += pairs_of_group
         equal += int((counts * (counts - 1) // 2).sum())
@@ -219,16 +215,16 @@ def _response_probability(tokens: StepTokens) -> FloatArray:
 
 
 def _common(
-    tokens: StepTokens, groups: IntArray, hashes: IntArray
+    tokens: StepTokens, groups: IntArray, texts: IntArray
 ) -> tuple[float, tuple[Evidence, ...], int]:
     """The largest share of rollouts that are one response, some of them, and of how many groups.
 
     0 where they are of one group.
     """
-    known = np.flatnonzero((groups >= 0) & (hashes != 0))
+    known = np.flatnonzero((groups >= 0) & (texts != 0))
     if len(known) < 2:
         return float("nan"), (), 0
-    _, inverse, counts = np.unique(hashes[known], return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(texts[known], return_inverse=True, return_counts=True)
     most = known[inverse == np.argmax(counts)]
     prompts = len(np.unique(groups[most]))
     if prompts < 2:
@@ -239,13 +235,13 @@ def _common(
     return len(most) / len(known), matching, prompts
 
 
-def _foreign(tokens: StepTokens, count: int = 3) -> tuple[Evidence, ...]:
+def _foreign(tokens: StepTokens) -> tuple[Evidence, ...]:
     """The first CJK token of each of the rollouts that have most of them."""
     places = np.flatnonzero(tokens.token_kinds == KINDS.index("CJK"))
     if not len(places):
         return ()
     _, first, counts = np.unique(tokens.rollout_of[places], return_index=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:count]
+    order = np.argsort(-counts, kind="stable")[:3]
     return tuple(_evidence(tokens, int(places[first[i]]), float(counts[i])) for i in order.tolist())
 
 
@@ -272,7 +268,7 @@ def _loops(tokens: StepTokens) -> list[Loop]:
     best = np.zeros(n, np.int64)
     begin, period_of = np.zeros(n, np.int64), np.zeros(n, np.int64)
     longest_response = int(np.diff(tokens.starts).max(initial=0))
-    for period in range(1, min(LONGEST_PERIOD, longest_response // 3) + 1):
+    for period in range(1, min(_LONGEST_PERIOD, longest_response // 3) + 1):
         edges = np.diff(_repeats(tokens, period).astype(np.int8), prepend=0, append=0)
         starts = np.flatnonzero(edges == 1)
         whole = np.flatnonzero(edges == -1) - starts + period

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -13,13 +12,7 @@ from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
 from board.core.findings.trailing import Period, periods
 from board.core.groups.environments import EnvCurves
-from board.core.groups.statistics import (
-    FitCounts,
-    Groups,
-    StepGroups,
-    by_step,
-    correctness_column,
-)
+from board.core.groups.statistics import FitCounts, Groups
 from board.core.metrics.trainer import Agreement
 
 
@@ -105,16 +98,6 @@ class Facts:
     trained_until: int | None = None
     digests: Sequence[Digest] = ()
     trainer: Sequence[Agreement] = ()
-
-    @cached_property
-    def step_groups(self) -> StepGroups | None:
-        """Groups by step; None where there are none."""
-        return None if self.groups is None or not len(self.groups.steps) else by_step(self.groups)
-
-    @cached_property
-    def correctness_column(self) -> str | None:
-        """The reward part that says whether an answer is right."""
-        return correctness_column(self.parts)
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""

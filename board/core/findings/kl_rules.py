@@ -39,17 +39,14 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
         step, value, limit = period.step, float(k3[period.worst]), float(bound[period.worst])
         read = [token for d in facts.digests if d.step == step for token in d.tokens[:3]]
         tokens = [t for t in read if t.contribution >= _LEAST_OF_FIRST * read[0].contribution]
-        yield Match(
-            _by_length(period.count, limits),
+        text = (
             f"The mean k3 of step {step} is {rounded(value)} nats, above the limit of {rounded(limit)} "
             "set by the steps before. "
-            "Which tokens contribute: a few very unlikely ones, one type of token, or all of them?",
-            period.steps,
-            value,
-            limit,
-            Target("tokens", step, metric="k3"),
-            _tokens(tokens, step) or facts.top(step, "k3_mean"),
+            "Which tokens contribute: a few very unlikely ones, one type of token, or all of them?"
         )
+        severity, target = _by_length(period.count, limits), Target("tokens", step, metric="k3")
+        evidence = _tokens(tokens, step) or facts.top(step, "k3_mean")
+        yield Match(severity, text, period.steps, value, limit, target, evidence)
 
 
 def _by_length(count: int, limits: Limits) -> Severity:
@@ -95,27 +92,25 @@ def _of_piece(
     facts: Facts, limits: Limits, name: str, hits: dict[int, tuple[TypeShare, float]]
 ) -> Iterator[Match]:
     """hits: by place in the digests its share, and the mean that it is above."""
-    share = np.zeros(len(facts.digests))
+    parts = np.zeros(len(facts.digests))
     for place, (piece, _) in hits.items():
-        share[place] = piece.contribution
-    fires = np.isin(np.arange(len(share)), [*hits])
-    for period, digest, _ in facts.read_periods(fires, share):
+        parts[place] = piece.contribution
+    fires = np.isin(np.arange(len(parts)), [*hits])
+    for period, digest, _ in facts.read_periods(fires, parts):
         if period.count < limits["least_steps"]:
             continue
         piece, bound = hits[period.worst]
-        yield Match(
-            _by_length(period.count, limits),
+        text = (
             f"At step {digest.step} {percent(piece.share)} of k3 comes from one token type, "
             f"{piece.kind}: {piece.count} tokens with a mean of {rounded(piece.mean)} nats, "
             f"above {rounded(bound)}, {limits['times']:g} times the usual. Is it masked, shifted or "
-            "trained by mistake?",
-            period.steps,
-            piece.share,
-            limits["share"],
-            Target("tokens", digest.step, metric="k3", only=f"piece:{name}"),
-            _tokens([t for t in digest.tokens if t.piece == name][:3], digest.step),
-            title=f"One token type dominates KL(policy‖ref): {piece.kind}",
+            "trained by mistake?"
         )
+        severity, share = _by_length(period.count, limits), limits["share"]
+        target = Target("tokens", digest.step, metric="k3", only=f"piece:{name}")
+        evidence = _tokens([t for t in digest.tokens if t.piece == name][:3], digest.step)
+        title = f"One token type dominates KL(policy‖ref): {piece.kind}"
+        yield Match(severity, text, period.steps, piece.share, share, target, evidence, title)
 
 
 def mismatch(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -130,18 +125,15 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Match]:
     for period, digest, value in facts.read_periods(values > limits["warning"], values):
         severe = is_far[period.first : period.last + 1].sum() >= limits["severe_steps"]
         second, first = digest.engine_pair
-        yield Match(
-            "severe" if severe else "warning" if period.count > 1 else "lead",
+        text = (
             f"At step {digest.step} the mean of exp|{second} - {first}| is {rounded(value, 5)} and "
             f"{percent(ess[period.worst])} of the tokens remain effective after reweighting; the "
             f"largest difference of one token is {rounded(largest[period.worst], 2)} nats. Do precision, "
-            "temperature, tokenization or weights differ, or is it a single token?",
-            period.steps,
-            value,
-            limits["warning"],
-            Target("mismatch", digest.step, metric="mismatch_kl"),
-            digest.engine_worst,
+            "temperature, tokenization or weights differ, or is it a single token?"
         )
+        severity = "severe" if severe else "warning" if period.count > 1 else "lead"
+        target, worst = Target("mismatch", digest.step, metric="mismatch_kl"), digest.engine_worst
+        yield Match(severity, text, period.steps, value, limits["warning"], target, worst)
 
 
 def _of_engine(facts: Facts, name: str) -> np.ndarray:
@@ -162,15 +154,11 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Match]:
     for period in window_periods(
         facts.read_steps, late > bound, np.nan_to_num(late), values, bound, steps, calm=_EBB * steps
     ):
-        value = float(late[period.worst])
-        yield Match(
-            "warning",
+        value, worst = float(late[period.worst]), facts.digests[period.worst].engine_worst
+        text = (
             f"Mean exp|d| - 1 was {rounded(early, 2)} in the first steps and is "
             f"{rounded(value, 2)} in those up to {period.step}. Are all of the sampler's weights still "
-            "being updated?",
-            period.steps,
-            value,
-            bound,
-            Target("mismatch", period.step, metric="mismatch_kl"),
-            facts.digests[period.worst].engine_worst,
+            "being updated?"
         )
+        target = Target("mismatch", period.step, metric="mismatch_kl")
+        yield Match("warning", text, period.steps, value, bound, target, worst)

@@ -16,6 +16,7 @@ from board.core.groups.statistics import (
     Convention,
     FitCounts,
     Outcome,
+    by_step,
     fitted_convention,
 )
 from board.core.metrics.shares import percent
@@ -40,24 +41,22 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Match]:
         facts.steps, share < bound, -share, -values, -bound * float(first[0]), steps
     ):
         value, step = float(share[period.worst]), period.step
-        yield Match(
-            "severe" if value < limits["severe"] else "warning",
+        text = (
             f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
             f"{means[period.worst]:.3g} in the {steps} up to step {step}. Samples of one prompt may have "
-            "become alike, which leaves little to learn from.",
-            period.steps,
-            value,
-            bound,
-            Target("tokens", step, metric="entropy", lowest=True),
-            facts.top(step, "entropy_mean", lowest=True),
+            "become alike, which leaves little to learn from."
         )
+        severity = "severe" if value < limits["severe"] else "warning"
+        target = Target("tokens", step, metric="entropy", lowest=True)
+        lowest = facts.top(step, "entropy_mean", lowest=True)
+        yield Match(severity, text, period.steps, value, bound, target, lowest)
 
 
 def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Most groups have equal rewards throughout, so that the batch is smaller than it looks."""
-    groups = facts.step_groups
-    if groups is None:
+    if facts.groups is None or not len(facts.groups.steps):
         return
+    groups = by_step(facts.groups)
     steps, bound = min(int(limits["steps"]), len(groups.steps)), limits["warning"]
     # A few steps alone, an evaluation say, are no training that fails.
     severe = limits["severe"] if steps == int(limits["steps"]) else np.inf
@@ -76,18 +75,15 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Match]:
         outcomes = ", ".join(f"{percent(mean)} {words}" for words, mean in known.items())
         equal = _equal_groups(facts, most)
         where = f"Step {most} has the most. " if most != step else ""
-        yield Match(
-            "severe" if value >= severe else "warning",
+        text = (
             f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
             f"({outcomes}): {groups.effective[worst]} of {groups.rollouts[worst]} rollouts of step "
             f"{step} are in groups whose rewards differ. {where}"
-            "Prompts may be too easy or too hard, or the reward may no longer distinguish answers.",
-            period.steps,
-            value,
-            bound,
-            Target("groups", most if equal else step, first_index(equal), metric="reward"),
-            equal,
+            "Prompts may be too easy or too hard, or the reward may no longer distinguish answers."
         )
+        severity = "severe" if value >= severe else "warning"
+        target = Target("groups", most if equal else step, first_index(equal), metric="reward")
+        yield Match(severity, text, period.steps, value, bound, target, equal)
 
 
 def _equal_groups(facts: Facts, step: int) -> tuple[Evidence, ...]:
@@ -120,22 +116,13 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Match]:
         return
     share = float(fit.shares[fit.closest])
     furthest = _furthest(facts, counts, fit.closest)
-    yield Match(
-        "lead",
+    text = (
         f"{percent(share)} of the steps match the closest convention, {convention.label}. The trainer "
-        "may shape, whiten or clip advantages, or rewards changed after advantages were computed.",
-        (None, None, None),
-        share,
-        0.5,
-        Target(
-            "groups",
-            furthest[0].step if furthest else None,
-            first_index(furthest),
-            metric="advantage",
-        ),
-        furthest,
-        source=convention.source,
+        "may shape, whiten or clip advantages, or rewards changed after advantages were computed."
     )
+    step, source = furthest[0].step if furthest else None, convention.source
+    target = Target("groups", step, first_index(furthest), metric="advantage")
+    yield Match("lead", text, (None, None, None), share, 0.5, target, furthest, source=source)
 
 
 def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidence, ...]:
@@ -168,19 +155,18 @@ def _differing(
         rows, expected, differs = _expected(facts, step, convention.name)
         places = np.flatnonzero(differs)[:_NAMED_ROLLOUTS].tolist()
         others = _evidence_of(rows, step, places, expected)
-        yield Match(
-            "warning",
+        text = (
             f"The run follows {convention.label}; at step {step} {percent(value)} of the recorded "
-            "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?",
-            period.steps,
-            value,
-            limits["share"],
-            Target("groups", step, first_index(others), metric="advantage"),
-            others,
-            title="Advantages do not follow from the rewards",
-            source=f"{convention.source}; threshold set by Rollout Board",
-            unit="share of rollouts",
+            "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?"
         )
+        target = Target("groups", step, first_index(others), metric="advantage")
+        words = {
+            "title": "Advantages do not follow from the rewards",
+            "source": f"{convention.source}; threshold set by Rollout Board",
+            "unit": "share of rollouts",
+        }
+        share = limits["share"]
+        yield Match("warning", text, period.steps, value, share, target, others, **words)
 
 
 def _expected(facts: Facts, step: int, convention: str) -> tuple[StepRows, FloatArray, BoolArray]:

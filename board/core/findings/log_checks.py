@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -111,12 +111,10 @@ def shift_words(pair: PairAudit) -> str:
     )
 
 
-def clear_words() -> str:
-    """When a shift is called another than 0."""
-    return (
-        f"A shift other than 0 is reported where its correlation is {CLEAR:g} higher and above {GOOD:g}, "
-        "where rank correlation (Spearman) agrees, and where chance can't explain it."
-    )
+CLEAR_WORDS: Final = (
+    f"A shift other than 0 is reported where its correlation is {CLEAR:g} higher and above {GOOD:g}, "
+    "where rank correlation (Spearman) agrees, and where chance can't explain it."
+)
 
 
 def array_checks(digests: Sequence[Digest]) -> list[Check]:

@@ -36,18 +36,15 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Match]:
         tokens = tuple(
             Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
         )
-        yield Match(
-            "severe",
+        text = (
             f"From step {digest.step} on, {on}{worst.first}[i] correlates with "
             f"{worst.second}[i{worst.shift:+d}] "
             f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of these tokens "
-            "are meaningless. A logit at position t predicts the token at t + 1.",
-            (digest.step, digest.step, period.steps[2]),
-            float(worst.shift),
-            0.0,
-            Target("health", digest.step, metric=array),
-            tokens if "ref_logprobs" in array else digest.engine_worst or tokens,
+            "are meaningless. A logit at position t predicts the token at t + 1."
         )
+        steps, target = period.from_first, Target("health", digest.step, metric=array)
+        evidence = tokens if "ref_logprobs" in array else digest.engine_worst or tokens
+        yield Match("severe", text, steps, float(worst.shift), 0.0, target, evidence)
 
 
 def missing_values(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -56,17 +53,15 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Match]:
         yield from _ended(facts, name, int(limits["ended"]))
         shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
         for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
-            yield Match(
-                "severe" if value >= limits["severe"] else "warning",
+            text = (
                 f"{percent(value)} of the loss tokens of step {digest.step} have no finite {name}. "
-                "They are left out of all means here. Were they part of the training loss?",
-                period.steps,
-                value,
-                limits["share"],
-                Target("health", digest.step, metric=name),
-                (digest.missing_worst[name],) if name in digest.missing_worst else (),
-                title=f"{name} has missing values",
+                "They are left out of all means here. Were they part of the training loss?"
             )
+            severity = "severe" if value >= limits["severe"] else "warning"
+            share, target = limits["share"], Target("health", digest.step, metric=name)
+            worst = (digest.missing_worst[name],) if name in digest.missing_worst else ()
+            title = f"{name} has missing values"
+            yield Match(severity, text, period.steps, value, share, target, worst, title)
 
 
 def _ended(facts: Facts, name: str, least: int) -> Iterator[Match]:
@@ -77,19 +72,17 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Match]:
         after = [digest for digest in after if digest.step <= facts.trained_until]
     if min(len(places), len(after)) < least:
         return
-    first = after[0]
-    yield Match(
-        "warning",
+    first, title = after[0], f"{name} stops being recorded"
+    text = (
         f"From step {first.step} on, no rollout that was read has {name}; earlier ones do. NaN is often "
-        "written as null: did training produce NaN, or did the logging change?",
-        (first.step, first.step, after[-1].step),
-        1.0,
-        0.0,
-        Target("health", first.step, metric=name),
-        (Evidence(first.step, first.first_index),),
-        title=f"{name} stops being recorded",
-        unit="share of rollouts",
+        "written as null: did training produce NaN, or did the logging change?"
     )
+    steps, evidence = (
+        (first.step, first.step, after[-1].step),
+        (Evidence(first.step, first.first_index),),
+    )
+    target, unit = Target("health", first.step, metric=name), "share of rollouts"
+    yield Match("warning", text, steps, 1.0, 0.0, target, evidence, title, unit)
 
 
 def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -97,18 +90,14 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Match]:
     for name in dict.fromkeys(name for d in facts.digests for name in d.faults):
         counts = np.array([float(len(d.faults.get(name, ()))) for d in facts.digests])
         for period, digest, count in facts.read_periods(counts >= limits["rollouts"], counts):
-            yield Match(
-                "warning",
+            text = (
                 f"In {int(count)} rollouts of step {digest.step} {name} is not "
                 "as long as the other arrays, or is not numeric, and is left out. Was padding removed "
-                "on one side only?",
-                period.steps,
-                count,
-                limits["rollouts"],
-                Target("health", digest.step, metric=name),
-                digest.faults[name][:3],
-                title=f"{name} differs in length",
+                "on one side only?"
             )
+            least, target = limits["rollouts"], Target("health", digest.step, metric=name)
+            some, title = digest.faults[name][:3], f"{name} differs in length"
+            yield Match("warning", text, period.steps, count, least, target, some, title)
 
 
 def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -125,21 +114,21 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Match]:
         absent = expected & ~there
         for period in periods(facts.steps, absent, absent.astype(np.float64), calm=0):
             to_end = not there[period.last :].any()
-            severe = to_end and period.count >= limits["steps"]
-            _, first, last = period.steps
+            severity = "severe" if to_end and period.count >= limits["steps"] else "warning"
+            steps, (_, first, last) = period.from_first, period.steps
             until = "and never again" if to_end else f"until step {last}"
             before = facts.steps[: period.first][-1:].tolist()
-            yield Match(
-                "severe" if severe else "warning",
+            wrote_last = tuple(one for step in before for one in _last_of(facts, step, rank))
+            text = (
                 f"Rank {rank} has no rollout from step {first} on, {until}, while other ranks "
-                "continue. Means of these steps cover fewer rollouts than were trained on.",
-                (first, first, last),
-                float(period.count),
-                limits["steps"],
-                Target("health", first),
-                tuple(one for step in before for one in _last_of(facts, step, rank)),
-                title=f"Rank {rank} stopped writing",
+                "continue. Means of these steps cover fewer rollouts than were trained on."
             )
+            value, target, title = (
+                float(period.count),
+                Target("health", first),
+                f"Rank {rank} stopped writing",
+            )
+            yield Match(severity, text, steps, value, limits["steps"], target, wrote_last, title)
 
 
 def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
@@ -165,20 +154,17 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Match]:
     steps = np.array([copy.step for copy in facts.copies])
     counts = np.bincount(np.searchsorted(facts.steps, steps), minlength=len(facts.steps))
     for period in periods(facts.steps, counts >= limits["rollouts"], counts.astype(np.float64)):
-        _, step, last = period.steps
+        step = period.steps[1]
         own = [copy for copy in facts.copies if copy.step == step]
         ranks = sorted({copy.rank for copy in own if copy.rank is not None})
         of = f" (ranks {', '.join(map(str, ranks[:8]))})" if ranks else ""
-        yield Match(
-            "severe",
+        text = (
             f"{len(own)} rollouts of step {step} share an id with another rollout of that "
-            f"step{of}. Did two processes log the same batch, or one process twice?",
-            (step, step, last),
-            float(counts[period.first]),
-            limits["rollouts"],
-            Target("rollouts", step, own[0].index),
-            tuple(Evidence(step, c.index, None, f"same id as {c.of}") for c in own[:3]),
+            f"step{of}. Did two processes log the same batch, or one process twice?"
         )
+        value, target = float(counts[period.first]), Target("rollouts", step, own[0].index)
+        some = tuple(Evidence(step, c.index, None, f"same id as {c.of}") for c in own[:3])
+        yield Match("severe", text, period.from_first, value, limits["rollouts"], target, some)
 
 
 def resumed(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -186,19 +172,14 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Match]:
     if facts.rewritten is None:
         return
     first, last, count = facts.rewritten
-    yield Match(
-        "lead",
+    text = (
         f"Steps {first} to {last} were written again; {count} earlier rollouts are hidden. "
-        "A jump in the curves there may come from the resume (optimizer state, data order).",
-        (first, first, last),
-        float(count),
-        0.0,
-        Target("health", first, written_again=True),
-        tuple(
-            Evidence(first, int(index), None, "after the resume")
-            for index in facts.rows_of(first).indices[:1].tolist()
-        ),
+        "A jump in the curves there may come from the resume (optimizer state, data order)."
     )
+    indices = facts.rows_of(first).indices[:1].tolist()
+    evidence = tuple(Evidence(first, index, None, "after the resume") for index in indices)
+    target = Target("health", first, written_again=True)
+    yield Match("lead", text, (first, first, last), float(count), 0.0, target, evidence)
 
 
 def clock_gap(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -213,17 +194,13 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Match]:
         fires = (gaps > bound) | backwards
     for period in periods(facts.steps, fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step, gap = period.step, float(gaps[period.worst])
-        first = facts.top(step, "timestamp", 1, lowest=True)
-        yield Match(
-            "lead",
-            f"{abs(gap):.0f} s passed between step {step} and the step before; {usual:.0f} s is typical.",
-            period.steps,
-            gap,
-            bound,
-            Target("rollouts", step, first_index(first), metric="timestamp", lowest=True),
-            tuple(Evidence(step, one.index, None, "the first rollout after it") for one in first),
-            title="The clock ran backwards" if gap < 0 else "Training paused",
-        )
+        top = facts.top(step, "timestamp", 1, lowest=True)
+        first = tuple(Evidence(step, one.index, None, "the first rollout after it") for one in top)
+        passed = f"{abs(gap):.0f} s passed between step {step} and the step before"
+        text = f"{passed}; {usual:.0f} s is typical."
+        target = Target("rollouts", step, first_index(first), metric="timestamp", lowest=True)
+        title = "The clock ran backwards" if gap < 0 else "Training paused"
+        yield Match("lead", text, period.steps, gap, bound, target, first, title)
 
 
 def trainer_differs(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -235,13 +212,14 @@ def trainer_differs(facts: Facts, limits: Limits) -> Iterator[Match]:
             continue
         own = one.steps[one.differs]
         worst = int(one.steps[one.worst])
-        yield Match(
-            "warning" if one.column == "reward" else "lead",
+        text = (
             f"{one.summary[0].upper()}{one.summary[1:]}. Are rollouts missing, filtered or written "
-            "twice, or is it defined differently?",
-            (worst, int(own[0]), int(own[-1])),
-            share,
-            limits["share"],
-            Target("health", worst, metric=one.column),
-            title=f"Trainer and rollouts differ in {one.column}",
+            "twice, or is it defined differently?"
         )
+        severity = "warning" if one.column == "reward" else "lead"
+        steps, target = (
+            (worst, int(own[0]), int(own[-1])),
+            Target("health", worst, metric=one.column),
+        )
+        title = f"Trainer and rollouts differ in {one.column}"
+        yield Match(severity, text, steps, share, limits["share"], target, title=title)

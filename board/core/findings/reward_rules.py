@@ -11,14 +11,7 @@ import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.facts import Facts, StepChecks
-from board.core.findings.finding import (
-    Evidence,
-    Limits,
-    Match,
-    Target,
-    first_index,
-    rounded,
-)
+from board.core.findings.finding import Evidence, Limits, Match, Target, first_index, rounded
 from board.core.findings.trailing import (
     periods,
     trailing_error,
@@ -26,6 +19,7 @@ from board.core.findings.trailing import (
     window_periods,
     window_words,
 )
+from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import percent
 
@@ -50,17 +44,14 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
         for period in window_periods(facts.steps, fires, lost, -part, -low, steps):
             value = float(lost[period.worst])
             paid = _paid_without(facts, period.most, column)
-            yield Match(
-                "severe" if value >= limits["severe"] else "warning",
+            text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
                 f"part {column.removeprefix(REWARD_PART)!r} fell by {percent(value)}. Something else "
-                "pays more: read a few rollouts with the highest reward.",
-                period.steps,
-                value,
-                limits["warning"],
-                Target("rollouts", period.most, first_index(paid), metric="reward"),
-                paid,
+                "pays more: read a few rollouts with the highest reward."
             )
+            severity = "severe" if value >= limits["severe"] else "warning"
+            target = Target("rollouts", period.most, first_index(paid), metric="reward")
+            yield Match(severity, text, period.steps, value, limits["warning"], target, paid)
 
 
 def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -95,18 +86,15 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
         fires = calm & (-own > errors * own_error) & (lost >= limits["warning"])
         low = early * (1 - limits["warning"])
         for period in window_periods(facts.steps, fires, lost, -means, -low, steps):
+            value = float(lost[period.worst])
             among = facts.rows_of(period.most).read_envs() == place
-            yield Match(
-                "warning",
+            lowest = facts.top(period.most, "reward", lowest=True, among=among)
+            text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward of env "
-                f"{name!r} fell by {percent(lost[period.worst])}, while the mean over all environments "
-                "did not fall.",
-                period.steps,
-                float(lost[period.worst]),
-                limits["warning"],
-                Target("environments", period.most, metric="reward", env=name),
-                facts.top(period.most, "reward", lowest=True, among=among),
+                f"{name!r} fell by {percent(value)}, while the mean over all environments did not fall."
             )
+            target = Target("environments", period.most, metric="reward", env=name)
+            yield Match("warning", text, period.steps, value, limits["warning"], target, lowest)
 
 
 def _errors_of_any(errors: float, envs: int) -> float:
@@ -138,17 +126,14 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Match]:
         is_low = high[period.worst] <= highest
         bound = lowest - out if is_low else highest + out
         outside = facts.top(step, "reward", lowest=is_low, beyond=bound)
-        yield Match(
-            "severe" if value > limits["severe_times"] else "warning",
+        text = (
             f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
             f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's "
-            "mean and spread. Is it intended?",
-            period.steps,
-            value,
-            limits["times"],
-            Target("rollouts", step, first_index(outside), metric="reward", lowest=is_low),
-            outside,
+            "mean and spread. Is it intended?"
         )
+        severity = "severe" if value > limits["severe_times"] else "warning"
+        target = Target("rollouts", step, first_index(outside), metric="reward", lowest=is_low)
+        yield Match(severity, text, period.steps, value, limits["times"], target, outside)
 
 
 def unscored(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -162,17 +147,13 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Match]:
         rows = facts.rows_of(step)
         unknown = rows.indices[~np.isfinite(rows.columns["reward"])][:3]
         lost = tuple(Evidence(step, index) for index in unknown.tolist())
-        yield Match(
-            "warning",
+        text = (
             f"{percent(value)} of the rollouts of step {step} have no reward. They "
             "are left out of every mean. Did the environment or the grader fail, or was the reward "
-            "not a number?",
-            period.steps,
-            value,
-            limits["share"],
-            Target("rollouts", step, first_index(lost), metric="reward"),
-            lost,
+            "not a number?"
         )
+        target = Target("rollouts", step, first_index(lost), metric="reward")
+        yield Match("warning", text, period.steps, value, limits["share"], target, lost)
 
 
 def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -187,22 +168,19 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
     for period in window_periods(facts.steps, means >= bound, means, values, bound, steps):
         value = float(means[period.worst])
         cut_off = facts.top(period.most, "is_truncated", beyond=0.0)
-        yield Match(
-            "severe" if value >= severe else "warning",
+        text = (
             f"{percent(value)} of the responses of {window_words(steps, period.step)} end at the length "
-            "limit. Their rewards score unfinished texts.",
-            period.steps,
-            value,
-            bound,
-            Target("rollouts", period.most, first_index(cut_off), metric="is_truncated"),
-            cut_off,
+            "limit. Their rewards score unfinished texts."
         )
+        severity = "severe" if value >= severe else "warning"
+        target = Target("rollouts", period.most, first_index(cut_off), metric="is_truncated")
+        yield Match(severity, text, period.steps, value, bound, target, cut_off)
 
 
 def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Responses are longer than in the first steps, and accuracy is no higher."""
     lengths = facts.curve("response_tokens_mean")
-    name = facts.correctness_column or "reward"
+    name = correctness_column(facts.parts) or "reward"
     accuracy = facts.curve(f"{name}_mean")
     steps = int(limits["steps"])
     if lengths is None or accuracy is None or len(lengths) < 2 * steps:
@@ -214,18 +192,15 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
     fires[: 2 * steps - 1] = False
     bound = limits["growth"] * float(means[steps - 1])
     for period in window_periods(facts.steps, fires, growth, lengths, bound, steps):
+        value = float(growth[period.worst])
         longest = facts.top(period.most, "response_tokens")
-        yield Match(
-            "warning",
-            f"Responses of the {steps} steps up to {period.step} are {growth[period.worst]:.2f} times as "
+        text = (
+            f"Responses of the {steps} steps up to {period.step} are {value:.2f} times as "
             f"long as in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
-            "Is length rewarded, by the reward itself or by how the loss is averaged?",
-            period.steps,
-            float(growth[period.worst]),
-            limits["growth"],
-            Target("rollouts", period.most, first_index(longest), metric="response_tokens"),
-            longest,
+            "Is length rewarded, by the reward itself or by how the loss is averaged?"
         )
+        target = Target("rollouts", period.most, first_index(longest), metric="response_tokens")
+        yield Match("warning", text, period.steps, value, limits["growth"], target, longest)
 
 
 def reward_length(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -240,17 +215,13 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Match]:
     for period in window_periods(facts.steps, fires, correlation, alone, bound, steps):
         value = float(correlation[period.worst])
         rollouts = _together(facts, period.most)
-        yield Match(
-            "lead",
+        text = (
             f"Over the {steps} steps up to {period.step}, reward and length of responses to the "
             f"same prompt correlate at {value:.2f}. Does the reward favor length, or are short "
-            "responses cut off?",
-            period.steps,
-            value,
-            bound,
-            Target("groups", period.most, first_index(rollouts), metric="reward"),
-            rollouts,
+            "responses cut off?"
         )
+        target = Target("groups", period.most, first_index(rollouts), metric="reward")
+        yield Match("lead", text, period.steps, value, bound, target, rollouts)
 
 
 def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -265,17 +236,14 @@ def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArr
     return np.divide(xy, deviations, out=np.zeros(len(xy)), where=deviations > 1e-12), pairs
 
 
-def _together(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
+def _together(facts: Facts, step: int) -> tuple[Evidence, ...]:
     """The rollouts of a step that speak most for it: long and paid, or short and not."""
     rows = facts.rows_of(step)
-    groups, reward, length = (
-        rows.read_groups(),
-        rows.columns["reward"],
-        rows.columns["response_tokens"],
-    )
+    groups = rows.read_groups()
+    reward, length = rows.columns["reward"], rows.columns["response_tokens"]
     known = (groups >= 0) & np.isfinite(reward) & np.isfinite(length)
     product = _less_means(reward, groups, known) * _less_means(length, groups, known)
-    order = np.argsort(-product, kind="stable")[:count]
+    order = np.argsort(-product, kind="stable")[:3]
     return tuple(Evidence(step, int(rows.indices[i])) for i in order.tolist() if product[i] > 0)
 
 

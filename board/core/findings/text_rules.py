@@ -43,10 +43,7 @@ def garbled(facts: Facts, limits: Limits) -> Iterator[Match]:
 
 
 def _affected(
-    facts: Facts,
-    limits: Limits,
-    affected: Sequence[list[Evidence]],
-    text: str,
+    facts: Facts, limits: Limits, affected: Sequence[list[Evidence]], text: str
 ) -> Iterator[Match]:
     """Periods in which enough of the rollouts that were read are affected. affected: of each digest,
     the worst first. text: with the places {share} and {step}.
@@ -54,16 +51,11 @@ def _affected(
     counts = zip(affected, facts.digests, strict=True)
     shares = np.array([len(own) / max(digest.read, 1) for own, digest in counts])
     for period, digest, share in facts.read_periods(shares >= limits["rollouts"], shares):
-        worst = affected[period.worst][:3]
-        yield Match(
-            "severe" if share >= limits["severe"] else "warning",
-            text.format(share=percent(share), step=digest.step),
-            period.steps,
-            share,
-            limits["rollouts"],
-            Target("rollout", digest.step, worst[0].index, worst[0].position),
-            tuple(worst),
-        )
+        worst = tuple(affected[period.worst][:3])
+        severity = "severe" if share >= limits["severe"] else "warning"
+        words = text.format(share=percent(share), step=digest.step)
+        target = Target("rollout", digest.step, worst[0].index, worst[0].position)
+        yield Match(severity, words, period.steps, share, limits["rollouts"], target, worst)
 
 
 def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -72,19 +64,14 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
     before = np.array([np.median(shares[:i]) if i else np.inf for i in range(len(shares))])
     fires = (shares >= limits["share"]) & (before <= limits["before"])
     for period, digest, value in facts.read_periods(fires, shares):
-        at = digest.foreign[0]
-        yield Match(
-            "lead",
+        at, unit = digest.foreign[0], f"share of {digest.unit}"
+        text = (
             f"{percent(value)} of the {digest.unit} of step {digest.step} are Chinese, Japanese or "
             "Korean, up from almost none. Models mix languages when reasoning is trained without a "
-            "language reward.",
-            period.steps,
-            value,
-            limits["share"],
-            Target("rollout", digest.step, at.index, at.position),
-            digest.foreign,
-            unit=f"share of {digest.unit}",
+            "language reward."
         )
+        target, share = Target("rollout", digest.step, at.index, at.position), limits["share"]
+        yield Match("lead", text, period.steps, value, share, target, digest.foreign, unit=unit)
 
 
 def duplicates(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -98,17 +85,15 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Match]:
             if known
             else "and no probabilities are recorded to predict how many to expect"
         )
-        yield Match(
-            "severe" if known and period.count >= limits["severe_steps"] else "warning",
+        text = (
             f"{pairs.equal} of {pairs.pairs} pairs of responses to the same prompt are identical at step "
             f"{digest.step}, {allowed}. Do sampling workers share a seed or a cache, or was one "
-            "rollout logged in place of another?",
-            period.steps,
-            float(pairs.equal),
-            pairs.equal / ratio,
-            Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
-            pairs.examples[:3],
+            "rollout logged in place of another?"
         )
+        severity = "severe" if known and period.count >= limits["severe_steps"] else "warning"
+        target = Target("groups", digest.step, pairs.examples[0].index, metric="reward")
+        value, bound = float(pairs.equal), pairs.equal / ratio
+        yield Match(severity, text, period.steps, value, bound, target, pairs.examples[:3])
 
 
 def _excess(digest: Digest, limits: Limits) -> float:
@@ -132,13 +117,10 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Match]:
         if tokens >= limits["tokens"] and digest.common_prompts >= limits["prompts"]:
             shares[place] = digest.common
     for period, digest, value in facts.read_periods(shares >= limits["share"], shares):
-        yield Match(
-            "severe",
+        text = (
             f"{percent(value)} of the rollouts read of step {digest.step} give the same response to "
-            "different prompts. Has the policy collapsed, or does the sampler ignore the prompt?",
-            period.steps,
-            value,
-            limits["share"],
-            Target("rollout", digest.step, digest.common_examples[0].index),
-            digest.common_examples,
+            "different prompts. Has the policy collapsed, or does the sampler ignore the prompt?"
         )
+        some = digest.common_examples
+        target = Target("rollout", digest.step, some[0].index)
+        yield Match("severe", text, period.steps, value, limits["share"], target, some)

@@ -77,8 +77,8 @@ def trailing_error(values: FloatArray, steps: int) -> FloatArray:
 class Period:
     """Steps at places first..last of which `count` fire. worst: the place of the largest badness.
 
-    steps: the worst, the first and the last one, as a Finding has them. step: the worst. most: the step
-    to look at: the worst, or, of a mean over several steps, the one of the largest value.
+    steps: the worst, the first and the last one, as a Finding has them. most: the step to look at: the
+    worst, or, of a mean over several steps, the one of the largest value.
     """
 
     first: int
@@ -86,8 +86,17 @@ class Period:
     worst: int
     count: int
     steps: tuple[int, int, int]
-    step: int
     most: int
+
+    @property
+    def step(self) -> int:
+        """The worst one."""
+        return self.steps[0]
+
+    @property
+    def from_first(self) -> tuple[int, int, int]:
+        """`steps` of what is looked at where it begins: the first, the first and the last one."""
+        return self.steps[1], *self.steps[1:]
 
 
 def periods(
@@ -100,7 +109,7 @@ def periods(
     for part in np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1):
         first, last, worst = int(part[0]), int(part[-1]), int(part[np.argmax(badness[part])])
         own = (int(steps[worst]), int(steps[first]), int(steps[last]))
-        yield Period(first, last, worst, len(part), own, own[0], own[0])
+        yield Period(first, last, worst, len(part), own, own[0])
 
 
 def window_periods(

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from board.core.arrays import FloatArray, IntArray
+from board.core.arrays import FloatArray, IntArray, divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,12 @@ def curves_from(
     np.add.at(known, cells, counts[is_named])
     every = np.bincount(of_step, weights=counts, minlength=shape[1])
     whole = np.bincount(of_step, weights=sums, minlength=shape[1])
-    means = np.divide(totals, known, out=np.full(shape, np.nan), where=known > 0)
-    overall = np.divide(whole, every, out=np.full(shape[1], np.nan), where=every > 0)
-    return EnvCurves(unique, names, means, known, overall)
+    return EnvCurves(unique, names, divided(totals, known), known, divided(whole, every))
 
 
 ERRORS: Final = 3.0
 """A change counts when it is more than this many standard errors of its two windows."""
-FOLLOWS: Final = 0.25
+_FOLLOWS: Final = 0.25
 """An environment is hidden when the mean follows its change by less than this part."""
 _WINDOW: Final = 10
 _LEAST: Final = 3
@@ -92,7 +90,7 @@ def hidden(curves: EnvCurves) -> list[Hidden]:
     against = [
         Hidden("against", code, c.before, c.after, *all_of, c.window)
         for code, c in moved.items()
-        if whole.delta * np.sign(c.delta) < FOLLOWS * abs(c.delta)
+        if whole.delta * np.sign(c.delta) < _FOLLOWS * abs(c.delta)
     ]
     against.sort(key=lambda one: -abs(one.after - one.before))
     if whole.counts and not moved and None not in changes:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.arrays import BoolArray, FloatArray, IntArray, divided
 from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.sampling import evenly_spaced
 
@@ -57,7 +57,7 @@ class Groups:
     @property
     def solve_rate(self) -> FloatArray:
         """[groups] share of the graded rollouts that are right; NaN where none is graded."""
-        return _divided(self.right, self.graded)
+        return divided(self.right, self.graded)
 
 
 def outcomes_of(
@@ -103,7 +103,7 @@ def by_step(groups: Groups) -> StepGroups:
 
     compared = total(groups.outcomes != Outcome.TOO_FEW_SCORED)
     right, wrong, other = (
-        _divided(total(groups.outcomes == outcome), compared)
+        divided(total(groups.outcomes == outcome), compared)
         for outcome in (Outcome.ALL_RIGHT, Outcome.ALL_WRONG, Outcome.OTHER)
     )
     rates = groups.solve_rate
@@ -115,7 +115,7 @@ def by_step(groups: Groups) -> StepGroups:
         right,
         wrong,
         other,
-        _divided(total(graded, rates), total(graded)),
+        divided(total(graded, rates), total(graded)),
         total(groups.outcomes == Outcome.MIXED, groups.scored).astype(np.int64),
         total(groups.size >= 0, groups.size).astype(np.int64),
     )
@@ -142,7 +142,7 @@ def pass_at_k_by_step(groups: Groups, k: int) -> tuple[IntArray, FloatArray]:
     values = pass_at_k(groups.graded, groups.right, k)
     known = np.isfinite(values)
     total = np.bincount(of_group[known], weights=values[known], minlength=len(steps))
-    return steps, _divided(total, np.bincount(of_group[known], minlength=len(steps)))
+    return steps, divided(total, np.bincount(of_group[known], minlength=len(steps)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +176,6 @@ def correctness_column(columns: Iterable[str]) -> str | None:
         part.removeprefix(REWARD_PART).lower(): part for part in reversed(reward_parts(columns))
     }
     return next((parts[name] for name in RIGHT_PARTS if name in parts), None)
-
-
-def _divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:
-    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
 EPSILON: Final = 1e-4

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from board.core.arrays import FloatArray
+from board.core.arrays import FloatArray, divided
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Scripts that put no space between words: two signs in a row count as a word.
@@ -83,7 +83,7 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
     """
     sizes = np.array([len(of_step) for of_step in texts], np.float64)
     counts = [Counter(p for text in step for p in phrases_of(text)) for step in texts]
-    total: Counter[str] = Counter()
+    total = Counter[str]()
     for of_step in counts:
         total.update(of_step)
     stages = np.array_split(np.arange(len(texts)), min(_STAGES, max(len(texts), 1)))
@@ -91,21 +91,23 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
     for phrase, times in total.items():
         # Said in fewer texts than that, or in all of them, nothing is beyond chance.
         if _ERRORS < times < sizes.sum():
-            shares_by_step = np.array([of_step[phrase] for of_step in counts], np.float64)
-            change = _change(shares_by_step, sizes, stages)
+            said = np.array([of_step[phrase] for of_step in counts], np.float64)
+            change = _change(said, sizes, stages)
             if change is not None:
-                shares = np.divide(
-                    shares_by_step, sizes, out=np.full(len(shares_by_step), np.nan), where=sizes > 0
-                )
-                changes.append(Changed(phrase, tuple(shares.tolist()), *change))
+                shares = tuple(divided(said, sizes).tolist())
+                changes.append(Changed(phrase, shares, *change))
     changes.sort(key=lambda one: (-round(abs(one.change), 2), -len(one.phrase), one.phrase))
-    return _apart(changes, most)
+    distinct: list[Changed] = []
+    for one in changes:
+        if not any(one.phrase in other.phrase or other.phrase in one.phrase for other in distinct):
+            distinct.append(one)
+            if len(distinct) == most:
+                break
+    return distinct
 
 
 def _change(
-    counts: FloatArray,
-    sizes: FloatArray,
-    stages: Sequence[npt.NDArray[np.intp]],
+    counts: FloatArray, sizes: FloatArray, stages: Sequence[npt.NDArray[np.intp]]
 ) -> tuple[float, float] | None:
     """The largest and the smallest share of a stage, the earlier first; None where chance can explain
     them.
@@ -123,14 +125,3 @@ def _change(
         return None
     first, then = sorted((low, high))
     return float(shares[first]), float(shares[then])
-
-
-def _apart(changes: Sequence[Changed], most: int) -> list[Changed]:
-    """The first so many of which none is within another."""
-    distinct: list[Changed] = []
-    for one in changes:
-        if len(distinct) == most:
-            break
-        if not any(one.phrase in other.phrase or other.phrase in one.phrase for other in distinct):
-            distinct.append(one)
-    return distinct

@@ -180,14 +180,6 @@ _MORE_THAN_ITS_TOKENS: Final = 1.5
 _ONE_SIGN: Final = 1 - 1e-9
 
 
-def contributions_to(tokens: StepTokens, column: str) -> Contributions:
-    """What every token contributes to the step mean of a column of TOKEN_SOURCES.
-
-    Raises KeyError when the column is not of tokens, or the log does not hold what it needs.
-    """
-    return contributions(tokens, *TOKEN_SOURCES[column])
-
-
 def _first_largest(keys: np.ndarray, tokens: StepTokens) -> np.ndarray:
     """Place of the first largest key of each rollout that has tokens."""
     filled = np.flatnonzero(np.diff(tokens.starts))
@@ -217,8 +209,8 @@ class Headline:
 
     what: Literal["token", "piece", "kind", "spread"]
     share: float
-    of_tokens: float = float("nan")
-    token: TokenShare | None = None
+    of_tokens: float
+    token: TokenShare
     type: TypeShare | None = None
 
 

@@ -68,9 +68,11 @@ class MaskRule:
         """Which of the token metrics that are known the rule goes by; None where it can't be applied."""
         return next((name for name in (self.metric, self.stand_in) if name in known), None)
 
-    def threshold(self, side: Side) -> Threshold | None:
-        """That of its lower or upper bound; None where it has none."""
-        return self.low if side == "low" else self.high
+    @property
+    def thresholds(self) -> dict[Side, Threshold]:
+        """Its lower and its upper one, as far as it has them."""
+        sides: dict[Side, Threshold | None] = {"low": self.low, "high": self.high}
+        return {side: one for side, one in sides.items() if one is not None}
 
     def signs(self, bound: Side) -> str:
         """The advantages A of the tokens that a bound stops, in words; empty for all."""
@@ -165,7 +167,7 @@ def _chosen_mask(slot: object) -> ChosenMask | None:
     rule = RULES.get(name) if isinstance(name, str) else None
     if rule is None:
         raise ValueError(f"not one of {', '.join((*RULES, *RECORDED))}")
-    bounds = len(thresholds_of(rule))
+    bounds = len(rule.thresholds)
     if numbers and len(numbers) != bounds:
         raise ValueError(f"{name} takes {bounds} numbers")
     if not all(is_number(one) and abs(one) <= _LARGEST_NUMBER for one in numbers):
@@ -210,7 +212,7 @@ def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
         if not numbers:
             raise ValueError("not of the form rule:number or rule:number:number")
         entries[name] = {}
-        for threshold, number in zip(thresholds_of(RULES[name]), numbers, strict=True):
+        for threshold, number in zip(RULES[name].thresholds.values(), numbers, strict=True):
             if not threshold.lowest <= number <= threshold.highest:
                 limits = f"{threshold.lowest:g} to {threshold.highest:g}"
                 raise ValueError(f"{threshold.name} goes from {limits}")
@@ -221,14 +223,9 @@ def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
 def numbers_text(numbers: Mapping[str, Mapping[str, float]]) -> str:
     """The numbers as `numbers_from_text` reads them."""
     return ",".join(
-        _slot_text(name, (chosen.get(t.name, t.default) for t in thresholds_of(RULES[name])))
+        _slot_text(name, (chosen.get(t.name, t.default) for t in RULES[name].thresholds.values()))
         for name, chosen in numbers.items()
     )
-
-
-def thresholds_of(rule: MaskRule) -> list[Threshold]:
-    """Its lower and its upper one, as far as it has them."""
-    return [one for one in (rule.low, rule.high) if one is not None]
 
 
 def hit(

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 Coding = Literal["byte_level", "metaspace", "text"]
+"""GPT-2's byte alphabet; SentencePiece with byte fallback; already text, shown as it is."""
 
 PLACEHOLDER = "\ufdd0"
 """Stands on a token whose bytes are the beginning of a character that a later token completes. A code
@@ -33,26 +34,16 @@ UNKNOWN_PIECE = "⟨?⟩"
 """Stands on a token whose piece is not known (None)."""
 
 _WORDS: Final = re.compile(r"\S+\s*|\s+")
-_METASPACE = "▁"
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPECIAL = re.compile(r"<\|[^|<>]*\|>|<｜[^｜<>]*｜>|</?(?:s|pad|eos|bos|unk)>|\[(?:PAD|EOS|BOS)\]")
 
 
 def display_pieces(pieces: Sequence[str | None], coding: Coding) -> list[str]:
-    """Text to show for each token, in order.
+    """Text to show for each token [n], in order; None is a piece that is not known.
 
-    Args:
-        pieces: one entry per token; None where the piece is not known.
-        coding: how the pieces are written. "byte_level": GPT-2's byte alphabet. "metaspace":
-            SentencePiece with byte fallback. "text": already text, shown as it is.
-
-    Returns:
-        As many strings as pieces. A character whose bytes lie on several tokens is shown on the
-        token that completes it and the tokens before it hold `PLACEHOLDER`; bytes that never become
-        a character show as U+FFFD. Special tokens show as they are written.
-
-    Raises:
-        ValueError: coding is none of the three.
+    A character whose bytes lie on several tokens is shown on the token that completes it and the tokens
+    before it hold `PLACEHOLDER`; bytes that never become a character show as U+FFFD. Special tokens show
+    as they are written. Raises ValueError when the coding is none of the three.
     """
     exact = _decoded(pieces, coding)
     return [
@@ -66,11 +57,10 @@ def display_alone(pieces: Sequence[str], coding: Coding) -> list[str]:
     if coding == "text":
         return [*pieces]
     to_bytes, literal = _CODINGS[coding]
-    decoded: list[str] = []
-    for piece in pieces:
-        raw = to_bytes(piece)
-        decoded.append(literal(piece) if raw is None else raw.decode("utf-8", "replace"))
-    return decoded
+    return [
+        literal(piece) if (raw := to_bytes(piece)) is None else raw.decode("utf-8", "replace")
+        for piece in pieces
+    ]
 
 
 def joined(tokens: Sequence[str]) -> str:
@@ -84,19 +74,11 @@ def words(text: str) -> list[str]:
 
 
 def detect_coding(pieces: Sequence[str | None], text: str | None) -> Coding:
-    """How the pieces of a log are written, judged by the response text beside them.
+    """How a response's pieces are written, judged by its text, None where that is not recorded.
 
-    A log's `response_tokens` may be raw pieces or decoded text, and "Ġ" or "▁" alone prove nothing:
-    a model may have written those very characters. Raw is said only where decoding the pieces gives
-    the response text and the pieces as they are do not; special tokens and blanks at the ends,
-    which many writers drop from the text, are left out of the comparison.
-
-    Args:
-        pieces: the response's tokens.
-        text: the response as text; None where it was not recorded.
-
-    Returns:
-        "byte_level" or "metaspace" where it is known, else "text".
+    "Ġ" or "▁" alone prove nothing: a model may have written those very characters. Raw is said only
+    where decoding the pieces gives the response text and the pieces as they are do not; special tokens
+    and blanks at the ends, which many writers drop from the text, are left out of the comparison.
     """
     if not text:
         return "text"
@@ -118,9 +100,8 @@ def _decoded(pieces: Sequence[str | None], coding: Coding) -> list[str]:
     if coding == "text":
         return [UNKNOWN_PIECE if piece is None else piece for piece in pieces]
     if coding not in _CODINGS:
-        raise ValueError(
-            f"coding is {coding!r}; expected 'byte_level', 'metaspace' or 'text' (see detect_coding)"
-        )
+        expected = "expected 'byte_level', 'metaspace' or 'text' (see detect_coding)"
+        raise ValueError(f"coding is {coding!r}; {expected}")
     return _join_bytes(pieces, *_CODINGS[coding])
 
 
@@ -147,13 +128,9 @@ def _fallback_byte(piece: str) -> bytes | None:
     return bytes([int(match[1], 16)]) if match else None
 
 
-def _without_metaspace(piece: str) -> str:
-    return piece.replace(_METASPACE, " ")
-
-
 _CODINGS: Final[Mapping[str, tuple[Callable[[str], bytes | None], Callable[[str], str]]]] = {
     "byte_level": (_byte_level_bytes, str),
-    "metaspace": (_fallback_byte, _without_metaspace),
+    "metaspace": (_fallback_byte, lambda piece: piece.replace("▁", " ")),
 }
 """How a piece becomes bytes (None: it has none of its own) and, where it has none, text."""
 
@@ -276,8 +253,7 @@ def kinds_of(pieces: Sequence[str], special: Collection[int] = ()) -> npt.NDArra
     """
     codes = {kind: code for code, kind in enumerate(KINDS)}
     result = np.array([codes[kind_of(piece)] for piece in pieces], np.int8)
-    spoken = {codes[kind] for kind in ("digits", "punctuation", "CJK", "code", "word", "other")}
-    for place in special:
-        if result[place] in spoken:
-            result[place] = codes["template"]
+    spoken = [codes[kind] for kind in ("digits", "punctuation", "CJK", "code", "word", "other")]
+    own = np.array([*special], np.int64)
+    result[own[np.isin(result[own], spoken)]] = codes["template"]
     return result

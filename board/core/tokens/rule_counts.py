@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from board.core.tokens.step_tokens import StepTokens
 
 _POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = _SIGNS = range(4)
 """Signs of an advantage."""
-_SIDES: Final[tuple[Side, ...]] = ("low", "high")
 Numbers = Mapping[str, Mapping[str, float]]
 """Thresholds by rule, then by their names."""
 
@@ -63,7 +62,7 @@ class RuleCounts:
 
     def shares(self, chosen: Mapping[str, float]) -> RuleShares:
         """What these numbers stop; the rule's own where one is left out."""
-        low, high = (self._hits(side, chosen) for side in _SIDES)
+        low, high = self._hits("low", chosen), self._hits("high", chosen)
         whole, positive, negative = (
             _shares(low[signs], high[signs], int(self.counted[signs].sum()))
             for signs in ([*_SIGNS], [_POSITIVE], [_NEGATIVE])
@@ -72,10 +71,9 @@ class RuleCounts:
 
     def _hits(self, side: Side, chosen: Mapping[str, float]) -> FloatArray:
         """[signs] tokens beyond a bound, at the number of the table that is nearest; NaN: not stopped."""
-        threshold = RULES[self.rule].threshold(side)
-        if threshold is None:
+        if side not in self.beyond:
             return np.full(len(_SIGNS), np.nan)
-        numbers, hits = self.beyond[side]
+        threshold, (numbers, hits) = RULES[self.rule].thresholds[side], self.beyond[side]
         number = chosen.get(threshold.name, threshold.default)
         return hits[:, np.abs(numbers - number).argmin()]
 
@@ -108,23 +106,19 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
             counts = tokens.in_loss & np.isfinite(values)
             ordered[metric] = [np.sort(values[counts & sign]) for sign in signs]
         beyond: dict[Side, tuple[FloatArray, FloatArray]] = {}
-        for side in _SIDES:
-            if (threshold := rule.threshold(side)) is not None:
-                numbers = numbers_of(threshold, (own or {}).get(rule.name, {}))
-                beyond[side] = numbers, _beyond(rule, side, threshold, numbers, ordered[metric])
+        for side, threshold in rule.thresholds.items():
+            numbers = numbers_of(threshold, (own or {}).get(rule.name, {}))
+            beyond[side] = numbers, _beyond(rule, side, numbers, ordered[metric])
         counted = np.array([len(values) for values in ordered[metric]], np.int64)
         rule_counts.append(RuleCounts(rule.name, metric, counted, beyond))
     return rule_counts
 
 
 def _beyond(
-    rule: MaskRule,
-    side: Side,
-    threshold: Threshold,
-    numbers: FloatArray,
-    ordered: Sequence[FloatArray],
+    rule: MaskRule, side: Side, numbers: FloatArray, ordered: Sequence[FloatArray]
 ) -> FloatArray:
     """[signs, numbers] as of RuleCounts. ordered: values ascending, by sign of the advantage."""
+    threshold = rule.thresholds[side]
     bounds = threshold.offset + threshold.factor * numbers
     falling = (_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,)
     stopped = (falling if side == "low" else (_POSITIVE,)) if rule.by_sign else _SIGNS

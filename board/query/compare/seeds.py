@@ -12,7 +12,7 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import base_name
 from board.core.metrics.seeds import interquartile_interval, interquartile_mean, over_seeds
-from board.core.run_differences import OF_EVERY_START, differences
+from board.core.run_differences import differences
 from board.query.compare.paired import means_of_prompts
 from board.query.run import Run
 
@@ -52,9 +52,8 @@ def differing_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
         for place, run in enumerate(runs)
     }
     return {
-        one.key: [one.values.get(place, NOT_RECORDED) for place in newest]
-        for one in differences(newest)
-        if one.key not in OF_EVERY_START
+        path: [values.get(place, NOT_RECORDED) for place in newest]
+        for path, values in differences(newest).items()
     }
 
 

@@ -15,7 +15,7 @@ from board.components.curve_grid import Card, Click, curve_bar
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.metrics.trainer import PREFIX
-from board.core.run_differences import OF_EVERY_START, differences, final
+from board.core.run_differences import differences, final_mean
 from board.query.open_run import Run
 from board.views.compare import paired, seeds
 from board.views.frame import sidebar
@@ -201,9 +201,9 @@ def _end(run: Run, metric: str) -> float:
     """The mean over the last steps of a run; NaN where it is not recorded."""
     if metric.startswith(PREFIX):
         curve = trainer.metrics(run).curves.get(metric)
-        return np.nan if curve is None else final(curve.steps.tolist(), curve.values, _LAST).mean
+        return np.nan if curve is None else final_mean(curve.values, _LAST)
     means = mean_column(run.steps, base_name(metric))
-    return np.nan if means is None else final(run.steps["step"].tolist(), means, _LAST).mean
+    return np.nan if means is None else final_mean(means, _LAST)
 
 
 def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
@@ -236,13 +236,12 @@ def _settings(runs: tuple[Run, ...]) -> None:
     names = _names(runs)
     newest = [run.settings[max(run.settings)] if run.settings else {} for run in runs]
     rows = [
-        {"setting": one.key}
+        {"setting": path}
         | {
             name: json.dumps(value, ensure_ascii=False, default=str)
-            for name, value in one.values.items()
+            for name, value in values.items()
         }
-        for one in differences(dict(zip(names, newest, strict=True)))
-        if one.key not in OF_EVERY_START
+        for path, values in differences(dict(zip(names, newest, strict=True))).items()
     ]
     if rows:
         tables.draw_frame(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)

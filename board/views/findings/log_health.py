@@ -13,11 +13,11 @@ from board.core.findings import coverage
 from board.core.findings.audit import culprit
 from board.core.findings.digest import Digest
 from board.core.findings.log_checks import (
+    CLEAR_WORDS,
     Check,
     PairAudit,
     State,
     array_checks,
-    clear_words,
     pair_audits,
     rule_check,
     shift_words,
@@ -105,7 +105,7 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
     )
     st.caption(
         "Correlation of the first array at token i with the second at i + shift, loss tokens only, "
-        f"of the first shifted step, or the median over the steps. {clear_words()}"
+        f"of the first shifted step, or the median over the steps. {CLEAR_WORDS}"
     )
 
 

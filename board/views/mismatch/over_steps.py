@@ -176,7 +176,7 @@ def _show_lags(steps: Sequence[StepMismatch]) -> None:
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown("**KL(sampler‖trainer), k3** :gray[over the lag, nats]")
-        figure = over_lags(by_part, "k3", dark=page_parts.dark())
+        figure = over_lags(by_part, dark=page_parts.dark())
         page_parts.draw_figure(figure, "lags")
     with right:
         _show_lag_table(by_part)

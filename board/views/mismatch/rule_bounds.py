@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from board.analysis.mismatch import StepMismatch, own_numbers
-from board.core.tokens.masks import RULES, MaskRule, Threshold, thresholds_of
+from board.core.tokens.masks import RULES, MaskRule, Threshold
 from board.core.tokens.rule_counts import numbers_of
 from board.query.open_run import Run
 from board.views.shared import state, tables
@@ -38,7 +38,8 @@ def _usual_bounds(run: Run) -> Bounds:
     own = own_numbers(run)
     return {
         name: {
-            one.name: own.get(name, {}).get(one.name, one.default) for one in thresholds_of(rule)
+            one.name: own.get(name, {}).get(one.name, one.default)
+            for one in rule.thresholds.values()
         }
         for name, rule in RULES.items()
     }
@@ -123,7 +124,7 @@ def _show_fields(run: Run) -> None:
             st.caption(plain(f"{rule.formula}. {source}", 500))
             numbers = {
                 one.name: _ask_bound(rule, one, bounds[name][one.name], usual[one.name])
-                for one in thresholds_of(rule)
+                for one in rule.thresholds.values()
             }
             if numbers != usual:
                 wanted[name] = numbers

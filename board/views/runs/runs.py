@@ -20,7 +20,7 @@ from board.components.run_table import (
     run_filters,
     run_table,
 )
-from board.core.run_differences import OF_EVERY_START, differences
+from board.core.run_differences import differences
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
@@ -101,8 +101,8 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
     settings = {name: summary.settings for name, summary in own.items()}
     if without := sum(not recorded for recorded in settings.values()):
         return f"settings of {counted(without, 'run')} not recorded\n"
-    differing = [one for one in differences(settings) if one.key not in OF_EVERY_START]
-    paths = [one.key for one in differing if len(one.values) == len(own)]
+    differing = differences(settings)
+    paths = [path for path, values in differing.items() if len(values) == len(own)]
     if not paths and any(summary.has_more_settings for summary in own.values()):
         return f"none of the first {MOST_SETTINGS} settings differs; Compare reads all\n"
     if not paths:

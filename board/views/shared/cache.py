@@ -30,7 +30,7 @@ from board.core.tokens.contributions import (
     Contributions,
     Headline,
     TypeShare,
-    contributions_to,
+    contributions,
     headline,
 )
 from board.core.tokens.vocabulary import Vocabulary
@@ -236,11 +236,11 @@ def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTa
     known = vocabulary(tokenizer) if tokenizer else None
 
     def work(report: Report) -> Spike | None:
-        metric, _ = TOKEN_SOURCES[column]
+        metric, reduction = TOKEN_SOURCES[column]
         tokens = read_step(run, step, ReadTokens.of_metric(metric), known, report)
         if metric not in tokens.metric_names:
             return None
-        parts = contributions_to(tokens, column)
+        parts = contributions(tokens, metric, reduction)
         return Spike(parts, headline(parts), parts.by("kind"))
 
     return BackgroundTask(work)

@@ -76,8 +76,7 @@ def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
         # The text of a token type is of the log: never in the sentence, which is Markdown.
         if headline.what == "piece" and headline.type is not None:
             st.text(f"⟦{visible_token(headline.type.name)}⟧")
-        if headline.token is not None:
-            _show_top_token(spike, headline, headline.token)
+        _show_top_token(spike, headline, headline.token)
     with right, st.container(border=True, height="stretch"):
         st.markdown(
             "**By kind of token**",

@@ -128,7 +128,7 @@ def test_what_a_rule_does_not_stop_has_no_curve():
 
 def test_the_curve_over_the_lag_is_ordered_by_lag():
     whole = [Slice("10", 5, 0.0, 0.2, 0.3, 1.0), Slice("2", 9, 0.0, 0.1, 0.1, 1.0)]
-    figure = over_lags({"whole": whole, "engine only": whole[:1]}, "k3", dark=True)
+    figure = over_lags({"whole": whole, "engine only": whole[:1]}, dark=True)
     line, engine = figure.data
     assert (list(line.x), list(line.y)) == ([2.0, 10.0], [0.1, 0.3])
     assert "9 tokens" in line.text[0]

@@ -11,7 +11,6 @@ from board.core.tokens.contributions import (
     TOKEN_SOURCES,
     context,
     contributions,
-    contributions_to,
     headline,
     whole,
 )
@@ -92,7 +91,7 @@ def nats(lengths: list[int], values: list[float], codes: list[int] | None = None
 
 def test_the_mean_of_largest_tokens_is_of_one_token_of_each_rollout():
     tokens = nats([3, 0, 2, 1], [1.0, 5.0, 5.0, NAN, 2.0, NAN])
-    result = contributions_to(tokens, "k1_max")
+    result = contributions(tokens, *TOKEN_SOURCES["k1_max"])
     assert result.mean == pytest.approx((5 + 2) / 2)
     assert [(t.index, t.position) for t in result.top_tokens()] == [(0, 1), (2, 1)]
 
@@ -100,13 +99,13 @@ def test_the_mean_of_largest_tokens_is_of_one_token_of_each_rollout():
 def test_the_largest_token_outside_the_loss_does_not_count():
     arrays = {"logprobs": [9.0, 1.0], "ref_logprobs": [0.0, 0.0]}
     tokens = step_tokens([2], arrays, in_loss=[False, True])
-    assert contributions_to(tokens, "k1_max").mean == 1.0
+    assert contributions(tokens, *TOKEN_SOURCES["k1_max"]).mean == 1.0
 
 
 def test_a_mean_column_is_taken_apart_as_its_token_metric():
     tokens = nats([2, 1], [1.0, 3.0, 4.0])
     assert TOKEN_SOURCES["k1_mean"] == ("k1", "mean")
-    assert contributions_to(tokens, "k1_mean").mean == contributions(tokens, "k1").mean
+    assert contributions(tokens, *TOKEN_SOURCES["k1_mean"]).mean == contributions(tokens, "k1").mean
 
 
 @pytest.mark.parametrize(
@@ -156,4 +155,4 @@ def test_the_headline_names_nothing_where_most_is_of_what_there_is_most():
 @pytest.mark.parametrize("values", [[], [NAN, NAN], [0.0, 0.0]])
 def test_without_a_value_there_is_no_headline(values):
     assert headline(contributions(nats([len(values)], values), "k1")) is None
-    assert np.isnan(contributions_to(nats([2], [NAN, NAN]), "k1_max").mean)
+    assert np.isnan(contributions(nats([2], [NAN, NAN]), *TOKEN_SOURCES["k1_max"]).mean)

@@ -5,7 +5,7 @@ import pytest
 from made_tokens import step_tokens
 
 from board.core.tokens import mismatch
-from board.core.tokens.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
+from board.core.tokens.masks import RULES, hit, numbers_from_text, numbers_text
 from board.core.tokens.mismatch import Ratios
 from board.core.tokens.rule_counts import count_rules
 
@@ -228,8 +228,8 @@ def test_counts_say_of_every_number_what_the_rule_itself_would_stop():
     for counts in count_rules(tokens, own):
         rule = RULES[counts.rule]
         values = tokens.metric(rule.metric)
-        ends = {t.name: t.highest for t in thresholds_of(rule)}
-        some = {t.name: t.lowest + 7 * t.step for t in thresholds_of(rule)}
+        ends = {t.name: t.highest for t in rule.thresholds.values()}
+        some = {t.name: t.lowest + 7 * t.step for t in rule.thresholds.values()}
         for numbers in ({}, ends, some, own.get(rule.name, {})):
             stopped = hit(rule, values, numbers, arrays["advantages"])
             shares = counts.shares(numbers)

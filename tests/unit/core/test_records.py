@@ -17,9 +17,9 @@ def fields(ids, logprobs):
     ids=["filled up", "null"],
 )
 def test_alternatives_that_are_not_there_are_missing_and_not_zero(ids, logprobs, found_ids, known):
-    result = read_top_k(fields(ids, logprobs), len(ids))
-    assert result.ids.tolist() == found_ids
-    assert np.isfinite(result.logprobs).tolist() == known
+    read_ids, read_logprobs = read_top_k(fields(ids, logprobs), len(ids))
+    assert read_ids.tolist() == found_ids
+    assert np.isfinite(read_logprobs).tolist() == known
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_what_is_not_one_row_per_token_is_not_shown(ids, logprobs):
 
 
 def test_very_many_alternatives_are_cut():
-    result = read_top_k(fields([list(range(500))], [[-1.0] * 500]), 1)
-    assert result.ids.shape == (1, MOST_ALTERNATIVES)
+    ids, _ = read_top_k(fields([list(range(500))], [[-1.0] * 500]), 1)
+    assert ids.shape == (1, MOST_ALTERNATIVES)
