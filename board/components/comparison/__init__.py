@@ -16,13 +16,13 @@ import pyarrow as pa
 from board.components import declare, read_files, reruns
 from board.components.token_data import (
     ScaleSpan,
-    TokenMetricSpec,
     TokenValues,
     encodable,
     metric_table,
     spec_list,
     token_table,
 )
+from board.core.metrics.definitions import Metric
 from board.core.metrics.shares import percent
 from board.core.texts.diff import Change, similarity
 
@@ -82,7 +82,7 @@ def comparison(
     key: str,
     signature: str,
     metric: str,
-    specs: Mapping[str, TokenMetricSpec],
+    specs: Mapping[str, Metric],
     spans: Mapping[str, ScaleSpan],
     menu: Mapping[str, Any] | None,
 ) -> tuple[str | None, str | None]:

@@ -14,12 +14,10 @@ from board.components.token_data import (
     PromptPart,
     ScaleSpan,
     TokenContent,
-    TokenMetricSpec,
     TokenSegment,
-    spec_of,
 )
 from board.core.arrays import FloatArray
-from board.core.metrics.definitions import in_menu_order, token_metric
+from board.core.metrics.definitions import Metric, in_menu_order, token_metric
 from board.core.texts.messages import TOOL_ROLES, error_within
 from board.core.texts.turns import (
     Turn,
@@ -92,10 +90,10 @@ def fitted(values: FloatArray, length: int) -> MaskedFloats:
     return np.ma.masked_array(padded, mask=missing)
 
 
-def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
+def specs_of(metrics: Mapping[str, Any]) -> dict[str, Metric]:
     """Words for the arrays that the board knows; the reader finds words for the others itself."""
     known = {name: token_metric(name) for name in metrics}
-    return {name: spec_of(metric) for name, metric in known.items() if metric.label != name}
+    return {name: metric for name, metric in known.items() if metric.label != name}
 
 
 def segments_of(opened: OpenRollout, count: int) -> list[TokenSegment]:
