@@ -15,8 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from board.components.reader import reader
-from board.components.reader.choice import Chosen
+from board.components.reader import Chosen, reader
 from board.components.reader.frame import Frame
 from board.components.token_data import TokenContent
 from board.core.metrics.definitions import token_metric

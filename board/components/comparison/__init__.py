@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +28,6 @@ from board.core.texts.diff import Change, similarity
 Fact = tuple[str, str, str]
 """Label, value, and the difference to the other side's value; label and difference may be empty."""
 
-_FOLDER: Final = Path(__file__).parent
 _READER_SCRIPTS: Final = (
     *("numbers", "text", "rollout", "scale", "search", "finder", "text_find"),
     *("settings", "place"),
@@ -61,10 +59,10 @@ class Side:
 
 
 _COMPONENT = declare(
+    __file__,
     "comparison",
-    _FOLDER,
-    read_files(_FOLDER, ["comparison.html"]).replace(
-        "{text tools}", read_files(_FOLDER, ["../reader/text_tools.html"])
+    read_files(__file__, ["comparison.html"]).replace(
+        "{text tools}", read_files(__file__, ["../reader/text_tools.html"])
     ),
     css=["../reader/base.css", "../reader/controls.css", "comparison.css", "menu.css"],
     js=[

@@ -10,8 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout
-from board.components.reader import first_choice, reader, reader_data
-from board.components.reader.choice import Chosen
+from board.components.reader import Chosen, first_choice, reader, reader_data
 from board.components.reader.frame import Frame
 from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
 from board.components.token_data import TokenContent
