@@ -15,10 +15,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from board.components.reader import reader
-from board.components.reader.choice import Chosen
+from board.components.reader import Chosen, reader
 from board.components.reader.frame import Frame
-from board.components.token_data import TokenContent, spec_of
+from board.components.token_data import TokenContent
 from board.core.metrics.definitions import token_metric
 from board.core.texts.conversation import conversation_of
 
@@ -41,7 +40,7 @@ def response(count: int, number: int) -> tuple[list[str], dict[str, np.ndarray]]
 
 
 def show_board(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:
-    specs = {name: spec_of(token_metric(name)) for name in metrics}
+    specs = {name: token_metric(name) for name in metrics}
     draw(TokenContent(tokens, metrics, specs), Frame(), number)
 
 

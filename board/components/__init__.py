@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
 
-def read_files(folder: Path, names: Iterable[str]) -> str:
-    """A component's files in one text: scripts share a module scope, declarations first."""
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+def read_files(module: str, names: Iterable[str]) -> str:
+    """The files beside a module in one text: scripts share a module scope, declarations first."""
+    return "\n".join((Path(module).parent / name).read_text(encoding="utf-8") for name in names)
 
 
 def declare(
-    name: str, folder: Path, html: str, *, css: Iterable[str] = (), js: Iterable[str]
+    module: str, name: str, html: str, *, css: Iterable[str] = (), js: Iterable[str]
 ) -> ComponentRenderer:
-    """A component of these style sheets and scripts of a folder. html: its markup.
+    """A component of these style sheets and scripts beside its module. html: its markup.
 
     The key that it is called with holds letters, digits and hyphens; Streamlit takes nothing else for
     sure.
@@ -33,8 +33,8 @@ def declare(
     return component(
         f"rollout_board_{name}",
         html=html,
-        css=read_files(folder, css) or None,
-        js=read_files(folder, js),
+        css=read_files(module, css) or None,
+        js=read_files(module, js),
     )
 
 

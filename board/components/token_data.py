@@ -9,13 +9,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.core.metrics.definitions import RATIOS, Kind, Metric
+from board.core.metrics.definitions import RATIOS, Metric
 from board.core.records import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
@@ -26,30 +26,8 @@ _LOW_IS_NOTABLE: Final = (
     *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
     *("prob", "ref_prob", "sampling_prob"),
 )
+_IN_SPEC: Final = ("label", "unit", "formula", "group", "short", "axis")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class TokenMetricSpec:
-    """How the reader names and colours one metric.
-
-    kind: "diverging" is blue below `centre` and orange above it; "sequential" is strong at the
-        `notable` end; "flag" is 0 or 1.
-    notable: the end that peaks, ranks and strong colour are for: "low" for a log-probability, where the
-        rare token is the one to look at.
-    group, short: the heading in menu and panel, and the name there; empty: the label.
-    axis: metrics of one axis share it in the strip chart; "" shares it with none.
-    """
-
-    label: str
-    unit: str = ""
-    formula: str = ""
-    kind: Kind = "sequential"
-    centre: float = 0.0
-    notable: Literal["high", "low"] = "high"
-    group: str = "Other"
-    short: str = ""
-    axis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +81,7 @@ class TokenContent:
 
     tokens: Sequence[str]
     metrics: Mapping[str, TokenValues | None]
-    specs: Mapping[str, TokenMetricSpec] = field(default_factory=dict)
+    specs: Mapping[str, Metric] = field(default_factory=dict)
     loss_mask: TokenValues | None = None
     ids: TokenValues | None = None
     surplus: int = 0
@@ -114,40 +92,41 @@ class TokenContent:
     clip: Mapping[str, float] | None = None
 
 
-def spec_of(metric: Metric) -> TokenMetricSpec:
-    """The spec of a metric that the board knows. Ratios diverge around 1."""
-    ratio = metric.name in RATIOS
-    return TokenMetricSpec(
-        label=metric.label,
-        unit=metric.unit,
-        formula=metric.formula,
-        kind="diverging" if ratio else metric.kind,
-        centre=1.0 if ratio else 0.0,
-        notable="low" if metric.name in _LOW_IS_NOTABLE else "high",
-        group=metric.group,
-        short=metric.short,
-        axis=metric.axis,
-    )
+def spec_of(metric: Metric) -> dict[str, Any]:
+    """How scripts name and colour a metric.
+
+    kind: "diverging" is blue below `centre` and orange above it, which ratios are around 1;
+        "sequential" is strong at the `notable` end; "flag" is 0 or 1.
+    notable: the end that peaks, ranks and strong colour are for: "low" for a log-probability, where the
+        rare token is the one to look at.
+    """
+    is_ratio = metric.name in RATIOS
+    return {
+        **{name: getattr(metric, name) for name in _IN_SPEC},
+        "kind": "diverging" if is_ratio else metric.kind,
+        "centre": 1.0 if is_ratio else 0.0,
+        "notable": "low" if metric.name in _LOW_IS_NOTABLE else "high",
+    }
 
 
-def spec_for_unknown(name: str, values: TokenValues | None) -> TokenMetricSpec:
-    """A spec for an array the board has no words for: diverging where both signs occur."""
+def unknown_metric(name: str, values: TokenValues | None) -> Metric:
+    """A metric that the board has no words for: diverging where both signs occur."""
     recorded = np.ma.masked_invalid(np.ma.asarray([] if values is None else values, np.float64))
     finite = recorded.compressed()
     both_signs = bool(finite.size and finite.min() < 0 < finite.max())
-    return TokenMetricSpec(label=name, kind="diverging" if both_signs else "sequential")
+    return Metric(name, name, kind="diverging" if both_signs else "sequential")
 
 
 def spec_list(
     metrics: Mapping[str, TokenValues | None],
-    specs: Mapping[str, TokenMetricSpec],
+    specs: Mapping[str, Metric],
     spans: Mapping[str, ScaleSpan],
 ) -> list[dict[str, Any]]:
     """The metrics in order as scripts take them: name, spec, and the span of a shared colour scale."""
     return [
         {
             "name": name,
-            **asdict(specs.get(name) or spec_for_unknown(name, values)),
+            **spec_of(specs.get(name) or unknown_metric(name, values)),
             "span": asdict(spans[name]) if name in spans else None,
         }
         for name, values in metrics.items()

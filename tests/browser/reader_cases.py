@@ -8,11 +8,9 @@ from board.components.token_data import (
     PromptPart,
     ScaleSpan,
     TokenContent,
-    TokenMetricSpec,
     TokenSegment,
-    spec_of,
 )
-from board.core.metrics.definitions import token_metric
+from board.core.metrics.definitions import Metric, token_metric
 from board.core.records import TopK
 from board.core.tokens.pieces import PLACEHOLDER
 
@@ -26,10 +24,10 @@ PEAK = 19
 GIVEN = ["<script>window.hacked=3</script>", "What", " now?", "\n"] * 200
 
 SPECS = {
-    "k1": TokenMetricSpec("KL(policy‖ref), k1", "nats", "logprobs - ref_logprobs", "diverging"),
-    "entropy": TokenMetricSpec("Entropy, policy", "nats", "over the full vocabulary"),
-    "values": TokenMetricSpec("Value", kind="diverging"),
-    **{f"m{i}": TokenMetricSpec(f"Metric {i}") for i in range(7)},
+    "k1": Metric("k1", "KL(policy‖ref), k1", "nats", "logprobs - ref_logprobs", "diverging"),
+    "entropy": Metric("entropy", "Entropy, policy", "nats", "over the full vocabulary"),
+    "values": Metric("values", "Value", kind="diverging"),
+    **{f"m{i}": Metric(f"m{i}", f"Metric {i}") for i in range(7)},
 }
 
 
@@ -87,7 +85,7 @@ def masked() -> dict[str, Any]:
     return {
         "tokens": [f" t{i}" for i in index],
         "metrics": metrics,
-        "specs": {name: spec_of(token_metric(name)) for name in metrics},
+        "specs": {name: token_metric(name) for name in metrics},
         "loss_mask": mask,
         "clip": {"ε low": 0.1, "ε high": 0.3},
     }
@@ -141,7 +139,7 @@ def traps() -> dict[str, Any]:
     return {
         "tokens": [TRAP, "b"],
         "metrics": {name: np.array([0.0, 1.0]), "k1": np.zeros(2)},
-        "specs": {name: TokenMetricSpec(TRAP, TRAP, TRAP)},
+        "specs": {name: Metric(name, TRAP, TRAP, TRAP)},
         "prompt": [PromptPart(TRAP, TRAP, TRAP), PromptPart(TRAP, tokens=[TRAP], ids=[7.0])],
         "segments": [TokenSegment(0, 1, TRAP, TRAP), TokenSegment(1, 2, "tool", TRAP)],
         "top_k": TopK([TRAP], np.zeros((2, 1), np.int32), np.zeros((2, 1), np.float32)),

@@ -3,8 +3,7 @@
 import streamlit as st
 from reader_cases import content_of, step_spans
 
-from board.components.reader import reader
-from board.components.reader.choice import Chosen
+from board.components.reader import Chosen, reader
 from board.components.reader.frame import Frame
 
 st.set_page_config(layout="wide")

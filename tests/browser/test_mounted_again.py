@@ -23,7 +23,7 @@ FIELD = {"text": "", "count": "1 rollout", "columns": [], "words": [], "refused"
 
 
 def mount_twice(page: Page, module, html: str, data) -> None:
-    script = read_files(module._FOLDER, (f"js/{name}.js" for name in module._SCRIPTS))
+    script = read_files(module.__file__, (f"js/{name}.js" for name in module._SCRIPTS))
     # The address of the list and the browser's storage are those of a site.
     page.route(
         "http://board.test/", lambda route: route.fulfill(body=html, content_type="text/html")
@@ -40,7 +40,7 @@ def test_a_list_that_is_mounted_again_is_there_once(page):
 
 
 def test_a_filter_field_that_is_mounted_again_applies_a_filter_once(page):
-    html = read_files(filter_field._FOLDER, ["filter_field.html"])
+    html = read_files(filter_field.__file__, ["filter_field.html"])
     mount_twice(page, filter_field, html, FIELD)
     page.locator(".filter input").fill("reward > 1")
     page.keyboard.press("Enter")

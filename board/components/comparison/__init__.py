@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,20 +15,19 @@ import pyarrow as pa
 from board.components import declare, read_files, reruns
 from board.components.token_data import (
     ScaleSpan,
-    TokenMetricSpec,
     TokenValues,
     encodable,
     metric_table,
     spec_list,
     token_table,
 )
+from board.core.metrics.definitions import Metric
 from board.core.metrics.shares import percent
 from board.core.texts.diff import Change, similarity
 
 Fact = tuple[str, str, str]
 """Label, value, and the difference to the other side's value; label and difference may be empty."""
 
-_FOLDER: Final = Path(__file__).parent
 _READER_SCRIPTS: Final = (
     *("numbers", "text", "rollout", "scale", "search", "finder", "text_find"),
     *("settings", "place"),
@@ -61,10 +59,10 @@ class Side:
 
 
 _COMPONENT = declare(
+    __file__,
     "comparison",
-    _FOLDER,
-    read_files(_FOLDER, ["comparison.html"]).replace(
-        "{text tools}", read_files(_FOLDER, ["../reader/text_tools.html"])
+    read_files(__file__, ["comparison.html"]).replace(
+        "{text tools}", read_files(__file__, ["../reader/text_tools.html"])
     ),
     css=["../reader/base.css", "../reader/controls.css", "comparison.css", "menu.css"],
     js=[
@@ -82,7 +80,7 @@ def comparison(
     key: str,
     signature: str,
     metric: str,
-    specs: Mapping[str, TokenMetricSpec],
+    specs: Mapping[str, Metric],
     spans: Mapping[str, ScaleSpan],
     menu: Mapping[str, Any] | None,
 ) -> tuple[str | None, str | None]:

@@ -12,12 +12,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from board.components import declare, json_bytes, reruns
 
-_FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("words", "page", "axis", "marks", "dots", "plot", "save", "grid")
 _BAR_SCRIPTS: Final = ("words", "page", "bar")
 
@@ -71,8 +69,8 @@ class Click(NamedTuple):
 
 
 _GRID = declare(
+    __file__,
     "curve_grid",
-    _FOLDER,
     '<div class="curves"></div>',
     css=["uplot/uPlot.min.css", "curve_grid.css", "marks.css"],
     js=[
@@ -81,8 +79,8 @@ _GRID = declare(
     ],
 )
 _BAR = declare(
+    __file__,
     "curve_bar",
-    _FOLDER,
     '<div class="bar"></div>',
     css=["bar.css", "marks.css"],
     js=("../elements.js", *(f"js/{name}.js" for name in _BAR_SCRIPTS)),

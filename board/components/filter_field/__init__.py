@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import streamlit as st
 
 from board.components import declare, read_files
 
-_FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("language", "completion", "saved", "filter_field")
 
 
@@ -56,9 +54,9 @@ class FilterContent:
 
 
 _COMPONENT = declare(
+    __file__,
     "filter_field",
-    _FOLDER,
-    read_files(_FOLDER, ["filter_field.html"]),
+    read_files(__file__, ["filter_field.html"]),
     css=["filter_field.css"],
     js=("../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )

@@ -6,15 +6,13 @@ The help is a `?` button, and the key `?`. It opens at once, while a page is sti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from board.components import declare, read_files
 
-_FOLDER: Final = Path(__file__).parent
-_FRAME = declare("page_frame", _FOLDER, "<i></i>", js=["page_frame.js"])
-_HELP_MARKUP: Final = read_files(_FOLDER, ["key_help.html"])
-_KEY_HELP = declare("key_help", _FOLDER, _HELP_MARKUP, css=["key_help.css"], js=["key_help.js"])
+_FRAME = declare(__file__, "page_frame", "<i></i>", js=["page_frame.js"])
+_HELP_MARKUP: Final = read_files(__file__, ["key_help.html"])
+_KEY_HELP = declare(__file__, "key_help", _HELP_MARKUP, css=["key_help.css"], js=["key_help.js"])
 
 
 def key_help(sections: Mapping[str, Sequence[tuple[str, str]]], *, key: str) -> None:

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from board.components import declare
 
-_FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("values", "columns", "address", "rows", "moves", "list")
 MOST_WAITING: Final = 6
 """Rollouts sent ahead that the browser keeps; the one that was sent first goes first."""
@@ -86,13 +84,13 @@ class ListState:
 
 
 _COMPONENT = declare(
+    __file__,
     "rollout_list",
-    _FOLDER,
     '<div class="list"></div>',
     css=["rollout_list.css"],
     js=("../url.js", "../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
-_AHEAD = declare("rollout_ahead", _FOLDER, "<i></i>", js=["ahead.js"])
+_AHEAD = declare(__file__, "rollout_ahead", "<i></i>", js=["ahead.js"])
 
 
 def rollout_list(page: ListPage, state: ListState, *, key: str) -> None:

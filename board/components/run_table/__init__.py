@@ -9,12 +9,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
 from board.components import declare, json_bytes, reruns
 
-_FOLDER: Final = Path(__file__).parent
 _SCRIPTS: Final = ("page", "head", "cells", "rows", "ticks", "keys", "table")
 MOST_TICKED: Final = 32
 """As many as have a colour or a dash of their own in a chart."""
@@ -128,15 +126,15 @@ class Asked:
 
 
 _TABLE = declare(
+    __file__,
     "run_table",
-    _FOLDER,
     '<div class="runs"></div>',
     css=["marks.css", "run_table.css"],
     js=("../url.js", "../elements.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 _FILTERS = declare(
+    __file__,
     "run_filters",
-    _FOLDER,
     '<div class="filters"></div>',
     css=["marks.css", "run_filters.css"],
     js=("../url.js", "../elements.js", "js/page.js", "run_filters.js"),

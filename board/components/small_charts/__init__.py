@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from board.components import declare
 
@@ -17,17 +16,16 @@ Tone = Literal["good", "bad", "change", "none"]
 """good, bad: a change in a direction that most runs want, or not; change: one that is neither; none: no
 change to speak of."""
 
-_FOLDER: Final = Path(__file__).parent
 _TILES = declare(
+    __file__,
     "tiles",
-    _FOLDER,
     '<div class="tiles" role="list"></div>',
     css=["tiles.css"],
     js=["../elements.js", "placed.js", "tiles.js"],
 )
 _SPARKLINE = declare(
+    __file__,
     "sparkline",
-    _FOLDER,
     '<svg viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">'
     '<path fill="currentColor" fill-opacity="0.14"/>'
     '<path fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round" '
@@ -36,8 +34,8 @@ _SPARKLINE = declare(
     js=["placed.js", "sparkline.js"],
 )
 _SHARE_BARS = declare(
+    __file__,
     "share_bars",
-    _FOLDER,
     '<div class="bars" role="list"></div>',
     css=["share_bars.css"],
     js=["../elements.js", "share_bars.js"],

@@ -40,11 +40,13 @@ _PAGE_OF: Final = {
 
 def _bar(run: Run, diagnosis: Diagnosis) -> None:
     """How many of each severity there are, a click on which shows those alone; and downloads."""
-    counts = diagnosis.counts
     # As `rollout-board findings --json` prints it; a number that is not finite is null.
-    document = orjson.dumps(
-        diagnosis.document(run), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
-    )
+    look = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
+    document = orjson.dumps(diagnosis.document(run), option=look)
+    words = {
+        name: f"{known_findings.ICONS[name]} {known_findings.counted(count, name)}"
+        for name, count in diagnosis.counts.items()
+    }
     state.keep("findings_severity", SEVERITIES)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
@@ -52,9 +54,7 @@ def _bar(run: Run, diagnosis: Diagnosis) -> None:
             list(SEVERITIES),
             **state.bound("findings_severity"),
             selection_mode="multi",
-            format_func=lambda name: (
-                f"{known_findings.ICONS[name]} {known_findings.counted(counts[name], name)}"
-            ),
+            format_func=words.__getitem__,
             label_visibility="collapsed",
         )
         st.space("stretch")
@@ -148,9 +148,8 @@ def _one_at_a_time(run: Run, findings: Sequence[Finding]) -> None:
     at = min(int(state.get("findings_nth")), len(findings) - 1)
     finding = findings[at]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        shortcuts.through(
-            "finding", range(len(findings)), at, lambda nth: state.put(findings_nth=nth)
-        )
+        places = range(len(findings))
+        shortcuts.through("finding", places, at, lambda nth: state.put(findings_nth=nth))
         if shortcuts.opens("its place"):
             page, choices = _link_of(run, finding.target)
             state.go(page, **choices)
@@ -177,11 +176,9 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
         by_state[rule.state].append(rule.rule)
     checked, steps = len(by_state["checked"]), counted(diagnosis.steps, "step")
     words = [f"{checked} of {len(rules)} rules checked {steps}."]
-    if diagnosis.rollouts_read:
-        words.append(
-            f"{counted(diagnosis.rollouts_read, 'rollout')} of "
-            f"{counted(diagnosis.steps_read, 'step')} were read; problems in others are not found."
-        )
+    if count := diagnosis.rollouts_read:
+        read = f"{counted(count, 'rollout')} of {counted(diagnosis.steps_read, 'step')}"
+        words.append(f"{read} were read; problems in others are not found.")
     if missing := by_state["not recorded"]:
         words.append(f"{len(missing)} need values that are not recorded: see the rules below.")
     if unread := by_state["not read"]:
@@ -190,17 +187,15 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
         words.append(f"Switched off: {', '.join(off)}.")
     st.caption(plain(" ".join(words), 1500))
     with st.expander("Rules and thresholds", icon=":material/rule:"):
-        bounds = [limits.thresholds[rule.rule].items() for rule in rules]
+        own = [limits.thresholds[rule.rule].items() for rule in rules]
+        bounds = [", ".join(f"{name} {bound:g}" for name, bound in one) for one in own]
         states = [f"{r.state}: {r.missing}" if r.missing else r.state for r in rules]
         tables.draw(
             {
                 "rule": Column([rule.rule for rule in rules]),
                 "looks for": Column([rule.about for rule in rules], width=440),
                 "state": Column(states),
-                "thresholds": Column(
-                    [", ".join(f"{name} {bound:g}" for name, bound in own) for own in bounds],
-                    width=280,
-                ),
+                "thresholds": Column(bounds, width=280),
             }
         )
 
@@ -235,13 +230,10 @@ def _show(run: Run) -> None:
         _list(run, listed)
     else:
         checked = counted(sum(rule.state == "checked" for rule in rules), "rule")
-        st.success(
-            f"Nothing stood out: {checked} checked {counted(len(run.counts), 'step')}.",
-            icon=":material/check_circle:",
-        )
-        st.caption(
-            "This does not prove that nothing is wrong: the rules know a few signs of trouble."
-        )
+        words = f"Nothing stood out: {checked} checked {counted(len(run.counts), 'step')}."
+        st.success(words, icon=":material/check_circle:")
+        words = "This does not prove that nothing is wrong: the rules know a few signs of trouble."
+        st.caption(words)
     _rules(rules, diagnosis, limits)
     if done is None:
         state.push()
@@ -278,22 +270,14 @@ def _choices_of_page(run: Run, target: Target) -> dict[str, Any]:
             return _reader_of(run, target.metric)
         case "groups":
             fill = "advantage" if target.metric == "advantage" else "reward"
-            return {
-                "step_part": "groups",
-                "groups_values": fill,
-                "groups_id": _group_of(run, target),
-                "groups_first": 0,
-            }
+            of_group = {"groups_id": _group_of(run, target), "groups_first": 0}
+            return {"step_part": "groups", "groups_values": fill, **of_group}
         case "mismatch":  # by position and by the measure that the rules look at
             return {"mismatch_measure": "multiplicative", "mismatch_slice": "position"}
         case "environments":
-            is_metric = column in run.metrics
-            return {
-                "overview_by": "env",
-                "env": [target.env] if target.env else [],
-                "overview_metrics": [column] if is_metric else [],
-                "overview_metric": column if is_metric else "",
-            }
+            metric = column if column in run.metrics else ""
+            drawn = {"overview_metrics": [metric] if metric else [], "overview_metric": metric}
+            return {"overview_by": "env", "env": [target.env] if target.env else [], **drawn}
         case "health":
             return {"findings_health": True, "findings_superseded": target.written_again}
         case _:
@@ -311,10 +295,8 @@ def _group_of(run: Run, target: Target) -> str:
 
 def _reader_of(run: Run, metric: str) -> dict[str, str]:
     """The reader coloured by a token metric; by its own first one where the rule names none of tokens."""
-    return {
-        "reader_metric": metric if _COLUMN_OF.get(metric) in run.metrics else "",
-        "reader_vs": "",
-    }
+    is_recorded = _COLUMN_OF.get(metric) in run.metrics
+    return {"reader_metric": metric if is_recorded else "", "reader_vs": ""}
 
 
 def _link_words(page: str, choices: Mapping[str, Any]) -> str:

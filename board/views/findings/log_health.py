@@ -37,7 +37,11 @@ _SUPERSEDED_COLUMNS: Final = (
 )
 _MOST_SUPERSEDED: Final = 2000
 _MOST_RANGES: Final = 20
-_SHIFTS: Final = {-1: "shift -1", 0: "shift 0", 1: "shift +1"}
+_SHIFTS: Final = {-1: "-1", 0: "0", 1: "+1"}
+_DIFFER_HELP: Final = "By more than 2 %, and 1 % of the standard deviation over the rollouts."
+_MISSING_HELP: Final = (
+    "Rollouts that the exporters of all ranks wrote or had to drop, and the log lacks."
+)
 # State -> icon, colour, and how its line begins.
 _STATES: Final[Mapping[State, tuple[str, Literal["green", "red", "blue", "gray"], str]]] = {
     "good": (":material/check_circle:", "green", ""),
@@ -57,11 +61,9 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
         st.error(words, icon=":material/error:")
     compared = sum(pair.shift is not None for pair in pairs)
     if not compared:
-        st.info(
-            "Not recorded: the audit compares two of logprobs, old_logprobs, sampling_logprobs and "
-            "ref_logprobs, over at least 100 tokens.",
-            icon=":material/info:",
-        )
+        arrays = "logprobs, old_logprobs, sampling_logprobs and ref_logprobs"
+        words = f"Not recorded: the audit compares two of {arrays}, over at least 100 tokens."
+        st.info(words, icon=":material/info:")
         return
     if shifted:
         step = min(step for pair in pairs for step in pair.shifted)
@@ -73,30 +75,22 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
             state.link("rollouts", f"Rollouts of step {step}", **place)
             state.link("findings", "See the first step in Findings", findings_health=False)
     else:
-        st.success(
-            f"Best shift 0 for all {compared} pairs of arrays, in "
-            f"{counted(len(digests), 'step')} checked.",
-            icon=":material/check_circle:",
-        )
+        steps = counted(len(digests), "step")
+        words = f"Best shift 0 for all {compared} pairs of arrays, in {steps} checked."
+        st.success(words, icon=":material/check_circle:")
     _pairs_table(pairs)
 
 
 def _pairs_table(pairs: list[PairAudit]) -> None:
-    best = [
-        "not known" if pair.shift is None else _SHIFTS[pair.shift].removeprefix("shift ")
-        for pair in pairs
-    ]
-    correlations = {
-        words: Column(
-            [pair.correlations.get(shift) for pair in pairs], "%.3f", f"correlation, {words}"
-        )
-        for shift, words in _SHIFTS.items()
-    }
+    columns = {"arrays": Column([pair.name for pair in pairs])}
+    for shift, sign in _SHIFTS.items():
+        values = [pair.correlations.get(shift) for pair in pairs]
+        columns[f"shift {sign}"] = Column(values, "%.3f", f"correlation, shift {sign}")
+    best = ["not known" if pair.shift is None else _SHIFTS[pair.shift] for pair in pairs]
     steps = [pair.steps for pair in pairs]
     tables.draw(
         {
-            "arrays": Column([pair.name for pair in pairs]),
-            **correlations,
+            **columns,
             "best shift": Column(best),
             "apart": Column([pair.apart for pair in pairs], "%.3g", "median difference, nats"),
             "steps": Column(steps, "%d", help="Steps that were checked."),
@@ -117,13 +111,9 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     checks = [_lines(run), *array_checks(digests)]
     rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
+    ids = f"no id twice in a step, in {rollouts}"
     named: tuple[tuple[str, str, str, State], ...] = (
-        (
-            "duplicated_rollouts",
-            "Duplicate rollouts",
-            f"no id twice in a step, in {rollouts}",
-            "bad",
-        ),
+        ("duplicated_rollouts", "Duplicate rollouts", ids, "bad"),
         ("stopped_rank", "Ranks that stopped", f"every rank, of {steps}", "bad"),
         ("clock_gap", "Clock", "no pause out of the ordinary, and never backwards", "note"),
         ("resumed", "Resumes", "no step was written again", "note"),
@@ -185,34 +175,20 @@ def _trainer(run: Run) -> None:
 
 def _agreement_table(compared: Sequence[Agreement]) -> None:
     """Each quantity that both have; a click opens the step at which they differ most."""
-    places = [one.worst for one in compared]
-    pairs = [*zip(compared, places, strict=True)]
+    differ = [int(one.differs.sum()) for one in compared]
+    worst, theirs, ours, counts, missing = zip(*map(_where_worst, compared), strict=True)
     clicked = tables.draw(
         {
             "trainer": Column([one.trainer for one in compared], width=240),
             "rollouts": Column([one.column for one in compared], width=150),
             "over": Column([one.weighting for one in compared], label="mean over", width=150),
             "steps": Column([len(one.steps) for one in compared], "localized", width=60),
-            "differ": Column(
-                [int(one.differs.sum()) for one in compared],
-                "localized",
-                "of these differ",
-                110,
-                "By more than 2 %, and 1 % of the standard deviation over the rollouts.",
-            ),
-            "worst": Column([int(one.steps[at]) for one, at in pairs], "%d", "worst step", 85),
-            "theirs": Column([one.theirs[at] for one, at in pairs], "%.4g", "trainer there", 105),
-            "ours": Column([one.ours[at] for one, at in pairs], "%.4g", "rollouts there", 110),
-            "counts": Column(
-                [int(one.counts[at]) for one, at in pairs], "localized", "recorded", 80
-            ),
-            "missing": Column(
-                [one.missing[at] if one.missing else None for one, at in pairs],
-                "localized",
-                "missing",
-                75,
-                "Rollouts that the exporters of all ranks wrote or had to drop, and the log lacks.",
-            ),
+            "differ": Column(differ, "localized", "of these differ", 110, _DIFFER_HELP),
+            "worst": Column(worst, "%d", "worst step", 85),
+            "theirs": Column(theirs, "%.4g", "trainer there", 105),
+            "ours": Column(ours, "%.4g", "rollouts there", 110),
+            "counts": Column(counts, "localized", "recorded", 80),
+            "missing": Column(missing, "localized", "missing", 75, _MISSING_HELP),
         },
         key=f"agreement_{state.get('run')}",
         placeholder="not known",
@@ -222,10 +198,16 @@ def _agreement_table(compared: Sequence[Agreement]) -> None:
         state.go("step", step=int(one.steps[one.worst]), **state.NO_ROLLOUT)
 
 
+def _where_worst(one: Agreement) -> tuple[int, float, float, int, int | None]:
+    """The step at which they differ most, both means there, rollouts recorded and missing."""
+    at = one.worst
+    missing = one.missing[at] if one.missing else None
+    return int(one.steps[at]), one.theirs[at], one.ours[at], int(one.counts[at]), missing
+
+
 def _left_out(run: Run) -> None:
     """What of the log is not in the numbers, a line for each reason."""
-    padding = int(total(run, "pad_tokens")) if "pad_tokens" in run.columns else 0
-    missing = int(total(run, "missing_values"))
+    padding, missing = (int(total(run, name)) for name in ("pad_tokens", "missing_values"))
     copies = "rollouts that the log holds already; each is shown once."
     again = "written again after a resume; what was written last is shown."
     cap = f"beyond the cap of {run.options.max_per_step} a step."
@@ -247,11 +229,9 @@ def _superseded(run: Run) -> None:
     """The rollouts that a resume wrote again: read, and shown, only when somebody asks for them."""
     if not run.superseded:
         return
-    st.toggle(
-        "Show the rollouts that were written again",
-        **state.bound("findings_superseded"),
-        help="As they were before the resume. No mean and no curve has them.",
-    )
+    words = "As they were before the resume. No mean and no curve has them."
+    bound = state.bound("findings_superseded")
+    st.toggle("Show the rollouts that were written again", **bound, help=words)
     if not state.get("findings_superseded"):
         return
     rows = run.superseded_rollouts()
@@ -287,9 +267,8 @@ def _ranges(steps: Sequence[int], recorded: Sequence[int]) -> str:
 def _files(run: Run) -> None:
     visible, joined = run.rows.file_counts(), run.rows.joined_files()
     paths = [run.info.path_of(file) for file in run.info.files]
-    counts, firsts, lasts = zip(
-        *(visible.get(path, (0, None, None)) for path in paths), strict=True
-    )
+    found = [visible.get(path, (0, None, None)) for path in paths]
+    counts, firsts, lasts = zip(*found, strict=True)
     columns = {
         "file": Column(paths),
         "format": Column([format_title(file.reader) for file in run.info.files]),
@@ -297,12 +276,9 @@ def _files(run: Run) -> None:
         "rollouts shown": Column(counts, "localized"),
         "first step": Column(firsts, "%d"),
         "last step": Column(lasts, "%d"),
-        **(
-            {"joined to others": Column([joined.get(p, 0) for p in paths], "%d")}
-            if run.rows.joins.counts
-            else {}
-        ),
     }
+    if run.rows.joins.counts:
+        columns["joined to others"] = Column([joined.get(path, 0) for path in paths], "%d")
     st.markdown("#### Files")
     st.text(str(run.info.path))
     tables.draw(columns)

@@ -75,18 +75,17 @@ def _read_step(run: Run, step: int) -> StepMismatch | None:
     mismatch = show_progress(task, "Reading the tokens of the step", "mismatch")
     if mismatch is None:
         return None
+    words = ""
     if mismatch.parts is None and not mismatch.likelihood:
-        st.info(
-            "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "
-            + page_parts.how_to_record("Mismatch"),
-            icon=":material/compare_arrows:",
-        )
-    if mismatch.parts is not None and not _has_numbers(mismatch.parts):
-        st.info(
+        words = "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "
+        words += page_parts.how_to_record("Mismatch")
+    elif mismatch.parts is not None and not _has_numbers(mismatch.parts):
+        words = (
             "No loss token of this step has a finite value in both logprobs and sampling_logprobs: "
-            "they are NaN, null or infinite.",
-            icon=":material/compare_arrows:",
+            "they are NaN, null or infinite."
         )
+    if words:
+        st.info(words, icon=":material/compare_arrows:")
     if mismatch.read < mismatch.total:
         st.caption(f"{mismatch.total - mismatch.read:,} rollouts of the step could not be read.")
     return mismatch
@@ -102,16 +101,12 @@ def _columns(parts: Decomposition) -> dict[str, Apart | None]:
 
 
 def _show_cards(total: Apart) -> None:
-    fields = {field: _FIELDS[field] for field in _CARDS}
-    tables.cards(
-        (
-            label,
-            _formatted(total, field),
-            "nats" if "KL" in label else "",
-            f"{formula}. {_WHAT_D_IS}",
-        )
-        for field, (label, formula) in fields.items()
-    )
+    cards: list[tuple[str, str, str, str]] = []
+    for field in _CARDS:
+        label, formula = _FIELDS[field]
+        unit = "nats" if "KL" in label else ""
+        cards.append((label, _formatted(total, field), unit, f"{formula}. {_WHAT_D_IS}"))
+    tables.cards(cards)
 
 
 def _formatted(apart: Apart, field: str) -> str:
@@ -128,16 +123,12 @@ def _show_parts(parts: Decomposition) -> None:
         f"{label}, nats" if "nats" in formula and "nats" not in label else label
         for label, formula in _FIELDS.values()
     ]
-    columns = {
-        name: Column(
-            [*(_formatted(apart, field) for field in _FIELDS), f"{apart.tokens:,}"],
-            help=_PARTS[name],
-            alignment="right",
-        )
-        for name, apart in _columns(parts).items()
-        if apart is not None
-    }
-    tables.draw({"measure": Column([*labels, "tokens"]), **columns})
+    columns = {"measure": Column([*labels, "tokens"])}
+    for name, apart in _columns(parts).items():
+        if apart is not None:
+            cells = [*(_formatted(apart, field) for field in _FIELDS), f"{apart.tokens:,}"]
+            columns[name] = Column(cells, help=_PARTS[name], alignment="right")
+    tables.draw(columns)
     if parts.engine is None:
         words = "Not recorded at this step: old_logprobs, which separate engine from staleness."
     elif parts.engine_share != parts.engine_share:
@@ -193,8 +184,8 @@ def _render() -> None:
     elif parts is None and mismatch.rules:
         show_rules(run, mismatch)
     if mismatch.likelihood:
-        explained = "Negative log-likelihood, sft_mask 1."
-        st.markdown("#### Tokens trained with cross-entropy", help=explained)
+        words = "#### Tokens trained with cross-entropy"
+        st.markdown(words, help="Negative log-likelihood, sft_mask 1.")
         fields = {"name": "of", "tokens": "tokens", "mean": "mean NLL", "largest": "largest"}
         rows = pd.DataFrame(map(asdict, mismatch.likelihood))
         tables.draw_frame(rows[[*fields]].rename(columns=fields))

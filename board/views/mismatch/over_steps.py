@@ -22,26 +22,18 @@ from board.views.shared.tables import Column
 from board.views.shared.text import plain
 
 _CLICK: Final = "Click a step to see its mismatch."
+_DIRECTIONS: Final = {
+    "total.forward_k3": "KL(sampler‖trainer), k3",
+    "total.reverse_k3": "KL(trainer‖sampler), k3",
+}
+_PARTS: Final = {
+    "total.forward_k3": "total",
+    "engine.forward_k3": "engine only",
+    "staleness.forward_k3": "staleness only",
+}
 _DISTANCES: Final = (
-    (
-        "kl",
-        "KL in both directions",
-        {
-            "total.forward_k3": "KL(sampler‖trainer), k3",
-            "total.reverse_k3": "KL(trainer‖sampler), k3",
-        },
-        "nats",
-    ),
-    (
-        "parts",
-        "Engine and staleness, KL k3",
-        {
-            "total.forward_k3": "total",
-            "engine.forward_k3": "engine only",
-            "staleness.forward_k3": "staleness only",
-        },
-        "nats",
-    ),
+    ("kl", "KL in both directions", _DIRECTIONS, "nats"),
+    ("parts", "Engine and staleness, KL k3", _PARTS, "nats"),
     ("chi2", "χ² of the weights", {"total.chi2": "χ²"}, ""),
     ("ess", "Effective sample share", {"total.ess": "ESS"}, ""),
 )
@@ -55,12 +47,8 @@ def over_steps(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Over training")
         st.space("stretch")
-        scan_buttons(
-            [scan],
-            "Read the tokens of all steps",
-            key="scan",
-            help=f"Up to {SCANNED_ROLLOUTS} rollouts of each step. You can keep using the page.",
-        )
+        words = f"Up to {SCANNED_ROLLOUTS} rollouts of each step. You can keep using the page."
+        scan_buttons([scan], "Read the tokens of all steps", key="scan", help=words)
     watch_scans([scan], lambda: _show_curves(run, scan))
 
 
@@ -75,16 +63,10 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
     dark = page_parts.dark()
     if any(one.likelihood for one in values):
         by_role = {one.step: one.likelihood for one in values}
-        titles = {"mean": "Mean NLL", "largest": "Largest NLL"}
-        cards = [
-            _card(
-                f"nll_{field}",
-                f"{title} of sft_mask tokens",
-                likelihoods(by_role, field, dark=dark),
-                "nats, by role",
-            )
-            for field, title in titles.items()
-        ]
+        cards: list[Card] = []
+        for field, title in (("mean", "Mean NLL"), ("largest", "Largest NLL")):
+            chart, title = likelihoods(by_role, field, dark=dark), f"{title} of sft_mask tokens"
+            cards.append(_card(f"nll_{field}", title, chart, "nats, by role"))
         _draw(cards, "over_nll")
     if not any(one.parts or one.rules for one in values):
         return
@@ -101,19 +83,13 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
 def _show_index_curves(run: Run) -> None:
     look = CurveOptions(band="quantiles", smoothing=0.0)
     titles = {
-        "mismatch_kl_mean": "mean of each rollout",
-        "mismatch_kl_max": "largest token of each",
+        "mismatch_kl_mean": "KL(sampler‖trainer), k3: mean of each rollout",
+        "mismatch_kl_max": "KL(sampler‖trainer), k3: largest token of each",
     }
-    cards = [
-        page_parts.card(
-            name,
-            cache.light_curve(run, (name,), look, dark=page_parts.dark()),
-            _CLICK,
-            title=f"KL(sampler‖trainer), k3: {words}",
-        )
-        for name, words in titles.items()
-        if name in run.metrics
-    ]
+    cards: list[Card] = []
+    for name in [name for name in titles if name in run.metrics]:
+        drawn = cache.light_curve(run, (name,), look, dark=page_parts.dark())
+        cards.append(page_parts.card(name, drawn, _CLICK, title=titles[name]))
     if cards:
         _draw(cards, "index")
 
@@ -159,25 +135,23 @@ def _show_lags(steps: Sequence[StepMismatch]) -> None:
     }
     by_part = {title: parts for title, parts in by_part.items() if parts}
     if "whole" not in by_part:
-        st.caption(
+        words = (
             "Not recorded in this run: policy_version, which gives the staleness of the sampler."
         )
+        st.caption(words)
         return
-    st.markdown(
-        "**By policy lag** :gray[step minus the policy_version that sampled, over all steps read]"
-    )
+    explained = "step minus the policy_version that sampled, over all steps read"
+    st.markdown(f"**By policy lag** :gray[{explained}]")
     lags = [part.name for part in by_part["whole"]]
     if len(lags) == 1:
-        st.caption(
-            f"Every token read was sampled by weights {lags[0]} versions old: no curve over lags."
-        )
+        words = f"Every token read was sampled by weights {lags[0]} versions old"
+        st.caption(f"{words}: no curve over lags.")
         _show_lag_table(by_part)
         return
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown("**KL(sampler‖trainer), k3** :gray[over the lag, nats]")
-        figure = over_lags(by_part, dark=page_parts.dark())
-        page_parts.draw_figure(figure, "lags")
+        page_parts.draw_figure(over_lags(by_part, dark=page_parts.dark()), "lags")
     with right:
         _show_lag_table(by_part)
 

@@ -66,9 +66,8 @@ def show_rules(run: Run, mismatch: StepMismatch) -> None:
             st.space("stretch")
             _show_fields(run)
         if not mismatch.rules:
-            st.caption(
-                "Not recorded at this step: the log-probabilities that the rules compare, or advantages."
-            )
+            words = "the log-probabilities that the rules compare, or advantages"
+            st.caption(f"Not recorded at this step: {words}.")
             return
         tables.draw(_columns(run, mismatch))
         st.caption(
@@ -76,17 +75,12 @@ def show_rules(run: Run, mismatch: StepMismatch) -> None:
             "sign. A dash means none. Bounds come from the papers unless the run's settings or you "
             "change them; the sources are listed under Bounds."
         )
-        replaced = [
-            RULES[one.rule].label
-            for one in mismatch.rules
-            if one.metric == RULES[one.rule].stand_in
-        ]
+        counted = {one.rule: one.metric for one in mismatch.rules}
+        rules = [RULES[name] for name in counted]
+        replaced = [rule.label for rule in rules if counted[rule.name] == rule.stand_in]
         if replaced:
-            words = (
-                f"old_logprobs are not recorded at this step: {'; '.join(replaced)} use logprobs"
-            )
-            st.caption(plain(f"{words} instead.", 300))
-        counted = {one.rule for one in mismatch.rules}
+            words = f"{'; '.join(replaced)} use logprobs instead."
+            st.caption(plain(f"old_logprobs are not recorded at this step: {words}", 300))
         lacking = [rule.label for name, rule in RULES.items() if name not in counted]
         if lacking:
             st.caption(plain(f"Not recorded for: {'; '.join(lacking)}.", 300))

@@ -23,15 +23,20 @@ _BANDS: Final = {
     "minmax": "smallest to largest rollout",
     "none": "no band",
 }
+_SHORT_BANDS: Final = {
+    "std": "± {:g} std",
+    "mean": "95 % of the mean",
+    "quantiles": "5–95 %",
+    "minmax": "min–max",
+    "none": "off",
+}
 _ACROSS: Final = 3
 
 
 def draw(
     cards: Sequence[Card], marks: Sequence[Mark], key: str, *, across: int = _ACROSS, **options: Any
 ) -> Click | None:
-    """Draws charts, and says what was clicked. A click on a mark opens the finding, or the step of a
-    resume or of an evaluation.
-    """
+    """Draws charts; what was clicked. A click on a mark opens the finding, or the step it is at."""
     clicked = page_parts.curves(cards, key, across=across, marks=marks, **options)
     if clicked and (mark := clicked.mark):
         if mark.kind == "finding":
@@ -48,29 +53,22 @@ def open_rollouts(step: int, **choices: Any) -> None:
 
 def marks() -> list[Mark]:
     """The marks of the current run; of findings those that are known already: nothing waits for them."""
-    diagnosis = known_findings.known(sidebar.current())
-    return [
-        *(
-            Mark(step, "resumed", f"The training was resumed from step {step}.")
-            for step in sidebar.whole().rows.files.resumed_at
-        ),
-        *(
-            Mark(
-                step,
-                "evaluation",
-                f"Evaluation at step {step}: {counted(count, 'rollout')} of split "
-                f"{one_line(run.split or '', 40)}",
-                splits.written(run.split or ""),
-            )
-            for run in sidebar.evaluations()
-            for step, count in run.counts.items()
-        ),
-        *(
-            Mark(one.step, "finding", f"Step {one.step}, {one.severity}: {one.title}", str(nth))
-            for nth, one in enumerate(diagnosis.findings if diagnosis else ())
-            if one.step is not None
-        ),
+    found = [
+        Mark(step, "resumed", f"The training was resumed from step {step}.")
+        for step in sidebar.whole().rows.files.resumed_at
     ]
+    for run in sidebar.evaluations():
+        name = run.split or ""
+        for step, count in run.counts.items():
+            of = f"{counted(count, 'rollout')} of split {one_line(name, 40)}"
+            words = f"Evaluation at step {step}: {of}"
+            found.append(Mark(step, "evaluation", words, splits.written(name)))
+    diagnosis = known_findings.known(sidebar.current())
+    for nth, one in enumerate(diagnosis.findings if diagnosis else ()):
+        if one.step is not None:
+            words = f"Step {one.step}, {one.severity}: {one.title}"
+            found.append(Mark(one.step, "finding", words, str(nth)))
+    return found
 
 
 def choose_grouping(run: Run) -> bool:
@@ -105,28 +103,22 @@ def choose_options(run: Run) -> CurveOptions:
         )
     return CurveOptions(
         band=state.get("overview_band"),
-        std_scale=float(state.get("overview_scale")),
+        std_scale=state.get("overview_scale"),
         smoothing=smoothing,
-        shift_to_zero=bool(state.get("overview_shift")),
-        log=bool(state.get("overview_log")),
+        shift_to_zero=state.get("overview_shift"),
+        log=state.get("overview_log"),
     )
 
 
 def _choose_band() -> None:
-    scale = float(state.get("overview_scale"))
-    short = {
-        "std": f"± {scale:g} std",
-        "mean": "95 % of the mean",
-        "quantiles": "5–95 %",
-        "minmax": "min–max",
-        "none": "off",
-    }
-    with st.popover(f"Band: {short[state.get('overview_band')]}", key="menu_band"):
+    chosen = state.get("overview_band")
+    words = _SHORT_BANDS[chosen].format(state.get("overview_scale"))
+    with st.popover(f"Band: {words}", key="menu_band"):
         st.radio(
             "Band",
             list(_BANDS),
             **state.bound("overview_band"),
-            format_func=lambda name: _BANDS[name],
+            format_func=_BANDS.__getitem__,
             help="± std, quantiles and ends say how much the rollouts of a step vary; ± std ends at the "
             "smallest and the largest one. 95 % of the mean, darker: where the mean lies, by an error "
             "clustered by group, as rollouts of one prompt are not independent.",
@@ -137,15 +129,14 @@ def _choose_band() -> None:
             3.0,
             step=0.1,
             **state.bound("overview_scale"),
-            disabled=state.get("overview_band") != "std",
+            disabled=chosen != "std",
         )
 
 
 def _choose_scale() -> None:
     chosen = "Log scale" if state.get("overview_log") else "Linear"
-    with st.popover(
-        f"{chosen}, from zero" if state.get("overview_shift") else chosen, key="menu_scale"
-    ):
+    chosen += ", from zero" if state.get("overview_shift") else ""
+    with st.popover(chosen, key="menu_scale"):
         st.toggle(
             "Log scale",
             **state.bound("overview_log"),

@@ -52,15 +52,13 @@ def _hidden_words(one: Hidden, names: Sequence[str], metric: str) -> str:
     whole = f"from {number(one.all_before, unit)} to {number(one.all_after, unit)}"
     when = f"first against last {one.window} steps, by more than {ERRORS:g} standard errors"
     if one.kind == "mix":
-        words = (
-            f"{label} over {ALL} went {whole}, but in no single environment: the mix of environments "
-            f"changed ({when})."
-        )
+        words = f"{label} over {ALL} went {whole}, but in no single environment"
+        words += ": the mix of environments changed"
     else:
         own = f"from {number(one.before, unit)} to {number(one.after, unit)}"
         name = one_line(names[one.environment], 60)
-        words = f"{label} of env {name} went {own}; over {ALL} it went {whole} ({when})."
-    return plain(words, 500)
+        words = f"{label} of env {name} went {own}; over {ALL} it went {whole}"
+    return plain(f"{words} ({when}).", 500)
 
 
 def _multiples(
@@ -77,9 +75,8 @@ def _multiples(
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### One by one")
         st.space("stretch")
-        page_parts.menu(
-            "Metric", "overview_metric", run.metrics, page_parts.metric_label, width=280
-        )
+        label = page_parts.metric_label
+        page_parts.menu("Metric", "overview_metric", run.metrics, label, width=280)
     dark = page_parts.dark()
     cards = [
         Card(
@@ -147,20 +144,13 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         for one in hidden(cache.by_environment(run, metric))[:3]:
             words = _hidden_words(one, counts.names, metric)
             st.warning(words, icon=":material/visibility_off:")
-    if not state.get("env") and len(counts.names) > _MOST_ENVIRONMENTS:
-        st.caption(
-            f"The largest {_MOST_ENVIRONMENTS} of {len(counts.names):,} environments are drawn."
-        )
-    cards = [
-        page_parts.card(
-            metric,
-            cache.environment_curve(
-                run, metric, codes, options, alone=False, dark=page_parts.dark()
-            ),
-            "Click the curve of an environment to see its rollouts of that step.",
-        )
-        for metric in metrics
-    ]
+    if not chosen and len(counts.names) > _MOST_ENVIRONMENTS:
+        of = f"{_MOST_ENVIRONMENTS} of {len(counts.names):,}"
+        st.caption(f"The largest {of} environments are drawn.")
+    look = {"alone": False, "dark": page_parts.dark()}
+    click = "Click the curve of an environment to see its rollouts of that step."
+    drawn = {one: cache.environment_curve(run, one, codes, options, **look) for one in metrics}
+    cards = [page_parts.card(metric, chart, click) for metric, chart in drawn.items()]
     if clicked := curves.draw(cards, marks, "env", one_legend=True):
         of_line = {"env": [counts.names[codes[clicked.line - 1]]]} if clicked.line else {}
         curves.open_rollouts(clicked.step, **of_line)

@@ -34,13 +34,8 @@ from board.views.shared.trainer import metrics as trainer_metrics
 
 _PER_STEP: Final = "zero_std_group_fraction"
 _MAIN: Final = (
-    "response_tokens",
-    "response_chars",
-    "entropy_mean",
-    "is_truncated",
-    "mismatch_kl_mean",
-    _PER_STEP,
-    "reward_gap",
+    *("response_tokens", "response_chars", "entropy_mean", "is_truncated", "mismatch_kl_mean"),
+    *(_PER_STEP, "reward_gap"),
     *("is_masked_mean", "is_masked_high_mean", "is_masked_low_mean", "clipped_mean"),
 )
 # Main metric -> what a log must hold for it.
@@ -71,8 +66,7 @@ _COMPARED_STEPS: Final = 2 * WINDOW
 
 def _caption(run: Run) -> str:
     """What the tiles compare, said once for all of them."""
-    steps = run.steps["step"].to_numpy(np.int64)
-    until = int(state.get("step"))
+    steps, until = run.steps["step"].to_numpy(np.int64), int(state.get("step"))
     window = window_of(steps, until)
     if not len(window):
         return ""
@@ -177,9 +171,7 @@ def _has(run: Run, column: str) -> bool:
 
 
 def _charts(run: Run) -> tuple[list[_Columns], list[_Columns]]:
-    """The columns of the charts that say how a run goes, what only this run logs included; and of the
-    others.
-    """
+    """Columns of the charts that say how a run goes, what only it logs included; and of the others."""
     parts, rewards = reward_parts(run.metrics), _reward_columns(run)
     wanted = [curves.KL[state.get("overview_kl")], *_MAIN]
     wanted += [name for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
@@ -233,16 +225,9 @@ def _draw(
         column = columns[min(clicked.line, len(columns) - 1)]
     else:
         split = splits.written(others[0].split or "")
-    state.go(
-        "step",
-        step=clicked.step,
-        **state.NO_ROLLOUT,
-        split=split,
-        step_part="contributions",
-        step_metric=column,
-        step_only="",
-        step_order="highest",
-    )
+    shown = {"step_part": "contributions", "step_metric": column}
+    place = {"step": clicked.step, **state.NO_ROLLOUT, "split": split}
+    state.go("step", **place, **shown, step_only="", step_order="highest")
 
 
 def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
@@ -281,13 +266,10 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
             _draw(run, others, options, marks, key="curves_more")
     trainer.show(run, options, marks)
     _expression_curve(run, options, marks)
-    missing = [
-        f"{rollout_metric(name).label} (needs {needs})"
-        for name, needs in _NEEDS.items()
-        if not _has(run, name)
-    ]
+    needs = {name: needed for name, needed in _NEEDS.items() if not _has(run, name)}
+    missing = [f"{rollout_metric(name).label} (needs {one})" for name, one in needs.items()]
     if missing:
-        st.caption(plain("Not recorded in this run: " + "; ".join(missing) + ".", 900))
+        st.caption(plain(f"Not recorded in this run: {'; '.join(missing)}.", 900))
 
 
 def _render() -> None:

@@ -38,13 +38,10 @@ _EXPLAINED: Final = {
     "volatile": "Sorted by the standard deviation of the mean reward over its steps.",
 }
 _ACROSS: Final = 3
-# Answers of a step that are read and drawn at once.
 _MOST_ANSWERS: Final = 12
 _LINE_CHARACTERS: Final = 34
-# Streamlit sends every entry of a menu with the page and makes an element of it in the browser.
-_MOST_OPTIONS: Final = 400
-# Responses in the list: each step they are of is read for them.
-_NEWEST: Final = 64
+_MOST_OPTIONS: Final = 400  # Streamlit makes an element of every entry of a menu
+_NEWEST: Final = 64  # responses in the list: each step they are of is read for them
 _PREVIEW_CHARACTERS: Final = 160
 _TYPED: Final = "_pstep_typed"
 _NO_STEP: Final = "first, middle, last"
@@ -83,9 +80,7 @@ def _places_of_list(prompts: RunPrompts, name: str) -> IntArray:
 
 
 def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | None:
-    """The prompt that is chosen in the list or by the URL, and all that are listed; None for an empty
-    list.
-    """
+    """The prompt that is chosen in the list or by the URL, and all that are listed, if there are any."""
     name = page_parts.segments("Prompts", "prompts_list", _LISTS)
     st.caption(_EXPLAINED[name])
     places = _places_of_list(prompts, name)
@@ -142,9 +137,8 @@ def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict
 
 
 def _show_prompt(run: Run, key: int, listed: Sequence[str], length: str | None) -> None:
-    """One prompt: rewards and lengths of its rollouts over the steps, and what was answered.
-
-    listed: the prompts that K and J go through. length: the column of lengths; None: the log has none.
+    """One prompt: its rollouts over the steps, and what was answered. listed: the prompts that K and J go
+    through. length: the column of lengths; None: the log has none.
     """
     rollouts = cache.prompt_rollouts(run, key)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -153,8 +147,7 @@ def _show_prompt(run: Run, key: int, listed: Sequence[str], length: str | None) 
         shortcuts.through("prompt of the list", listed, written_key(key), _put_prompt)
         if shortcuts.opens("its best answer at the newest step"):
             _open_rollout(rollouts, best_first(rollouts, rollouts.steps.max())[0])
-    text = cache.prompt_table(run, (key,))["prompt"].iloc[0]
-    text_box(text, width=110, most_pixels=200)
+    text_box(cache.prompt_table(run, (key,))["prompt"].iloc[0], width=110, most_pixels=200)
     _show_charts(key, rollouts, length)
     _show_answers(run, rollouts)
     _list_responses(run, key, rollouts, length)
@@ -166,9 +159,7 @@ def _open_rollout(rollouts: PromptRollouts, place: int) -> None:
 
 
 def _show_charts(prompt: int, rollouts: PromptRollouts, length: str | None) -> None:
-    """Rewards and lengths over the steps. A click on a point opens its rollout; one between points shows
-    the answers of that step below.
-    """
+    """Rewards and lengths over the steps. A click on a point opens it, else shows that step's answers."""
     charts = (("reward", rollouts.rewards, "reward"), (length, rollouts.lengths, "length"))
     units = {"response_tokens": "tokens", "response_chars": "characters"}
     help_lines = ["Click a point to open the rollout; drag to zoom both charts."]
@@ -214,12 +205,9 @@ def _show_answers(run: Run, rollouts: PromptRollouts) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             words = f"{first:,} to {first + len(places) - 1:,} of {len(order):,}"
             st.caption(words, width="content")
-            moves = (("arrow_back", "Previous", page - 1), ("arrow_forward", "Next", page + 1))
-            for icon, word, to in moves:
-                words = f"{word} answers"
-                shortcuts.move(
-                    "answers", icon, words, starts, to, lambda n: state.put(prompts_first=n)
-                )
+            row = {"key": "answers", "items": starts, "choose": _go_to_answer}
+            shortcuts.move(icon="arrow_back", words="Previous answers", place=page - 1, **row)
+            shortcuts.move(icon="arrow_forward", words="Next answers", place=page + 1, **row)
 
 
 def _choose_step(seen: list[int]) -> int | None:
@@ -277,20 +265,23 @@ def _go_to_step(step: int | None) -> None:
     state.put(prompts_step=step, prompts_first=0)
 
 
+def _go_to_answer(first: int) -> None:
+    state.put(prompts_first=first)
+
+
 def _list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | None) -> None:
     """The prompt's newest rollouts as the index has them; a click opens one."""
     newest = range(len(rollouts.steps))[::-1][:_NEWEST]
     is_cut = len(newest) < len(rollouts.steps)
     words = f"the newest {len(newest):,} of {len(rollouts.steps):,}" if is_cut else "newest first"
+    unit = "characters" if length == "response_chars" else "tokens"
     st.markdown(f"#### Every response :gray[{words} · click to open]")
     row = tables.draw(
         {
             "step": Column(rollouts.steps[newest], "%d", width=70),
             "rollout": Column(rollouts.indices[newest], "%d", width=75),
             "reward": Column(rollouts.rewards[newest], "%.4g", width=90),
-            "characters" if length == "response_chars" else "tokens": Column(
-                rollouts.lengths[newest], "%d"
-            ),
+            unit: Column(rollouts.lengths[newest], "%d"),
             "response": Column(_previews(run, rollouts, newest), label="response (start)"),
         },
         key=f"responses_{run.info.name}_{run.version}_{key}",
@@ -329,11 +320,8 @@ def _render() -> None:
     if chosen is not None:
         _show_prompt(run, *chosen, prompts.length)
     by_reward = "the reward: the highest of the run counts as right, the lowest as wrong"
-    words = (
-        f"Correctness comes from {prompts.right_by or by_reward}. "
-        "Prompts are the same when all of their text is."
-    )
-    st.caption(plain(words, 400))
+    words = f"Correctness comes from {prompts.right_by or by_reward}."
+    st.caption(plain(f"{words} Prompts are the same when all of their text is.", 400))
 
 
 _render()

@@ -25,8 +25,8 @@ from board.errors import BoardError, ChoiceError, NotFoundError
 from board.query.open_run import Run
 from board.query.prompts import Compared, comparable_rollouts, prompt_key, steps_of_prompt
 from board.views.frame import sidebar
-from board.views.rollouts import token_content
-from board.views.rollouts.rollout_facts import TEXTS, has_value, preview
+from board.views.rollouts import reader_content
+from board.views.rollouts.reader_content import TEXTS, has_value, preview
 from board.views.shared import cache, opened_runs, state
 from board.views.shared.text import number, one_line
 
@@ -111,9 +111,9 @@ def _draw(run: Run, opened: OpenRollout, other: _Text) -> None:
         right,
         cache.text_diff(own.text, other.text),
         key="comparison",
-        signature=f"{token_content.signature_of(run, opened)}/{state.get('reader_vs')}",
+        signature=f"{reader_content.signature_of(run, opened)}/{state.get('reader_vs')}",
         metric=str(state.get("reader_metric")),
-        specs=token_content.specs_of({**left.metrics, **right.metrics}),
+        specs=reader_content.specs_of({**left.metrics, **right.metrics}),
         spans={n: ScaleSpan(low, high, "p1–p99 of both") for n, (low, high) in spans.items()},
         menu=menu_content(run, opened, "comparison"),
     )
@@ -154,10 +154,7 @@ def _other_text(run: Run, opened: OpenRollout) -> _Text:
 
 
 def _run_named(name: str, own: Run) -> Run:
-    """A run of the folder, read with the same options, of the same split where it has it.
-
-    Raises NotFoundError for a name that the folder does not hold.
-    """
+    """A run of the folder, read with the same options, of the same split if any. Raises NotFoundError."""
     if name == own.info.name:
         return own
     infos = {info.name: info for info in sidebar.neighbours()}
@@ -191,7 +188,7 @@ def _side(text: _Text, other: _Text | None = None) -> Side:
         return Side(text.title, facts)
     count = len(opened.tokens)
     metrics = {
-        name: token_content.fitted(opened.metrics[name], count)
+        name: reader_content.fitted(opened.metrics[name], count)
         for name in in_menu_order(opened.metrics)
     }
     return Side(text.title, facts, opened.tokens, metrics)
@@ -226,8 +223,8 @@ def menu_content(run: Run, opened: OpenRollout, key: str) -> dict[str, Any] | No
     """What the menu of the component with this key lists: texts of the rollout, and the rollouts of one
     step of one run. None while it is closed.
 
-    What the browser wants, {"run": name, "step": number, "words": text}, is not trusted: what is not
-    available is replaced by this run, and by the nearest step with the same prompt.
+    The browser asks for {"run": name, "step": number, "words": text}, which is not trusted: this run and
+    the nearest step with the same prompt stand for what there is not.
     """
     clicked: Any = st.session_state.get(key) or {}
     wanted = clicked.get("picker")
@@ -272,17 +269,12 @@ def menu_content(run: Run, opened: OpenRollout, key: str) -> dict[str, Any] | No
 def _rows(
     run: Run, opened: OpenRollout, prompt: int | None, other: Run, step: int, words: str
 ) -> tuple[list[dict[str, Any]], int]:
-    """The rollouts of a step that the menu lists, and how many there are; the rollout itself is left out.
-
-    words: what they are searched for.
-    """
+    """The other rollouts of a step that have the words, as the menu lists them, and their number."""
     compared = Compared(prompt)
     if other.info.name == run.info.name and step == opened.step:
         own = run.row(opened.step, opened.index)
-        group, split = (
-            str(own[name]) if has_value(own, name) else None for name in ("group_id", "split")
-        )
-        compared = Compared(prompt, opened.index, group, split)
+        of = {name: str(own[name]) for name in ("group_id", "split") if has_value(own, name)}
+        compared = Compared(prompt, opened.index, of.get("group_id"), of.get("split"))
     rows, count = comparable_rollouts(other, step, compared, words.lower().split(), _MOST_ROWS)
     unread = _MOST_READ
     entries: list[dict[str, Any]] = []

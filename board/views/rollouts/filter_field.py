@@ -46,11 +46,9 @@ class Listed(NamedTuple):
     count: int
 
 
-def show(run: Run, scope: Run, *, is_open: bool = False) -> Listed:
-    """Draws the field; the rollouts of the scope that pass the filter, and how many they are.
-
-    A filter that can't be read is refused in the field, and the one before stays. is_open: whether a
-    rollout is open, where `/` is the reader's.
+def show(run: Run, scope: Run, *, is_open: bool) -> Listed:
+    """Draws the field; the rollouts of the scope that pass the filter, which stays where another can't be
+    read. is_open: whether a rollout is open, where `/` is the reader's.
     """
     refused = _apply_entered(run, scope)
     text, envs = wanted(), tuple(state.get("env"))

@@ -10,16 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout
-from board.components.reader import first_choice, reader, reader_data
-from board.components.reader.choice import Chosen
+from board.components.reader import Chosen, first_choice, reader, reader_data
 from board.components.reader.frame import Frame
 from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
 from board.components.token_data import TokenContent
 from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views.rollouts import comparison, token_content
-from board.views.rollouts.rollout_facts import details_of, facts_of
+from board.views.rollouts import comparison, reader_content
 from board.views.shared import cache, run_options, state
 from board.views.shared.text import one_line, plain
 
@@ -76,9 +74,9 @@ def _draw(run: Run, opened: OpenRollout) -> None:
         content,
         frame,
         key="reader",
-        signature=token_content.signature_of(run, opened),
+        signature=reader_content.signature_of(run, opened),
         chosen=Chosen(**wanted),
-        step_spans=lambda: token_content.step_spans(run, opened.step),
+        step_spans=lambda: reader_content.step_spans(run, opened.step),
         menu=comparison.menu_content(run, opened, "reader"),
         on_compare=comparison.begin,
     )
@@ -97,29 +95,27 @@ def _draw(run: Run, opened: OpenRollout) -> None:
 def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[TokenContent, Frame]:
     """A rollout by its tokens, or as a conversation, and what surrounds it."""
     turns = _turns(opened)
-    content = TokenContent([], {}) if turns is not None else token_content.content_of(opened)
+    content = TokenContent([], {}) if turns is not None else reader_content.content_of(opened)
     row: pd.Series[Any] = run.row(opened.step, opened.index)
     frame = Frame(
         title=f"Rollout {opened.index}",
         place=(opened.step, opened.index),
-        facts=[*facts_of(run, opened, row, turns)],
+        facts=[*reader_content.facts_of(run, opened, row, turns)],
         notes=_notes(run, opened),
-        details=details_of(run, opened, row, raw=raw),
+        details=reader_content.details_of(run, opened, row, raw=raw),
         turns=turns,
         messages=_messages_text(opened),
-        can_switch=token_content.has_tokens(opened) and _has_text(opened),
+        can_switch=reader_content.has_tokens(opened) and _has_text(opened),
     )
     return content, frame
 
 
 def _turns(opened: OpenRollout) -> list[ConversationTurn] | None:
-    """The rollout as a conversation, where no tokens are recorded or the text is asked for.
-
-    Ids that nothing decodes say nothing to a reader: the text comes first there.
-    """
+    """The rollout as a conversation, where no tokens are recorded or the text is asked for."""
     wish = state.get("reader_as")
+    # Ids that nothing decodes say nothing to a reader: the text comes first there.
     as_text = wish == "text" or (not wish and opened.tokens_are_ids)
-    if token_content.has_tokens(opened) and not (as_text and _has_text(opened)):
+    if reader_content.has_tokens(opened) and not (as_text and _has_text(opened)):
         return None
     tags = think_tags(str(state.get("think")))
     return conversation_of(opened.record.messages, opened.record.texts, tags)
@@ -131,7 +127,7 @@ def _has_text(opened: OpenRollout) -> bool:
 
 def _notes(run: Run, opened: OpenRollout) -> list[str]:
     """What the reader should know of how the rollout was read, in sentences."""
-    notes = token_content.length_notes(opened)
+    notes = reader_content.length_notes(opened)
     notes += [
         one_line("; ".join(filter(None, (remark.reason, remark.hint))), 300)
         for remark in opened.remarks
@@ -139,7 +135,7 @@ def _notes(run: Run, opened: OpenRollout) -> list[str]:
     ]
     if opened.tokens_are_ids:
         notes.append(one_line(run_options.why_ids(run), 400))
-    if token_content.has_tokens(opened) and opened.tokens and not opened.metrics:
+    if reader_content.has_tokens(opened) and opened.tokens and not opened.metrics:
         notes.append("The log holds tokens of this rollout and no values for them.")
     return notes
 
@@ -172,10 +168,7 @@ def ahead_prefix(run: Run) -> str:
 
 
 def send_neighbours(run: Run, page: ListPage, at: Address) -> None:
-    """Prefetch: sends the browser the neighbours in the list that it lacks, before a key asks for them.
-
-    Called when all else is drawn: another key stops it.
-    """
+    """Sends the browser the neighbours in the list that it lacks. Called last: another key stops it."""
     if at not in page.addresses or state.get("reader_vs") or state.get("reader_record"):
         return
     sent: list[str] = st.session_state.setdefault(_SENT, [])
@@ -206,7 +199,7 @@ def _data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
     return reader_data(
         content,
         frame,
-        signature=token_content.signature_of(run, opened),
+        signature=reader_content.signature_of(run, opened),
         choice=first_choice(wanted, content),
-        step_spans=lambda: token_content.step_spans(run, step),
+        step_spans=lambda: reader_content.step_spans(run, step),
     )

@@ -25,7 +25,7 @@ from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
-from board.views.rollouts.rollout_facts import preview
+from board.views.rollouts.reader_content import preview
 from board.views.shared import state
 from board.views.shared.tables import definition, short_heading
 from board.views.shared.text import one_line
@@ -143,11 +143,9 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     first = number * PAGE_ROWS
     start = max(first - 1, 0)
     # What was chosen, else the usual columns that the run has; and what the list is sorted by.
-    names = list(state.get("rollouts_columns")) or _usual(run, _USUAL)
-    names = [
-        *(name for name in dict.fromkeys(("index", sorting.column)) if name not in names),
-        *names,
-    ]
+    names = state.get("rollouts_columns") or _usual(run, _USUAL)
+    first_of_all = dict.fromkeys(("index", sorting.column))
+    names = [*(name for name in first_of_all if name not in names), *names]
     has_words_line = "response_tokens" not in run.columns and "response" in run.columns
     read = [*names, *PLACES, *(["response"] if has_words_line else [])]
     rows = frame(
@@ -159,14 +157,11 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     )
     around = [Address(*map(int, pair)) for pair in zip(rows["step"], rows["index"], strict=True)]
     own = slice(first - start, first - start + PAGE_ROWS)
-    view = with_previews(run, rows[own])
-    words = (
-        ["" if pd.isna(text) else preview(text) for text in view["response"]]
-        if has_words_line
-        else None
-    )
-    if has_words_line and not state.get("rollouts_columns"):
-        names = [name for name in names if name != "response"]
+    view, words = with_previews(run, rows[own]), None
+    if has_words_line:
+        words = ["" if pd.isna(text) else preview(text) for text in view["response"]]
+        if not state.get("rollouts_columns"):
+            names = [name for name in names if name != "response"]
     worth = {name: place for place, name in enumerate(_usual(run, _BY_WORTH))}
     columns = [_column(run, name, view[name], worth.get(name, len(worth))) for name in names]
     values = [_cells(column, view[column.name]) for column in columns]
@@ -187,10 +182,8 @@ def _usual(run: Run, order: Sequence[str]) -> list[str]:
     """The usual columns that the run has, in an order that says where the parts of a reward come."""
     parts = reward_parts(run.metrics)[:_MOST_PARTS]
     names = [c for name in order for c in (parts if name == REWARD_PART else [name])]
-    is_useful = {
-        "step": state.get("rollouts_scope") != "step",
-        "split": state.get("split") == splits.ALL,
-    }
+    has_steps, has_splits = state.get("rollouts_scope") != "step", state.get("split") == splits.ALL
+    is_useful = {"step": has_steps, "split": has_splits}
     return [c for c in names if c in run.columns and is_useful.get(c, True)]
 
 
@@ -216,9 +209,7 @@ def _column(run: Run, name: str, values: pd.Series[Any], worth: int) -> ListColu
 
 
 def _bar_range(run: Run, name: str) -> tuple[float, float]:
-    """The lowest (at most 0) and the highest value of a column in scope, which bars are drawn between;
-    equal where none are drawn.
-    """
+    """The lowest value in scope, at most 0, and the highest, for bars; equal where none are drawn."""
     if name != "reward" or "reward_n" not in run.steps:
         return 0.0, 0.0
     steps = run.steps
@@ -242,9 +233,7 @@ def _cells(column: ListColumn, values: pd.Series[Any]) -> list[Any]:
 
 def with_previews(run: Run, view: pd.DataFrame) -> pd.DataFrame:
     """The rows with what the user said last as prompt, and as response the last answer without its
-    reasoning.
-
-    view: with PLACES as far as the run has them.
+    reasoning. view: with PLACES as far as the run has them.
     """
     texts = {name: view[name].tolist() for name in _TEXTS if name in view}
     if not texts:

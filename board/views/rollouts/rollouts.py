@@ -34,8 +34,6 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "gap": ("Gap to the reference", step_charts.gap_to_reference),
     "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
-# Of rollouts of several steps: the others are drawn over the index within one.
-_CHARTS_OF_STEPS: Final = ("distribution",)
 _CHART_COLUMNS: Final = ("step", "index", "reward", "ref_reward", "reward_gap", "group_id", "env")
 _LAYOUT: Final = Path(__file__).with_suffix(".css")
 
@@ -59,9 +57,8 @@ def _offer_export(run: Run, listed: Listed) -> None:
     scopes = {"step": f"step{state.get('step')}", "last": "last10steps", "run": "all"}
     name = re.sub(r"[^\w.-]+", "_", run.info.name) + "_" + scopes[state.get("rollouts_scope")]
     with st.popover("Export", icon=":material/download:"):
-        st.markdown(
-            f"**{counted(listed.count, 'rollout')}**, as filtered and sorted, with whole texts."
-        )
+        words = counted(listed.count, "rollout")
+        st.markdown(f"**{words}**, as filtered and sorted, with whole texts.")
         for kind, mime, write in (
             ("CSV", "text/csv", partial(export.write_csv, harmless=harmless_cell)),
             ("Parquet", "application/vnd.apache.parquet", export.write_parquet),
@@ -129,11 +126,12 @@ def _show_charts(run: Run, listed: Listed) -> None:
     if rows["reward"].isna().all():
         st.caption("No reward is recorded of these rollouts.")
         return
-    offered = [*(_CHARTS if is_step else _CHARTS_OF_STEPS)]
-    if "gap" in offered and "reward_gap" not in rows:
+    # Of several steps: the other charts are over the index within one.
+    offered = [*_CHARTS] if is_step else ["distribution"]
+    if is_step and "reward_gap" not in rows:
         offered.remove("gap")
     with st.container(border=True):
-        if len(offered) > 1:
+        if is_step:
             state.ensure("rollouts_chart", offered, offered[0])
             titles = {name: title for name, (title, _) in _CHARTS.items()}
             title, draw = _CHARTS[page_parts.segments("Chart", "rollouts_chart", titles, offered)]

@@ -69,13 +69,13 @@ _QUARTERS: Final = (
 
 def _choose_patterns(run: Run) -> list[str]:
     """The patterns that can be searched for."""
-    chosen, regex = list(state.get("words_phrases")), bool(state.get("words_regex"))
-    phrases = cache.trending_phrases(run, str(state.get("words_speaker"))).phrases
+    chosen, regex = state.get("words_phrases"), state.get("words_regex")
+    phrases = cache.trending_phrases(run, state.get("words_speaker")).phrases
     trending = [one.pattern if regex else one.phrase for one in phrases]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Words, phrases or patterns",
-            list(dict.fromkeys((*chosen, *trending, *_SUGGESTED))),
+            [*dict.fromkeys((*chosen, *trending, *_SUGGESTED))],
             **state.bound("words_phrases"),
             accept_new_options=True,
             # Enter takes what was typed, or the suggestion that it begins, and never all matches.
@@ -105,7 +105,7 @@ def _choose_patterns(run: Run) -> list[str]:
     sound: list[str] = []
     for text in state.get("words_phrases")[:_MOST_PATTERNS]:
         try:
-            compiled(text, regex=bool(state.get("words_regex")))
+            compiled(text, regex=state.get("words_regex"))
             sound.append(text)
         except BoardError as error:
             st.error(plain(error, 300), icon=":material/regular_expression:")
@@ -114,7 +114,7 @@ def _choose_patterns(run: Run) -> list[str]:
 
 def _search_run(run: Run, patterns: Sequence[str]) -> None:
     """The search through all steps: the buttons that start and stop it, and what was found so far."""
-    speaker, regex = str(state.get("words_speaker")), bool(state.get("words_regex"))
+    speaker, regex = state.get("words_speaker"), state.get("words_regex")
     searches = {text: cache.watched(run, text, speaker, regex=regex) for text in patterns}
     tasks = [*searches.values()]
     if run.info.bytes <= _AT_ONCE_BYTES:
@@ -161,11 +161,8 @@ def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None
 def _card(key: str, title: str, results: Mapping[str, Sequence[Watched]]) -> Card:
     smoothing = float(state.get("smooth"))
     drawn = light(word_shares(results, dark=page_parts.dark(), smoothing=smoothing))
-    help_lines = [
-        "Rollouts of the step that contain it, of those that were read.",
-        "Click a step to read its hits.",
-    ]
-    return Card(key, title, drawn, "", help_lines)
+    what = "Rollouts of the step that contain it, of those that were read."
+    return Card(key, title, drawn, help=[what, "Click a step to read its hits."])
 
 
 def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
@@ -203,8 +200,8 @@ def _weighted(means: Sequence[tuple[float, int]]) -> float:
 
 def _show_hits(run: Run, patterns: Sequence[str]) -> None:
     """Hits of the chosen step, each in its place; a click opens the rollout at that token."""
-    step, speaker = int(state.get("step")), str(state.get("words_speaker"))
-    regex = bool(state.get("words_regex"))
+    step, speaker = state.get("step"), state.get("words_speaker")
+    regex = state.get("words_regex")
     st.markdown(
         f"#### Hits at step {step} :gray[click one to open it in place; ⟦ marks where it begins]"
     )
@@ -244,20 +241,19 @@ def _needs(speaker: str) -> str:
 
 
 def _show_hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
-    step, speaker = int(state.get("step")), str(state.get("words_speaker"))
-    regex, tokenizer = bool(state.get("words_regex")), str(state.get("tokenizer"))
+    step, speaker = state.get("step"), state.get("words_speaker")
+    regex, tokenizer = state.get("words_regex"), state.get("tokenizer")
     hit = cache.hit(run, text, speaker, step, index, regex=regex, tokenizer=tokenizer)
     token = None if hit is None else hit.token
     at = "" if token is None else f", token {token}"
-    pressed = st.button(
-        plain(f"rollout {index}{at}"),
+    if st.button(
+        f"rollout {index}{at}",
         key=f"hit_{number}_{index}",
         type="tertiary",
         icon=":material/gradient:",
         help="Opens the rollout there",
         shortcut=shortcut,
-    )
-    if pressed:
+    ):
         place = {"step": step, "index": index, "token": token}
         state.go("rollouts", rollouts_view="list", rollouts_scope="step", **place)
     if hit is not None:
@@ -268,17 +264,20 @@ def _show_hit(run: Run, text: str, index: int, number: int, *, shortcut: str | N
 
 def _show_trending(run: Run) -> None:
     """Phrases that rise or fall over training; a click follows one through the run."""
-    speaker = str(state.get("words_speaker"))
+    speaker = state.get("words_speaker")
     trending = cache.trending_phrases(run, speaker)
+    phrases = trending.phrases
     if not trending.rollouts:
         return
     steps = counted(len(trending.steps), "step")
     sampled = f"{counted(trending.rollouts, 'rollout')} sampled from {steps}"
-    if not trending.phrases:
+    if not phrases:
         st.caption(f"No phrase clearly rises or falls over training, in {sampled}.")
         return
     st.markdown(f"#### Rising and falling phrases :gray[in {sampled} · click one to follow it]")
-    phrases = trending.phrases
+    before, after, change = zip(
+        *((p.before, p.after, 100 * p.change) for p in phrases), strict=True
+    )
     columns = {
         "phrase": Column([one_line(one.phrase) for one in phrases], width=280),
         "share over training": Column(
@@ -287,25 +286,20 @@ def _show_trending(run: Run) -> None:
             help="Of the rollouts sampled from each step, from 0 to 1.",
             line=(0, 1),
         ),
-        "before": Column(
-            [one.before for one in phrases], PERCENT, help=_QUARTERS.format("earlier")
-        ),
-        "after": Column([one.after for one in phrases], PERCENT, help=_QUARTERS.format("later")),
+        "before": Column(before, PERCENT, help=_QUARTERS.format("earlier")),
+        "after": Column(after, PERCENT, help=_QUARTERS.format("later")),
         "change": Column(
-            [100 * one.change for one in phrases],
-            "%+.1f",
-            "change, points",
-            help="From before to after, in percentage points.",
+            change, "%+.1f", "change, points", help="From before to after, in percentage points."
         ),
     }
     row = tables.draw(columns, key=f"said_more_{run.info.name}_{speaker}")
     if row is not None:
-        _follow(trending.phrases[row].phrase, regex=False)
+        _follow(phrases[row].phrase, regex=False)
 
 
 def _show_presets(run: Run) -> None:
     """Patterns that are often watched, at this step; a click follows one through the run."""
-    step, speaker = int(state.get("step")), str(state.get("words_speaker"))
+    step, speaker = state.get("step"), state.get("words_speaker")
     watched = cache.watched_step(run, tuple(_PRESETS.values()), speaker, step, regex=True)
     if not any(entry.rollouts for entries in watched for entry in entries):
         st.info(_needs(speaker), icon=":material/speaker_notes_off:")

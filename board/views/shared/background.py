@@ -1,7 +1,6 @@
 """Long work of a page: in a thread of its own, with progress, results so far, and a way to stop it.
 
-The page waits and shows the progress. Whoever clicks elsewhere meanwhile need not wait: the work goes on,
-and its result is there when the page is opened again.
+Whoever clicks elsewhere meanwhile need not wait: the result is there when the page is opened again.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 Report = Callable[..., None]
-"""What work calls with its units done, its units in all, and its result so far where it has one. Raises
-where the task was stopped.
-"""
+"""Called by work: units done, units in all, its result so far if any. Raises where it was stopped."""
 
 _UNSEEN_SECONDS: Final = 0.4
 """Work that ends within this time shows no progress bar: it would only flicker."""
@@ -124,9 +121,7 @@ def collect_by_step(items: Iterator[Item], total: int) -> BackgroundTask[list[It
 
 
 def coarse_to_fine(steps: Sequence[int]) -> list[int]:
-    """All steps once: the last and the first, the middle, the quarters, and so on, so that early results
-    span the whole run.
-    """
+    """All steps once, the ends and the middle first: early results span the whole run."""
     order: dict[int, None] = {}
     parts = 1
     while len(order) < len(steps):
@@ -179,10 +174,7 @@ def show_progress(
 def scan_buttons(
     scans: Sequence[BackgroundTask[Any]], words: str, *, key: str, **options: Any
 ) -> None:
-    """Stops the scans where one is running, else starts those that have not ended.
-
-    words: on the button that starts them. options: of both buttons.
-    """
+    """A button that stops the scans where one is running, else one with `words` that starts them."""
     waiting = [scan for scan in scans if not scan.has_ended]
     if not waiting:
         return

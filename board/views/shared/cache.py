@@ -25,14 +25,8 @@ from board.charts.curves import LightCurve, curve, light
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
 from board.core.texts import diff
-from board.core.tokens.contributions import (
-    TOKEN_SOURCES,
-    Contributions,
-    Headline,
-    TypeShare,
-    contributions,
-    headline,
-)
+from board.core.tokens import contributions
+from board.core.tokens.contributions import Contributions, Headline, TypeShare
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, groups, prompts, rollouts, splits
@@ -53,15 +47,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def _cached(
     entries: int, spinner: str = "", *, on_release: Callable[[Any], None] | None = None
 ) -> Callable[[Function], Function]:
-    """Caches a function's results. spinner: words while it works; on_release: gets what is dropped.
-
-    Streamlit would hash runs, selections and options field by field.
-    """
+    """Caches a function's results. spinner: words while it works; on_release: gets what is dropped."""
     decorate: Any = st.cache_resource(
         max_entries=entries,
         show_spinner=spinner or False,
         on_release=on_release,
-        hash_funcs={
+        hash_funcs={  # Streamlit would hash them field by field
             Run: lambda run: repr((run.version, str(run.info.path), run.info.name, run.options)),
             CurveOptions: repr,
             OwnThresholds: repr,
@@ -91,9 +82,7 @@ def split_counts(run: Run) -> dict[str, int]:
 
 
 def of_split(run: Run, written: str) -> Run | None:
-    """The run with the rollouts of a split as the URL has it: "" is training's, "all" all of them; None
-    where it has none of that name.
-    """
+    """The run with the rollouts of a split of the URL: "" is training's, "all" all; None: no such one."""
     names = split_counts(run)
     if written == splits.ALL or not names:
         return run
@@ -236,12 +225,12 @@ def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTa
     known = vocabulary(tokenizer) if tokenizer else None
 
     def work(report: Report) -> Spike | None:
-        metric, reduction = TOKEN_SOURCES[column]
+        metric, reduction = contributions.TOKEN_SOURCES[column]
         tokens = read_step(run, step, ReadTokens.of_metric(metric), known, report)
         if metric not in tokens.metric_names:
             return None
-        parts = contributions(tokens, metric, reduction)
-        return Spike(parts, headline(parts), parts.by("kind"))
+        parts = contributions.contributions(tokens, metric, reduction)
+        return Spike(parts, contributions.headline(parts), parts.by("kind"))
 
     return BackgroundTask(work)
 
@@ -249,9 +238,8 @@ def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTa
 @_cached(24)
 def findings(run: Run, limits: OwnThresholds, *, tokens: bool) -> BackgroundTask[Diagnosis]:
     """The findings of all rules; without tokens of those that need nothing but the index."""
-    return BackgroundTask(
-        lambda report: diagnose(run, limits.thresholds, tokens=tokens, progress=report)
-    )
+    bounds = limits.thresholds
+    return BackgroundTask(lambda report: diagnose(run, bounds, tokens=tokens, progress=report))
 
 
 @_cached(8)

@@ -80,18 +80,16 @@ def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     every, index = task(run, tokens=True).result, task(run, tokens=False)
     if every is not None:
-        _page_link(_summary(run, with_trainer(run, every)))
+        _page_link(_summary(run, every))
     elif index.result is not None or run.rollout_count <= _COUNT_AT_ONCE_ROLLOUTS:
-        diagnosis = with_trainer(run, index.finish())
-        _page_link(_summary(run, diagnosis) + " · open to check tokens and texts too")
+        _page_link(_summary(run, index.finish()) + " · open to check tokens and texts too")
     else:
         _link_while_counting(run)
 
 
 def _summary(run: Run, diagnosis: Diagnosis) -> str:
-    parts = [
-        f"{ICONS[name]} {counted(count, name)}" for name, count in diagnosis.counts.items() if count
-    ]
+    counts = with_trainer(run, diagnosis).counts
+    parts = [f"{ICONS[name]} {counted(count, name)}" for name, count in counts.items() if count]
     words = f"Findings: {'  '.join(parts) or 'nothing stood out'}"
     st.session_state[_LAST] = (run.info.name, words)
     return words
@@ -122,8 +120,7 @@ def _page_link(label: str) -> None:
 def announce_severe(run: Run) -> None:
     """A message for each rule that has a severe finding now and had none before, on whichever page.
 
-    Finding them runs behind the page. What is there at the first reading of a run, by the index or with
-    its tokens, is not news: the count of findings says it.
+    What the first reading of a run finds, by the index or with its tokens, is not news.
     """
     index, every = task(run, tokens=False), task(run, tokens=True)
     index.start()
@@ -136,6 +133,5 @@ def announce_severe(run: Run) -> None:
         before = {rule for (name, _), own in rules.items() if name == run.info.name for rule in own}
         rules.setdefault((run.info.name, scope), set()).update(severe)
         for rule in severe.keys() - before if not is_first else ():
-            st.toast(
-                f"Severe: {plain(severe[rule].title)}", icon=":material/error:", duration="long"
-            )
+            words = f"Severe: {plain(severe[rule].title)}"
+            st.toast(words, icon=ICONS["severe"], duration="long")

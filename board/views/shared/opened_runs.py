@@ -60,10 +60,7 @@ def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
 
 
 def opened(info: RunInfo, options: OpenOptions) -> Run:
-    """The run as its files are now; a large one that has no index yet, as far as it was read.
-
-    Raises BoardError.
-    """
+    """The run as its files are now; of a large one without an index what was read. Raises BoardError."""
     slot = _slot(info.path, info.part, options)
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building

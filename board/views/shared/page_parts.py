@@ -19,7 +19,7 @@ from board.index.discovery import mapping_editor
 from board.query import splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, mapping_panel, run_options, state, step_choice
+from board.views.shared import cache, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
 
 _NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
@@ -70,9 +70,8 @@ def how_to_record(title: str) -> str:
 
 def say_lacking(title: str, run: Run, icon: str) -> None:
     """The page where the run does not hold what it needs: what that is, and how to record it."""
-    names = lacking(title, run)
+    names, how = lacking(title, run), how_to_record(title)
     words = f"Not recorded in this run: {names}. " if names else ""
-    how = how_to_record(title)
     if mapping_editor.is_generic(run.info):
         how = "Choose its key under Keys, next to the run's name."
     st.info(f"{words}{how}", icon=f":material/{icon}:")
@@ -85,21 +84,18 @@ def dark() -> bool:
 
 
 def header(run: Run, *, aside: str = "") -> DeltaGenerator:
-    """The run's name with its settings, its format, and which part of it is shown.
-
-    aside: words at the right, muted. The row is returned for controls at its right.
+    """The run's name with its settings, its format, and which part of it is shown. aside: muted words at
+    the right. Returns the row, for controls at its right.
     """
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         run_options.settings_panel(run)
-        mapping_panel.draw(run)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         _split_badge(run)
         if run.rows.group_by_prompt:
-            words = "grouped by prompt"
-            st.badge(words, icon=":material/group_work:", color="orange")
+            st.badge("grouped by prompt", icon=":material/group_work:", color="orange")
         for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         step = state.get("step")
@@ -135,12 +131,9 @@ def has_step(run: Run) -> bool:
     st.info(f"No rollout of these environments is at step {step}.", icon=":material/public_off:")
     if run.counts:
         other = min(run.counts, key=lambda one: abs(one - step))
-        st.button(
-            f"To step {other}",
-            icon=":material/arrow_forward:",
-            on_click=state.put,
-            kwargs={"step": other, **state.NO_ROLLOUT},
-        )
+        choices = {"step": other, **state.NO_ROLLOUT}
+        icon = ":material/arrow_forward:"
+        st.button(f"To step {other}", icon=icon, on_click=state.put, kwargs=choices)
     return False
 
 
@@ -180,8 +173,8 @@ def card(
     columns: Sequence[str] = (),
     unit: str = "",
 ) -> Card:
-    """A metric's chart with its label, unit and formula; click: what a click on it does. columns: all
-    that are drawn, where there are others besides. unit: other words behind the title.
+    """A metric's chart with its label, unit and formula. click: what a click on it does. columns: all
+    that are drawn, if others are; unit: other words behind the title.
     """
     metric = rollout_metric(column)
     has_unit = metric.unit != "share" and metric.unit not in metric.label
@@ -213,9 +206,8 @@ def segments(
     offered: Iterable[str] | None = None,
     **options: Any,
 ) -> str:
-    """Options side by side, one of them always chosen; the chosen one.
-
-    words: of every option, as Markdown. offered: by default all that have words.
+    """Options side by side, one of them always chosen; the chosen one. words: of every option, as
+    Markdown. offered: by default all that have words.
     """
     st.segmented_control(
         label,
@@ -270,10 +262,7 @@ def choose_metrics(key: str, offered: Sequence[str], *, width: int = 330) -> lis
 
 
 def smoothing() -> float:
-    """A menu for the smoothing of curves, s in 0..0.99: one for all pages that draw them.
-
-    It begins at none: a spike is what the curves are looked at for, and an average hides it.
-    """
+    """A menu for the smoothing of curves, 0 to 0.99, of all pages; none at first, as it hides spikes."""
     chosen = float(state.get("smooth"))
     with st.popover(f"Smoothing: {chosen:g}" if chosen else "Smoothing: off", key="menu_smooth"):
         st.slider(
@@ -290,17 +279,12 @@ def smoothing() -> float:
 
 
 def answer(run: Run, step: int, index: int, label: str, *, width: int, note: str = "") -> None:
-    """A button that opens a rollout of a run, and below it what the rollout answered.
-
-    width: characters that fit in a line. note: words between the two.
+    """A button that opens a rollout of a run, a note, and what the rollout answered, in lines of so many
+    characters.
     """
     with st.container(gap=None):
-        if st.button(
-            plain(label),
-            key=f"answer_{run.info.name}_{step}_{index}",
-            type="tertiary",
-            help="Open the rollout",
-        ):
+        key = f"answer_{run.info.name}_{step}_{index}"
+        if st.button(plain(label), key=key, type="tertiary", help="Open the rollout"):
             state.go("rollouts", run=run.info.name, step=step, index=index, token=None)
         if note:
             st.caption(plain(note))
@@ -311,11 +295,10 @@ def answer(run: Run, step: int, index: int, label: str, *, width: int, note: str
         return
     if opened.response_text:
         text_box(opened.response_text, width=width)
+    elif "response" in opened.record.texts:
+        st.caption("The response is empty.")
     else:
-        is_empty = "response" in opened.record.texts
-        st.caption(
-            "The response is empty." if is_empty else "No text of this response is recorded."
-        )
+        st.caption("No text of this response is recorded.")
 
 
 def answer_to_prompt(run: Run, rollouts: PromptRollouts, place: int, *, width: int) -> None:

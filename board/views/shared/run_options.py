@@ -1,4 +1,4 @@
-"""How a run is read, and which part of it pages show: settings, tokenizer, split and environments."""
+"""How a run is read, and which part of it pages show: settings, keys, tokenizer, split, environments."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from board.analysis.tokenizers import load_vocabulary, named_tokenizer
 from board.core.records import ReadOptions
 from board.core.texts.conversation import THINK_TAGS
 from board.errors import BoardError
+from board.index.discovery import mapping_editor
+from board.index.discovery.mapping_editor import FIELDS, MappingDraft
 from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
-from board.views.shared import cache, known_findings, state, step_choice
+from board.views.shared import cache, known_findings, opened_runs, state, step_choice
 from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, one_line, plain, size
 
-_FIELDS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
+_SETTINGS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
 _MOST_SPLIT_BUTTONS: Final = 4
+_SHOWN_CHARACTERS: Final = 50
 
 
 def read_options() -> OpenOptions:
     """How logs are read, as chosen in the panel or by a link. Called before the page is drawn."""
     # The panel is another one on each page: without this its fields would start empty there.
-    state.put(**{name: state.get(name) for name in _FIELDS})
+    state.put(**{name: state.get(name) for name in _SETTINGS})
     pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(state.get("sysend")))
     cap = max(int(state.get("cap") or 0), 0) or None
@@ -31,14 +34,16 @@ def read_options() -> OpenOptions:
 
 
 def settings_panel(run: Run) -> None:
-    """A button that opens the settings of a run."""
-    icon = ":material/tune:"
-    with st.popover(
-        "Run settings", icon=icon, type="tertiary", key="run_settings", on_change="rerun"
-    ) as panel:
+    """A button for the settings of a run; of a home-made log, one for what its keys were read as."""
+    look: dict[str, Any] = {"type": "tertiary", "on_change": "rerun"}
+    with st.popover("Run settings", icon=":material/tune:", key="run_settings", **look) as panel:
         _reading_fields()
         if panel.open:  # what takes time is drawn only then
             _facts(run)
+    if mapping_editor.is_generic(run.info):
+        with st.popover("Keys", icon=":material/key:", key="mapping_panel", **look) as panel:
+            if panel.open:
+                _keys(run)
 
 
 def _reading_fields() -> None:
@@ -106,10 +111,78 @@ def _facts(run: Run) -> None:
         st.json(dict(content), expanded=1)
 
 
-def choose_tokenizer(run: Run) -> str:
-    """Asks in the sidebar which tokenizer decodes the ids; the name that works, or empty for none.
+def _keys(run: Run) -> None:
+    """What keys of the log were taken for; changed here, it is a mapping file."""
+    is_saved = mapping_editor.is_saved(run.info)
+    st.markdown(
+        "**Fields from rollout-board.toml**" if is_saved else "**Fields guessed from key names**"
+    )
+    try:
+        draft = mapping_editor.draft_of(run.info)
+        changes = _choose_keys(draft)
+        if changes:
+            draft = mapping_editor.draft_of(run.info, changes)
+    except (BoardError, OSError) as error:
+        st.warning(plain(error, 300))
+        return
+    if st.button(
+        "Save as mapping file",
+        icon=":material/save:",
+        disabled=not changes,
+        help="Writes rollout-board.toml to the run's folder and reads the log again.",
+    ):
+        _save_keys(run, draft)
+    _show_first_rollouts(draft)
 
-    Looked for in a local folder and in the local cache. The hub is asked only on the button's click.
+
+def _choose_keys(known: MappingDraft) -> dict[str, str | None]:
+    """The keys that were chosen for fields, where they are others than those it is read by."""
+    changes: dict[str, str | None] = {}
+    columns = st.columns(2, gap="small")
+    for place, field in enumerate(FIELDS):
+        now = known.keys.get(field, "")
+        options = [*dict.fromkeys(("", *known.paths, now))]
+        with columns[place % 2]:
+            chosen = st.selectbox(
+                field,
+                options,
+                index=options.index(now),
+                format_func=lambda path: one_line(path, 60) if path else "none",
+                key=f"mapping_{field}",
+            )
+        if chosen != now:
+            changes[field] = chosen or None
+    return changes
+
+
+def _show_first_rollouts(draft: MappingDraft) -> None:
+    for rollout in draft.preview:
+        values = (rollout.get(name) for name in ("step", "reward", "prompt", "response"))
+        step, reward, prompt, response = (
+            "not recorded" if value is None else one_line(value, _SHOWN_CHARACTERS)
+            for value in values
+        )
+        st.text(f"step {step}, reward {reward}\n{prompt}\n→ {response}")
+    for name in ("response", "reward"):
+        is_lost = all(rollout.get(name) is None for rollout in draft.preview)
+        if is_lost and (name in draft.keys or name == "response"):
+            st.warning(f"The first rollouts have no {name} with these keys.")
+
+
+def _save_keys(run: Run, draft: MappingDraft) -> None:
+    try:
+        target = mapping_editor.save(run.info, draft.text)
+    except BoardError as error:
+        st.warning(plain(error, 300))
+        return
+    opened_runs.discovered.clear()
+    st.toast(plain(f"Saved {target.name}. Reading the log again.", 200), icon=":material/save:")
+    st.rerun()
+
+
+def choose_tokenizer(run: Run) -> str:
+    """Asks in the sidebar which tokenizer decodes the ids; the name that works, or empty for none. The
+    hub is asked only on the button's click.
     """
     named = named_tokenizer(run)
     with st.sidebar:

@@ -72,10 +72,8 @@ def of_page(title: str) -> dict[str, Sequence[tuple[str, str]]]:
 
 
 def through(what: str, items: Sequence[Any], chosen: Any, choose: Callable[[Any], None]) -> None:
-    """Buttons to the previous and the next item, with the keys K and J.
-
-    chosen: one of items; else both lead to the first. choose: called with an item before the page is
-    drawn again.
+    """Buttons to the previous and the next item, with the keys K and J; to the first one where `chosen`
+    is none of them. choose: called with an item before the page is drawn again.
     """
     back = on = 0
     if chosen in items:
@@ -108,13 +106,7 @@ def move(
     )
 
 
-def opens(what: str, *, disabled: bool = False) -> bool:
+def opens(what: str) -> bool:
     """A button with the keys O and Enter; true in the run of the script in which it was pressed."""
-    return st.button(
-        "Open",
-        icon=":material/open_in_new:",
-        help=f"Opens {what}",
-        key="opens",
-        shortcut="O",
-        disabled=disabled,
-    )
+    icon, words = ":material/open_in_new:", f"Opens {what}"
+    return st.button("Open", icon=icon, help=words, key="opens", shortcut="O")

@@ -1,9 +1,8 @@
 """Every choice a user can make, kept in the URL: copy it, open it elsewhere, see the same thing.
 
-A choice is a value in st.session_state under its own key, so that a widget with that key shows and
-changes it. A choice of one page has the page's name before its own. `pull` takes the URL's values over
-when the URL was changed from outside (a link, the back button); `push` writes what was chosen into the
-URL. Values at their default stay out of it.
+A choice is a value in st.session_state under its own key, which a widget has too; one of a single page
+begins with the page's name. `pull` takes the URL's values over when the URL was changed from outside (a
+link, the back button); `push` writes what was chosen, but for defaults, into the URL.
 """
 
 from __future__ import annotations
@@ -18,19 +17,7 @@ import streamlit as st
 from board.analysis.utterances import SPEAKERS
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
-from board.views.shared.choice_texts import (
-    bounds,
-    bounds_text,
-    count,
-    list_text,
-    listed,
-    prompt_key,
-    shifts,
-    shifts_text,
-    step_range,
-    whole,
-    within,
-)
+from board.views.shared import choice_texts as texts
 from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
@@ -70,16 +57,16 @@ def _flag(old_name: str = "", *, default: bool = False) -> Choice:
 
 
 def _list(old_name: str = "") -> Choice:
-    return Choice([], listed, list_text, old_name)
+    return Choice([], texts.listed, texts.list_text, old_name)
 
 
-_RANGE: Final = Choice(None, step_range, "{0[0]}-{0[1]}".format)
+_RANGE: Final = Choice(None, texts.step_range, "{0[0]}-{0[1]}".format)
 CHOICES: Final[Mapping[str, Choice]] = {
     # what is shown, on every page
     "root": Choice(""),
     "run": Choice(""),
-    "step": Choice(None, whole),
-    "index": Choice(None, whole),
+    "step": Choice(None, texts.whole),
+    "index": Choice(None, texts.whole),
     "split": Choice(""),
     "env": _list(),
     "live": _flag(),
@@ -87,18 +74,18 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # how a run is read
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
-    "cap": Choice(0, count),
+    "cap": Choice(0, texts.count),
     "think": Choice(""),
     "grouping": _flag(),
     "tokenizer": Choice(""),
-    "metric_shift": Choice(None, whole),
+    "metric_shift": Choice(None, texts.whole),
     # all pages with curves
-    "smooth": Choice(0.0, within(float, 0, 0.99), "{:g}".format),
+    "smooth": Choice(0.0, texts.within(float, 0, 0.99), "{:g}".format),
     "steps": _RANGE,
     # Overview
     "overview_kl": _one_of("k1", "k2", "k3", default="k3", old_name="kl"),
     "overview_band": _one_of("std", "mean", "quantiles", "minmax", "none", old_name="band"),
-    "overview_scale": Choice(1.0, within(float, 0.1, 3), "{:g}".format, "scale"),
+    "overview_scale": Choice(1.0, texts.within(float, 0.1, 3), "{:g}".format, "scale"),
     "overview_shift": _flag("shift"),
     "overview_log": _flag("log"),
     "overview_more": _flag("more"),
@@ -111,7 +98,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Findings, and its log health
     "findings_health": _flag("health"),
     "findings_severity": _list("severity"),
-    "findings_nth": Choice(0, count, old_name="nth"),
+    "findings_nth": Choice(0, texts.count, old_name="nth"),
     "findings_superseded": _flag("old"),
     # Step: contributions, and groups
     "step_part": _one_of("contributions", "groups", old_name="part"),
@@ -121,7 +108,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "step_order": _one_of("highest", "lowest", old_name="order"),
     "groups_values": _one_of("reward", "advantage", old_name="fill"),
     "groups_id": Choice("", old_name="gid"),
-    "groups_first": Choice(0, count, old_name="gfrom"),
+    "groups_first": Choice(0, texts.count, old_name="gfrom"),
     # Rollouts: the list
     "rollouts_view": _one_of("list", "words", "winners", old_name="view"),
     "rollouts_scope": _one_of("step", "last", "run", old_name="scope"),
@@ -131,17 +118,17 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "where": Choice(""),
     "sort": Choice("index"),
     "desc": _flag(),
-    "page": Choice(0, count),
+    "page": Choice(0, texts.count),
     "group": _list(),
     "finish": _list(),
-    "range": Choice({}, bounds, bounds_text),
+    "range": Choice({}, texts.bounds, texts.bounds_text),
     # Rollouts: words over the run
     "words_phrases": _list("words"),
     "words_speaker": _one_of(*SPEAKERS, default="response", old_name="speaker"),
     "words_regex": _flag("regex"),
     # Rollouts: the reader
     "reader_metric": Choice("", old_name="metric"),
-    "token": Choice(None, whole),
+    "token": Choice(None, texts.whole),
     "zoom": _RANGE,
     "reader_over": _one_of("rollout", "step", old_name="over"),
     "reader_strip": Choice("", old_name="strip"),
@@ -151,10 +138,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "reader_vs": Choice("", old_name="vs"),
     "reader_record": _flag("raw"),
     # Prompts; the prompt of Compare too
-    "prompt": Choice(None, prompt_key),
+    "prompt": Choice(None, texts.prompt_key),
     "prompts_list": _one_of("all", "never", "lost", "new", "volatile", old_name="plist"),
-    "prompts_step": Choice(None, whole, old_name="pstep"),
-    "prompts_first": Choice(0, count, old_name="pfrom"),
+    "prompts_step": Choice(None, texts.whole, old_name="pstep"),
+    "prompts_first": Choice(0, texts.count, old_name="pfrom"),
     # Mismatch
     "mismatch_slice": _one_of(
         *("position", "probability", "kind", "piece", "turn", "role", "lag"), old_name="slice"
@@ -169,7 +156,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     **{f"runs_{name}": _list() for name in ("ticked", "columns", "state", "finding", "format")},
     # Compare
     "compare_runs": _list("runs"),
-    "compare_shifts": Choice({}, shifts, shifts_text, "shifts"),
+    "compare_shifts": Choice({}, texts.shifts, texts.shifts_text, "shifts"),
     "compare_metrics": _list("cmetrics"),
     "compare_pair": _list("pair"),
     "compare_match": _one_of("steps", "tokens", "time"),
@@ -191,8 +178,7 @@ def bound(name: str) -> dict[str, Any]:
 
 def put(**values: Any) -> None:
     """Chooses values; only before the widgets of the same keys are drawn, or in a callback."""
-    for name, value in values.items():
-        st.session_state[name] = value
+    st.session_state.update(values)
 
 
 def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
@@ -291,9 +277,8 @@ def encoded(**changes: Any) -> dict[str, str]:
     filled: Mapping[str, Any] = st.session_state.get(_FILLED, {})
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
-        if name not in changes and name in filled and filled[name] == value:
-            continue
-        if value is not None and (value != choice.default or (name == "run" and value)):
+        is_filled = name not in changes and name in filled and filled[name] == value
+        if value is not None and value != choice.default and not is_filled:
             query[name] = choice.format(value)
     return query
 
@@ -319,18 +304,13 @@ def page_file(page: str) -> Path:
 
 def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> None:
     """Draws a link to a page with some choices changed."""
-    st.page_link(
-        page_file(page),
-        label=label,
-        icon=f":material/{icon}:",
-        query_params=encoded(**changes),
-    )
+    query = encoded(**changes)
+    st.page_link(page_file(page), label=label, icon=f":material/{icon}:", query_params=query)
 
 
 def go(page: str, **changes: Any) -> NoReturn:
     """Opens a page (`rollouts`, say) with some choices changed; does not return.
 
-    The changes travel in the URL and are pulled from it there: the widgets of this run of the script
-    are drawn, and their values can't be set any more.
+    The changes travel in the URL: the widgets of this run are drawn, and can't be set any more.
     """
     st.switch_page(page_file(page), query_params=encoded(**changes))

@@ -82,9 +82,9 @@ def in_title(run: Run) -> None:
 def settle(run: str, steps: Sequence[int]) -> int:
     """The step to show, one of `steps`, which are ascending.
 
-    The newest while the page follows, which ends when anything else was chosen since: another step, a
-    rollout or a token. A live page that names no step begins with following. Another run is entered
-    silently, at its newest step where it lacks this one.
+    The newest while the page follows, which ends when another step, a rollout or a token was chosen. A
+    live page that names no step begins with following. Another run that lacks the step is entered at its
+    newest.
     """
     newest, step = steps[-1], state.get("step")
     if step is None and state.get("live"):
@@ -112,10 +112,8 @@ def remember() -> None:
 
 
 def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
-    """The recorded step that is meant by a typed one. steps: ascending; before: the one shown until now.
-
-    One more or one less than that, as the field's own buttons have it, is the next recorded one or the
-    one before.
+    """The recorded step that is meant by a typed one. steps: ascending; before: the one shown until now,
+    of which one more or less, as the field's own buttons have it, is its neighbour.
     """
     at = bisect_left(steps, wanted)
     if at < len(steps) and steps[at] == wanted:
@@ -127,18 +125,14 @@ def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
 
 
 def first_rollout() -> None:
-    """Another run or step: its index and pinned token are of what was shown before. Where a rollout is
-    open, the first one of the new list is opened in its place.
-    """
+    """Another run or step: where a rollout is open, the first one of the new list takes its place."""
     if state.get("index") is not None:
         st.session_state[_OPENS_FIRST] = state.pulls()
     state.put(**state.NO_ROLLOUT, page=0)
 
 
 def opens_first() -> bool:
-    """Whether the first rollout of the list is to be opened; True once. A link that was followed since
-    says itself what is open.
-    """
+    """Whether the first rollout is to be opened; True once. A link followed since names its own."""
     return st.session_state.pop(_OPENS_FIRST, None) == state.pulls()
 
 

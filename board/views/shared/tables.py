@@ -88,9 +88,9 @@ def definition(name: str) -> str:
     return f"{metric.label}{unit}.{formula} In filters: {name}."
 
 
-def width(name: str, least: int = 60) -> int:
+def width(name: str) -> int:
     """Pixels that the heading takes."""
-    return max(least, round(6 * len(heading(name))) + 17)
+    return max(60, 6 * len(heading(name)) + 17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +120,20 @@ class Column:
             return st.column_config.TextColumn(**look, alignment=self.alignment)
         if not self.is_bar or (drawn < 0).any():  # where signs differ they are no shares
             return st.column_config.NumberColumn(**look, format=self.format)
-        largest = float(max(drawn.max(), 1e-9))
-        return st.column_config.ProgressColumn(
-            **look, min_value=0, max_value=largest, format=self.format
-        )
+        ends = {"min_value": 0, "max_value": float(max(drawn.max(), 1e-9))}
+        return st.column_config.ProgressColumn(**look, **ends, format=self.format)
 
 
 def metric_column(name: str, values: pd.Series[Any]) -> Column:
-    """A column of means over rollouts, of a metric known or not: shares in percent, others with four
-    significant digits, and an exponent where the largest value is tiny.
+    """A column of means of a metric: shares in percent, others with four significant digits, and an
+    exponent where the largest value is tiny.
     """
     sizes = np.abs(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan))
     largest = np.max(sizes, initial=0, where=np.isfinite(sizes))
     number_format = "%.2e" if 0 < largest < _SMALLEST_FIXED else "%.4g"
     is_share = rollout_metric(name).unit == "share"
-    return Column(
-        values,
-        PERCENT if is_share else number_format,
-        heading(name),
-        width(name),
-        plain(definition(name), 600),
-    )
+    look = PERCENT if is_share else number_format
+    return Column(values, look, heading(name), width(name), plain(definition(name), 600))
 
 
 def rate_column(rates: Iterable[float | None], scope: str) -> Column:
@@ -157,8 +150,8 @@ def rate_column(rates: Iterable[float | None], scope: str) -> Column:
 
 
 def draw(columns: Mapping[str, Column], **options: Any) -> int | None:
-    """Draws a table without the columns in which no row says anything: missing values and empty texts do
-    not. Rounding noise is 0. options: of `draw_frame`; returns the same.
+    """Draws a table without columns of nothing but missing values and empty texts. Rounding noise is 0.
+    options: of `draw_frame`; returns the same.
     """
     frame = pd.DataFrame({name: column.values for name, column in columns.items()})
     for name in frame.select_dtypes("float"):

@@ -10,13 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from board.core.metrics.definitions import rollout_metric, token_metric
-from board.core.tokens.contributions import (
-    Contributions,
-    Grouping,
-    TokenShare,
-    context,
-    whole,
-)
+from board.core.tokens.contributions import Contributions, Grouping, TokenShare, context, whole
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
 from board.views.shared.cache import Spike
@@ -32,14 +26,7 @@ _PREVIEW_CHARACTERS: Final = 90
 _GROUPINGS: Final = {"piece": "by token", "kind": "by kind", "role": "by role"}
 _ORDERS: Final = {"highest": "highest first", "lowest": "lowest first"}
 _CHOICES: Final = (
-    "run",
-    "step",
-    "step_metric",
-    "step_only",
-    "step_types",
-    "step_order",
-    "cap",
-    "pads",
+    *("run", "step", "step_metric", "step_only", "step_types", "step_order", "cap", "pads"),
 )
 
 
@@ -62,16 +49,14 @@ def tokens_table(contributions: Contributions) -> None:
     if grouping:
         contributions = contributions.only(grouping, name)  # type: ignore[arg-type] # checked above
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(
-            "#### Tokens :gray[that contribute most · click one to read it]", width="content"
-        )
+        title = "#### Tokens :gray[that contribute most · click one to read it]"
+        st.markdown(title, width="content")
         if grouping:
             words = "no role" if grouping == "role" and not name else visible_token(name)
             st.space("stretch")
             st.text(f"only the {grouping} {words}: {int(contributions.counted.sum()):,} tokens")
-            st.button(
-                "All tokens", icon=":material/close:", on_click=state.put, kwargs={"step_only": ""}
-            )
+            back = {"on_click": state.put, "kwargs": {"step_only": ""}}
+            st.button("All tokens", icon=":material/close:", **back)
     tokens = contributions.top_tokens(_TOKENS)
     if not tokens:
         st.caption("No token of this type has a value at this step.")
@@ -109,30 +94,19 @@ def types_table(spike: Spike) -> None:
     total = whole(contributions) or np.nan
     count = max(int(contributions.counted.sum()), 1)
     names = [visible_token(t.name) or "not known" for t in types]
+    counts, mean = np.array([t.count for t in types]), _with_unit("mean", contributions)
     columns = {
         grouping: Column(names, width=80 if grouping == "piece" else 130),
         **({"kind": Column([t.kind for t in types], width=85)} if grouping == "piece" else {}),
         "share": _shares([t.contribution / total for t in types]),
-        "tokens": Column(
-            [t.count for t in types], "localized", width=60, help="Tokens of the type in the step."
-        ),
-        "of_tokens": Column(
-            [t.count / count for t in types], PERCENT, "of all", 65, "Share of the step's tokens."
-        ),
-        "mean": Column(
-            [t.mean for t in types],
-            "%.4g",
-            _with_unit("mean", contributions),
-            width=78,
-            help="Over the type's tokens.",
-        ),
+        "tokens": Column(counts, "localized", width=60, help="Tokens of the type in the step."),
+        "of_tokens": Column(counts / count, PERCENT, "of all", 65, "Share of the step's tokens."),
+        "mean": Column([t.mean for t in types], "%.4g", mean, 78, "Over the type's tokens."),
     }
     row = _clicked_row(columns, f"types_{grouping}")
-    if row is not None:
-        wanted = f"{grouping}:{types[row].name}"
-        if wanted != state.get("step_only"):
-            state.put(step_only=wanted)
-            st.rerun()
+    if row is not None and (wanted := f"{grouping}:{types[row].name}") != state.get("step_only"):
+        state.put(step_only=wanted)
+        st.rerun()
 
 
 def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
@@ -198,13 +172,8 @@ def _shares(values: Sequence[float] | pd.Series[float]) -> Column:
 
 def _clicked_row(columns: Mapping[str, Column], name: str) -> int | None:
     """A selection is of one table: what other choices lead to is another table to Streamlit."""
-    key = repr(
-        [
-            name,
-            len(columns["share" if "share" in columns else "index"].values),
-            *map(state.get, _CHOICES),
-        ]
-    )
+    rows = len(columns["share" if "share" in columns else "index"].values)
+    key = repr([name, rows, *map(state.get, _CHOICES)])
     return tables.draw(columns, key=key, most_pixels=_TABLE_PIXELS)
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.charts.group_charts import (
-    MAX_CELLS,
-    OUTCOME_WORDS,
-    Cells,
-    group_grid,
-    recorded_against_expected,
-)
+from board.charts import group_charts
+from board.charts.group_charts import Cells
 from board.components.curve_grid import Card
 from board.core.groups.statistics import CONVENTIONS, Outcome
 from board.core.metrics.definitions import REWARD_PART
@@ -132,7 +126,7 @@ def _outcome(groups: RunGroups, group: int) -> str:
     outcome, count = Outcome(int(of_run.outcomes[group])), int(of_run.graded[group])
     if outcome is Outcome.MIXED and count:
         return f"{of_run.right[group]:.0f}/{count}"
-    return OUTCOME_WORDS[outcome]
+    return group_charts.OUTCOME_WORDS[outcome]
 
 
 def _show_grid(cells: Cells, chosen: str, *, has_advantages: bool) -> None:
@@ -144,15 +138,15 @@ def _show_grid(cells: Cells, chosen: str, *, has_advantages: bool) -> None:
             state.ensure("groups_values", fills, "reward")
             fill = page_parts.segments("Coloured by", "groups_values", _FILLS, fills)
         cells = _choose_rows(cells)
-        diverging = fill == "advantage"
-        figure = group_grid(cells, fill, diverging=diverging, dark=page_parts.dark(), chosen=chosen)
+        look = {"diverging": fill == "advantage", "dark": page_parts.dark()}
+        figure = group_charts.group_grid(cells, fill, chosen=chosen, **look)
         page_parts.draw_figure(figure, "grid", _open_rollout)
 
 
 def _choose_rows(cells: Cells) -> Cells:
     """The rows that fit; which of them is asked for where that is not all."""
     count, widest = cells.index.shape
-    size = max(MAX_CELLS // max(widest, 1), 1)
+    size = max(group_charts.MAX_CELLS // max(widest, 1), 1)
     if count <= size:
         return cells
     first = min(int(state.get("groups_first")), count - 1) // size * size
@@ -194,18 +188,14 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> pd.DataFrame:
 def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
     """What a group was asked, and its answers side by side."""
     if "prompt" in members and isinstance(members["prompt"].iloc[0], str):
-        tokenizer = str(state.get("tokenizer"))
         with suppress(BoardError):
-            opened = cache.rollout(run, step, int(members["index"].iloc[0]), tokenizer)
+            opened = cache.rollout(run, step, int(members["index"].iloc[0]), state.get("tokenizer"))
             if prompt := opened.record.texts.get("prompt"):
                 text_box(prompt, width=110, most_pixels=150)
     with st.grid(_ACROSS, min_column_width=130, gap="small"):
         for _, row in members.head(_MOST_ANSWERS).iterrows():
-            scores = [
-                f"{name} {number(float(row[name]))}"
-                for name in ("reward", "advantage")
-                if name in row and pd.notna(row[name])
-            ]
+            scored = [n for n in ("reward", "advantage") if n in row and pd.notna(row[n])]
+            scores = [f"{name} {number(float(row[name]))}" for name in scored]
             index, note = int(row["index"]), " · ".join(scores) or "not scored"
             with st.container():
                 answer(run, step, index, f"rollout {index}", width=22, note=note)
@@ -254,27 +244,23 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
         st.caption("Not recorded at this step: advantage.")
         return
     known = CONVENTIONS[fit.of_run.closest]
-    share = fit.of_run.shares.get(known.name, float("nan"))
-    if np.isnan(share):
-        st.caption(
-            "No group has two scored rollouts, so rewards give no advantage to compare with."
-        )
+    share = fit.of_run.shares.get(known.name)
+    if share is None or np.isnan(share):
+        words = "No group has two scored rollouts, so rewards give no advantage to compare with."
+        st.caption(words)
         return
     if fit.of_run.convention is None:
-        st.warning(
-            plain(
-                f"The advantages follow none of the known conventions; the closest, {known.label}, fits "
-                f"{percent(share)} of the steps. The trainer may change them afterwards.",
-                400,
-            ),
-            icon=":material/rule:",
+        words = (
+            f"The advantages follow none of the known conventions; the closest, {known.label}, fits "
+            f"{percent(share)} of the steps. The trainer may change them afterwards."
         )
+        st.warning(plain(words, 400), icon=":material/rule:")
     left, right = st.columns([1, 1.4], gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
         st.caption(plain(f"{known.formula}; fits {percent(share)} of the steps checked"))
         columns = rollouts.advantages, fit.expected, fit.differs, rollouts.indices
-        figure = recorded_against_expected(*columns, dark=page_parts.dark())
+        figure = group_charts.recorded_against_expected(*columns, dark=page_parts.dark())
         page_parts.draw_figure(figure, "advantages", _open_rollout)
     with right:
         _show_differences(rollouts, fit)
@@ -283,8 +269,8 @@ def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
 def _show_differences(rollouts: StepRollouts, fit: StepFit) -> None:
     count, wrong = len(fit.differs), int(fit.differs.sum())
     if not np.isfinite(fit.expected).any():
-        text = "No group of this step has two scored rollouts: nothing is recomputed."
-        st.info(text, icon=":material/info:")
+        words = "No group of this step has two scored rollouts: nothing is recomputed."
+        st.info(words, icon=":material/info:")
     elif not wrong:
         st.success("Every recorded advantage matches the rewards.", icon=":material/check_circle:")
     else:
@@ -314,11 +300,8 @@ def _offer_prompts_as_groups(run: Run) -> None:
     if count is None:
         return
     st.caption(f"Every prompt has {count} rollouts per step.")
-    st.button(
-        "Treat equal prompts of a step as groups",
-        icon=":material/group_work:",
-        on_click=partial(state.put, grouping=True),
-    )
+    words, icon = "Treat equal prompts of a step as groups", ":material/group_work:"
+    st.button(words, icon=icon, on_click=state.put, kwargs={"grouping": True})
 
 
 def show(run: Run, step: int) -> None:

@@ -19,14 +19,8 @@ from board.views.shared import cache, page_parts, run_options, shortcuts, state
 from board.views.shared.background import show_progress
 from board.views.shared.cache import Spike
 from board.views.shared.text import counted, number, one_line, plain, visible_token
-from board.views.step import groups
-from board.views.step.contribution_tables import (
-    in_context,
-    open_token,
-    rollouts_table,
-    tokens_table,
-    types_table,
-)
+from board.views.step import contribution_tables, groups
+from board.views.step.contribution_tables import in_context, open_token
 
 _PARTS: Final = {"contributions": "Contributions", "groups": "Groups"}
 _OF_GROUPS: Final = "zero_std_group_fraction"
@@ -46,10 +40,8 @@ def _read_spike(run: Run, step: int, column: str) -> Spike | None:
     """What the tokens of the step contribute; where there is nothing of them, says why."""
     label = plain(rollout_metric(column).label)
     if column not in TOKEN_SOURCES:
-        st.info(
-            f"{label} is recorded per rollout, not per token: only rollouts are ranked.",
-            icon=":material/info:",
-        )
+        words = f"{label} is recorded per rollout, not per token: only rollouts are ranked."
+        st.info(words, icon=":material/info:")
         return None
     tokenizer = run_options.choose_tokenizer(run) if run.vocabulary is None else ""
     task = cache.spike(run, step, column, tokenizer)
@@ -98,9 +90,14 @@ def _sentence(headline: Headline) -> str:
     assert headline.type is not None
     if headline.what == "piece" and headline.type.kind not in _MARKERS:
         return f"One token type contributes {share}"
-    kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
-    verb = "contribute" if kind in _PLURAL else "contributes"
+    kind, verb, _ = _in_words(headline.type.kind)
     return f"{kind[:1].upper()}{kind[1:]} {verb} {share}"
+
+
+def _in_words(kind: str) -> tuple[str, str, str]:
+    """A kind of tokens with its verbs: words contribute, are."""
+    name = _KIND_WORDS.get(kind, kind)
+    return (name, "contribute", "are") if name in _PLURAL else (name, "contributes", "is")
 
 
 def _whole_words(spike: Spike, headline: Headline, metric: Metric) -> str:
@@ -113,19 +110,14 @@ def _whole_words(spike: Spike, headline: Headline, metric: Metric) -> str:
     assert headline.type is not None
     of_tokens = percent(headline.of_tokens)
     if headline.what == "spread":
-        kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
-        verb, be = ("contribute", "are") if kind in _PLURAL else ("contributes", "is")
-        share = percent(headline.share)
+        (kind, verb, be), share = _in_words(headline.type.kind), percent(headline.share)
         return f"{of}: {plain(kind)} {verb} {share} and {be} {of_tokens} of the tokens"
     return f"{of} :gray[· {headline.type.count:,} of {count:,} tokens ({of_tokens})]"
 
 
 def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None:
-    metric = spike.contributions.metric
-    words = (
-        f"rollout {token.index}, token {token.position}, "
-        f"{number(token.value)} {token_metric(metric).unit}"
-    )
+    metric, place = spike.contributions.metric, f"rollout {token.index}, token {token.position}"
+    words = f"{place}, {number(token.value)} {token_metric(metric).unit}"
     if headline.what != "token":
         share = percent(token.contribution / whole(spike.contributions))
         words = f"largest: {words}, {share} alone"
@@ -151,13 +143,8 @@ def _choose_metric(run: Run, step: int) -> str | None:
     usual = next((name for name in _FIRST if name in offered), offered[0])
     column = str(state.ensure("step_metric", offered, usual))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.selectbox(
-            "Metric",
-            offered,
-            **state.bound("step_metric"),
-            format_func=page_parts.metric_label,
-            width=330,
-        )
+        look = {"format_func": page_parts.metric_label, "width": 330}
+        st.selectbox("Metric", offered, **state.bound("step_metric"), **look)
         shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
         metric = rollout_metric(column)
         unit = "" if metric.unit == "share" else metric.unit
@@ -188,15 +175,15 @@ def _show_contributions(run: Run, step: int) -> None:
         return
     spike = _read_spike(run, step, column)
     if spike is None or spike.headline is None:
-        rollouts_table(run, column, None)
+        contribution_tables.rollouts_table(run, column, None)
         return
     _show_headline(spike, spike.headline, rollout_metric(column))
-    tokens_table(spike.contributions)
+    contribution_tables.tokens_table(spike.contributions)
     left, right = st.columns([1, 1], gap="small")
     with left:
-        types_table(spike)
+        contribution_tables.types_table(spike)
     with right:
-        rollouts_table(run, column, spike)
+        contribution_tables.rollouts_table(run, column, spike)
 
 
 def _render() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from board.components.reader.choice import Choice, Chosen, fitting, latest
+from board.components.reader import Choice, Chosen, first_choice, latest
 from board.components.token_data import TokenContent
 
 TEN_TOKENS = TokenContent(["a"] * 10, {"k1": None, "k3": None})
@@ -91,4 +91,4 @@ def test_what_no_browser_of_ours_would_report_is_left_out(field, nonsense):
 
 def test_a_wish_for_what_is_not_on_offer_is_left_out():
     wish = Chosen("nope", 10, strip="nope", zoom=(3, 99), masks=(("tis", ()), None))
-    assert fitting(wish, TEN_TOKENS) == Chosen(masks=(("tis", ()), None))
+    assert first_choice(wish, TEN_TOKENS) == Chosen("k1", masks=(("tis", ()), None))

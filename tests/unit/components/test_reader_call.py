@@ -5,8 +5,7 @@ def page(metric: str | None, pinned: int | None) -> None:
     import numpy as np
     import streamlit as st
 
-    from board.components.reader import reader
-    from board.components.reader.choice import Chosen
+    from board.components.reader import Chosen, reader
     from board.components.reader.frame import Frame
     from board.components.token_data import TokenContent
 

@@ -6,9 +6,9 @@ from board.components.token_data import (
     PromptPart,
     metric_table,
     prompt_tables,
-    spec_for_unknown,
     spec_of,
     token_table,
+    unknown_metric,
 )
 from board.core.metrics.definitions import TOKEN_METRICS
 
@@ -52,14 +52,14 @@ def test_a_prompt_s_tokens_and_ids_are_in_reading_order_over_its_parts():
 
 
 def test_ratios_diverge_around_one_and_rare_tokens_are_notable():
-    assert spec_of(TOKEN_METRICS["importance_ratio"]).centre == 1.0
-    assert spec_of(TOKEN_METRICS["importance_ratio"]).kind == "diverging"
-    assert spec_of(TOKEN_METRICS["logprobs"]).notable == "low"
-    assert spec_of(TOKEN_METRICS["k3"]).notable == "high"
-    assert spec_of(TOKEN_METRICS["k3"]).formula == TOKEN_METRICS["k3"].formula
+    assert spec_of(TOKEN_METRICS["importance_ratio"])["centre"] == 1.0
+    assert spec_of(TOKEN_METRICS["importance_ratio"])["kind"] == "diverging"
+    assert spec_of(TOKEN_METRICS["logprobs"])["notable"] == "low"
+    assert spec_of(TOKEN_METRICS["k3"])["notable"] == "high"
+    assert spec_of(TOKEN_METRICS["k3"])["formula"] == TOKEN_METRICS["k3"].formula
 
 
 def test_an_unknown_array_diverges_only_where_both_signs_occur():
-    assert spec_for_unknown("x", np.array([-1.0, math.nan, 2.0])).kind == "diverging"
-    assert spec_for_unknown("x", np.array([0.0, 2.0])).kind == "sequential"
-    assert spec_for_unknown("x", None).kind == "sequential"
+    assert unknown_metric("x", np.array([-1.0, math.nan, 2.0])).kind == "diverging"
+    assert unknown_metric("x", np.array([0.0, 2.0])).kind == "sequential"
+    assert unknown_metric("x", None).kind == "sequential"
