@@ -87,6 +87,8 @@ class LineBlock:
 
     def cut(self, count: int) -> tuple[LineBlock, LineBlock]:
         """The first lines, and those after them, of which there may be none."""
+        if count >= len(self.sizes):
+            return self, LineBlock(self.offset + self.size, self.sizes[:0], b"", self.ended)
         size, content = int(self.sizes[:count].sum()), self.content
         first, last = (None, None) if content is None else (content[:size], content[size:])
         return (
