@@ -88,12 +88,6 @@ def test_texts_alone_open_without_tokens_and_say_so(write_log, opened):
     assert [remark.severity for remark in rollout.remarks] == ["note"]
 
 
-def test_an_empty_response_opens(write_log, opened):
-    write_log("x.jsonl", {"step": 1, "response": "", "response_tokens": [], "logprobs": []})
-    rollout = open_rollout(opened(), 1, 0)
-    assert (rollout.tokens, rollout.metrics["logprobs"].tolist()) == ((), [])
-
-
 def test_every_rollout_opens_as_its_own_line(write_log, opened):
     lines = [
         {"step": s, "prompt": f"p{i}", "response": f"r{s}-{i}\n", "logprobs": [-float(i)] * (i + 1)}

@@ -347,20 +347,6 @@ def test_a_location_survives_the_way_to_another_process():
     assert location.parent == location_of("s3://bucket/runs")
 
 
-def test_the_memory_of_this_process_is_a_store_too(tmp_path, monkeypatch):
-    import fsspec
-
-    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path))
-    memory = fsspec.filesystem("memory")
-    memory.pipe_file("/test-remote/run/a.jsonl", rows(*range(20)))
-    try:
-        assert opened("memory://test-remote").rollout_count == 20
-        memory.pipe_file("/test-remote/run/a.jsonl", rows(*range(30)))
-        assert opened("memory://test-remote").rollout_count == 30
-    finally:
-        memory.rm("/test-remote", recursive=True)
-
-
 MAPPING = b'[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'
 
 
