@@ -36,8 +36,12 @@ def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path):
 BY_CHANCE = {"one env fails": -1}
 
 
+# Of rules that compare with steps before; benchmarks/planted_faults.py does so with every fault.
+HELD_OUT = ("policy leaves", "truncation", "entropy collapse", "reward hack", "one env fails")
+
+
 @pytest.mark.parametrize(
-    "fault", [fault for fault in FAULTS if not fault.tokens], ids=lambda fault: fault.name
+    "fault", [one for one in FAULTS if one.name in HELD_OUT], ids=lambda fault: fault.name
 )
 def test_it_is_found_as_well_where_no_threshold_was_chosen(fault, tmp_path):
     verdict = verdict_on(fault, tmp_path, LATER)

@@ -19,7 +19,9 @@ def test_every_rollout_of_every_format_is_read_again(info):
     for row in run.steps.to_dict("records"):
         tokens = read_step(run, int(row["step"]))
         assert tokens.indices.tolist() == run.of_step(int(row["step"]))["index"].tolist()
-        for metric in ("k3", "mismatch_kl"):
+        for metric in ("k1", "k3", "mismatch_kl", "entropy"):
             if metric in tokens.metric_names and row.get(f"{metric}_n", 0):
-                assert contributions(tokens, metric).mean == pytest.approx(row[f"{metric}_mean"])
+                result = contributions(tokens, metric)
+                assert result.mean == pytest.approx(row[f"{metric}_mean"], rel=1e-9)
+                assert result.rollouts == row[f"{metric}_n"]
     assert diagnose(run).rollouts_read == run.rollout_count

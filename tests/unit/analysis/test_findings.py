@@ -128,14 +128,6 @@ def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path):
     assert own_thresholds(info, named).thresholds["truncation"]["warning"] == 0.2
 
 
-def test_a_wrong_file_is_told_and_changes_nothing(tmp_path):
-    info = a_run(tmp_path)
-    (info.path / "thresholds.toml").write_text("[truncated]\nwarning = 0.1\n")
-    result = own_thresholds(info)
-    assert "truncated" in result.error
-    assert result.thresholds == default_thresholds()
-
-
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     info = a_run(tmp_path)
     (tmp_path / "elsewhere").write_text("secret")

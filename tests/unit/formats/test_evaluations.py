@@ -159,6 +159,9 @@ def test_columns_of_a_table_are_the_records_own():
     assert first.texts["response"] == "4<|im_end|>"
     result = records(run_at(DATA / "wandb_tables/verl"))
     assert {record.ids["split"] for record in result} == {"eval"}
+    assert [record.scores["reward"] for record in result] == [1, 0, 1, 1, 1, 1]
+    result = records(run_at(DATA / "wandb_tables/prime_rl"))
+    assert [record.scores["reward"] for record in result] == [1, 1, 0.33] * 2
 
 
 def test_messages_of_hosted_training_may_be_json_in_texts():

@@ -63,9 +63,6 @@ def test_the_verdict_is_that_of_discovery():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.jsonl", "shell text\n", "line 1: the line is not JSON"),
-        ("x.jsonl", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-        ("x.jsonl", "", "empty"),
         ("x.parquet", "text, which is no table", "not a Parquet file"),
         ("x.jsonl.xz", "x", "only .gz and .zst are unpacked"),
         ("x.pkl", "x", "it is a pickle, which is never opened"),
