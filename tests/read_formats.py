@@ -32,6 +32,11 @@ def real_run(info: RunInfo) -> Run:
     return Follower().run(info)
 
 
+def sample_run(name: str) -> Run:
+    """One of the bundled runs, read once for all tests of a process."""
+    return next(real_run(info) for info in REAL_RUNS if info.path == SAMPLES / name)
+
+
 def collection() -> Path:
     """Real files of other people's frameworks, beside the checkout or a folder above it."""
     sidecar = (folder.parent / "shared" / "formats" for folder in Path(__file__).resolve().parents)

@@ -134,7 +134,7 @@ def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys):
     frame = plainly(collection() / name)
     for step in {frame["step"].min(), frame["step"].max()}:
         own = frame[frame["step"] == step].reset_index(drop=True)
-        for index in {0, len(own) // 2, len(own) - 1}:
+        for index in {0, len(own) - 1}:
             place = ("--step", str(step), "--index", str(index))
             visible = reported(capsys, "show", str(collection() / name), *place)
             reward = own["x"][index]

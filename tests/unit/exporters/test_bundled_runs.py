@@ -5,9 +5,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from read_formats import SAMPLES, info_at, real_run
+from read_formats import SAMPLES, sample_run
 
-from board.query.open_run import Run
 from exporters.examples import calculator
 from exporters.examples.arithmetic import REWARDS
 
@@ -28,10 +27,6 @@ def lines(run: str) -> list[dict[str, Any]]:
         result += [json.loads(line) for line in whole]
         assert not remainder or run == "resumed"
     return result
-
-
-def board_run(run: str) -> Run:
-    return real_run(info_at(SAMPLES / run))
 
 
 def samples(run: str) -> list[dict[str, Any]]:
@@ -72,14 +67,14 @@ def test_the_bundled_runs_are_small():
 
 @each_run
 def test_the_board_opens_it_without_a_problem(run):
-    opened = board_run(run)
+    opened = sample_run(run)
     # Of the resumed run the board notes which steps were written twice.
     assert not [problem for problem in opened.problems if problem.severity != "note"]
     assert opened.steps["complete"].all()
 
 
 def test_the_resumed_steps_replace_those_of_the_killed_launch():
-    opened = board_run("resumed")
+    opened = sample_run("resumed")
     assert opened.superseded > 0
     assert opened.steps["rollouts"].tolist() == [32] * 24
     assert opened.steps["ranks"].tolist() == [2] * 10 + [1] * 14
@@ -103,10 +98,10 @@ def test_what_a_calculator_returned_is_what_it_calculates():
 
 
 def test_the_board_reads_what_trl_wrote_as_texts():
-    opened = board_run(BY_TRL)
+    opened = sample_run(BY_TRL)
     assert not [problem for problem in opened.problems if problem.severity != "note"]
     assert opened.rollout_count == len(samples(CALCULATOR))
-    ours = board_run(CALCULATOR)
+    ours = sample_run(CALCULATOR)
     for column in ("rewards.correct_mean", "rewards.tool_errors_mean"):
         assert list(opened.steps[column]) == pytest.approx(list(ours.steps[column]), abs=1e-4)
     assert "reward_mean" not in opened.steps  # TRL writes no total

@@ -153,7 +153,7 @@ def rloo(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(
         tmp_path_factory.mktemp("rloo"),
         "rloo",
-        max_steps=4,
+        max_steps=2,
         gradient_accumulation_steps=2,
         num_iterations=2,
     )

@@ -115,7 +115,7 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
 @pytest.mark.parametrize(
     "name",
     [
-        *("tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"),  # files beside others
+        *("tinker/texts", "prime_rl/stream", "verifiers/id"),  # files beside others
         *("rllm/run", "slime/details/rollout_data"),  # documents, and files of torch
     ],
 )
