@@ -90,9 +90,8 @@ ODD = {
     "rewards around 1e5": [{"reward": 1e5 + i} for i in range(20)],
     "NaN and Infinity": [{"reward": float("nan"), "logprobs": [float("inf"), -1.0]}],
     "one rollout": [{}],
-    "negative steps": [{"step": -5}, {"step": -1}],
+    "odd steps, prompts of numbers": [{"step": -5}, {"step": "step_2", "prompt": 4}],
     "huge numbers": [{"reward": 1e200, "extra": 10**300}, {"reward": -1e200}],
-    "text around a step, prompts of numbers": [{"step": "step_2", "prompt": 4}],
     "no measured number": [{"reward": None, "logprobs": None, "ref_logprobs": None}],
     "each row in its own way": [
         *({}, {"reward": None}, {"token_rewards": [0.5]}, {"ref_logprobs": None}),

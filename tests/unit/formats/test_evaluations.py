@@ -114,6 +114,7 @@ def test_programs_of_human_eval_and_evalplus_are_right_where_they_passed():
     document = json.loads((DATA / "evalplus/samples_eval_results.json").read_text())
     samples = [one for own in document["eval"].values() for one in own]
     result = records(run_at(DATA / "evalplus"))
+    assert {r.step for r in result} == {0}
     assert [r.texts["response"] for r in result] == [one["solution"] for one in samples]
     assert [r.scores["reward"] for r in result] == [
         one["base_status"] == one["plus_status"] == "pass" for one in samples
