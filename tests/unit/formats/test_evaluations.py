@@ -169,7 +169,7 @@ def test_messages_of_hosted_training_may_be_json_in_texts():
     first, second = records(run_at(DATA / "prime_hosted"))
     assert (first.texts["prompt"], first.texts["response"]) == ("[user]\n2+2?", "4")
     assert '[tool call] search({"query":"prime"})' in second.texts["response"]
-    assert [r.scores["reward"] for r in (first, second)] == [0.8, 1.0]
+    assert [(r.step, r.scores["reward"]) for r in (first, second)] == [(0, 0.8), (0, 1.0)]
 
 
 def test_nothing_of_an_evaluation_is_lost():
