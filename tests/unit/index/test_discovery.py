@@ -133,6 +133,15 @@ def test_files_without_a_run_are_named_from_the_root(tmp_path, write_log):
     assert list(reasons(result)) == ["a/b/metrics.jsonl"]
 
 
+def test_git_lfs_pointers_and_rubbish_are_lost_and_named(tmp_path, write_log):
+    write_log("a/lfs.jsonl", b"version https://git-lfs.github.com/spec/v1\n")
+    write_log("a/rubbish.jsonl", bytes(range(256)) * 10)
+    result = discover(tmp_path)
+    assert "git lfs pull" in reasons(result)["a/lfs.jsonl"]
+    assert "not JSON" in reasons(result)["a/rubbish.jsonl"]
+    assert {problem.severity for problem in result.left_out} == {"lost"}
+
+
 def test_a_link_out_of_the_root_is_not_followed_and_told(tmp_path, write_log):
     secret = write_log("elsewhere/x.jsonl", ROLLOUT)
     write_log("root/run/y.jsonl", ROLLOUT)
