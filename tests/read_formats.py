@@ -18,10 +18,23 @@ DATA = Path(__file__).parent / "formats" / "data"
 REAL_RUNS = [info for root in (SAMPLES, DATA) for info in discover(root).runs]
 
 
+def _kind(info: RunInfo) -> tuple[Any, ...]:
+    return info.formats, info.is_joined, frozenset(file.path.suffix for file in info.files)
+
+
+ONE_OF_EACH = [*{_kind(info): info for info in REAL_RUNS}.values()]
+"""Of REAL_RUNS one for each format, kind of file and pair of logs that are joined."""
+
+
 @cache
 def real_run(info: RunInfo) -> Run:
     """One of REAL_RUNS, read once for all tests of a process."""
     return Follower().run(info)
+
+
+def sample_run(name: str) -> Run:
+    """One of the bundled runs, read once for all tests of a process."""
+    return next(real_run(info) for info in REAL_RUNS if info.path == SAMPLES / name)
 
 
 def collection() -> Path:

@@ -1,8 +1,10 @@
 """The dashboard without a browser: `open_app` starts it on a folder of logs and a URL."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -40,6 +42,8 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
     "rollout" is Rollouts with a rollout open: the first one where the query names none; "words" is its
     search over the run. No traceback reached the page.
     """
+    # Transformers take seconds to load, and know no tokenizer of these logs either.
+    monkeypatch.setitem(sys.modules, "transformers", ModuleType("transformers"))
 
     def start(logs: Path, page: str = "overview", /, **query: str) -> AppTest:
         monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(logs))

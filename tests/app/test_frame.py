@@ -59,13 +59,6 @@ def test_choices_follow_silently_when_the_user_switches_runs(open_app, logs):
     assert choice(app, "step_metric") != "entropy_mean"
 
 
-def test_a_link_with_a_wrong_value_says_so_once(open_app, logs):
-    app = open_app(logs, "step", run="native", step="20", step_metric="nothing")
-    assert notices(app) == ["step_metric = 'nothing' is not available; showing 'k3_mean'."]
-    app.run()
-    assert notices(app) == []
-
-
 @pytest.mark.parametrize(
     "title", ["Overview", "Findings", "Step", "Rollouts", "Prompts", "Compare"]
 )
@@ -90,15 +83,3 @@ def test_the_tags_of_reasoning_are_chosen_in_the_settings_of_the_run(open_app, t
     app.text_input(key="think").set_value("<plan>").run()
     assert kinds() == ["reasoning", "text"]
     assert query(app)["think"] == "<plan>"
-
-
-def test_settings_of_the_run_stay_on_every_page(open_app, logs):
-    app = open_app(logs, "findings", run="native")
-    assert "pads" not in query(app)
-    go_to(app, "prompts")
-    assert "pads" not in query(app)
-    app.text_input(key="pads").set_value("<eos>").run()
-    assert query(app)["pads"] == "<eos>"
-    go_to(app, "rollouts")
-    assert query(app)["pads"] == "<eos>"
-    assert app.text_input(key="pads").value == "<eos>"

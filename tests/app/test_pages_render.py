@@ -21,16 +21,6 @@ from written_logs import write_lines
 from board.views.shared.state import page_file
 
 
-@pytest.mark.parametrize("run", ["rllb", "texts"])  # for the other one see test_links
-def test_each_page_shows_each_run(open_app, logs, run):
-    app = open_app(logs, run=run)
-    for page in (*PAGES[1:], PAGES[0]):
-        assert_sound(app)
-        assert not app.error
-        assert app.subheader[0].value == f"{run}"
-        go_to(app, page)
-
-
 @pytest.mark.parametrize(
     ("run", "missing"),
     [
@@ -100,9 +90,8 @@ ODD = {
     "rewards around 1e5": [{"reward": 1e5 + i} for i in range(20)],
     "NaN and Infinity": [{"reward": float("nan"), "logprobs": [float("inf"), -1.0]}],
     "one rollout": [{}],
-    "negative steps": [{"step": -5}, {"step": -1}],
+    "odd steps, prompts of numbers": [{"step": -5}, {"step": "step_2", "prompt": 4}],
     "huge numbers": [{"reward": 1e200, "extra": 10**300}, {"reward": -1e200}],
-    "text around a step, prompts of numbers": [{"step": "step_2", "prompt": 4}],
     "no measured number": [{"reward": None, "logprobs": None, "ref_logprobs": None}],
     "each row in its own way": [
         *({}, {"reward": None}, {"token_rewards": [0.5]}, {"ref_logprobs": None}),
@@ -130,12 +119,6 @@ def test_odd_records_break_no_page(open_rows, case):
         assert not app.error
         if page:
             go_to(app, page)
-
-
-def test_a_list_of_another_length_is_said_and_nothing_is_shifted(open_rows):
-    tokens = {"response_tokens": ["a", "b", "c"], "logprobs": [-1, -1, -1]}
-    app = open_rows("rollout", {"step": 0, **tokens, "token_rewards": [7]})
-    assert "token_rewards has 1 entries for 3 tokens" in texts(app).replace("\\", "")
 
 
 def test_steps_with_gaps_are_gone_through_in_order(open_app, logs):

@@ -3,13 +3,12 @@
 import pytest
 from faults.judge import findings_of, opened, severe, verdict_on
 from faults.plant import FAULTS
-from faults.scene import LATER, SAMPLES, clean
+from faults.scene import LATER, clean
+from read_formats import sample_run
 
 from board.analysis.findings import diagnose
 from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding
-from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -36,8 +35,12 @@ def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path):
 BY_CHANCE = {"one env fails": -1}
 
 
+# Of rules that compare with steps before; benchmarks/planted_faults.py does so with every fault.
+HELD_OUT = ("policy leaves", "truncation", "entropy collapse", "reward hack", "one env fails")
+
+
 @pytest.mark.parametrize(
-    "fault", [fault for fault in FAULTS if not fault.tokens], ids=lambda fault: fault.name
+    "fault", [one for one in FAULTS if one.name in HELD_OUT], ids=lambda fault: fault.name
 )
 def test_it_is_found_as_well_where_no_threshold_was_chosen(fault, tmp_path):
     verdict = verdict_on(fault, tmp_path, LATER)
@@ -63,12 +66,12 @@ def test_a_rule_is_silent_on_the_run_without_a_fault(rule, unharmed):
 
 @pytest.mark.parametrize("name", ["grpo_arithmetic", "ppo_critic", "resumed"])
 def test_clean_runs_raise_nothing_severe(name):
-    result = diagnose(open_run(discover(SAMPLES).run(name)))
+    result = diagnose(sample_run(name))
     assert not severe(result.findings)
 
 
 def test_the_bundled_reward_hack_is_found():
-    result = diagnose(open_run(discover(SAMPLES).run("grpo_reward_hack")), tokens=False).findings
+    result = diagnose(sample_run("grpo_reward_hack"), tokens=False).findings
     assert {"part_falls", "truncation", "length_without_gain", "reward_length"} <= {
         f.rule for f in result
     }

@@ -99,7 +99,7 @@ def test_after_kill_9_the_board_shows_all_that_was_written_and_at_most_the_queue
     tmp_path, mode
 ):
     moments = random.Random(mode)
-    for attempt in range(3):
+    for attempt in range(2):
         folder = tmp_path / str(attempt)
         process = start(ENDLESS, folder, mode)
         until(process, 0)

@@ -511,7 +511,8 @@ def test_every_command_explains_itself(command, capsys):
     assert (ended.value.code, "usage: rollout-board" in capsys.readouterr().out) == (0, True)
 
 
-JOINED = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
+FORMATS = Path(__file__).parents[1] / "formats/data"
+JOINED = FORMATS / "prime_rl/joined"
 
 
 @pytest.fixture(scope="module")
@@ -548,6 +549,15 @@ def test_a_split_of_joined_logs_can_be_named_and_all_of_them(joined_folder, call
     assert counts[0] + counts[1] == counts[2]
     assert 0 < counts[1] < counts[0]
     assert rollouts() == counts[2 if command == "rollouts" else 0]
+    message = call(command, joined_folder, "--json").err
+    left_out = f"rollouts of split train; left out: {counts[1]} eval"
+    assert (left_out in message) == (command != "rollouts")
+
+
+def test_a_run_of_evaluations_alone_gives_them_without_a_word(call):
+    called = call("steps", FORMATS / "skyrl/exports", "--json")
+    assert sum(row["rollouts"] for row in called.document) == 12
+    assert "split" not in called.err
 
 
 def test_a_source_that_is_none_is_refused_with_the_names_there_are(tmp_path, call):

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from faults.plant import go_in_circles, shift_logprobs
 from faults.scene import AT, clean
-from read_formats import SAMPLES, info_at, run_at, run_of
+from read_formats import info_at, run_at, run_of, sample_run
 from written_logs import rllb_run, texts_only_run
 
 from board import cli
@@ -128,14 +128,6 @@ def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path):
     assert own_thresholds(info, named).thresholds["truncation"]["warning"] == 0.2
 
 
-def test_a_wrong_file_is_told_and_changes_nothing(tmp_path):
-    info = a_run(tmp_path)
-    (info.path / "thresholds.toml").write_text("[truncated]\nwarning = 0.1\n")
-    result = own_thresholds(info)
-    assert "truncated" in result.error
-    assert result.thresholds == default_thresholds()
-
-
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     info = a_run(tmp_path)
     (tmp_path / "elsewhere").write_text("secret")
@@ -144,7 +136,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
 
 
 def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for():
-    run = run_at(SAMPLES / "resumed")
+    run = sample_run("resumed")
     seen: list[tuple[int, int]] = []
     result = sampled_digests(run, 7, lambda done, total: seen.append((done, total)))
     steps = [digest.step for digest in result]

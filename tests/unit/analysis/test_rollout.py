@@ -10,8 +10,7 @@ import pytest
 from read_formats import run_of
 
 from board.analysis.rollout import in_loss, open_rollout, read_spans
-from board.core.records import ReadOptions
-from board.errors import NotFoundError, UnreadableError
+from board.errors import UnreadableError
 from board.query.open_run import Run
 
 LINE = {
@@ -88,46 +87,6 @@ def test_texts_alone_open_without_tokens_and_say_so(write_log, opened):
     assert [remark.severity for remark in rollout.remarks] == ["note"]
 
 
-def test_an_empty_response_opens(write_log, opened):
-    write_log("x.jsonl", {"step": 1, "response": "", "response_tokens": [], "logprobs": []})
-    rollout = open_rollout(opened(), 1, 0)
-    assert (rollout.tokens, rollout.metrics["logprobs"].tolist()) == ((), [])
-
-
-def test_every_rollout_opens_as_its_own_line(write_log, opened):
-    lines = [
-        {"step": s, "prompt": f"p{i}", "response": f"r{s}-{i}\n", "logprobs": [-float(i)] * (i + 1)}
-        for s in (2, 1)
-        for i in range(4)
-    ]
-    write_log("b.jsonl", *lines[:3])
-    write_log("a.jsonl", b"rubbish\n", *lines[3:])
-    run = opened()
-    places = run.rollouts[["step", "index"]].values.tolist()
-    visible = [open_rollout(run, step, index).line for step, index in places]
-    assert sorted(line["response"] for line in visible) == sorted(
-        line["response"] for line in lines
-    )
-    for (_, row), line in zip(run.rollouts.iterrows(), visible, strict=True):
-        assert row["response"] == line["response"]
-        assert row["step"] == line["step"]
-
-
-def test_padding_and_system_prompt_are_left_out_as_in_the_table(write_log, opened):
-    padded = {
-        "step": 1,
-        "prompt": "S<end>\nQ",
-        "response": "a",
-        "response_tokens": ["a", "<pad>"],
-        "logprobs": [-1, -9],
-    }
-    write_log("x.jsonl", padded)
-    rollout = open_rollout(opened(read=ReadOptions(system_prompt_end="<end>")), 1, 0)
-    assert rollout.tokens == ("a",)
-    assert rollout.metrics["logprobs"].tolist() == [-1]
-    assert rollout.record.texts["prompt"] == "Q"
-
-
 def test_a_last_line_without_its_newline_opens(write_log, opened):
     write_log("x.jsonl", json.dumps(LINE).encode())
     assert open_rollout(opened(), 3, 0).line == LINE
@@ -147,13 +106,6 @@ def test_a_python_nan_in_the_line_opens(write_log, opened):
     rollout = open_rollout(opened(), 1, 0)
     assert math.isnan(rollout.metrics["logprobs"][0])
     assert {remark.field for remark in rollout.remarks} == {"reward"}
-
-
-@pytest.mark.parametrize(("step", "index"), [(99, 0), (3, 1), (3, -1)])
-def test_what_is_not_there_is_not_found(write_log, opened, step, index):
-    write_log("x.jsonl", LINE)
-    with pytest.raises(NotFoundError):
-        open_rollout(opened(), step, index)
 
 
 def changed(line: dict, **fields) -> bytes:
@@ -235,17 +187,6 @@ def test_search_does_not_read_the_log(write_log, opened):
     run = opened()
     path.write_bytes(b"")
     assert hits(run, "cat") == [1]
-
-
-def test_the_response_of_messages_is_what_the_assistant_began(write_log, opened):
-    messages = [
-        {"role": "user", "content": "2+3?"},
-        {"role": "assistant", "content": "I add."},
-        {"role": "tool", "content": "5"},
-    ]
-    write_log("x.jsonl", {"step": 0, "messages": messages, "reward": 1})
-    visible = open_rollout(opened(), 0, 0).response_text
-    assert visible == "[assistant]\nI add.\n\n[tool]\n5"
 
 
 def row(step: int, value: float, **more: object) -> dict[str, object]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from read_formats import REAL_RUNS, real_run, run_of
+from read_formats import ONE_OF_EACH, real_run, run_of
 
 from board.analysis import step_records
 from board.analysis.rollout import open_rollout
@@ -19,7 +19,7 @@ def known(values: Any) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-@pytest.fixture(scope="module", params=REAL_RUNS, ids=lambda info: info.name)
+@pytest.fixture(scope="module", params=ONE_OF_EACH, ids=lambda info: info.name)
 def real(request: pytest.FixtureRequest) -> Run:
     return real_run(request.param)
 

@@ -3,13 +3,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from read_formats import SAMPLES, run_at, run_of
+from read_formats import run_at, run_of
 from written_logs import native_run, rllb_run, texts_only_run, write_lines
 
 from board.analysis.mismatch import mismatch_by_step
 from board.analysis.rollout import open_rollout
 from board.analysis.step_tokens import COLUMNS, ReadTokens, read_step
-from board.core.tokens.contributions import contributions
 from board.core.tokens.pieces import KINDS
 from board.errors import NotFoundError
 from board.query.open_run import Run
@@ -18,16 +17,6 @@ from board.query.open_run import Run
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return run_at(native_run(tmp_path / "run"))
-
-
-@pytest.mark.parametrize("name", ["resumed", "ppo_critic"])
-@pytest.mark.parametrize("metric", ["k3", "k1", "mismatch_kl", "entropy"])
-def test_contributions_add_up_to_the_step_s_mean_in_the_table(name, metric):
-    run = run_at(SAMPLES / name)
-    for row in run.steps.iloc[::9].to_dict("records"):
-        result = contributions(read_step(run, row["step"], ReadTokens.of_metric(metric)), metric)
-        assert result.mean == pytest.approx(row[f"{metric}_mean"], rel=1e-9)
-        assert result.rollouts == row[f"{metric}_n"]
 
 
 def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run):

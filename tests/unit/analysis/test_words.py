@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from read_formats import SAMPLES, run_at, run_of
+from read_formats import run_at, run_of, sample_run
 from written_logs import native_run
 
 from board.analysis.rollout import open_rollout
@@ -217,7 +217,7 @@ def test_half_characters_and_signs_of_patterns_are_only_text():
 
 
 def test_the_reward_hack_is_heard_in_what_it_says():
-    result = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"))
+    result = trending_phrases(sample_run("grpo_reward_hack"))
     changes = {one.phrase: one.change for one in result.phrases}
     assert changes["check"] > 0.3
     assert changes["answer"] < -0.5
@@ -226,7 +226,7 @@ def test_the_reward_hack_is_heard_in_what_it_says():
 
 
 def test_of_large_rollouts_fewer_are_read():
-    result = trending_phrases(run_at(SAMPLES / "grpo_reward_hack"), budget=100_000)
+    result = trending_phrases(sample_run("grpo_reward_hack"), budget=100_000)
     assert 24 <= result.rollouts < 100
 
 

@@ -106,22 +106,5 @@ def test_rollouts_reduced_together_equal_rollouts_reduced_one_by_one(monkeypatch
         np.testing.assert_allclose(columns[name], wanted, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-def one(**arrays: list[float]) -> dict[str, float]:
-    aggregator = Aggregator()
-    aggregator.add({name: np.array(values, float) for name, values in arrays.items()})
-    return {name: float(values[0]) for name, values in aggregator.finish().items()}
-
-
 def test_without_any_array_there_are_no_columns():
     assert Aggregator().finish() == {}
-    assert one() == {}
-
-
-def test_a_mean_log_ratio_of_exactly_zero_is_a_zero_and_not_missing():
-    assert one(logprobs=[-1, -2], ref_logprobs=[-2, -1])["k1_mean"] == 0
-
-
-def test_a_masked_out_float_minimum_does_not_make_k3_negative():
-    row = one(logprobs=[-3.4e38, -1], ref_logprobs=[-1, -1])
-    assert row["k3_mean"] >= 0
-    assert row["k3_max"] >= 0

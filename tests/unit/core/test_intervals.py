@@ -46,16 +46,6 @@ def test_the_interval_of_a_share_covers_it_in_at_least_93_of_100_samples(groups)
     assert 0.93 <= coverage(draw, 0.1, groups, is_share=True) <= 0.995
 
 
-def test_an_error_of_single_rollouts_would_cover_too_seldom():
-    """Why errors are clustered: rollouts of one prompt are alike."""
-    rng = np.random.default_rng(0)
-    covered = 0
-    for _ in range(SAMPLES):
-        values = rng.normal(size=(8, 1)) + 0.3 * rng.normal(size=(8, 8))
-        covered += abs(values.mean()) <= 1.96 * values.std(ddof=1) / 8
-    assert covered / SAMPLES < 0.7
-
-
 def test_a_share_of_none_has_an_upper_bound_and_stays_within_0_and_1():
     low, high = share_interval(np.array([0.0, 1.0]), np.zeros(2), np.array([8.0, 8.0]))
     assert low[0] == 0

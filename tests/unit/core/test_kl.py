@@ -66,13 +66,6 @@ def test_tiny_differences_keep_their_digits(d):
     assert kl.k3([d], [0.0])[0] == pytest.approx(exact, rel=1e-8)
 
 
-def test_expected_k3_is_the_divergence_of_the_two_distributions():
-    p, q = np.array([0.7, 0.2, 0.1]), np.array([0.5, 0.3, 0.2])
-    divergence = float((p * np.log(p / q)).sum())
-    for estimator in (kl.k1, kl.k3):
-        assert float((p * estimator(np.log(p), np.log(q))).sum()) == pytest.approx(divergence)
-
-
 @pytest.mark.parametrize("estimator", PAIRWISE)
 def test_a_missing_value_stays_missing(estimator):
     assert np.isnan(estimator([np.nan, -1.0], [-1.0, np.nan])).all()
@@ -83,11 +76,6 @@ def test_a_missing_value_stays_missing(estimator):
 def test_unequal_shapes_are_refused_and_none_is_broadcast(estimator, shapes):
     with pytest.raises(ValueError, match="unequal shapes"):
         estimator(*map(np.zeros, shapes))
-
-
-@pytest.mark.parametrize("estimator", PAIRWISE)
-def test_empty_arrays_give_empty_arrays(estimator):
-    assert estimator([], []).shape == (0,)
 
 
 @pytest.mark.parametrize("estimator", PAIRWISE)
@@ -122,11 +110,6 @@ def test_k3_clamped_ends_at_ten_nats_on_both_sides():
 
 def test_prob_delta_is_the_difference_of_probabilities():
     assert kl.prob_delta(np.log([0.5, 0.1]), np.log([0.25, 0.4])) == pytest.approx([0.25, -0.3])
-
-
-def test_td_errors_of_undiscounted_values_sum_to_the_return_less_the_first_value():
-    rewards, values = np.array([0.0, 0.5, 1.0]), np.array([0.2, 0.4, 0.9])
-    assert td_error(rewards, values).sum() == pytest.approx(rewards.sum() - values[0])
 
 
 @pytest.mark.parametrize(

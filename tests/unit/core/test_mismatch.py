@@ -10,18 +10,6 @@ from board.core.tokens.mismatch import Ratios
 from board.core.tokens.rule_counts import count_rules
 
 
-def test_estimators_agree_with_the_divergences_they_estimate():
-    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.4, 0.2])
-    draws = np.repeat(np.arange(3), [5000, 3000, 2000])  # exactly as often as the sampler p says
-    result = mismatch.apart(np.log(q / p)[draws])
-    assert result.forward_k1 == pytest.approx((p * np.log(p / q)).sum())
-    assert result.forward_k3 == pytest.approx(result.forward_k1)
-    assert result.reverse_k1 == pytest.approx((q * np.log(q / p)).sum())
-    assert result.reverse_k3 == pytest.approx(result.reverse_k1)
-    assert result.chi2 == pytest.approx((q**2 / p).sum() - 1)
-    assert result.ess == pytest.approx(1 / (1 + result.chi2))
-
-
 def test_engine_and_staleness_add_up_to_the_mismatch():
     dice = np.random.default_rng(0)
     arrays = {name: -dice.random(50) for name in ("logprobs", "old_logprobs", "sampling_logprobs")}

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened_logs import lines
+from read_formats import run_at
 
 from exporters import RolloutExporter
 from exporters.files import RankFile
@@ -39,6 +40,10 @@ def test_a_full_file_is_followed_by_the_next_part_and_nothing_is_lost(tmp_path):
     steps = [line["step"] for part in parts for line in part if line["type"] == "sample"]
     assert steps == list(range(20))
     assert parts[-1][-1]["type"] == "close"
+    run = run_at(tmp_path)
+    assert run.steps["step"].tolist() == steps
+    assert run.steps["complete"].all()
+    assert not run.problems
 
 
 def test_a_line_bigger_than_a_part_is_written_whole(tmp_path):

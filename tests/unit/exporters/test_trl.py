@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 # What trainers import takes 9 seconds: that is done in functions, by the one worker that needs it.
 pytest.importorskip("trl")
 
-from exporters.alignment import check_alignment  # noqa: E402 - not there without torch
 from exporters.trl_tools import describe_tool_use, segments, timed, with_outcomes  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -154,7 +153,7 @@ def rloo(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(
         tmp_path_factory.mktemp("rloo"),
         "rloo",
-        max_steps=4,
+        max_steps=2,
         gradient_accumulation_steps=2,
         num_iterations=2,
     )
@@ -254,11 +253,14 @@ def test_the_run_is_described_without_paths(run):
 def test_training_with_the_hook_has_the_losses_of_training_without(tmp_path, name):
     hooked, plain, config = trainers_of(name)
     results = {}
-    for kind, trainer, options in (
-        ("on", hooked, {"rollout_dir": str(tmp_path / "rollouts")}),
-        ("off", hooked, {"rollout_dir": None}),
-        ("plain", plain, {}),
-    ):
+    kinds = {
+        "on": (hooked, {"rollout_dir": str(tmp_path / "rollouts")}),
+        "off": (hooked, {"rollout_dir": None}),
+        "plain": (plain, {}),
+    }
+    if name == "rloo":  # it is switched off as that of GRPO is
+        del kinds["off"]
+    for kind, (trainer, options) in kinds.items():
         folder = tmp_path / kind
         folder.mkdir()
         trained = new_trainer(
@@ -268,7 +270,7 @@ def test_training_with_the_hook_has_the_losses_of_training_without(tmp_path, nam
         logs = trained.state.log_history
         results[kind] = [(log["loss"], log["grad_norm"]) for log in logs if "loss" in log]
     assert len(results["on"]) == 2
-    assert results["on"] == results["off"] == results["plain"]
+    assert all(result == results["plain"] for result in results.values())
     assert any(loss for loss, _ in results["on"])
     assert len(list((tmp_path / "rollouts").glob("*.jsonl"))) == 1
 
@@ -290,13 +292,6 @@ def test_the_board_opens_what_trl_wrote(run, rloo):
         for rollout, line in zip(results, written.samples(), strict=True):
             for name in ("reward", "response", "logprobs", "ref_logprobs", "entropy"):
                 assert rollout[name] == line[name]
-
-
-def test_an_off_by_one_between_logprobs_and_tokens_of_a_log_is_caught(run):
-    first = [sample for sample in run.samples() if sample["step"] == 1]
-    assert check_alignment(run.first_model, first).aligned
-    late = [s | {"logprobs": [*s["logprobs"][1:], None]} for s in first]
-    assert check_alignment(run.first_model, late).shift == 1
 
 
 def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo):

@@ -116,6 +116,7 @@ def test_a_mask_of_atropos_says_which_tokens_were_generated():
         for score, tokens, masks in zip(line["scores"], line["tokens"], line["masks"], strict=True)
     ]
     assert len({record.ids["group_id"] for record in result}) == len(lines)
+    assert {record.step for record in result} == {0}
     for record, (score, tokens, masks) in zip(result, expected, strict=True):
         ids, mask = record.response_ids.values(), record.tokens["loss_mask"].values()
         assert record.scores["reward"] == score

@@ -114,6 +114,7 @@ def test_programs_of_human_eval_and_evalplus_are_right_where_they_passed():
     document = json.loads((DATA / "evalplus/samples_eval_results.json").read_text())
     samples = [one for own in document["eval"].values() for one in own]
     result = records(run_at(DATA / "evalplus"))
+    assert {r.step for r in result} == {0}
     assert [r.texts["response"] for r in result] == [one["solution"] for one in samples]
     assert [r.scores["reward"] for r in result] == [
         one["base_status"] == one["plus_status"] == "pass" for one in samples
@@ -159,13 +160,16 @@ def test_columns_of_a_table_are_the_records_own():
     assert first.texts["response"] == "4<|im_end|>"
     result = records(run_at(DATA / "wandb_tables/verl"))
     assert {record.ids["split"] for record in result} == {"eval"}
+    assert [record.scores["reward"] for record in result] == [1, 0, 1, 1, 1, 1]
+    result = records(run_at(DATA / "wandb_tables/prime_rl"))
+    assert [record.scores["reward"] for record in result] == [1, 1, 0.33] * 2
 
 
 def test_messages_of_hosted_training_may_be_json_in_texts():
     first, second = records(run_at(DATA / "prime_hosted"))
     assert (first.texts["prompt"], first.texts["response"]) == ("[user]\n2+2?", "4")
     assert '[tool call] search({"query":"prime"})' in second.texts["response"]
-    assert [r.scores["reward"] for r in (first, second)] == [0.8, 1.0]
+    assert [(r.step, r.scores["reward"]) for r in (first, second)] == [(0, 0.8), (0, 1.0)]
 
 
 def test_nothing_of_an_evaluation_is_lost():

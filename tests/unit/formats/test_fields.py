@@ -123,14 +123,6 @@ def test_what_is_no_finite_number_is_refused(value):
         read_number(value)
 
 
-@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, "nan", "x", [1.0]])
-def test_a_reward_that_is_no_number_is_missing_and_named_and_the_rollout_stays(read_line, reward):
-    record = read_line("rllb", {"step": 1, "prompt": "p", "response": "r", "reward": reward})
-    assert "reward" not in record.scores
-    assert record.texts == {"prompt": "p", "response": "r"}
-    assert [remark.field for remark in record.remarks] == ["reward"]
-
-
 @pytest.mark.parametrize("fields", [{}, {"reward": None}, {"reward": ""}])
 def test_a_reward_that_is_not_recorded_is_missing_without_a_remark(read_line, fields):
     record = read_line("rllb", {"step": 1, "response": "r", **fields})
@@ -175,12 +167,6 @@ def test_a_rank_that_is_no_whole_number_is_not_cut_to_one(read_line, rank):
     assert "rank" not in record.ids
     assert record.remarks[0].field == "rank"
     assert read_line("native", {"step": 1, "rank": "2"}).ids["rank"] == 2
-
-
-def test_a_prompt_of_chat_messages_is_read_with_its_roles(read_line):
-    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
-    record = read_line("rllb", {"step": 1, "response": "r", "prompt": messages})
-    assert record.texts["prompt"] == "[system]\nS\n\n[user]\nQ"
 
 
 @pytest.mark.parametrize(

@@ -12,185 +12,127 @@ from board.query.open_run import open_run
 ASKED = "2 + 2?"
 USER = {"role": "user", "content": ASKED}
 TALK = [USER, {"role": "assistant", "content": "4"}]
-TWO = [(0, ASKED, "4", 1.0), (0, ASKED, "5", 0.0)]
 BOTH = (("4", 1), ("5", 0))
+TWO = [(0, ASKED, text, float(reward)) for text, reward in BOTH]
 AT_3 = [(3, *row[1:]) for row in TWO]
+TEXT, SCORE, RIGHT = "<text>", "<score>", "<right>"
+"""What stands in a record for the response, its reward, and whether that is right."""
 
 
 def lines(*records):
     return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
+def filled(value, text, reward):
+    """The record of one rollout."""
+    if isinstance(value, dict):
+        return {key: filled(entry, text, reward) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [filled(entry, text, reward) for entry in value]
+    places = {TEXT: text, SCORE: reward, RIGHT: bool(reward)}
+    return places.get(value, value)
+
+
+def both(record):
+    """The records of two rollouts."""
+    return [filled(record, *one) for one in BOTH]
+
+
+SAMPLES = both({"text": TEXT, "reward": SCORE})
+REFERENCE = {"prompt": ASKED, "doc": {"answer": "4", "output": "x"}}
+COLUMNS = ["step", "prompt", "completion", "reward"]
 SHAPES = {
     "prompt, completion": (
-        "log.jsonl",
-        lines(*({"step": 3, "prompt": ASKED, "completion": t, "reward": r} for t, r in BOTH)),
+        both({"step": 3, "prompt": ASKED, "completion": TEXT, "reward": SCORE}),
         AT_3,
     ),
     "question, output, score": (
-        "log.jsonl",
-        lines(*({"iteration": 3, "question": ASKED, "output": t, "score": r} for t, r in BOTH)),
+        both({"iteration": 3, "question": ASKED, "output": TEXT, "score": SCORE}),
         AT_3,
     ),
     "problem, model_output, correct": (
-        "log.jsonl",
-        lines(
-            *(
-                {"problem": ASKED, "model_output": t, "correct": bool(r), "gold": "4"}
-                for t, r in BOTH
-            )
-        ),
+        both({"problem": ASKED, "model_output": TEXT, "correct": RIGHT, "gold": "4"}),
         TWO,
     ),
-    "an answer that differs": (
-        "log.jsonl",
-        lines(*({"problem": ASKED, "answer": t, "correct": r} for t, r in BOTH)),
-        TWO,
-    ),
+    "an answer that differs": (both({"problem": ASKED, "answer": TEXT, "correct": SCORE}), TWO),
     "a generation that differs beside an output that does not": (
-        "log.jsonl",
-        lines(*({"input": ASKED, "output": "4", "generation": t, "reward": r} for t, r in BOTH)),
+        both({"input": ASKED, "output": "4", "generation": TEXT, "reward": SCORE}),
         TWO,
     ),
     "parallel lists": (
-        "log.jsonl",
-        lines({"global_step": 3, "prompt": ASKED, "responses": ["4", "5"], "rewards": [1, 0]}),
+        [{"global_step": 3, "prompt": ASKED, "responses": ["4", "5"], "rewards": [1, 0]}],
         AT_3,
     ),
     "parallel lists beside others of another length": (
-        "log.jsonl",
-        lines({"query": ASKED, "outputs": ["4", "5"], "scores": [1, 0], "tags": ["a", "b", "c"]}),
+        [{"query": ASKED, "outputs": ["4", "5"], "scores": [1, 0], "tags": ["a", "b", "c"]}],
         TWO,
     ),
-    "a list of objects": (
-        "log.jsonl",
-        lines({"prompt": ASKED, "samples": [{"text": t, "reward": r} for t, r in BOTH]}),
-        TWO,
-    ),
+    "a list of objects": ([{"prompt": ASKED, "samples": SAMPLES}], TWO),
     "a list of objects two deep": (
-        "log.jsonl",
-        lines(
-            {
-                "batch": {
-                    "rollouts": [{"prompt": ASKED, "response": t, "reward": r} for t, r in BOTH]
-                }
-            }
-        ),
+        [{"batch": {"rollouts": both({"prompt": ASKED, "response": TEXT, "reward": SCORE})}}],
         TWO,
     ),
     "scores in an object": (
-        "log.jsonl",
-        lines(
-            *(
-                {"prompt": ASKED, "response": t, "scores": {"total": r, "format": 1}}
-                for t, r in BOTH
-            )
-        ),
+        both({"prompt": ASKED, "response": TEXT, "scores": {"total": SCORE, "format": 1}}),
         TWO,
     ),
-    "messages": (
-        "log.jsonl",
-        lines({"step": 3, "messages": TALK, "reward": 1}),
-        [(3, ASKED, "4", 1.0)],
-    ),
+    "messages": ([{"step": 3, "messages": TALK, "reward": 1}], AT_3[:1]),
     "messages under a name of their own": (
-        "log.jsonl",
-        lines({"step": 3, "traj": TALK, "reward": 1}),
+        [{"step": 3, "traj": TALK, "reward": 1}],
         [(3, "[user]\n2 + 2?", "4", 1.0)],
     ),
     "messages as the prompt": (
-        "log.jsonl",
-        lines({"step": 3, "prompt": [USER], "completion": "4", "score": 1}),
+        [{"step": 3, "prompt": [USER], "completion": "4", "score": 1}],
         [(3, "[user]\n2 + 2?", "4", 1.0)],
     ),
-    "a step in the path": (
-        "step_3.jsonl",
-        lines(*({"prompt": ASKED, "completion": t, "reward": r} for t, r in BOTH)),
-        AT_3,
-    ),
-    "a document that is a list": (
-        "results.json",
-        json.dumps(
-            [{"question": ASKED, "output": t, "correct": bool(r)} for t, r in BOTH], indent=1
-        ),
-        TWO,
-    ),
-    "a document with a list": (
-        "run_3.json",
-        json.dumps(
-            {"model": "m", "results": [{"input": ASKED, "output": t, "score": r} for t, r in BOTH]}
-        ),
-        TWO,
-    ),
-    "a table of columns and rows": (
-        "media.table.json",
-        json.dumps(
-            {
-                "columns": ["step", "prompt", "completion", "reward"],
-                "data": [[3, ASKED, t, r] for t, r in BOTH],
-            }
-        ),
-        AT_3,
-    ),
-    "a table whose answers differ": (
-        "any.json",
-        json.dumps(
-            {
-                "columns": ["question", "answer", "reward"],
-                "rows": [[ASKED, text, reward] for text, reward in BOTH],
-            }
-        ),
-        TWO,
-    ),
-    "an array under any name": (
-        "preds.json",
-        json.dumps([{"input": ASKED, "prediction": t, "is_correct": bool(r)} for t, r in BOTH]),
-        TWO,
-    ),
-    "a document of parallel lists": (
-        "outputs.json",
-        json.dumps({"prompts": [ASKED, ASKED], "responses": ["4", "5"], "scores": [1, 0]}),
-        TWO,
-    ),
     "a response in an object": (
-        "log.jsonl",
-        lines({"prompt": ASKED, "reward": 1, "step": 3, "output": {"text": "4"}}),
-        [(3, ASKED, "4", 1.0)],
+        [{"prompt": ASKED, "reward": 1, "step": 3, "output": {"text": "4"}}],
+        AT_3[:1],
     ),
     "a reference under the names of responses": (
-        "log.jsonl",
-        lines(
-            *(
-                {
-                    "prompt": ASKED,
-                    "doc": {"answer": "4", "output": "x"},
-                    "gen": {"text": t},
-                    "reward": r,
-                }
-                for t, r in BOTH
-            )
-        ),
+        both({**REFERENCE, "gen": {"text": TEXT}, "reward": SCORE}),
         TWO,
     ),
     "prompts whose keys come late": (
-        "log.jsonl",
-        lines(
+        [
             {"event": "start", "lr": 1e-6},
-            *({"step": 3, "prompt": ASKED, "response": t, "reward": r} for t, r in BOTH),
-        ),
+            *both({"step": 3, "prompt": ASKED, "response": TEXT, "reward": SCORE}),
+        ],
         AT_3,
     ),
+    "step_3.jsonl": (both({"prompt": ASKED, "completion": TEXT, "reward": SCORE}), AT_3),
+    # Documents.
+    "results.json": (both({"question": ASKED, "output": TEXT, "correct": RIGHT}), TWO),
+    "run_3.json": (
+        {"model": "m", "results": both({"input": ASKED, "output": TEXT, "score": SCORE})},
+        TWO,
+    ),
+    "media.table.json": (
+        {"columns": COLUMNS, "data": both([3, ASKED, TEXT, SCORE])},
+        AT_3,
+    ),
+    "any.json": (
+        {"columns": ["question", "answer", "reward"], "rows": both([ASKED, TEXT, SCORE])},
+        TWO,
+    ),
+    "preds.json": (both({"input": ASKED, "prediction": TEXT, "is_correct": RIGHT}), TWO),
+    "outputs.json": (
+        {"prompts": [ASKED, ASKED], "responses": ["4", "5"], "scores": [1, 0]},
+        TWO,
+    ),
 }
+"""What is logged, by its name or that of its file, and the rollouts in it."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_home_made_log_opens_or_does_by_the_mapping_that_sniff_saves(tmp_path, shape, capsys):
-    name, content, expected = SHAPES[shape]
+    content, expected = SHAPES[shape]
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / name).write_text(content)
+    path = folder / (shape if "." in shape else "log.jsonl")
+    path.write_text(lines(*content) if path.suffix == ".jsonl" else json.dumps(content, indent=1))
     if not discover(folder).runs:
-        assert cli.main(["sniff", str(folder / name), "--write"]) in (0, 1), capsys.readouterr().out
+        assert cli.main(["sniff", str(path), "--write"]) in (0, 1), capsys.readouterr().out
     run = run_at(folder)
     rows = run.rollouts.reindex(columns=["step", "prompt", "response", "reward"])
     assert rows.to_numpy().tolist() == [list(row) for row in expected]
@@ -200,7 +142,7 @@ def test_rollouts_of_a_line_are_a_group_and_others_none(tmp_path):
     for name, is_group in (("parallel lists", True), ("prompt, completion", False)):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "log.jsonl").write_text(SHAPES[name][1])
+        (folder / "log.jsonl").write_text(lines(*SHAPES[name][0]))
         groups = [record.ids.get("group_id") for record in records(run_at(folder))]
         assert groups == (["log.jsonl:1"] * 2 if is_group else [None] * 2)
 

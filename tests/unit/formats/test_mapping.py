@@ -59,12 +59,6 @@ def test_step_and_split_come_from_the_path():
     assert (record.step, record.ids["split"]) == (12, "val")
 
 
-def test_messages_alone_are_cut_where_the_assistant_begins():
-    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
-    (record,) = read('[keys]\nmessages = "chat"\n', {"chat": messages})
-    assert (record.texts["prompt"], record.texts["response"]) == ("[user]\nq", "a")
-
-
 @pytest.mark.parametrize(
     ("rows", "line"),
     [

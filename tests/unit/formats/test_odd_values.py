@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -106,8 +107,9 @@ def test_a_torch_file_nested_deep_is_named(tmp_path):
         TORCH.fetch(tmp_path / "deep.pt", 0, 1)
 
 
-@pytest.mark.parametrize("value", [3, "seen", {"a": 1}])
-@pytest.mark.parametrize("reader", sorted(logs()))
+@pytest.mark.parametrize(
+    ("reader", "value"), [*zip(sorted(logs()), cycle((3, "seen", {"a": 1})), strict=False)]
+)
 def test_a_key_called_remarks_costs_no_rollout_of_any_log(tmp_path, reader, value):
     file = logs()[reader].files[0].path
     lines = [json.loads(line) for line in file.read_bytes().splitlines()[:40]]

@@ -73,14 +73,6 @@ def values(record, name):
     return record.tokens[name].values().tolist()
 
 
-def test_the_response_begins_at_the_first_token_in_the_loss(read_line):
-    record = read_line("prime_rl_tokens", LINE)
-    assert record.prompt_ids.values().tolist() == [11, 12]
-    assert record.response_ids.values().tolist() == [13, 14, 15]
-    assert values(record, "loss_mask") == [1, 0, 1]
-    assert record.remarks == []
-
-
 @pytest.mark.parametrize(
     "mask", [None, [None] * 5, [False] * 5, [True] * 5, [True, False], "x", [1, 1, "x", 1, 1]]
 )

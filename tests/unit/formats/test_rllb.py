@@ -118,7 +118,3 @@ def test_a_verl_forks_validation_is_the_eval_split():
     result = [r for r in records(run_at(VARIANTS / "verl")) if r.ids.get("split") == "eval"]
     assert [r.scores["reward"] for r in result] == [0.0, 1.0]
     assert [r.step for r in result] == [2, 2]
-
-
-def test_an_empty_response_is_a_response(read_line):
-    assert read_line("rllb", {"step": 1, "prompt": "p", "response": ""}).texts["response"] == ""

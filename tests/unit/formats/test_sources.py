@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from board.formats import READERS, is_worth_a_look, loaded, source_of
+from board.formats import is_worth_a_look, loaded, source_of
 from board.formats.base import LineContext
 from board.formats.field_values import split_of
 from board.formats.io.parquet_files import PARQUET
@@ -172,10 +172,6 @@ def test_a_reader_of_another_package_is_found_and_a_broken_one_is_a_warning():
     ):
         with pytest.warns(UserWarning, match="reader"):
             assert list(loaded([EntryPoint("v", value, "rollout_board.readers")])) == []
-
-
-def test_no_two_readers_have_one_name():
-    assert len({reader.name for reader in READERS}) == len(READERS)
 
 
 def test_a_text_that_stands_in_a_parquet_file_once_is_not_unpacked_for_every_row(tmp_path):

@@ -5,7 +5,6 @@ import pytest
 from read_formats import DATA, json_lines, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
-from board.query.open_run import open_run
 
 OLD = DATA / "verifiers/id/outputs/evals/double-it--tiny/9d41c7e0"
 NEW = DATA / "verifiers/example_id/outputs/evals/two-digits--tiny/5f2c9a10"
@@ -133,13 +132,6 @@ def test_a_summary_without_texts_is_no_log(tmp_path):
     result = discover(tmp_path)
     assert result.runs == ()
     assert "metrics, not rollouts" in result.left_out[0].reason
-
-
-def test_a_torn_last_line_of_an_evaluation_is_waited_for(tmp_path):
-    content = (NEW / "results.jsonl").read_bytes()
-    (tmp_path / "results.jsonl").write_bytes(content[:-40])
-    (result,) = discover(tmp_path).runs
-    assert open_run(result).rollout_count == 5
 
 
 def test_an_evaluation_is_called_by_its_environment_and_model_where_one_is_so(tmp_path):

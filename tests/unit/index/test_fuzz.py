@@ -222,7 +222,7 @@ def first_difference(rows, wanted, lines) -> str:
 def test_no_reader_loses_a_line_without_saying_so(tmp_path, reader):
     randomly = random.Random(reader)
     path = tmp_path / "x.jsonl"
-    lines = [mutated(randomly, json.dumps(row).encode()) for row in randomly.choices(SEEDS, k=4000)]
+    lines = [mutated(randomly, json.dumps(row).encode()) for row in randomly.choices(SEEDS, k=1000)]
     lines += [b'{"type": "header", "attempt": "a"}', b'{"type": "step_end", "step": 1}']
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     rows, lost, events = read(path, reader)
@@ -255,14 +255,4 @@ def test_any_json_is_read_as_a_plain_reader_reads_it(tmp_path_factory, documents
     path.write_bytes(content)
     rows, lost, _ = read(path, "rllb")
     wanted, bad = expected(content)
-    assert (rows, lost) == (wanted, bad)
-
-
-@settings(max_examples=80)
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_or_counted(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("fuzz") / "x.jsonl"
-    path.write_bytes(content + b"\n")
-    rows, lost, _ = read(path, "rllb")
-    wanted, bad = expected(content + b"\n")
     assert (rows, lost) == (wanted, bad)

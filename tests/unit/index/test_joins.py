@@ -217,12 +217,11 @@ def test_values_that_differ_are_counted_and_named_with_their_origin(copy):
     assert result[1].record.response_ids.values().tolist() == ids[-len(result[1].tokens) :]
 
 
-@pytest.mark.parametrize("persist", [False, True])
-def test_a_join_grows_with_its_logs(tmp_path, persist):
+def test_a_join_grows_with_its_logs(tmp_path):
     folder = tmp_path / "run"
     (folder / "rollout_data").mkdir(parents=True)
     (folder / "train_data").mkdir()
-    follower = Follower(persist=persist)
+    follower = Follower(persist=True)
     added = ["rollout_data/0.pt", "train_data/0.pt", "train_data/1.pt", "rollout_data/1.pt"]
     counts: list[tuple[int, int]] = []
     for name in added:

@@ -15,7 +15,6 @@ from board.formats import READERS, loaded, mapping_text, reader_named
 from board.formats.base import LineContext
 from board.formats.mapping import MappingReader
 from board.index.discovery.discovered_runs import discover
-from board.index.discovery.sniff import sniff
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard
 
@@ -56,20 +55,6 @@ def test_the_documented_mapping_reads_the_documented_line(tmp_path):
         assert (record.ids["group_id"], record.ids["split"]) == ("17", "train")
     assert run.steps["reward_mean"].tolist() == [np.mean([s["scores"]["total"] for s in samples])]
     assert reasons(run) == []
-
-
-def test_the_suggested_mapping_reads_the_documented_line_but_for_parts_of_rewards(tmp_path):
-    line = json.loads(example("line"))
-    for name, mapping in (("told", example("mapping")), ("guessed", None)):
-        write(tmp_path / name, [line], mapping, "run/iter_7/train.jsonl")
-    (result,) = sniff(tmp_path / "guessed").files
-    (tmp_path / "guessed" / "rollout-board.toml").write_text(result.suggested or "")
-    text = records(run_at(tmp_path / "told"))
-    guessed = records(run_at(tmp_path / "guessed"))
-    assert [(r.step, r.texts, r.scores) for r in guessed] == [
-        (r.step, r.texts, {"reward": r.scores["reward"]}) for r in text
-    ]
-    assert len(guessed) == 2
 
 
 def test_the_documented_reader_reads_its_lines_when_a_package_names_it(monkeypatch, tmp_path):

@@ -115,7 +115,7 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
 @pytest.mark.parametrize(
     "name",
     [
-        *("tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"),  # files beside others
+        *("tinker/texts", "prime_rl/stream", "verifiers/id"),  # files beside others
         *("rllm/run", "slime/details/rollout_data"),  # documents, and files of torch
     ],
 )
@@ -345,20 +345,6 @@ def test_a_location_survives_the_way_to_another_process():
     shard = Shard(location, "a.jsonl", "native", 0, 10)
     assert ray_engine._is_seen(pickle.loads(pickle.dumps(shard)))
     assert location.parent == location_of("s3://bucket/runs")
-
-
-def test_the_memory_of_this_process_is_a_store_too(tmp_path, monkeypatch):
-    import fsspec
-
-    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path))
-    memory = fsspec.filesystem("memory")
-    memory.pipe_file("/test-remote/run/a.jsonl", rows(*range(20)))
-    try:
-        assert opened("memory://test-remote").rollout_count == 20
-        memory.pipe_file("/test-remote/run/a.jsonl", rows(*range(30)))
-        assert opened("memory://test-remote").rollout_count == 30
-    finally:
-        memory.rm("/test-remote", recursive=True)
 
 
 MAPPING = b'[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'

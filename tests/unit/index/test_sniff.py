@@ -63,9 +63,6 @@ def test_the_verdict_is_that_of_discovery():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.jsonl", "shell text\n", "line 1: the line is not JSON"),
-        ("x.jsonl", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-        ("x.jsonl", "", "empty"),
         ("x.parquet", "text, which is no table", "not a Parquet file"),
         ("x.jsonl.xz", "x", "only .gz and .zst are unpacked"),
         ("x.pkl", "x", "it is a pickle, which is never opened"),
@@ -175,10 +172,7 @@ def test_keys_that_a_mapping_names_and_no_record_has_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("path", "lines", "wanted"),
     [
-        ("a.jsonl", [{"q": {"question": "x"}, "out": "y", "iter": 3, "score": 0.5}], (3, "y", 0.5)),
         ("step_4/a_0.jsonl", [{"n": 1}, {"items": [{"text": "y", "score": "1"}]}], (4, "y", 1.0)),
-        ("12.jsonl", [{"completion": ["y"], "reward": [0.25]}], (12, "y", 0.25)),
-        ("a.jsonl", [{"prompt": "p", "response": "y", "reward": 2}], (0, "y", 2.0)),
         ("a.jsonl", [{"odd.name": 1, "output": "y", "return": {"total": 2}}], (0, "y", 2.0)),
     ],
 )

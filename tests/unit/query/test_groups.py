@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import SAMPLES, run_at, run_of
+from read_formats import run_at, run_of, sample_run
 from written_logs import native_sample, rllb_run
 
 from board.core.groups.statistics import (
@@ -114,7 +114,7 @@ def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(t
 
 @pytest.fixture(scope="module")
 def resumed() -> Run:
-    return run_at(SAMPLES / "resumed")
+    return sample_run("resumed")
 
 
 def test_a_run_follows_the_convention_its_settings_name(resumed):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import DATA, SAMPLES, run_at, run_of
+from read_formats import DATA, SAMPLES, run_at, run_of, sample_run
 from written_logs import write_lines
 
 from board.errors import ChoiceError
@@ -19,8 +19,8 @@ from board.query.splits import of_split
 from board.views.shared.text import harmless_cell
 
 RUNS: dict[str, Callable[[], Run]] = {
-    "one environment": lambda: run_at(SAMPLES / "grpo_arithmetic").where(envs=["add"]),
-    "superseded rows": lambda: run_at(SAMPLES / "resumed"),
+    "one environment": lambda: sample_run("grpo_arithmetic").where(envs=["add"]),
+    "superseded rows": lambda: sample_run("resumed"),
     "a cap": lambda: run_at(SAMPLES / "resumed", OpenOptions(max_per_step=3)),
     "a split": lambda: of_split(open_run(discover(DATA / "verifiers").runs[0]), "train"),
     "joined logs": lambda: open_run(discover(DATA / "slime").runs[0]),

@@ -132,16 +132,15 @@ def test_without_training_the_largest_split_is_shown(tmp_path):
     assert chosen_split(run_of(tmp_path, rows)).rollout_count == 6
 
 
-@pytest.mark.parametrize("persist", [False, True])
-def test_following_a_growing_log_gives_what_reading_it_anew_gives(tmp_path, persist):
+def test_following_a_growing_log_gives_what_reading_it_anew_gives(tmp_path):
     rows = logged(*TRAINED, *EVALUATED)
     path = tmp_path / "run" / "log.jsonl"
-    follower = Follower(persist=persist)
-    for end in (9, 15, 30):  # without splits first, then in the middle of steps
+    follower = Follower(persist=True)
+    for end in (9, 30):  # without splits first, then in the middle of steps
         write_lines(path, rows[:end])
         info = info_at(tmp_path)
         grown = follower.run(info)
-        assert (grown.index_folder is not None) == persist
+        assert grown.index_folder is not None
         anew = Follower(OpenOptions(ReadOptions(("<none>",)))).run(info)
         for name in splits_of(anew):
             assert_same_steps(of_split(grown, name), of_split(anew, name))

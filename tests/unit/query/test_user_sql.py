@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import REAL_RUNS, real_run, run_at, run_of
+from read_formats import ONE_OF_EACH, real_run, run_at, run_of
 
 import board
 from board.errors import ChoiceError, UnreadableError
@@ -39,7 +39,7 @@ def assert_rollouts_are_those_of_the_table(run: Run) -> None:
             )
 
 
-@pytest.mark.parametrize("info", REAL_RUNS, ids=lambda info: info.name)
+@pytest.mark.parametrize("info", ONE_OF_EACH, ids=lambda info: info.name)
 def test_rollouts_are_those_of_the_table_in_every_format(info):
     assert_rollouts_are_those_of_the_table(real_run(info))
 

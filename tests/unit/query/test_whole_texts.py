@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from read_formats import REAL_RUNS, real_run, run_at
+from read_formats import ONE_OF_EACH, real_run, run_at
 
 from board.analysis.step_records import StepRecords
 from board.analysis.utterances import SPEAKERS, compiled, utterances
@@ -31,7 +31,7 @@ def write(folder: Path, *lines: dict[str, Any], name: str = "log.jsonl") -> None
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-@pytest.fixture(scope="module", params=REAL_RUNS, ids=lambda info: info.name)
+@pytest.fixture(scope="module", params=ONE_OF_EACH, ids=lambda info: info.name)
 def logged(request: pytest.FixtureRequest) -> tuple[Run, dict[tuple[int, int], Record]]:
     """A run, and rollouts of up to 16 of its steps as the log has them, by step and index."""
     run = real_run(request.param)
