@@ -1,9 +1,7 @@
 """Charts of one step: its rollouts, and what kinds of tokens a mean is made of.
 
-The customdata of every point is its rollout's index.
-
-A browser takes about a millisecond for each mark that is an element of its own, so what is drawn
-once per rollout is one path for all, wherever a click on it isn't needed.
+The customdata of every point is its rollout's index. A browser takes about a millisecond for each mark
+of its own, so what is drawn once per rollout is one path for all, where a click on it isn't needed.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.curve_data import MAX_POINTS, keep_extremes
+from board.charts.curve_data import MAX_POINTS, column, keep_extremes
 from board.charts.layout import (
     fit_tick_labels,
     new_figure,
@@ -155,9 +153,7 @@ def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | No
 
 def _values(rollouts: pd.DataFrame, name: str) -> FloatArray:
     """A column [n], NaN where it holds no finite number."""
-    if name not in rollouts:
-        return np.full(len(rollouts), np.nan)
-    values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
+    values = column(rollouts, name)
     return np.where(np.isfinite(values), values, np.nan)
 
 
