@@ -165,9 +165,7 @@ def prompt_course(
     """
     chart = CurveChart(dark, height=250)
     known = np.flatnonzero(np.isfinite(values))
-    drawn = known
-    if len(known):
-        drawn = known[keep_extremes([values[known]], [values[known]], MAX_POINTS)]
+    drawn = known[keep_extremes([values[known]], [values[known]], MAX_POINTS)]
     shade = colour(key, dark=dark)
     visits = pd.Series(values[known]).groupby(steps[known]).agg(["mean", "size"])
     texts = [
@@ -177,7 +175,7 @@ def prompt_course(
     at, means = visits.index.to_numpy(np.int64), visits["mean"].to_numpy(np.float64)
     chart.lines.append(Line(at, means, texts, f"mean {name}", shade, width=2, group="0"))
     texts = [
-        f"{name} <b>{number(values[i])}</b><br>step {steps[i]}, rollout {indices[i]}"
+        f"{name} <b>{number(float(values[i]))}</b><br>step {steps[i]}, rollout {indices[i]}"
         for i in drawn.tolist()
     ]
     chart.dots.append(Dots(steps[drawn], values[drawn], texts, drawn, faded(shade, 0.45)))

@@ -153,8 +153,8 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
     values = mean_column(steps, series.stem)
     if values is None:
         return None
-    known = np.flatnonzero(~np.isnan(values))
-    first = values[known[0]] if options.shift_to_zero and len(known) else 0.0
+    known = values[~np.isnan(values)]
+    first = known[0] if options.shift_to_zero and len(known) else 0.0
 
     def as_drawn(values: FloatArray) -> FloatArray:
         return smoothed(values, options.smoothing) - first if options.smoothing else values - first
@@ -164,8 +164,8 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
         series,
         steps["step"].to_numpy(np.int64),
         values,
-        _column(steps, f"{series.stem}_n"),
-        _column(steps, f"{series.stem}_groups"),
+        column(steps, f"{series.stem}_n"),
+        column(steps, f"{series.stem}_groups"),
         edges,
         as_drawn(values),
         [(as_drawn(low), as_drawn(high)) for low, high, _ in edges],
@@ -181,9 +181,9 @@ def _band_edges(
     if not series.band:
         return []
     if options.band == "std" and f"{stem}_std" in steps:
-        reach = options.std_scale * _column(steps, f"{stem}_std")
+        reach = options.std_scale * column(steps, f"{stem}_std")
         # No rollout lies beyond: a skewed metric that is never negative would seem to be.
-        least, most = (_column(steps, f"{stem}_{name}") for name in ("q00", "q100"))
+        least, most = (column(steps, f"{stem}_{name}") for name in ("q00", "q100"))
         low = np.maximum(mean - reach, np.nan_to_num(least, nan=-np.inf))
         high = np.minimum(mean + reach, np.nan_to_num(most, nan=np.inf))
         spread = (low, high, f"± {options.std_scale:g} std of rollouts, within the data")
@@ -191,7 +191,7 @@ def _band_edges(
     if options.band == "mean":
         return _interval(steps, series, mean)
     return [
-        (_column(steps, f"{stem}_{low}"), _column(steps, f"{stem}_{high}"), words)
+        (column(steps, f"{stem}_{low}"), column(steps, f"{stem}_{high}"), words)
         for low, high, words in _EDGES.get(options.band, ())
         if f"{stem}_{low}" in steps
     ]
@@ -202,7 +202,7 @@ def _interval(
 ) -> list[tuple[FloatArray, FloatArray, str]]:
     """The band in which the mean lies; none where its error is not known."""
     names = ("se", "groups", "n", "q00")
-    error, groups, count, least = (_column(steps, f"{series.stem}_{name}") for name in names)
+    error, groups, count, least = (column(steps, f"{series.stem}_{name}") for name in names)
     if not np.isfinite(error).any():
         return []
     if series.unit == "share":
@@ -257,18 +257,19 @@ def hover_texts(one: Drawn) -> list[str]:
 
 def mean_column(steps: pd.DataFrame, stem: str) -> FloatArray | None:
     """The means of a stem [steps]; a column of that very name where it has no spread over rollouts."""
-    for name in (f"{stem}_mean", stem):
-        if name in steps:
-            values = steps[name].to_numpy(np.float64, na_value=np.nan)
-            stds = _column(steps, f"{stem}_std")
-            return without_residue(np.where(np.isfinite(values), values, np.nan), stds)
-    return None
+    name = next((name for name in (f"{stem}_mean", stem) if name in steps), None)
+    if name is None:
+        return None
+    values = column(steps, name)
+    known = np.where(np.isfinite(values), values, np.nan)
+    return without_residue(known, column(steps, f"{stem}_std"))
 
 
-def _column(steps: pd.DataFrame, name: str) -> FloatArray:
-    if name not in steps:
-        return np.full(len(steps), np.nan)
-    return steps[name].to_numpy(np.float64, na_value=np.nan)
+def column(table: pd.DataFrame, name: str) -> FloatArray:
+    """Numbers of a table [rows]; NaN where they are not recorded, throughout without such a column."""
+    if name not in table:
+        return np.full(len(table), np.nan)
+    return table[name].to_numpy(np.float64, na_value=np.nan)
 
 
 def keep_extremes(

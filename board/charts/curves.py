@@ -1,7 +1,6 @@
 """Curves over the steps of a run: the mean of a metric and how it is spread over the rollouts.
 
-`components/curve_grid` draws them, from JSON: reading and running plotly's script of 4.7 MB takes longer
-than everything else on the first page.
+`components/curve_grid` draws them, from JSON: to run plotly's 4.7 MB takes longer than all else there.
 """
 
 from __future__ import annotations
@@ -170,13 +169,9 @@ def _fit_log_axis(chart: CurveChart, drawn: Sequence[Drawn]) -> None:
     floor = float(np.nanmin(means)) * 10**-_LOG_HEADROOM
     top = float(tops[np.isfinite(tops)].max()) * 10 ** (_LOG_HEADROOM / 3)
     for one in drawn:
-        one.bands = [
-            (
-                np.where(high > floor, np.maximum(low, floor), np.nan),
-                np.where(high > floor, high, np.nan),
-            )
-            for low, high in one.bands
-        ]
+        for place, (low, high) in enumerate(one.bands):
+            edges = np.where(high > floor, [np.maximum(low, floor), high], np.nan)
+            one.bands[place] = edges[0], edges[1]
     chart.ends = (floor, top)
 
 
@@ -191,20 +186,12 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
     visible = known if one.points else known & ~before & ~after
-    chart.lines.append(
-        Line(
-            x,
-            one.mean,
-            hover_texts(one),
-            safe_name(one.series.label),
-            shade,
-            width=1.4 if one.points else 2.1,
-            dash=one.series.dash or dash(one.series.colour),
-            group=group,
-            lone=visible if visible.any() else None,
-            named=not one.points,
-        )
-    )
+    line = Line(x, one.mean, hover_texts(one), safe_name(one.series.label), shade, group=group)
+    line.dash = one.series.dash or dash(one.series.colour)
+    line.lone = visible if visible.any() else None
+    if one.points:
+        line.width, line.named = 1.4, False
+    chart.lines.append(line)
 
 
 def band_shapes(
@@ -218,15 +205,12 @@ def band_shapes(
     bars: list[FloatArray] = []
     rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     for part in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else ():
-        there = np.stack([steps[part], high[part]])
-        back = np.stack([steps[part], low[part]])[:, ::-1]
+        there, back = [steps[part], high[part]], [steps[part][::-1], low[part][::-1]]
         (bars if len(part) == 1 else areas).append(np.hstack([there, back, _PEN_UP]))
-    if areas:
-        x, y = np.hstack(areas)
-        yield Shape(x, y, fill, group)
-    if bars:
-        x, y = np.hstack(bars)
-        yield Shape(x, y, fill, group, width=_BAR_WIDTH)
+    for parts, width in ((areas, 0), (bars, _BAR_WIDTH)):
+        if parts:
+            x, y = np.hstack(parts)
+            yield Shape(x, y, fill, group, width)
 
 
 def _notes(drawn: Sequence[Drawn], recorded: int) -> list[str]:

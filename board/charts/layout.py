@@ -129,17 +129,12 @@ def step_ticks(first: int, last: int) -> list[int]:
     """
     if last <= first:
         return [first]
-    interval = _interval((last - first) / _MOST_STEP_INTERVALS)
+    intervals = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    interval = next(n for n in intervals if n >= (last - first) / _MOST_STEP_INTERVALS)
     ticks = list(range(math.ceil(first / interval) * interval, last + 1, interval))
     if ticks[0] - first >= _CROWDED * interval:
         ticks.insert(0, first)
     return ticks
-
-
-def _interval(least: float) -> int:
-    """The smallest of 1, 2, 5, 10, 20, 50, ... that is at least `least`."""
-    intervals = (factor * 10**power for power in count() for factor in (1, 2, 5))
-    return next(interval for interval in intervals if interval >= least)
 
 
 def step_ends(first: int, last: int) -> tuple[float, float]:

@@ -124,10 +124,11 @@ def fields_over_steps(
 
     fields: of a `Decomposition` or `RuleShares`, as in "total.forward_k3" -> label.
     """
-    columns = {
-        label: [_float(one, field) for one in steps.values()] for field, label in fields.items()
-    }
-    recorded = {label: values for label, values in columns.items() if np.isfinite(values).any()}
+    recorded: dict[str, list[float]] = {}
+    for field, label in fields.items():
+        values = [_float(one, field) for one in steps.values()]
+        if np.isfinite(values).any():
+            recorded[label] = values
     return columns_over_steps([*steps], recorded, unit, _COLOURS, dark=dark)
 
 

@@ -1,9 +1,7 @@
 """Charts of one step: its rollouts, and what kinds of tokens a mean is made of.
 
-The customdata of every point is its rollout's index.
-
-A browser takes about a millisecond for each mark that is an element of its own, so what is drawn
-once per rollout is one path for all, wherever a click on it isn't needed.
+The customdata of every point is its rollout's index. A browser takes about a millisecond for each mark
+of its own, so what is drawn once per rollout is one path for all, where a click on it isn't needed.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.curve_data import MAX_POINTS, keep_extremes
+from board.charts.curve_data import MAX_POINTS, column, keep_extremes
 from board.charts.layout import (
     fit_tick_labels,
     new_figure,
@@ -50,32 +48,31 @@ def reward_by_rollout(
     if not np.isfinite(reward).any():
         return None
     reference, index = _values(rollouts, "ref_reward"), _index(rollouts)
+    names = _with_mean("Reward", reward), _with_mean("Reference reward", reference)
+    mean = float(_finite(reward).mean())
     selected: list[int] = np.flatnonzero(index == selected_index).tolist()
     rows = keep_extremes([reward, reference], [reward, reference], MAX_POINTS, selected)
-    sampled, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
+    sampled, places = rollouts.iloc[rows], index[rows]
+    reward, reference = reward[rows], reference[rows]
     figure = new_figure(dark=dark, height=_HEIGHT)
-    hover = _rollout_texts(sampled, reward, reference)
     if np.isfinite(reference).any():
-        places, grey = _index(sampled), colour("reference", dark=dark)
+        grey = colour("reference", dark=dark)
         both = np.isfinite(reward) & np.isfinite(reference)
         line = {"width": 1.4, "color": faded(grey, 0.5)}
         ends = [reference[both], reward[both]]
         figure.add_trace(_strokes([places[both]] * 2, ends, line=line, showlegend=False))
         # A short level line at each reference; its rollout's text is at the reward.
-        name = _with_mean("Reference reward", _values(rollouts, "ref_reward", finite=True))
         ticks, line = [places - 0.35, places + 0.35], {"width": 2, "color": grey}
-        figure.add_trace(_strokes(ticks, [reference, reference], name=name, line=line))
-    all_rewards = _values(rollouts, "reward", finite=True)
-    name, mean = _with_mean("Reward", all_rewards), float(all_rewards.mean())
+        figure.add_trace(_strokes(ticks, [reference, reference], name=names[1], line=line))
     size = 5 if len(sampled) > _MANY_ROLLOUTS else 8
     figure.add_scatter(
-        x=_index(sampled),
+        x=places,
         y=reward,
         mode="markers",
-        name=name,
+        name=names[0],
         marker={"size": size, "color": colour("reward", dark=dark)},
-        customdata=_index(sampled),
-        text=hover,
+        customdata=places,
+        text=_rollout_texts(sampled, reward, reference),
         hovertemplate="%{text}<extra></extra>",
     )
     figure.add_hline(y=mean, line={"color": ink("zero", dark=dark), "dash": "dot", "width": 1.2})
@@ -108,20 +105,16 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
     values = gap[order[ranks]]
     figure = new_figure(dark=dark, height=_HEIGHT)
     width = 0.85 if len(order) <= _MANY_ROLLOUTS else 1.0
-    for own, shade in (
-        (values < 0, ink("below", dark=dark)),
-        (values > 0, ink("above", dark=dark)),
-    ):
-        figure.add_trace(_bars(ranks[own], values[own], width, shade))
+    for own, key in ((values < 0, "below"), (values > 0, "above")):
+        figure.add_trace(_bars(ranks[own], values[own], width, ink(key, dark=dark)))
+    scores = _values(sampled, "reward"), _values(sampled, "ref_reward"), values
     figure.add_scatter(
         x=ranks,
         y=values,
         mode="lines",
         opacity=0,
         customdata=_index(sampled),
-        text=_rollout_texts(
-            sampled, _values(sampled, "reward"), _values(sampled, "ref_reward"), values
-        ),
+        text=_rollout_texts(sampled, *scores),
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
     )
@@ -140,10 +133,9 @@ def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | No
     A few distinct, well separated values get a bar each, at the value. None when no reward is
     recorded; entries that are not recorded are in no bar.
     """
-    reward = _values(rollouts, "reward", finite=True)
+    reward, reference = (_finite(_values(rollouts, name)) for name in ("reward", "ref_reward"))
     if len(reward) == 0:
         return None
-    reference = _values(rollouts, "ref_reward", finite=True)
     both = np.concatenate([reward, reference])
     edges = _bin_edges(both)
     figure = new_figure(dark=dark, height=_HEIGHT)
@@ -159,13 +151,14 @@ def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | No
     return figure
 
 
-def _values(rollouts: pd.DataFrame, name: str, *, finite: bool = False) -> FloatArray:
-    """A column [n], NaN where it holds no finite number; with `finite` only the finite ones."""
-    if name not in rollouts:
-        return np.array([]) if finite else np.full(len(rollouts), np.nan)
-    values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
-    is_finite = np.isfinite(values)
-    return values[is_finite] if finite else np.where(is_finite, values, np.nan)
+def _values(rollouts: pd.DataFrame, name: str) -> FloatArray:
+    """A column [n], NaN where it holds no finite number."""
+    values = column(rollouts, name)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    return values[np.isfinite(values)]
 
 
 def _index(rollouts: pd.DataFrame) -> IntArray:
@@ -190,7 +183,8 @@ def _rollout_texts(
 
 
 def _with_mean(name: str, values: FloatArray) -> str:
-    return f"{name}, mean {number(float(values.mean()))}"
+    known = _finite(values)
+    return f"{name}, mean {number(float(known.mean()))}" if len(known) else name
 
 
 def _bars(ranks: IntArray, values: FloatArray, width: float, ink: str) -> go.Scatter:

@@ -1,8 +1,4 @@
-"""What was wrong with a log, as data: every line that could not be used, and every value left out.
-
-Problems of one kind in one file are folded into one entry with a count, so that a log with a million
-bad lines costs one entry and still says how many there were and where the first one is.
-"""
+"""What was wrong with a log, as data: every line that could not be used, and every value left out."""
 
 from __future__ import annotations
 
@@ -75,7 +71,9 @@ class ProblemLog:
         kind = (problem.path, problem.field, problem.reason)
         known = self._by_kind.get(kind)
         if known is None and self._kinds.get(problem.path, 0) >= MOST_KINDS:
-            problem = _of_other_kind(problem)
+            reason = f"problems of more than {MOST_KINDS} other kinds ({problem.severity})"
+            hint = "the first of them stands here"
+            problem = replace(problem, field=None, reason=reason, hint=hint)
             kind = (problem.path, problem.field, problem.reason)
             known = self._by_kind.get(kind)
         if known is None:
@@ -105,11 +103,6 @@ class ProblemLog:
     def as_tuple(self) -> tuple[Problem, ...]:
         """All problems, the worst first, then by file and line."""
         return tuple(self)
-
-
-def _of_other_kind(problem: Problem) -> Problem:
-    reason = f"problems of more than {MOST_KINDS} other kinds ({problem.severity})"
-    return replace(problem, field=None, reason=reason, hint="the first of them stands here")
 
 
 def count_of(problems: Iterable[Problem], severity: Severity) -> int:

@@ -1,9 +1,7 @@
 """Do two logged arrays speak of the same tokens? Their correlation at shifts -1, 0 and +1 tells.
 
-A sampler and a trainer, or a policy and its reference, agree about most tokens: what is likely for one
-is likely for the other. So their log-probabilities correlate at shift 0, and hardly at any other. When
-one of them was cut at another place, the correlation is at shift -1 or +1 instead. The exporter's
-check_alignment compares with a fresh forward pass; this needs nothing but the log.
+A sampler and a trainer, or a policy and its reference, agree about most tokens, so that their
+log-probabilities correlate at shift 0 and hardly at any other, unless one of them was cut elsewhere.
 """
 
 from __future__ import annotations
@@ -132,18 +130,15 @@ def _agreed(pairs: Mapping[int, tuple[FloatArray, FloatArray]], shift: int) -> b
     """Whether ranks say the same, for which a few tokens of very low probability weigh no more than
     others; and not by chance.
     """
-    at, zero = (_correlation_of_ranks(*pairs[s]) for s in (shift, 0))
+    ranks = ([_ranks(values) for values in pairs[s]] for s in (shift, 0))
+    at, zero = (float(np.corrcoef(a, b)[0, 1]) for a, b in ranks)
     error = np.sqrt(2.0 / max(len(pairs[shift][0]) - 3, 1))
     certain = np.arctanh(min(at, 1 - 1e-9)) - np.arctanh(zero) > _CERTAIN * error
     return bool(at > zero + CLEAR and certain)
 
 
-def _correlation_of_ranks(a: FloatArray, b: FloatArray) -> float:
-    """Spearman's, equal values having the middle of their ranks."""
-    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
-
-
 def _ranks(values: FloatArray) -> FloatArray:
+    """As of Spearman's correlation, equal values having the middle of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     return (ends - (counts - 1) / 2.0)[inverse]
@@ -158,14 +153,8 @@ def culprit(audits: list[Audit]) -> str | None:
     if not shifted:
         return None
     shifted = [a for a in shifted if a.rank == shifted[0].rank]
-    apart = {(a.first, a.second) for a in shifted}
-    fitting = {
-        name
-        for a in audits
-        if a.shift == 0 and (a.first, a.second) not in apart
-        for name in (a.first, a.second)
-    }
-    shared = {name for name in (shifted[0].first, shifted[0].second) if name not in fitting}
-    for pair in shifted:
-        shared &= {pair.first, pair.second}
+    apart = [{a.first, a.second} for a in shifted]
+    pairs = [{a.first, a.second} for a in audits if a.shift == 0]
+    fitting = [pair for pair in pairs if pair not in apart]
+    shared = set[str].intersection(*apart).difference(*fitting)
     return shared.pop() if len(shared) == 1 else None

@@ -131,11 +131,11 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Match]:
             yield Match(severity, text, steps, value, limits["steps"], target, wrote_last, title)
 
 
-def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
+def _last_of(facts: Facts, step: int, rank: int) -> Iterator[Evidence]:
     """The last rollout of a step that is a rank's own."""
     rows = facts.rows_of(step)
-    own = rows.indices[rows.columns["rank"] == rank][-1:]
-    return tuple(Evidence(step, index, None, "the last rollout it wrote") for index in own.tolist())
+    for index in rows.indices[rows.columns["rank"] == rank][-1:].tolist():
+        yield Evidence(step, index, None, "the last rollout it wrote")
 
 
 def _presence(facts: Facts, checks: StepChecks) -> dict[int, BoolArray]:

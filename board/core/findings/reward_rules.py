@@ -13,6 +13,7 @@ from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.facts import Facts, StepChecks
 from board.core.findings.finding import Evidence, Limits, Match, Target, first_index, rounded
 from board.core.findings.trailing import (
+    Period,
     periods,
     trailing_error,
     trailing_mean,
@@ -31,18 +32,12 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
     if reward is None or len(reward) < 2 * steps:
         return
     rise, rise_error = _changes(reward, steps)
+    rises = rise > limits["errors"] * rise_error
     for column in facts.parts:
         part = facts.curve(f"{column}_mean")
-        early = np.nan if part is None else float(trailing_mean(part[:steps], steps)[-1])
-        if part is None or not early > 0:
+        if part is None:
             continue
-        change, error = _changes(part, steps)
-        lost = -change / early
-        fires = (rise > limits["errors"] * rise_error) & (-change > limits["errors"] * error)
-        fires &= lost >= limits["warning"]
-        low = early * (1 - limits["warning"])
-        for period in window_periods(facts.steps, fires, lost, -part, -low, steps):
-            value = float(lost[period.worst])
+        for period, value in _losses(facts, part, limits, limits["errors"], rises):
             paid = _paid_without(facts, period.most, column)
             text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
@@ -52,6 +47,25 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
             severity = "severe" if value >= limits["severe"] else "warning"
             target = Target("rollouts", period.most, first_index(paid), metric="reward")
             yield Match(severity, text, period.steps, value, limits["warning"], target, paid)
+
+
+def _losses(
+    facts: Facts, values: FloatArray, limits: Limits, errors: float, among: BoolArray
+) -> Iterator[tuple[Period, float]]:
+    """Periods in which a curve has lost a good part of what it was in the first steps, and that part.
+
+    errors: the change is so many standard errors at least. among: [S] steps that may fire.
+    """
+    steps = int(limits["steps"])
+    early = float(trailing_mean(values[:steps], steps)[-1])
+    if not early > 0:
+        return
+    change, error = _changes(values, steps)
+    lost = -change / early
+    fires = among & (-change > errors * error) & (lost >= limits["warning"])
+    low = early * (1 - limits["warning"])
+    for period in window_periods(facts.steps, fires, lost, -values, -low, steps):
+        yield period, float(lost[period.worst])
 
 
 def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -78,15 +92,7 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
     calm = change > -limits["errors"] * error
     errors = _errors_of_any(limits["errors"], len(curves.names))
     for place, (name, means) in enumerate(zip(curves.names, curves.means, strict=True)):
-        early = float(trailing_mean(means[:steps], steps)[-1])
-        if not early > 0:
-            continue
-        own, own_error = _changes(means, steps)
-        lost = -own / early
-        fires = calm & (-own > errors * own_error) & (lost >= limits["warning"])
-        low = early * (1 - limits["warning"])
-        for period in window_periods(facts.steps, fires, lost, -means, -low, steps):
-            value = float(lost[period.worst])
+        for period, value in _losses(facts, means, limits, errors, calm):
             among = facts.rows_of(period.most).read_envs() == place
             lowest = facts.top(period.most, "reward", lowest=True, among=among)
             text = (

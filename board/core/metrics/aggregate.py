@@ -133,9 +133,14 @@ def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, BoolArray]
             lengths = np.add.reduceat(in_loss, _starts(lengths), dtype=np.intp)
             arrays = {name: values[in_loss] for name, values in arrays.items()}
         columns["loss_tokens"] = lengths.astype(np.float64)
-    parts = _Segments(lengths, gaps=bool(incomplete))
-    for metric, values in _metrics(arrays):
-        columns |= parts.reduce(values, _BY_METRIC[metric])
+    some = lengths > 0
+    starts, counts = _starts(lengths)[some], lengths[some].astype(np.float64)
+    for metric, values in _metrics(arrays) if some.any() else ():
+        for column, reduced in _reduce(
+            values, starts, counts, _BY_METRIC[metric], gaps=bool(incomplete)
+        ):
+            columns[column] = np.full(len(some), np.nan)
+            columns[column][some] = reduced
     return columns, incomplete
 
 
@@ -165,52 +170,33 @@ def _starts(lengths: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return starts
 
 
-class _Segments:
-    """Stretches of one array after the other. gaps: some entries may be no finite numbers."""
+def _reduce(
+    values: FloatArray,
+    starts: npt.NDArray[np.intp],
+    counts: FloatArray,
+    wanted: Sequence[tuple[str, Reduction]],
+    *,
+    gaps: bool,
+) -> Iterator[tuple[str, FloatArray]]:
+    """By column one number per segment over its finite entries; NaN where there is none.
 
-    def __init__(self, lengths: npt.NDArray[np.intp], *, gaps: bool) -> None:
-        self._some = lengths > 0
-        self._all = bool(self._some.all())
-        self._starts = _starts(lengths)[self._some]
-        self._counts = lengths[self._some].astype(np.float64)
-        self._gaps = gaps
-
-    def reduce(
-        self, values: FloatArray, wanted: Sequence[tuple[str, Reduction]]
-    ) -> dict[str, FloatArray]:
-        """By column one number per segment over its finite entries; NaN where there is none."""
-        if len(self._counts) == 0:
-            return {column: np.full(len(self._some), np.nan) for column, _ in wanted}
-        sums, counts = np.add.reduceat(values, self._starts), self._counts
-        clean = values
-        # An overflow makes infinities of finite numbers; the sum is none either then.
-        if self._gaps or not math.isfinite(sums.sum()):
-            finite = np.isfinite(values)
-            counts = np.add.reduceat(finite, self._starts, dtype=np.float64)
-            sums = np.add.reduceat(np.where(finite, values, 0.0), self._starts)
-            clean = np.where(finite, values, -np.inf)
-        columns: dict[str, FloatArray] = {}
-        for column, how in wanted:
-            if how == "mean":
-                reduced = sums / np.maximum(counts, 1.0)
-            else:
-                reduced = np.maximum.reduceat(clean, self._starts)
-            columns[column] = self._placed(reduced, counts)
-        return columns
-
-    def _placed(self, reduced: FloatArray, counts: FloatArray) -> FloatArray:
-        """[segments], NaN where a segment has no entry that counts."""
-        if self._all and counts.min() > 0:
-            return reduced
-        result = np.full(len(self._some), np.nan)
-        result[self._some] = np.where(counts > 0, reduced, np.nan)
-        return result
+    starts, counts: of segments that are not empty. gaps: some entries may be no finite numbers.
+    """
+    sums, clean = np.add.reduceat(values, starts), values
+    # An overflow makes infinities of finite numbers; the sum is none either then.
+    if gaps or not math.isfinite(sums.sum()):
+        finite = np.isfinite(values)
+        counts = np.add.reduceat(finite, starts, dtype=np.float64)
+        sums = np.add.reduceat(np.where(finite, values, 0.0), starts)
+        clean = np.where(finite, values, -np.inf)
+    for column, how in wanted:
+        largest = how == "max"
+        reduced = np.maximum.reduceat(clean, starts) if largest else sums / np.maximum(counts, 1.0)
+        yield column, np.where(counts > 0, reduced, np.nan)
 
 
 def _missing(
-    arrays: Mapping[str, FloatArray],
-    in_loss: BoolArray | None,
-    starts: npt.NDArray[np.intp],
+    arrays: Mapping[str, FloatArray], in_loss: BoolArray | None, starts: npt.NDArray[np.intp]
 ) -> tuple[FloatArray, dict[str, BoolArray]]:
     """Recorded entries in the loss that are null, NaN or infinite, per segment; and by array, bool
     [segments]: whether it has such entries, in the loss or not.
@@ -218,9 +204,8 @@ def _missing(
     missing = np.zeros(len(starts))
     incomplete: dict[str, BoolArray] = {}
     for name, values in arrays.items():
-        if name in _MASKS or math.isfinite(
-            values.sum()
-        ):  # the quick test: a sum of finite numbers may overflow, too
+        # The quick test: a sum of finite numbers may overflow, too.
+        if name in _MASKS or math.isfinite(values.sum()):
             continue
         gap = ~np.isfinite(values)
         if gap.any():

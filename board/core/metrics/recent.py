@@ -49,7 +49,8 @@ def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
     error is that of a difference of two means of independent steps, sqrt(s1² / n1 + s2² / n2).
     """
     until = values[steps <= upto]
-    new, before = (_known(part) for part in (until[-WINDOW:], until[-2 * WINDOW : -WINDOW]))
+    windows = until[-WINDOW:], until[-2 * WINDOW : -WINDOW]
+    new, before = (window[np.isfinite(window)] for window in windows)
     if not len(new):
         return Recent(None)
     mean = float(new.mean())
@@ -57,7 +58,3 @@ def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
         return Recent(mean)
     error = np.sqrt(new.var(ddof=1) / len(new) + before.var(ddof=1) / len(before))
     return Recent(mean, mean - float(before.mean()), float(error))
-
-
-def _known(values: FloatArray) -> FloatArray:
-    return values[np.isfinite(values)]

@@ -211,8 +211,7 @@ def _written(texts: Mapping[str, str], tags: tuple[str, ...]) -> Iterator[Conver
         elif role not in ("assistant", "response"):
             blocks = [Block("text", text)]
         blocks = [
-            replace(block, error=error_in({}, block.text)) if block.kind == "result" else block
-            for block in blocks
+            replace(b, error=error_in({}, b.text)) if b.kind == "result" else b for b in blocks
         ]
         yield ConversationTurn(number, role, turn.name, blocks, given=given)
 
@@ -260,7 +259,7 @@ def _part_blocks(part: object, role: str, tags: tuple[str, ...]) -> Iterator[Blo
         name, identity = str(fields.get("name") or ""), str(fields.get("id") or "")
         yield Block("call", name=name, arguments=fields.get("input"), id=identity)
     elif kind == "tool_result":
-        text = content_text(fields.get("content"))
+        text = _content_text(fields.get("content"))
         identity, error = str(fields.get("tool_use_id") or ""), error_in(fields, text)
         yield Block("result", text, id=identity, error=error, seconds=_duration(fields))
     elif (text := part_text(part)) is None:
@@ -273,11 +272,9 @@ def _part_blocks(part: object, role: str, tags: tuple[str, ...]) -> Iterator[Blo
         yield Block("text", text)
 
 
-def content_text(content: object) -> str:
+def _content_text(content: object) -> str:
     """A content as one text; other parts are named in brackets."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    texts = ((part_text(part), part) for part in as_parts(content))
+    texts = ((part_text(part), part) for part in as_parts("" if content is None else content))
     return "".join(f"[{part_name(part)}]" if text is None else text for text, part in texts)
 
 
@@ -318,9 +315,9 @@ def _call_of(
 
 def _duration(message: Mapping[str, Any]) -> float | None:
     for keys, unit in ((_SECONDS, 1.0), (_MILLISECONDS, 1e-3)):
-        values = (_number(message.get(key)) for key in keys)
-        if (known := next((v for v in values if v is not None and v >= 0), None)) is not None:
-            return known * unit
+        for value in (_number(message.get(key)) for key in keys):
+            if value is not None and value >= 0:
+                return value * unit
     return None
 
 

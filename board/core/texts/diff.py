@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -73,7 +73,9 @@ def text_diff(left: str, right: str) -> list[Change]:
     spans: list[_Span] = []
     for span in _without_short_matches(_merged(_aligned(left, right, _WORDS, budget)), left):
         own, other = left[span.i : span.j], right[span.m : span.n]
-        is_refined = not span.is_equal and span.is_aligned and _has_short_words(own, other)
+        # More words on both sides, none of them equal, are a rewritten text.
+        is_short = any(0 < len(_WORDS.findall(side)) <= _REFINED_WORDS for side in (own, other))
+        is_refined = not span.is_equal and span.is_aligned and is_short
         spans.extend(_moved(_aligned(own, other, _PARTS, budget), span) if is_refined else [span])
     return [
         Change(left[s.i : s.j], right[s.m : s.n], s.is_aligned)
@@ -86,11 +88,6 @@ def similarity(parts: Sequence[Change]) -> float:
     total = sum(len(one.left) + len(one.right) for one in parts)
     equal = sum(2 * len(one.left) for one in parts if one.is_equal)
     return equal / total if total else 1.0
-
-
-def _has_short_words(left: str, right: str) -> bool:
-    """Whether a change is a few words on one side: more of them, none equal, is a rewritten text."""
-    return any(0 < len(_WORDS.findall(side)) <= _REFINED_WORDS for side in (left, right))
 
 
 class _Budget:
@@ -111,26 +108,20 @@ def _aligned(left: str, right: str, words: re.Pattern[str], budget: _Budget) -> 
     """Spans over characters, each text cut into words by the pattern."""
     sides = words.findall(left), words.findall(right)
     numbers: dict[str, int] = {}
-    ids = [
-        np.fromiter((numbers.setdefault(word, len(numbers)) for word in side), np.int32, len(side))
+    own, other = (
+        np.array([numbers.setdefault(word, len(numbers)) for word in side], np.int32)
         for side in sides
-    ]
-    ends = [
-        np.concatenate(([0], np.cumsum([len(word) for word in side], dtype=int))) for side in sides
-    ]
-    for s in _spans(ids[0], ids[1], budget):
-        i, j = int(ends[0][s.i]), int(ends[0][s.j])
-        m, n = int(ends[1][s.m]), int(ends[1][s.n])
+    )
+    own_ends, other_ends = ([0, *accumulate(map(len, side))] for side in sides)
+    for s in _spans(own, other, budget):
+        i, j, m, n = own_ends[s.i], own_ends[s.j], other_ends[s.m], other_ends[s.n]
         yield _Span(i, j, m, n, s.is_equal, s.is_aligned)
 
 
 def _spans(left: _Ids, right: _Ids, budget: _Budget) -> Iterator[_Span]:
     """Spans over words: the common beginning and end, and what is aligned between them."""
-    shorter = min(len(left), len(right))
-    head = _agreeing(left[:shorter], right[:shorter])
-    tail = _agreeing(
-        left[len(left) - shorter + head :][::-1], right[len(right) - shorter + head :][::-1]
-    )
+    head = _agreeing(left, right)
+    tail = _agreeing(left[head:][::-1], right[head:][::-1])
     if head:
         yield _Span(0, head, 0, head, is_equal=True)
     inner = left[head : len(left) - tail], right[head : len(right) - tail]
@@ -140,17 +131,16 @@ def _spans(left: _Ids, right: _Ids, budget: _Budget) -> Iterator[_Span]:
 
 
 def _agreeing(left: _Ids, right: _Ids) -> int:
-    """How many words are equal from the beginning on, of two arrays of one length."""
-    differs = left != right
-    return int(differs.argmax()) if differs.any() else len(left)
+    """How many words are equal from the beginning on."""
+    shorter = min(len(left), len(right))
+    differs = left[:shorter] != right[:shorter]
+    return int(differs.argmax()) if differs.any() else shorter
 
 
 def _middle(left: _Ids, right: _Ids, budget: _Budget) -> Iterator[_Span]:
     whole = _Span(0, len(left), 0, len(right), is_equal=False)
-    if not len(left) and not len(right):
-        return
     if not len(left) or not len(right):
-        yield whole
+        yield from [whole] if len(left) or len(right) else []
     elif budget.allows(len(left) * len(right)):
         yield from _matched(left.tolist(), right.tolist())
     else:
@@ -182,12 +172,8 @@ def _by_chunks(left: _Ids, right: _Ids, whole: _Span, budget: _Budget) -> Iterat
         return
     for s in _merged(_matched(chunks[0], chunks[1])):
         i, j, m, n = borders[0][s.i], borders[0][s.j], borders[1][s.m], borders[1][s.n]
-        if s.is_equal:
-            yield _Span(i, j, m, n, is_equal=True)
-        else:
-            yield from _moved(
-                _spans(left[i:j], right[m:n], budget), _Span(i, j, m, n, is_equal=False)
-            )
+        span = _Span(i, j, m, n, s.is_equal)
+        yield from [span] if s.is_equal else _moved(_spans(left[i:j], right[m:n], budget), span)
 
 
 def _borders(words: _Ids, every: int) -> list[int]:
@@ -239,11 +225,8 @@ def _is_short(spans: Sequence[_Span], left: str) -> bool:
     before, equal, after = spans
     if not equal.is_equal or before.is_equal or not (before.is_aligned and after.is_aligned):
         return False
-    length, sizes = equal.j - equal.i, (_size(before), _size(after))
+    length = equal.j - equal.i
+    sizes = [max(change.j - change.i, change.n - change.m) for change in (before, after)]
     if length > _SHORT_CHARACTERS or _LINE.search(left, equal.i, equal.j):
         return False
     return length <= min(sizes) or length * _FAR_SHORTER <= max(sizes)
-
-
-def _size(change: _Span) -> int:
-    return max(change.j - change.i, change.n - change.m)

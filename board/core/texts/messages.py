@@ -94,13 +94,11 @@ def _size(fields: Fields, medium: str) -> str:
         return f"{width}×{height}"
     data = inner.get("url", inner.get("data", content)) if isinstance(content, dict) else content
     if isinstance(data, bytes):
-        return _bytes(len(data))
-    if isinstance(data, str) and (data.startswith("data:") or len(data) > 1024):
-        return _bytes(len(data.partition(",")[2] or data) * 3 // 4)  # base64: 4 signs for 3 bytes
-    return ""
-
-
-def _bytes(size: int) -> str:
+        size = len(data)
+    elif isinstance(data, str) and (data.startswith("data:") or len(data) > 1024):
+        size = len(data.partition(",")[2] or data) * 3 // 4  # base64: 4 signs for 3 bytes
+    else:
+        return ""
     return f"{size} B" if size < 1000 else f"{size / 1000:.0f} kB"
 
 
@@ -139,15 +137,11 @@ def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
 
     messages: of the rollout. Where none of their results is found in the text, the text is one result.
     """
-    result = [
-        (message, content)
-        for message in messages
-        if message.get("role") in TOOL_ROLES
-        and isinstance(content := message.get("content"), str)
-        and (words := content.strip())
-        and words in text
-    ]
-    errors = (error_in(message, content) for message, content in result or [({}, text)])
+    own = (message for message in messages if message.get("role") in TOOL_ROLES)
+    contents = ((message, message.get("content")) for message in own)
+    texts = [(message, one) for message, one in contents if isinstance(one, str) and one.strip()]
+    inside = [(message, one) for message, one in texts if one.strip() in text]
+    errors = (error_in(message, content) for message, content in inside or [({}, text)])
     return next(filter(None, errors), "")
 
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from board.core.texts.messages import UNNAMED, tool_calls
-from board.core.tokens.pieces import PLACEHOLDER
+from board.core.tokens.pieces import PLACEHOLDER, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,8 @@ _ROLES: Final[Mapping[str, str]] = {
 
 def may_hold_turns(text: str) -> bool:
     """Whether the text, or pieces of tokens put together, may have a marker that begins a turn."""
-    if "<" not in text and "[" not in text:  # most responses; a fifth of the time
-        return False
-    return any(sign in text for sign in _SIGNS)
+    may_be = "<" in text or "[" in text  # not in most responses; a fifth of the time
+    return may_be and any(sign in text for sign in _SIGNS)
 
 
 def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
@@ -79,8 +78,12 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     is not one. A turn runs from its marker to the next one and includes its end mark;
     text after an end mark without a new marker is the assistant's, whom templates let speak last.
     """
-    borders = None if starts is None else frozenset((*starts, len(text)))
-    openings = [one for one in signs_in(text, _OPENING) if _is_one_token(one, borders)]
+    openings = [*signs_in(text, _OPENING)]
+    if starts is not None:
+        borders = {*starts, len(text)}
+        specials = (_SPECIAL.match(text, one.start()) for one in openings)
+        pairs = zip(openings, specials, strict=True)
+        openings = [one for one, own in pairs if own and {*own.span()} <= borders]
     turns: list[Turn] = []
     for opening, end in zip(openings, _ends(openings, text), strict=True):
         word, *names = (word for word in opening.groups() if word)
@@ -114,17 +117,8 @@ def without_markers(text: str, *, closing: bool) -> str:
     """The text of a turn without the marker it begins with and, for `closing`, the one it ends with."""
     opening = _OPENING.match(text)
     text = text[opening.end() :] if opening else text
-    if not closing:
-        return text
-    ends = [*_CLOSING.finditer(text)]
+    ends = [*_CLOSING.finditer(text)] if closing else []
     return text[: ends[-1].start()] if ends and not text[ends[-1].end() :].strip() else text
-
-
-def _is_one_token(opening: re.Match[str], borders: frozenset[int] | None) -> bool:
-    if borders is None:
-        return True
-    special = _SPECIAL.match(opening.string, opening.start())
-    return bool(special and {special.start(), special.end()} <= borders)
 
 
 def from_messages(text: str, messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
@@ -211,7 +205,7 @@ def of_tokens(
     recorded = _recorded(segments, len(tokens))
     if recorded:
         return recorded
-    text = "".join(token for token in tokens if token != PLACEHOLDER)
+    text = joined(tokens)
     turns = from_markers(text, token_starts(tokens))
     if turns and turns[0].start > 0:
         turns.insert(0, Turn(0, turns[0].start, "assistant"))

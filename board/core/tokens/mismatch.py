@@ -221,10 +221,8 @@ def by_position(ratios: Ratios, bins: int = POSITION_BINS) -> list[Slice]:
 def by_turn(ratios: Ratios) -> list[Slice]:
     """By number of the turn within the response; empty where turns are not known."""
     turns = ratios.tokens.turns
-    if not len(turns):
-        return []
     names = [f"{i}" for i in range(int(turns.max(initial=0)) + 1)]
-    return ratios.slices(turns, names)
+    return ratios.slices(turns, names) if len(turns) else []
 
 
 def by_role(ratios: Ratios) -> list[Slice]:
@@ -260,9 +258,9 @@ def pooled(slices: Iterable[Slice]) -> list[Slice]:
     by_name: dict[str, list[Slice]] = {}
     for part in slices:
         by_name.setdefault(part.name, []).append(part)
-    slices_of_all: list[Slice] = []
-    for name, parts in by_name.items():
-        _, tokens, *means = zip(*parts, strict=True)
-        averages = (float(np.average(mean, weights=tokens)) for mean in means)
-        slices_of_all.append(Slice(name, sum(tokens), *averages))
-    return slices_of_all
+    return [_mean_of(name, parts) for name, parts in by_name.items()]
+
+
+def _mean_of(name: str, parts: Sequence[Slice]) -> Slice:
+    _, tokens, *means = zip(*parts, strict=True)
+    return Slice(name, sum(tokens), *(float(np.average(own, weights=tokens)) for own in means))

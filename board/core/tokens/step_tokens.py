@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,9 @@ class StepTokens:
     left_out: int = 0
     faults: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
     unit: str = "tokens"
+    _log_ratios: dict[tuple[str, str], FloatArray] = field(
+        default_factory=dict[tuple[str, str], FloatArray], init=False, repr=False, compare=False
+    )
 
     @cached_property
     def rollout_of(self) -> IntArray:
@@ -63,9 +67,7 @@ class StepTokens:
     @cached_property
     def token_kinds(self) -> npt.NDArray[np.int8]:
         """[T] the code of each token's kind."""
-        unknown = np.int8(KINDS.index("not known"))
-        kinds = np.append(self.kinds, unknown)
-        return kinds[self.codes]
+        return np.append(self.kinds, np.int8(KINDS.index("not known")))[self.codes]
 
     @cached_property
     def metric_names(self) -> tuple[str, ...]:
@@ -83,9 +85,13 @@ class StepTokens:
         derived = DERIVED.get(name)
         if derived is None or any(need not in self.arrays for need in derived.needs):
             raise KeyError(name)
-        if name == "td_error":  # looks at the next token, which must be of the same rollout
-            return self._by_rollout(name)
-        return derived.compute(*(self.arrays[need] for need in derived.needs))
+        arrays = [self.arrays[need] for need in derived.needs]
+        if name != "td_error":
+            return derived.compute(*arrays)
+        # Looks at the next token, which must be of the same rollout.
+        ranges = pairwise(self.starts.tolist())
+        parts = [derived.compute(*(own[start:end] for own in arrays)) for start, end in ranges]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def log_ratio(self, second: str, first: str) -> FloatArray | None:
         """[T] array `second` less array `first`, NaN outside the loss; None where one is not recorded.
@@ -100,19 +106,6 @@ class StepTokens:
                 d = self.arrays[second] - self.arrays[first]
             self._log_ratios[pair] = d if self.in_loss.all() else np.where(self.in_loss, d, np.nan)
         return self._log_ratios[pair]
-
-    @cached_property
-    def _log_ratios(self) -> dict[tuple[str, str], FloatArray]:
-        return {}
-
-    def _by_rollout(self, name: str) -> FloatArray:
-        derived = DERIVED[name]
-        bounds = zip(self.starts[:-1], self.starts[1:], strict=True)
-        parts = [
-            derived.compute(*(self.arrays[n][start:end] for n in derived.needs))
-            for start, end in bounds
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
 
     def per_token(self, name: str) -> FloatArray:
         """[T] a number of the rollout at each of its tokens; NaN throughout where not recorded."""

@@ -53,12 +53,9 @@ class Vocabulary:
     @cached_property
     def turn_ids(self) -> list[int]:
         """Ids of tokens that may begin a turn of a chat template."""
+        known = ((number, piece) for number, piece in enumerate(self.pieces) if piece)
         beginnings = ("<", "[")
-        return [
-            number
-            for number, piece in enumerate(self.pieces)
-            if piece and piece.startswith(beginnings) and may_hold_turns(piece)
-        ]
+        return [n for n, piece in known if piece.startswith(beginnings) and may_hold_turns(piece)]
 
     def texts(self, ids: FloatArray) -> list[str]:
         """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""
@@ -74,10 +71,8 @@ class Vocabulary:
         """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""
         raw = [self._piece(i) for i in ids]
         displayed = iter(display_alone([piece for piece in raw if piece is not None], self.coding))
-        return [
-            f"⟨{i}⟩" if piece is None else next(displayed)
-            for i, piece in zip(ids, raw, strict=True)
-        ]
+        pairs = zip(ids, raw, strict=True)
+        return [f"⟨{i}⟩" if piece is None else next(displayed) for i, piece in pairs]
 
     def _piece(self, token_id: int) -> str | None:
         return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
@@ -103,10 +98,8 @@ def _by_id(data: Mapping[str, Any]) -> list[str | None]:
     highest = max(number for number, _ in entries)
     if min(number for number, _ in entries) < 0 or highest > _HIGHEST_ID:
         raise ValueError(f"a token id is not within 0 to {_HIGHEST_ID:,}")
-    pieces: list[str | None] = [None] * (highest + 1)
-    for number, piece in entries:
-        pieces[number] = piece
-    return pieces
+    known = dict(entries)
+    return [known.get(number) for number in range(highest + 1)]
 
 
 def _is_id(text: str) -> bool:
