@@ -40,9 +40,8 @@ def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
 class Navigation:
     """The row of links above a page, drawn before it, and again where it chose something else.
 
-    Every link carries what is chosen. Streamlit's own navigation opens a page without a query, which the
-    page then fills in: two entries of the browser's history for one click, and Back leads to the first of
-    them, the current page.
+    Every link carries what is chosen: with Streamlit's own navigation, which opens a page without a
+    query, one click is two entries of the browser's history.
     """
 
     def __init__(self, current: st.Page) -> None:

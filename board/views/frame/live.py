@@ -21,9 +21,7 @@ from board.views.shared.tables import problem_table
 from board.views.shared.text import ago, plain
 
 _POLL_SECONDS: Final = 1.0
-"""A poll asks for the size and time of files and no more: often enough that what is new is on the page
-within twice as long.
-"""
+"""A poll asks for the size and time of files and no more."""
 _DRAW_SECONDS: Final = 2.0
 """What grows all the time is drawn no more often."""
 _BUILDING_SECONDS: Final = 2.0
@@ -91,10 +89,8 @@ def _watch(run: Run, root: str) -> None:
 
 
 def has_news(info: RunInfo | None, root: str) -> bool:
-    """Whether the size or the time of a log file, or the set of files, has changed since the page was
-    drawn; not more often than a page is worth drawing. info: None where there was no run.
-
-    Raises BoardError where the folder can't be listed.
+    """Whether the files of a log have changed since the page was drawn, if that is long enough ago. info:
+    None where there was no run. Raises BoardError where the folder can't be listed.
     """
     if not _is_due():
         return False
@@ -142,9 +138,8 @@ def _age_seconds(info: RunInfo) -> float:
 def wait_for_first_file(
     root: Location, ignored: Sequence[Problem] = (), *, is_missing: bool = False
 ) -> None:
-    """The page while a folder holds no log: it is waited for, and the page shows what writes one.
-
-    ignored: files in it that are no logs. is_missing: the folder itself is still to be made.
+    """The page while a folder holds no log, with what writes one. ignored: files in it that are no logs.
+    is_missing: the folder itself is still to be made.
     """
     _waiting_heading(str(root))
     if gone := st.query_params.get("run"):

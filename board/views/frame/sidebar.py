@@ -1,7 +1,4 @@
-"""What is chosen on every page: the run, the step, the part of the run, and the folder of logs.
-
-The run that is open is kept in the session for the page, and summed up in a few lines.
-"""
+"""What is chosen on every page: the run, the step, the part of the run, and the folder of logs."""
 
 from __future__ import annotations
 
@@ -14,14 +11,8 @@ import streamlit as st
 
 from board.core.problems import count_of
 from board.errors import BoardError, NotFoundError
-from board.index.discovery.discovered_runs import (
-    Discovery,
-    Location,
-    RunInfo,
-    location_below,
-    location_of,
-    resolve_inside,
-)
+from board.index.discovery import discovered_runs
+from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
 from board.index.discovery.run_info import JOINED
 from board.query import rollouts, splits
 from board.query.open_run import Run
@@ -40,7 +31,7 @@ _MOST_RANKS: Final = 3
 
 def start_root() -> Location:
     """The folder the server was started on; it never shows anything outside of it."""
-    return location_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
+    return discovered_runs.location_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
 
 
 def whole() -> Run:
@@ -107,9 +98,8 @@ def find_runs() -> Discovery | None:
             live.wait_for_first_file(start_root(), is_missing=True)
             return None
         st.error(plain(error, 600), icon=":material/folder_off:")
-        st.caption(
-            "Choose another folder in the sidebar, or leave the field empty to return to the first one."
-        )
+        words = "Choose another folder in the sidebar, or leave the field empty to return"
+        st.caption(f"{words} to the first one.")
         return None
     if not folder.runs:
         live.wait_for_first_file(folder.root, folder.left_out)
@@ -150,10 +140,8 @@ def open_run(folder: Discovery) -> bool:
 
 def choose_folder() -> None:
     """A field for another folder of logs, at the end of the sidebar."""
-    with (
-        st.sidebar,
-        st.popover("Open another folder", icon=":material/folder_open:", type="tertiary"),
-    ):
+    icon = ":material/folder_open:"
+    with st.sidebar, st.popover("Open another folder", icon=icon, type="tertiary"):
         st.text_input(
             "Log folder",
             **state.bound("root"),
@@ -168,8 +156,8 @@ def chosen_root() -> str:
     if not wanted:
         return str(root)
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
-        return str(location_below(root, wanted))
-    return str(resolve_inside(root, wanted))
+        return str(discovered_runs.location_below(root, wanted))
+    return str(discovered_runs.resolve_inside(root, wanted))
 
 
 def _choose_run(folder: Discovery) -> RunInfo:
@@ -243,13 +231,9 @@ def _summary(run: Run) -> None:
         (run.over_cap, "rollout", "beyond the cap", "filter_alt"),
         (int(rollouts.total(run, "pad_tokens")), "padding token", "left out", "space_bar"),
     ]
-    lines = [
-        f":material/{icon}: {counted(count, noun)} {text}"
-        for count, noun, text, icon in left_out
-        if count
-    ]
-    if lines:
-        st.caption("  \n".join(lines))
+    known = [(icon, counted(count, noun), text) for count, noun, text, icon in left_out if count]
+    if known:
+        st.caption("  \n".join(f":material/{icon}: {count} {text}" for icon, count, text in known))
         state.link("findings", "What and where", findings_health=True)
 
 
@@ -268,10 +252,9 @@ def _unfinished(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def silent_ranks(missing: Mapping[int, Sequence[int]], steps: Iterable[int]) -> dict[int, int]:
-    """Rank -> the last step it ended, of the ranks that have ended none of the later steps; where it
-    ended none at all, the first step. The newest step does not count: it may still be written.
-
-    missing: by step, the ranks that have not ended it. steps: all that the log holds.
+    """Rank -> the last step it ended, or the first step where it ended none, of the ranks that have ended
+    none of the later steps. The newest step does not count: it may still be written. missing: by step,
+    the ranks that have not ended it. steps: all that the log holds.
     """
     ordered = sorted(steps)
     absent = {*missing.get(ordered[-1], ())}
