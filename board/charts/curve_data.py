@@ -186,8 +186,8 @@ def _band_edges(
         least, most = (column(steps, f"{stem}_{name}") for name in ("q00", "q100"))
         low = np.maximum(mean - reach, np.nan_to_num(least, nan=-np.inf))
         high = np.minimum(mean + reach, np.nan_to_num(most, nan=np.inf))
-        spread = (low, high, f"± {options.std_scale:g} std of rollouts, within the data")
-        return [spread, *_interval(steps, series, mean)]
+        of_rollouts = (low, high, f"± {options.std_scale:g} std of rollouts, within the data")
+        return [of_rollouts, *_interval(steps, series, mean)]
     if options.band == "mean":
         return _interval(steps, series, mean)
     return [

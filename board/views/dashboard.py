@@ -78,7 +78,7 @@ st.set_page_config(
     menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
 )
 state.pull()
-if page == OVERVIEW and not state.get("run") and len(sidebar.found()) > 1:
+if page == OVERVIEW and not state.get("run") and len(sidebar.discovered()) > 1:
     st.switch_page(RUNS, query_params=state.encoded())  # what `/` opens where no link names a run
 navigation = Navigation(page)
 folder = sidebar.find_runs()

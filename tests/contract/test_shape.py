@@ -23,3 +23,19 @@ def test_files_and_their_functions_fit_their_bounds():
 def test_a_folder_is_a_subject_of_few_files():
     counts = Counter(file.parent.relative_to(BOARD).as_posix() for file in FILES)
     assert {name: count for name, count in counts.items() if count > FOLDER_FILES} == {}
+
+
+PRIVATE_WORDS = frozenset(
+    ("told", "kept", "held", "taken", "found", "picked", "spread", "shown", "looks")
+)
+
+
+def test_no_name_is_a_word_that_nobody_searches_for():
+    used = {
+        (name, file.name)
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for field in ("id", "name", "arg", "attr")
+        if (name := getattr(node, field, None)) in PRIVATE_WORDS
+    }
+    assert not used

@@ -118,8 +118,8 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
         }
         for call in objects_in(message.get("tool_calls"))
     ]
-    kept = ("role", "content", "tool_call_id", "error")
-    plain = {key: message[key] for key in kept if key in message}
+    wanted = ("role", "content", "tool_call_id", "error")
+    plain = {key: message[key] for key in wanted if key in message}
     parts = objects_in(message.get("content"))
     thoughts = [one for one in parts if one.get("type") == "reasoning"]
     if thoughts:

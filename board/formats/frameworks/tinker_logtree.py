@@ -273,12 +273,12 @@ def texts_of(section: Section, rows: Mapping[int, Mapping[str, Any]]) -> dict[in
         }
     if attempts := _attempts(section):
         return _of_several(attempts, rows)
-    problems = set(_told(section.texts, "Problem"))
+    problems = set(_after_name(section.texts, "Problem"))
     same = [{"role": "user", "content": problems.pop()}] if len(problems) == 1 else ()
     return dict.fromkeys(rows, Texts(same))
 
 
-def _told(paragraphs: Sequence[str], name: str) -> list[str]:
+def _after_name(paragraphs: Sequence[str], name: str) -> list[str]:
     """What paragraphs tell under a name."""
     start = f"{name}: "
     return [text.removeprefix(start) for text in paragraphs if text.startswith(start)]
@@ -301,7 +301,9 @@ def _attempts(section: Section) -> list[_Attempt]:
         if response.title == "Policy Response":
             prompt = before.conversation if before.title == _PROMPT else ()
             reward = (after if after.title.startswith("Reward") else Section()).table
-            ended = _told(response.texts, "Termination")  # how it ended, as its step's logs say
+            ended = _after_name(
+                response.texts, "Termination"
+            )  # how it ended, as its step's logs say
             messages = response.conversation
             if not messages and len(response.texts) == 1:  # it is told as a paragraph
                 messages = [{"role": "assistant", "content": response.texts[0]}]
@@ -325,7 +327,7 @@ def _of_one(section: Section, row: Mapping[str, Any]) -> Texts:
 
 def _of_paragraphs(paragraphs: Sequence[str]) -> Texts:
     """Paragraphs alone, those called Problem and Response as such where there is one of each."""
-    problem, response = _told(paragraphs, "Problem"), _told(paragraphs, "Response")
+    problem, response = _after_name(paragraphs, "Problem"), _after_name(paragraphs, "Response")
     if len(problem) != 1 or len(response) != 1:
         return Texts(paragraphs=paragraphs)
     given = [{"role": "user", "content": problem[0]}]

@@ -267,8 +267,8 @@ def _ranges(steps: Sequence[int], recorded: Sequence[int]) -> str:
 def _files(run: Run) -> None:
     visible, joined = run.rows.file_counts(), run.rows.joined_files()
     paths = [run.info.path_of(file) for file in run.info.files]
-    found = [visible.get(path, (0, None, None)) for path in paths]
-    counts, firsts, lasts = zip(*found, strict=True)
+    rows = [visible.get(path, (0, None, None)) for path in paths]
+    counts, firsts, lasts = zip(*rows, strict=True)
     columns = {
         "file": Column(paths),
         "format": Column([format_title(file.reader) for file in run.info.files]),

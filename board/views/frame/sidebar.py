@@ -77,7 +77,7 @@ def linked() -> Mapping[str, Any]:
     return place if any(info.name == place.get("run") for info in neighbours()) else {}
 
 
-def found() -> tuple[RunInfo, ...]:
+def discovered() -> tuple[RunInfo, ...]:
     """The runs of the chosen folder as they are now; none where it can't be listed."""
     try:
         return opened_runs.discovered(chosen_root()).runs

@@ -53,7 +53,7 @@ def open_rollouts(step: int, **choices: Any) -> None:
 
 def marks() -> list[Mark]:
     """The marks of the current run; of findings those that are known already: nothing waits for them."""
-    found = [
+    listed = [
         Mark(step, "resumed", f"The training was resumed from step {step}.")
         for step in sidebar.whole().rows.files.resumed_at
     ]
@@ -62,13 +62,13 @@ def marks() -> list[Mark]:
         for step, count in run.counts.items():
             of = f"{counted(count, 'rollout')} of split {one_line(name, 40)}"
             words = f"Evaluation at step {step}: {of}"
-            found.append(Mark(step, "evaluation", words, splits.written(name)))
+            listed.append(Mark(step, "evaluation", words, splits.written(name)))
     diagnosis = known_findings.known(sidebar.current())
     for nth, one in enumerate(diagnosis.findings if diagnosis else ()):
         if one.step is not None:
             words = f"Step {one.step}, {one.severity}: {one.title}"
-            found.append(Mark(one.step, "finding", words, str(nth)))
-    return found
+            listed.append(Mark(one.step, "finding", words, str(nth)))
+    return listed
 
 
 def choose_grouping(run: Run) -> bool:

@@ -225,9 +225,9 @@ def _draw(
         column = columns[min(clicked.line, len(columns) - 1)]
     else:
         split = splits.written(others[0].split or "")
-    shown = {"step_part": "contributions", "step_metric": column}
+    choice = {"step_part": "contributions", "step_metric": column}
     place = {"step": clicked.step, **state.NO_ROLLOUT, "split": split}
-    state.go("step", **place, **shown, step_only="", step_order="highest")
+    state.go("step", **place, **choice, step_only="", step_order="highest")
 
 
 def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:

@@ -198,7 +198,7 @@ def _watch(table: _Table, store: RunSummaries) -> None:
     """How far it has come, and the page again where something is new; asked every few seconds."""
 
     def look() -> None:
-        runs = sidebar.found()
+        runs = sidebar.discovered()
         store.follow(runs or table.infos)
         if runs != tuple(table.infos) or store.version != st.session_state.get(_VERSION):
             st.rerun()

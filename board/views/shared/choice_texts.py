@@ -55,10 +55,10 @@ def list_text(values: Collection[str]) -> str:
 
 def pairs(text: str, form: str) -> list[tuple[str, str]]:
     """`a:1,b:2` -> [("a", "1"), ("b", "2")]; names may hold colons."""
-    found = [part.rpartition(":") for part in listed(text)]
-    if not all(name and value for name, _, value in found):
+    pairs = [part.rpartition(":") for part in listed(text)]
+    if not all(name and value for name, _, value in pairs):
         raise ValueError(f"not of the form {form}")
-    return [(name, value) for name, _, value in found]
+    return [(name, value) for name, _, value in pairs]
 
 
 def bounds(text: str) -> dict[str, tuple[float, float]]:

@@ -42,7 +42,7 @@ def test_a_step_differs_by_more_than_two_per_cent_and_a_hundredth_of_the_spread(
 
 def test_what_is_missing_of_the_trained_rollouts_is_said():
     one = agreement("trainer/reward", STEPS, REWARDS + 0.3, [means()])
-    one = replace(one, trained=(10,) * 30)
+    one = replace(one, missing=(2,) * 30)
     assert one.words(0).endswith("over 8 of 10 recorded: 2 are missing")
 
 
