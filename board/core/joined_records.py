@@ -54,20 +54,19 @@ class LoggedRecord:
 
 def _differences(ours: LoggedRecord, theirs: LoggedRecord) -> Iterator[Remark]:
     """Scores and ids of which the two say different things."""
-    a, b = ours.record, theirs.record
-    pairs = [(name, a.scores[name], b.scores[name]) for name in a.scores if name in b.scores]
-    ids = [name for name in _COMPARED_IDS if name in a.ids and name in b.ids]
-    pairs += [(name, a.ids[name], b.ids[name]) for name in ids]
-    for name, one, other in pairs:
-        if not _alike(one, other):
+    own, others = (
+        {**r.scores, **{name: r.ids[name] for name in _COMPARED_IDS if name in r.ids}}
+        for r in (ours.record, theirs.record)
+    )
+    for name in [name for name in own if name in others]:
+        one, other = own[name], others[name]
+        if isinstance(one, float | int) and isinstance(other, float | int):
+            is_alike = np.isclose(one, other, rtol=_RELATIVE, atol=_ABSOLUTE)
+        else:
+            is_alike = one == other
+        if not is_alike:
             reason = f"{name} is {one} in {ours.log} and {other} in {theirs.log}"
             yield Remark(name, reason, f"that of {ours.log} is shown")
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, float | int) and isinstance(other, float | int):
-        return bool(np.isclose(one, other, rtol=_RELATIVE, atol=_ABSOLUTE))
-    return bool(one == other)
 
 
 def _tokens(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool) -> Record:
@@ -104,7 +103,7 @@ def _aligned(
     starts = [len(ids) - len(r.response_ids) if r.response_ids else 0 for r in records]
     start = min(starts)
     own, others = (
-        {name: _moved(array, at - start, name) for name, array in r.tokens.items()}
+        {n: _Moved(array, at - start, n) if at > start else array for n, array in r.tokens.items()}
         for r, at in zip(records, starts, strict=True)
     )
     pieces = (r.response_tokens for r, at in zip(records, starts, strict=True) if at == start)
@@ -125,10 +124,6 @@ def _all_ids(record: Record) -> FloatArray | None:
     return np.concatenate(parts) if parts and record.response_ids is not None else None
 
 
-def _moved(array: NumberArray, count: int, name: str) -> NumberArray:
-    return array if count == 0 else _Moved(array, count, 0.0 if name == "loss_mask" else np.nan)
-
-
 @dataclass(frozen=True, slots=True)
 class _Moved:
     """A NumberArray after `count` tokens of which it says nothing; a mask says that they are not in the
@@ -137,19 +132,19 @@ class _Moved:
 
     array: NumberArray
     count: int
-    filler: float
+    name: str
 
     def __len__(self) -> int:
         return self.count + len(self.array)
 
     def values(self) -> FloatArray:
-        return np.concatenate((np.full(self.count, self.filler), self.array.values()))
+        filler = 0.0 if self.name == "loss_mask" else np.nan
+        return np.concatenate((np.full(self.count, filler), self.array.values()))
 
 
 def _shifted(segments: Sequence[Mapping[str, Any]], count: int) -> Sequence[Mapping[str, Any]]:
-    if count == 0:
-        return segments
-    return [{**s, "start": s["start"] + count, "end": s["end"] + count} for s in segments]
+    moved = [{**s, "start": s["start"] + count, "end": s["end"] + count} for s in segments if count]
+    return moved or segments
 
 
 def _array_differences(

@@ -120,20 +120,14 @@ class Facts:
         that are asked for.
         """
         rows = self.rows_of(step)
-        if column not in rows.columns:
-            return ()
-        values = rows.columns[column]
+        values = rows.columns.get(column, np.full(len(rows.indices), np.nan))
         keys = values if lowest else -values
-        wanted = np.isfinite(values)
+        wanted = np.isfinite(values) & (True if among is None else among)
         if beyond is not None:
             wanted &= keys < (beyond if lowest else -beyond)
-        if among is not None:
-            wanted &= among
         order = np.argsort(keys, kind="stable")
-        order = order[wanted[order]][:count]
-        return tuple(
-            Evidence(step, int(rows.indices[i]), value=float(values[i])) for i in order.tolist()
-        )
+        places = order[wanted[order]][:count].tolist()
+        return tuple(Evidence(step, int(rows.indices[i]), value=float(values[i])) for i in places)
 
     @property
     def read_steps(self) -> IntArray:

@@ -90,11 +90,11 @@ def _equal_groups(facts: Facts, step: int) -> tuple[Evidence, ...]:
     """The first rollout of some groups of equal rewards."""
     assert facts.groups is not None, "there are step groups"
     rows = facts.rows_of(step)
-    groups, first = np.unique(rows.read_groups(), return_index=True)
+    groups = rows.read_groups()
+    _, first = np.unique(groups, return_index=True)
     evidence: list[Evidence] = []
-    for group, place in sorted(
-        zip(groups.tolist(), first.tolist(), strict=True), key=lambda one: one[1]
-    ):
+    for place in sorted(first.tolist()):
+        group = int(groups[place])
         outcome = Outcome(int(facts.groups.outcomes[group]))
         if group >= 0 and outcome not in (Outcome.MIXED, Outcome.TOO_FEW_SCORED):
             label, mean = _OUTCOMES.get(outcome, "all equal"), float(facts.groups.mean[group])

@@ -172,10 +172,9 @@ def grid(codes: IntArray, values: FloatArray) -> Grid:
 
 def correctness_column(columns: Iterable[str]) -> str | None:
     """Which column is of the reward part that says that an answer is right; None where none does."""
-    parts = {
-        part.removeprefix(REWARD_PART).lower(): part for part in reversed(reward_parts(columns))
-    }
-    return next((parts[name] for name in RIGHT_PARTS if name in parts), None)
+    parts = reversed(reward_parts(columns))
+    named = {part.removeprefix(REWARD_PART).lower(): part for part in parts}
+    return next((named[name] for name in RIGHT_PARTS if name in named), None)
 
 
 EPSILON: Final = 1e-4

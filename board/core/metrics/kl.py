@@ -1,13 +1,11 @@
 """Estimators that compare two policies token by token, each with its definition and direction.
 
 All inputs are natural-log probabilities of the sampled tokens, float arrays of any one shape; all
-results are float64 of that shape, in nats where they have a unit. NaN in either input gives NaN:
-a missing value is never treated as zero.
+results are float64 of that shape, in nats where they have a unit. NaN in either input gives NaN.
 
 Source of k1, k2, k3: J. Schulman, "Approximating KL Divergence" (2020),
 http://joschu.net/blog/kl-approx.html. With tokens sampled from the policy p and r = q(x)/p(x), all
-three estimate KL(p‖q): k1 = -log r, k2 = (log r)²/2, k3 = (r - 1) - log r. (There p and q are the other
-way round.)
+three estimate KL(p‖q): k1 = -log r, k2 = (log r)²/2, k3 = (r - 1) - log r.
 """
 
 from __future__ import annotations
@@ -186,8 +184,6 @@ def recorded_gamma(settings: Mapping[str, Any]) -> float:
     under `algorithm` (verl). Anything but a number in 0..1 is passed over.
     """
     config = as_fields(settings.get("config")) or {}
-    for part in (settings, config, as_fields(config.get("algorithm")) or {}):
-        gamma = part.get("gamma")
-        if is_number(gamma) and 0 <= gamma <= 1:
-            return float(gamma)
-    return 1.0
+    parts = (settings, config, as_fields(config.get("algorithm")) or {})
+    known = (part.get("gamma") for part in parts)
+    return next((float(gamma) for gamma in known if is_number(gamma) and 0 <= gamma <= 1), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -116,13 +117,9 @@ def _calls(text: str, *, is_open: bool) -> Iterator[Block]:
             return
         inner = as_fields(fields.get("function")) or fields
         given = inner.get("arguments", inner.get("parameters", {}))
-        yield Block(
-            "call",
-            name=str(inner.get("name") or ""),
-            arguments=arguments_of(given),
-            id=str(fields.get("id") or ""),
-            is_open=is_open,
-        )
+        name, identity = str(inner.get("name") or ""), str(fields.get("id") or "")
+        arguments = arguments_of(given)
+        yield Block("call", name=name, arguments=arguments, id=identity, is_open=is_open)
 
 
 def arguments_text(arguments: Any) -> str:
@@ -137,12 +134,9 @@ def arguments_text(arguments: Any) -> str:
 
 def arguments_of(value: Any) -> Any:
     """What JSON in a text says; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    with suppress(ValueError, RecursionError):
+        return json.loads(value) if isinstance(value, str) else value
+    return value
 
 
 _SECONDS: Final = (
@@ -224,8 +218,7 @@ def _turns_of(
     for number, message in enumerate(messages, 1):
         role = str(message.get("role") or "?")
         given = given and role != "assistant"
-        at = _time(message)
-        seconds = _duration(message)
+        at, seconds = _time(message), _duration(message)
         if seconds is None and at is not None and before is not None:
             passed = at - before
             seconds = passed if 0 <= passed <= _LONGEST_SECONDS else None
@@ -234,9 +227,8 @@ def _turns_of(
         blocks = [*_blocks(message, role, tags)]
         if role in TOOL_ROLES:
             # The message of a tool is one result.
-            parts = (f"[{b.text}]" if b.kind == "image" else b.text for b in blocks)
-            text, identity = "".join(parts), str(message.get("tool_call_id") or "")
-            error = error_in(message, text)
+            text = "".join(f"[{b.text}]" if b.kind == "image" else b.text for b in blocks)
+            identity, error = str(message.get("tool_call_id") or ""), error_in(message, text)
             blocks = [Block("result", text, name, id=identity, error=error, seconds=seconds)]
         yield ConversationTurn(number, role, name, blocks, given=given, seconds=seconds, at=at)
 
@@ -288,18 +280,18 @@ def with_results(turns: Sequence[ConversationTurn]) -> list[ConversationTurn]:
     results: dict[int, dict[int, Block]] = {}
     collected: list[ConversationTurn] = []
     for turn in turns:
-        other_blocks: list[Block] = []
+        others: list[Block] = []
         for block in turn.blocks:
             place = _call_of(block, waiting, collected) if block.kind == "result" else None
             if place is None:
-                other_blocks.append(block)
+                others.append(block)
             else:
                 waiting.remove(place)
                 results.setdefault(place[0], {})[place[1]] = block
-        if other_blocks or not turn.blocks:
-            calls = [rank for rank, block in enumerate(other_blocks) if block.kind == "call"]
-            waiting += [(len(collected), rank) for rank in calls]
-            collected.append(replace(turn, blocks=other_blocks))
+        if others or not turn.blocks:
+            own = len(collected)
+            waiting += [(own, rank) for rank, one in enumerate(others) if one.kind == "call"]
+            collected.append(replace(turn, blocks=others))
     return [replace(turn, results=results.get(place, {})) for place, turn in enumerate(collected)]
 
 
@@ -327,13 +319,10 @@ def _number(value: object) -> float | None:
 
 def _time(message: Mapping[str, Any]) -> float | None:
     """When a message was said, in seconds since 1970; None where not recorded."""
-    for key in _TIMES:
-        value = message.get(key)
+    for value in map(message.get, _TIMES):
         if (seconds := _number(value)) is not None:  # or milliseconds, of a clock that has them
             return seconds / 1000 if seconds > 1e11 else seconds
-        if isinstance(value, str):
-            try:
+        with suppress(ValueError):
+            if isinstance(value, str):
                 return datetime.fromisoformat(value).timestamp()
-            except ValueError:
-                continue
     return None
