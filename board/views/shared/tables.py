@@ -197,18 +197,12 @@ def problem_table(problems: Iterable[Problem], *, of_whole_files: bool = False) 
 
     of_whole_files: none of the files is used, so effect and number of lines say nothing.
     """
-    rows = [
-        {
-            "effect": "not used" if problem.is_of_file else _EFFECTS[problem.severity],
-            "where (first)": problem.where
-            + (f" and {counted(files - 1, 'more file')}" if files > 1 else ""),
-            "field": problem.field,
-            "what was found": problem.reason,
-            "what was expected, or what to do": problem.hint or None,
-            "lines": problem.count,
-        }
-        for problem, files in _by_kind(problems)
-    ]
+    rows: list[dict[str, Any]] = []
+    for one, files in _by_kind(problems):
+        effect = "not used" if one.is_of_file else _EFFECTS[one.severity]
+        where = f"{one.where} and {counted(files - 1, 'more file')}" if files > 1 else one.where
+        cells = effect, where, one.field, one.reason, one.hint or None, one.count
+        rows.append(dict(zip(_PROBLEM_WIDTHS, cells, strict=True)))
     frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
     if of_whole_files:
         frame = frame.drop(columns=["effect", "lines"])
