@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from streamlit.components.v2 import component
-
-if TYPE_CHECKING:
-    from streamlit.components.v2.types import ComponentRenderer
+from streamlit.components.v2.types import ComponentRenderer
 
 
 def read_files(module: str, names: Iterable[str]) -> str:

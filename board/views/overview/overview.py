@@ -247,7 +247,6 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
 
 
 def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
-    """The curves of all rollouts."""
     main, others = _charts(run)
     _draw(run, main, options, marks, key="curves")
     if others:

@@ -95,7 +95,7 @@ def width(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its values, and how they are shown.
+    """A column of a table, and how it is shown.
 
     values: [rows]. format: of numbers; PERCENT for shares, of which 1 is 100 %; empty for texts. label:
     by default the column's name. is_bar: shares of one whole have bars. line: values are sequences, drawn
@@ -161,9 +161,7 @@ def draw_frame(
     placeholder: str = "–",
 ) -> int | None:
     """Draws a table as high as its rows; the position of the row that was clicked, None where none was.
-
-    settings: of Streamlit, by column. key: of a table whose rows can be clicked. most_pixels: above that
-    it scrolls.
+    settings: of Streamlit, by column. key: where rows can be clicked. most_pixels: above that it scrolls.
     """
     height = _ROW_PIXELS * (len(frame.index) + 1) + 3
     event: Any = st.dataframe(
@@ -193,9 +191,8 @@ def cards(entries: Iterable[tuple[str, str, str, str]]) -> None:
 
 
 def problem_table(problems: Iterable[Problem], *, of_whole_files: bool = False) -> None:
-    """Draws one row for each kind of problem, however many files have it, without empty columns.
-
-    of_whole_files: none of the files is used, so effect and number of lines say nothing.
+    """Draws one row for each kind of problem, however many files have it, without empty columns; with
+    `of_whole_files`, of which none is used, without effect and number of lines.
     """
     rows: list[dict[str, Any]] = []
     for one, files in _by_kind(problems):
