@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from streamlit.components.v2 import component
-
-if TYPE_CHECKING:
-    from streamlit.components.v2.types import ComponentRenderer
+from streamlit.components.v2.types import ComponentRenderer
 
 
 def read_files(module: str, names: Iterable[str]) -> str:
@@ -23,19 +21,20 @@ def read_files(module: str, names: Iterable[str]) -> str:
 
 
 def declare(
-    module: str, name: str, html: str, *, css: Iterable[str] = (), js: Iterable[str]
+    module: str,
+    name: str,
+    html: str,
+    *,
+    css: Iterable[str] | None = None,
+    js: Iterable[str] | None = None,
 ) -> ComponentRenderer:
-    """A component of these style sheets and scripts beside its module. html: its markup.
-
-    The key that it is called with holds letters, digits and hyphens; Streamlit takes nothing else for
-    sure.
+    """A component of markup, and of style sheets and scripts beside its module, by default those with its
+    name. The key that it is called with holds letters, digits and hyphens: Streamlit takes nothing else
+    for sure.
     """
-    return component(
-        f"rollout_board_{name}",
-        html=html,
-        css=read_files(module, css) or None,
-        js=read_files(module, js),
-    )
+    styles = read_files(module, [f"{name}.css"] if css is None else css)
+    script = read_files(module, [f"{name}.js"] if js is None else js)
+    return component(f"rollout_board_{name}", html=html, css=styles or None, js=script)
 
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,4 @@
-"""What the reader is given: words for each metric, segments, and the Arrow tables it reads.
-
-Nothing here imports Streamlit, so that views, tests and exports can prepare data without it.
-"""
+"""What the reader is given: words for each metric, segments, and the Arrow tables it reads."""
 
 from __future__ import annotations
 
@@ -41,9 +38,8 @@ class ScaleSpan:
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A part of what was given to the model: its text and role.
-
-    tokens: display texts, which joined are `text`; None where not recorded. ids: as many, or none.
+    """A part of what was given to the model. tokens: display texts, which joined are `text`; None where
+    not recorded. ids: as many, or none.
     """
 
     text: str
@@ -171,10 +167,8 @@ def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.T
 
 
 def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
-    """Arrow tables `prompt` and `prompt_tokens`.
-
-    prompt: a row per part: text (empty where the tokens say it), role, name, tokens (how many; null
-    where not known). prompt_tokens: the tokens of all parts in order: text, id (null where unknown).
+    """Arrow tables `prompt`, a row per part: text (empty where the tokens say it), role, name, tokens
+    (how many; null where not known); and `prompt_tokens`: text and id (null where unknown) of all parts.
     """
     counts = [None if part.tokens is None else len(part.tokens) for part in prompt]
     parts = {
@@ -184,13 +178,10 @@ def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
         "tokens": pa.array(counts, pa.int32()),
     }
     texts = [text for part in prompt for text in part.tokens or ()]
-    ids = [
-        number
-        for part in prompt
-        for number in (part.ids if len(part.ids) else [math.nan] * len(part.tokens or ()))
-    ]
-    id_column = _id_column(np.array(ids, np.float64), len(texts))
-    tokens = {"text": _text_column(texts), "id": id_column}
+    ids: list[float] = []
+    for part in prompt:
+        ids += part.ids if len(part.ids) else [math.nan] * len(part.tokens or ())
+    tokens = {"text": _text_column(texts), "id": _id_column(np.array(ids, np.float64), len(texts))}
     return {"prompt": pa.table(parts), "prompt_tokens": pa.table(tokens)}
 
 

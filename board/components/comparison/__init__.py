@@ -46,10 +46,8 @@ _LEAST_SHARE: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two texts.
-
-    title: what it is, short. facts: of it, in order. tokens: [R] display texts which joined are the
-    text, empty where it has no tokens. metrics: name -> [R] numbers, see `TokenContent`.
+    """One of the two texts. title: what it is. tokens: [R] display texts which joined are the text, empty
+    where it has no tokens. metrics: name -> [R] numbers, see `TokenContent`.
     """
 
     title: str

@@ -1,8 +1,7 @@
 """The curves of a run, many charts at once: light enough to be there as soon as the page is.
 
-The charts of a call are one element. The script draws them with uPlot (MIT, beside this file with its
-licence) on a canvas each; zoom and hidden lines stay while a run grows, and another step moves one line.
-The pointed step and the zoom are shared by all calls of a page.
+The charts of a call are one element, drawn with uPlot (MIT, beside this file with its licence); zoom and
+hidden lines stay while a run grows. All calls of a page share the pointed step and the zoom.
 """
 
 from __future__ import annotations
@@ -16,16 +15,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 from board.components import declare, json_bytes, reruns
 
-_SCRIPTS: Final = ("words", "page", "axis", "marks", "dots", "plot", "save", "grid")
 _BAR_SCRIPTS: Final = ("words", "page", "bar")
+_SCRIPTS: Final = ("words", "page", "axis", "marks", "dots", "plot", "save", "grid")
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A chart and what is around it, as plain text.
-
-    key: names the chart among the others. chart: of `board.charts.curves.light`. help: lines. notes:
-    shown above those of the chart.
+    """A chart and what is around it, as plain text. key: names it among the others. chart: of
+    `board.charts.curves.light`. help: lines. notes: shown above those of the chart.
     """
 
     key: str
@@ -56,9 +53,8 @@ class LineName:
 
 
 class Click(NamedTuple):
-    """A step of a chart that was clicked; line: the `group` of the line it was nearest to.
-
-    dot: the id of the dot that was clicked, if one was. mark: instead of a chart's point, a mark.
+    """A step of a chart that was clicked; line: the `group` of the line it was nearest to. dot: the id of
+    the dot, if it was one. mark: instead of a chart's point, a mark.
     """
 
     chart: str
@@ -98,22 +94,13 @@ def curve_grid(
 ) -> Click | None:
     """Draws charts `across` abreast, `step` marked in each; the click that led to this run, if one did.
 
-    All charts of a page show the step under the pointer, and one zoom, which is in the URL (`steps`).
-    one_legend: the names of all lines above the charts, which have none of their own. Each can be saved
-    as CSV, with the numbers that are drawn, and as PNG. key: one per place and run.
+    The zoom is in the URL (`steps`). one_legend: the names of all lines above the charts, which have none
+    of their own. Each can be saved as CSV, of the numbers drawn, and as PNG. key: by place and run.
     """
     ordered = sorted(marks, key=lambda mark: mark.step)
-    common = {
-        "step": step,
-        "across": across,
-        "one_legend": one_legend,
-        "marks": [asdict(mark) for mark in ordered],
-    }
-    result: Any = _GRID(
-        key=_key("curves", key),
-        data=_written(common, cards),
-        **reruns("clicked", "opened"),
-    )
+    common = {"step": step, "across": across, "one_legend": one_legend}
+    data = _written({**common, "marks": [asdict(mark) for mark in ordered]}, cards)
+    result: Any = _GRID(key=_key("curves", key), data=data, **reruns("clicked", "opened"))
     if opened := result.opened:
         known = {(mark.kind, mark.id, mark.step): mark for mark in ordered}
         mark = known.get((opened["kind"], str(opened["id"]), int(opened["step"])))
@@ -132,8 +119,8 @@ def curve_grid(
 def curve_bar(
     first: int, last: int, *, key: str, marks: Sequence[Mark] = (), lines: Sequence[LineName] = ()
 ) -> None:
-    """A line above the curves of a page: what lines and marks are that all of them have, the steps
-    shown, the way back from a zoom. first, last: steps of the run.
+    """A line above the curves of a page: what their lines and marks are, the steps shown, the way back
+    from a zoom. first, last: steps of the run.
     """
     kinds = sorted({mark.kind for mark in marks})
     data = {"first": first, "last": last, "kinds": kinds, "lines": [asdict(one) for one in lines]}
@@ -146,11 +133,8 @@ def _key(place: str, name: str) -> str:
 
 
 def _written(common: Mapping[str, Any], cards: Sequence[Card]) -> bytes:
-    """A line of JSON for what all charts have in common, and the charts behind it, packed one by one.
-
-    A browser takes a message of a megabyte in many pieces, between everything else that a new page asks
-    of it: a fifth of that is there sooner. `charts`: of each its sign, which changes with it, and how
-    many bytes it has.
+    """A line of JSON for what all charts have in common, and the charts behind it, packed one by one: a
+    browser takes a megabyte in many pieces. `charts`: of each its sign, and how many bytes it has.
     """
     packed = [_packed(json_bytes(_plain(card))) for card in cards]
     signs = [(sign, len(chart)) for sign, chart in packed]

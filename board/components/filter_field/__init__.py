@@ -1,7 +1,7 @@
 """The filter field: one line in the language of filters, with colours, completion and saved filters.
 
-It completes columns and values, marks what can't be read in its place, and applies on Enter. The last
-filters and those with a name are stored by the browser.
+It marks what can't be read in its place, and applies on Enter. The browser stores the last filters and
+those with a name.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FilterContent:
-    """text: of the field. count: how many rollouts it leaves, in words. focus: whether the
-    key `/` leads here.
-    """
+    """count: how many rollouts `text` leaves, in words. focus: whether the key `/` leads here."""
 
     text: str
     columns: Sequence[Offered]
@@ -57,7 +55,6 @@ _COMPONENT = declare(
     __file__,
     "filter_field",
     read_files(__file__, ["filter_field.html"]),
-    css=["filter_field.css"],
     js=("../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 

@@ -1,7 +1,6 @@
 """The reader: a rollout as tokens coloured by a metric, or as the turns of a conversation.
 
-The markup, the styles and the script are in this folder: `reader.html`, style sheets, and `js/*.js`,
-whose parts are joined into one module (no build step).
+The scripts in `js` are joined into one module: there is no build step.
 """
 
 from __future__ import annotations
@@ -141,16 +140,10 @@ def reader(
 
 
 def reader_data(
-    content: TokenContent,
-    frame: Frame,
-    *,
-    signature: str,
-    choice: Chosen,
-    step_spans: StepSpans,
+    content: TokenContent, frame: Frame, *, signature: str, choice: Chosen, step_spans: StepSpans
 ) -> dict[str, Any]:
-    """All that the reader's script needs to show a rollout: Arrow tables by name, and `view`.
-
-    choice: valid, as `reader` returns it; the other arguments are those of `reader`.
+    """All that the reader's script needs to show a rollout: Arrow tables by name, and `view`. choice: as
+    `reader` returns it; the other arguments are those of `reader`.
     """
     count, top_k = len(content.tokens), content.top_k
     spans = step_spans() if choice.over == "step" else {}

@@ -18,9 +18,7 @@ _HINT: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact of the line above the text: "label **value** after", as in "reward **0.5**". parts: what
-    the value is made of, fainter. help: the tooltip.
-    """
+    """One fact above the text: "label **value** after". parts: of the value. help: the tooltip."""
 
     label: str
     value: str
@@ -51,10 +49,8 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Around the text.
-
-    place: step and index. turns: shown in place of the tokens; None shows the tokens. messages: as
-    recorded, as JSON for copying. can_switch: whether both tokens and a text are recorded.
+    """Around the text. place: step and index. turns: shown in place of the tokens, unless None. messages:
+    as recorded, as JSON for copying. can_switch: whether both tokens and a text are recorded.
     """
 
     title: str = ""
@@ -124,9 +120,7 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _arguments(arguments: Any) -> list[tuple[str, str, bool]]:
-    """Parts of a call as they are shown with name and whether it is JSON: one indented JSON, and
-    texts of several lines under their names.
-    """
+    """Parts of a call, each a name, a text and whether it is JSON: texts of several lines are parts."""
     if arguments is None or isinstance(arguments, str):
         return [("", arguments or "", False)]
     compact = arguments_text(arguments)

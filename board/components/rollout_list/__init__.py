@@ -1,9 +1,8 @@
 """The list of rollouts: one page of its rows, beside the rollout that is open.
 
-The URL says what is sorted, which page is shown and which rollout is open. The script changes it and
-lets Streamlit follow, as on a press of Back: J and K replace the entry in the browser's history.
-Rollouts that are likely to be opened next are sent ahead: the list names a rollout by its address when a
-key opens it, and the reader draws what waits under that address at once, before the page has rerun.
+The URL says what is sorted, shown and open; the script changes it and lets Streamlit follow, as on a
+press of Back. Rollouts that are likely to be opened next are sent ahead: the reader draws what waits
+under the address that a key opens, before the page has rerun.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ class ListColumn:
 class ListPage:
     """Some rollouts that follow each other in the list.
 
-    values: [rows][columns], None where not recorded. words: [rows] first words of each, for a second
-    line; None for rows of one line. first: place in the list of the first row, from 0. total: rollouts
-    of the whole list. before, after: the rollouts that the page lies between, where there are any.
+    values: [rows][columns], None where not recorded. words: [rows] for a second line; None: there is
+    none. first: place in the list of the first row, from 0. total: rollouts of the whole list. before,
+    after: the rollouts that the page lies between, if any.
     """
 
     columns: Sequence[ListColumn]
@@ -68,10 +67,9 @@ class ListPage:
 class ListState:
     """What is chosen, as the URL says it.
 
-    identity: names the list, to come back to the same place in it. parameters: names of everything a
-    URL may hold, in the order in which the page writes them. fits: whether columns without room are
-    left out; else the list scrolls sideways. prefix: before "/step/index" the address of what is
-    fetched ahead of a rollout.
+    identity: names the list, to come back to the same place in it. parameters: names of all that a URL
+    may hold, in their order. fits: whether columns without room are left out; else the list scrolls
+    sideways. prefix: of addresses of rollouts sent ahead, before "/step/index".
     """
 
     identity: str
@@ -87,10 +85,9 @@ _COMPONENT = declare(
     __file__,
     "rollout_list",
     '<div class="list"></div>',
-    css=["rollout_list.css"],
     js=("../url.js", "../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
-_AHEAD = declare(__file__, "rollout_ahead", "<i></i>", js=["ahead.js"])
+_AHEAD = declare(__file__, "rollout_ahead", "<i></i>", css=(), js=["ahead.js"])
 
 
 def rollout_list(page: ListPage, state: ListState, *, key: str) -> None:

@@ -1,27 +1,25 @@
 """Charts of a few values: tiles with a line of a metric's last values, such a line alone, bars of shares.
 
-Plotly and Streamlit's own charts load and run a library of megabytes first, which takes longer than the
-rest of the page.
+Plotly and Streamlit's own charts load a library of megabytes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from board.components import declare
 
 Tone = Literal["good", "bad", "change", "none"]
-"""good, bad: a change in a direction that most runs want, or not; change: one that is neither; none: no
-change to speak of."""
+"""good, bad: a change as most runs want it, or not; change: neither; none: no change to speak of."""
 
+_LIST: Final = '<div class="{}" role="list"></div>'
 _TILES = declare(
-    __file__,
-    "tiles",
-    '<div class="tiles" role="list"></div>',
-    css=["tiles.css"],
-    js=["../elements.js", "placed.js", "tiles.js"],
+    __file__, "tiles", _LIST.format("tiles"), js=["../elements.js", "placed.js", "tiles.js"]
+)
+_SHARE_BARS = declare(
+    __file__, "share_bars", _LIST.format("bars"), js=["../elements.js", "share_bars.js"]
 )
 _SPARKLINE = declare(
     __file__,
@@ -30,15 +28,7 @@ _SPARKLINE = declare(
     '<path fill="currentColor" fill-opacity="0.14"/>'
     '<path fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round" '
     'vector-effect="non-scaling-stroke"/></svg>',
-    css=["sparkline.css"],
     js=["placed.js", "sparkline.js"],
-)
-_SHARE_BARS = declare(
-    __file__,
-    "share_bars",
-    '<div class="bars" role="list"></div>',
-    css=["share_bars.css"],
-    js=["../elements.js", "share_bars.js"],
 )
 
 
@@ -72,8 +62,5 @@ def sparkline(values: Sequence[float], *, key: str) -> None:
 
 
 def share_bars(bars: Mapping[str, Any], *, key: str) -> None:
-    """Draws shares of one whole from top to bottom, each with a tick at what it is compared with.
-
-    bars: what `board.charts.step_charts.shares_chart` returns.
-    """
+    """Draws shares of one whole, with ticks at what they are compared with. bars: of `shares_chart`."""
     _SHARE_BARS(key=key, data=dict(bars), height="content")

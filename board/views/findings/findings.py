@@ -25,6 +25,7 @@ from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, harmless_cell, plain, visible_token
 
+_PARTS: Final = {False: "Findings", True: "Log health"}
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
@@ -162,11 +163,9 @@ def _list(run: Run, findings: Sequence[Finding]) -> None:
     for finding in findings if draws_all else findings[:_FIRST_CARDS]:
         _card(run, finding)
     if len(findings) > _FIRST_CARDS and not draws_all:
-        st.button(
-            f"{len(findings) - _FIRST_CARDS} more",
-            icon=":material/expand_more:",
-            on_click=lambda: st.session_state.update({_ALL_CARDS: True}),
-        )
+        draw_all = {"on_click": st.session_state.update, "kwargs": {_ALL_CARDS: True}}
+        words = f"{len(findings) - _FIRST_CARDS} more"
+        st.button(words, icon=":material/expand_more:", **draw_all)
 
 
 def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
@@ -311,14 +310,7 @@ def _render() -> None:
     is_health = bool(state.get("findings_health"))
     run = sidebar.whole() if is_health else sidebar.current()
     page_parts.header(run)
-    st.segmented_control(
-        "Part of the page",
-        [False, True],
-        **state.bound("findings_health"),
-        required=True,
-        format_func=lambda health: "Log health" if health else "Findings",
-        label_visibility="collapsed",
-    )
+    page_parts.segments("Part of the page", "findings_health", _PARTS)
     if is_health:
         log_health.show(run)
     else:

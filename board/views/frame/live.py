@@ -104,7 +104,6 @@ def has_news(info: RunInfo | None, root: str) -> bool:
 
 
 def _is_due() -> bool:
-    """Whether the page was drawn so long ago that it may be drawn again."""
     return time.monotonic() - st.session_state.get(_DRAWN, -math.inf) >= _DRAW_SECONDS
 
 

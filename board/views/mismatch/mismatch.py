@@ -143,7 +143,6 @@ def _show_parts(parts: Decomposition) -> None:
 
 
 def _show_slices(mismatch: StepMismatch) -> None:
-    """The log-ratio by sort of token."""
     st.markdown("**Where they diverge**", help=plain(_WHAT_D_IS, 300))
     with st.container(horizontal=True, gap="small"):
         chosen = page_parts.menu(

@@ -17,19 +17,13 @@ from board.views.shared.text import counted, one_line, plain
 
 KL: Final = {"k1": "k1_mean", "k2": "k2_mean", "k3": "k3_mean"}
 _BANDS: Final = {
-    "std": "± std of rollouts, within the data, and 95 % of the mean",
-    "mean": "95 % of the mean",
-    "quantiles": "5–95 % and 25–75 % of rollouts",
-    "minmax": "smallest to largest rollout",
-    "none": "no band",
+    "std": ("± {:g} std", "± std of rollouts, within the data, and 95 % of the mean"),
+    "mean": ("95 % of the mean", "95 % of the mean"),
+    "quantiles": ("5–95 %", "5–95 % and 25–75 % of rollouts"),
+    "minmax": ("min–max", "smallest to largest rollout"),
+    "none": ("off", "no band"),
 }
-_SHORT_BANDS: Final = {
-    "std": "± {:g} std",
-    "mean": "95 % of the mean",
-    "quantiles": "5–95 %",
-    "minmax": "min–max",
-    "none": "off",
-}
+"""What each is called in short, where {} stands for the standard deviations, and in its menu."""
 _ACROSS: Final = 3
 
 
@@ -112,13 +106,13 @@ def choose_options(run: Run) -> CurveOptions:
 
 def _choose_band() -> None:
     chosen = state.get("overview_band")
-    words = _SHORT_BANDS[chosen].format(state.get("overview_scale"))
+    words = _BANDS[chosen][0].format(state.get("overview_scale"))
     with st.popover(f"Band: {words}", key="menu_band"):
         st.radio(
             "Band",
             list(_BANDS),
             **state.bound("overview_band"),
-            format_func=_BANDS.__getitem__,
+            format_func=lambda name: _BANDS[name][1],
             help="± std, quantiles and ends say how much the rollouts of a step vary; ± std ends at the "
             "smallest and the largest one. 95 % of the mean, darker: where the mean lies, by an error "
             "clustered by group, as rollouts of one prompt are not independent.",

@@ -192,14 +192,8 @@ def _card(run: Run, columns: _Columns, options: CurveOptions) -> Card:
     metric = rollout_metric(columns[0])
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="mean" if options.band in ("std", "mean") else "none")
-    drawn = cache.light_curve(
-        run,
-        columns,
-        options,
-        dark=page_parts.dark(),
-        evaluations=_evaluations(metric.name),
-        among=_reward_columns(run),
-    )
+    lines = {"evaluations": _evaluations(metric.name), "among": _reward_columns(run)}
+    drawn = cache.light_curve(run, columns, options, dark=page_parts.dark(), **lines)
     has_parts = len(columns) > 1 and columns[-1].startswith(REWARD_PART)
     return page_parts.card(
         metric.name,
@@ -253,7 +247,6 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
 
 
 def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
-    """The curves of all rollouts."""
     main, others = _charts(run)
     _draw(run, main, options, marks, key="curves")
     if others:

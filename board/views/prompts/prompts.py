@@ -24,18 +24,14 @@ from board.views.shared.text import plain, visible_token, where_they_differ
 
 _MOST_PROMPTS: Final = 500
 _LISTS: Final = {
-    "all": "All",
-    "never": "Never solved",
-    "lost": "Regressed",
-    "new": "Newly solved",
-    "volatile": "Most volatile",
-}
-_EXPLAINED: Final = {
-    "all": "All prompts, in order of first appearance.",
-    "never": "Seen at two or more steps; no rollout was ever right.",
-    "lost": "Some rollout was right earlier, none at its last step.",
-    "new": "No rollout was right at its first step, some at its last.",
-    "volatile": "Sorted by the standard deviation of the mean reward over its steps.",
+    "all": ("All", "All prompts, in order of first appearance."),
+    "never": ("Never solved", "Seen at two or more steps; no rollout was ever right."),
+    "lost": ("Regressed", "Some rollout was right earlier, none at its last step."),
+    "new": ("Newly solved", "No rollout was right at its first step, some at its last."),
+    "volatile": (
+        "Most volatile",
+        "Sorted by the standard deviation of the mean reward over its steps.",
+    ),
 }
 _ACROSS: Final = 3
 _MOST_ANSWERS: Final = 12
@@ -56,14 +52,15 @@ def _show_cards(prompts: RunPrompts) -> None:
     count, several = len(prompts.keys), prompts.steps > 1
     seen = np.median(prompts.steps)
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
-    cards = [("Prompts", f"{count:,}", f"median: seen at {steps}", _EXPLAINED["all"])]
+    cards = [("Prompts", f"{count:,}", f"median: seen at {steps}", _LISTS["all"][1])]
     unknown = "correctness not recorded" if several.any() else "no prompt at two steps"
     for name, flag in _FLAGS.items():
         value, words = "–", unknown
         if prompts.graded[several].any():
             flagged = int(getattr(prompts, flag).sum())
             value, words = f"{flagged:,}", f"{percent(flagged / count)} of prompts"
-        cards.append((_LISTS[name], value, words, _EXPLAINED[name]))
+        title, explained = _LISTS[name]
+        cards.append((title, value, words, explained))
     tables.cards(cards)
 
 
@@ -81,8 +78,9 @@ def _places_of_list(prompts: RunPrompts, name: str) -> IntArray:
 
 def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | None:
     """The prompt that is chosen in the list or by the URL, and all that are listed, if there are any."""
-    name = page_parts.segments("Prompts", "prompts_list", _LISTS)
-    st.caption(_EXPLAINED[name])
+    titles = {name: title for name, (title, _) in _LISTS.items()}
+    name = page_parts.segments("Prompts", "prompts_list", titles)
+    st.caption(_LISTS[name][1])
     places = _places_of_list(prompts, name)
     if not len(places):
         st.info("No prompt in this list.", icon=":material/check_circle:")
@@ -115,7 +113,7 @@ def _put_prompt(prompt: str) -> None:
 def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict[str, Column]:
     """The list of the prompts at these places; table: what the index has of the same."""
     flags = {name: getattr(prompts, flag)[places] for name, flag in _FLAGS.items()}
-    statuses = np.select(list(flags.values()), [_LISTS[name].lower() for name in flags], "")
+    statuses = np.select(list(flags.values()), [_LISTS[name][0].lower() for name in flags], "")
     known = [values[np.isfinite(values)] for values in table["rewards"]]
     every = np.concatenate(known)
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)

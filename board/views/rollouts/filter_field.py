@@ -1,7 +1,6 @@
 """The filter of Rollouts: one field in the language of `--where`, over whole texts.
 
-Older links hold a search, finish reasons, groups and ranges as choices of their own: they are shown as
-the filter that says the same, and go once another one is applied.
+Choices of older links (search, finish reasons, groups, ranges) are shown as the filter that says them.
 """
 
 from __future__ import annotations
@@ -109,7 +108,6 @@ def _quoted(text: str) -> str:
 
 
 def _written(name: str) -> str:
-    """A column as it is written in a filter."""
     return name if name.replace(".", "").isidentifier() else f"col({_quoted(name)})"
 
 

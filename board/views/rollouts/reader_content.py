@@ -308,13 +308,10 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
             text = value if isinstance(value, str) else _as_json(value)
             mark = "…" if len(text) > _LONGEST_EXTRA else ""
             extras.append(Score(one_line(name), f"{text[:_LONGEST_EXTRA]}{mark}"))
-    files = [
-        Score(
-            run.info.path_of(run.info.files[int(place["file"])]),
-            f"line {int(place['line'])}, {int(place['size']):,} bytes",
-        )
-        for place in (row, *joined_places(run, row))
-    ]
+    files: list[Score] = []
+    for place in (row, *joined_places(run, row)):
+        file, line, size = (int(place[name]) for name in ("file", "line", "size"))
+        files.append(Score(run.info.path_of(run.info.files[file]), f"line {line}, {size:,} bytes"))
     text = _as_json(opened.line, indent=2) if raw else ""
     if len(text) > _LONGEST_RECORD:
         cut = f"… cut after {_LONGEST_RECORD:,} of {len(text):,} characters"

@@ -27,16 +27,7 @@ _MORE_EXAMPLES: Final = 24
 _AT_ONCE_BYTES: Final = 64 << 20
 _UNSEEN_SECONDS: Final = 0.4
 _SUGGESTED: Final = ("wait", "however", "let me check", "I cannot", "```", "Answer:")
-_WHOSE: Final = {
-    "response": "response, all of it",
-    "prompt": "prompt",
-    "reasoning": "reasoning",
-    "answer": "answer",
-    "assistant": "assistant",
-    "user": "user",
-    "tool": "tool output",
-    "system": "system",
-}
+_WHOSE: Final = {"response": "response, all of it", "tool": "tool output"}
 _SPEAKER_NEEDS: Final = {
     "reasoning": "segments of reasoning or thinking tags",
     "answer": "a response",
@@ -68,7 +59,7 @@ _QUARTERS: Final = (
 
 
 def _choose_patterns(run: Run) -> list[str]:
-    """The patterns that can be searched for."""
+    """Fields for what is searched for; the patterns that can be read."""
     chosen, regex = state.get("words_phrases"), state.get("words_regex")
     phrases = cache.trending_phrases(run, state.get("words_speaker")).phrases
     trending = [one.pattern if regex else one.phrase for one in phrases]
@@ -91,7 +82,7 @@ def _choose_patterns(run: Run) -> list[str]:
             SPEAKERS,
             **state.bound("words_speaker"),
             width=190,
-            format_func=_WHOSE.__getitem__,
+            format_func=lambda name: str(_WHOSE.get(name, name)),
             help="Roles come from the recorded segments of tokens, else from the markers of chat "
             "templates, else from messages. Reasoning is what segments or thinking tags enclose, "
             "the answer is the rest of the response.",

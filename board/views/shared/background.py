@@ -137,10 +137,9 @@ def show_progress(
     *,
     describe: Callable[[int, int], str] | None = None,
 ) -> Result | None:
-    """The result of a task, with a progress bar while it runs; None where it was stopped.
-
-    label: what is read. key: of the buttons that stop and resume it; without one there are none.
-    describe: units done and in all, in words; by default their share. Raises what the work raised.
+    """The result of a task, with a progress bar while it runs; None where it was stopped. Raises what the
+    work raised. label: what is read. key: of the buttons that stop and resume it; "" for none. describe:
+    units done and in all, in words; by default their share.
     """
     if key and task.was_stopped and not task.is_running:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -1,7 +1,4 @@
-"""What the pages cache between reruns: one function per question, each with a bound on its entries.
-
-All browser tabs share the results: callers must not change them. A run's key is its version.
-"""
+"""What the pages cache between reruns; all browser tabs share the results and must not change them."""
 
 from __future__ import annotations
 

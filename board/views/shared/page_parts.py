@@ -177,21 +177,13 @@ def card(
     that are drawn, if others are; unit: other words behind the title.
     """
     metric = rollout_metric(column)
-    has_unit = metric.unit != "share" and metric.unit not in metric.label
-    formulas = [
-        f"{one_line(one.label)}: {one_line(one.formula, 400)}"
-        for one in map(rollout_metric, columns or (column,))
-        if one.formula
-    ]
-    source = [one_line(metric.source, 200)] if metric.source else []
-    return Card(
-        column,
-        title or one_line(metric.label),
-        drawn,
-        unit or (one_line(metric.unit) if has_unit else ""),
-        [*formulas, *source, click],
-        notes,
-    )
+    if not unit and metric.unit != "share" and metric.unit not in metric.label:
+        unit = one_line(metric.unit)
+    all_metrics = map(rollout_metric, columns or (column,))
+    formulas = [(one.label, one_line(one.formula, 400)) for one in all_metrics if one.formula]
+    lines = [f"{one_line(label)}: {formula}" for label, formula in formulas]
+    lines += [one_line(metric.source, 200)] if metric.source else []
+    return Card(column, title or one_line(metric.label), drawn, unit, [*lines, click], notes)
 
 
 def curves(cards: Sequence[Card], key: str, **options: Any) -> Click | None:
@@ -202,10 +194,10 @@ def curves(cards: Sequence[Card], key: str, **options: Any) -> Click | None:
 def segments(
     label: str,
     key: str,
-    words: Mapping[str, str],
-    offered: Iterable[str] | None = None,
+    words: Mapping[Any, str],
+    offered: Iterable[Any] | None = None,
     **options: Any,
-) -> str:
+) -> Any:
     """Options side by side, one of them always chosen; the chosen one. words: of every option, as
     Markdown. offered: by default all that have words.
     """
@@ -218,7 +210,7 @@ def segments(
         label_visibility="collapsed",
         **options,
     )
-    return str(state.get(key))
+    return state.get(key)
 
 
 def menu(

@@ -1,6 +1,5 @@
-"""The keys of the board: what they do on each page, and buttons that have them.
-
-A key means the same on every page. Keys of components are handled by their own scripts and listed here.
+"""The keys of the board, those of components' scripts too: what they do on each page, and buttons that
+have them. A key means the same on every page.
 """
 
 from __future__ import annotations

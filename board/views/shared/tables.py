@@ -95,7 +95,7 @@ def width(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its values, and how they are shown.
+    """A column of a table, and how it is shown.
 
     values: [rows]. format: of numbers; PERCENT for shares, of which 1 is 100 %; empty for texts. label:
     by default the column's name. is_bar: shares of one whole have bars. line: values are sequences, drawn
@@ -174,9 +174,7 @@ def draw_frame(
     placeholder: str = "–",
 ) -> int | None:
     """Draws a table as high as its rows; the position of the row that was clicked, None where none was.
-
-    settings: of Streamlit, by column. key: of a table whose rows can be clicked. most_pixels: above that
-    it scrolls.
+    settings: of Streamlit, by column. key: where rows can be clicked. most_pixels: above that it scrolls.
     """
     height = _ROW_PIXELS * (len(frame.index) + 1) + 3
     event: Any = st.dataframe(
@@ -206,22 +204,15 @@ def cards(entries: Iterable[tuple[str, str, str, str]]) -> None:
 
 
 def problem_table(problems: Iterable[Problem], *, of_whole_files: bool = False) -> None:
-    """Draws one row for each kind of problem, however many files have it, without empty columns.
-
-    of_whole_files: none of the files is used, so effect and number of lines say nothing.
+    """Draws one row for each kind of problem, however many files have it, without empty columns; with
+    `of_whole_files`, of which none is used, without effect and number of lines.
     """
-    rows = [
-        {
-            "effect": "not used" if problem.is_of_file else _EFFECTS[problem.severity],
-            "where (first)": problem.where
-            + (f" and {counted(files - 1, 'more file')}" if files > 1 else ""),
-            "field": problem.field,
-            "what was found": problem.reason,
-            "what was expected, or what to do": problem.hint or None,
-            "lines": problem.count,
-        }
-        for problem, files in _by_kind(problems)
-    ]
+    rows: list[dict[str, Any]] = []
+    for one, files in _by_kind(problems):
+        effect = "not used" if one.is_of_file else _EFFECTS[one.severity]
+        where = f"{one.where} and {counted(files - 1, 'more file')}" if files > 1 else one.where
+        cells = effect, where, one.field, one.reason, one.hint or None, one.count
+        rows.append(dict(zip(_PROBLEM_WIDTHS, cells, strict=True)))
     frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
     if of_whole_files:
         frame = frame.drop(columns=["effect", "lines"])

@@ -1,8 +1,7 @@
 """Text from logs and file names, on its way to the screen.
 
-Streamlit renders Markdown in most places: labels, captions, table cells of st.table, messages. Text
-that a model or a file name brought must be escaped there, or shown with st.text, st.code,
-st.dataframe or a component, which show it as it is.
+Streamlit renders Markdown in labels, captions and messages: there such text must be escaped. st.text,
+st.code, st.dataframe and components show it as it is.
 """
 
 from __future__ import annotations

@@ -236,10 +236,8 @@ def _fit_of(run: Run, step: int) -> StepFit | None:
 
 def _show_advantages(rollouts: StepRollouts, fit: StepFit | None) -> None:
     labels = "; ".join(f"{one.label}: {one.formula}" for one in CONVENTIONS.values())
-    st.markdown(
-        "#### Advantages, recorded and recomputed",
-        help=plain(f"Compared with {labels}. The one that fits most steps is shown.", 900),
-    )
+    explained = plain(f"Compared with {labels}. The one that fits most steps is shown.", 900)
+    st.markdown("#### Advantages, recorded and recomputed", help=explained)
     if fit is None:
         st.caption("Not recorded at this step: advantage.")
         return

@@ -70,10 +70,10 @@ def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
             st.text(f"⟦{visible_token(headline.type.name)}⟧")
         _show_top_token(spike, headline, headline.token)
     with right, st.container(border=True, height="stretch"):
-        st.markdown(
-            "**By kind of token**",
-            help="A bar longer than its tick: these tokens contribute more than their count suggests.",
+        words = (
+            "A bar longer than its tick: these tokens contribute more than their count suggests."
         )
+        st.markdown("**By kind of token**", help=words)
         total, count = whole(spike.contributions), max(int(spike.contributions.counted.sum()), 1)
         shares = [Share(t.name, t.contribution / total, t.count / count) for t in spike.kinds]
         colour = colour_key(base_name(metric.name))
@@ -150,11 +150,9 @@ def _choose_metric(run: Run, step: int) -> str | None:
         unit = "" if metric.unit == "share" else metric.unit
         means = mean_column(run.steps[run.steps["step"] == step], base_name(column))
         mean = number(None if means is None or not len(means) else means[0], metric.unit)
-        st.markdown(
-            f"at step {step}: **{plain(mean)}** {plain(unit)}",
-            width="content",
-            help=plain(f"{metric.formula} Mean over the rollouts of the step.", 600),
-        )
+        explained = plain(f"{metric.formula} Mean over the rollouts of the step.", 600)
+        words = f"at step {step}: **{plain(mean)}** {plain(unit)}"
+        st.markdown(words, width="content", help=explained)
         st.space("stretch")
         choices = {"rollouts_scope": "step", "index": None, "token": None}
         state.link("rollouts", f"All rollouts of step {step}", "table_rows", **choices)
@@ -168,10 +166,8 @@ def _show_contributions(run: Run, step: int) -> None:
         st.info("This run records no metric to break down.")
         return
     if column == _OF_GROUPS:
-        st.info(
-            "This curve counts groups whose rewards are all equal: no single rollout accounts for it.",
-            icon=":material/info:",
-        )
+        words = "This curve counts groups whose rewards are all equal: no single rollout"
+        st.info(f"{words} accounts for it.", icon=":material/info:")
         return
     spike = _read_spike(run, step, column)
     if spike is None or spike.headline is None:
