@@ -80,13 +80,13 @@ def group_grid(
         marker = {"symbol": "x-thin", "size": side * 0.55, "line": lines}
         texts = [f"{metric} not recorded"] * int((~known).sum())
         figure.add_trace(_marks(cells, rows[~known], columns[~known], texts, marker))
+        missing = f"{(~known).sum():,} of {len(known):,} rollouts"
+        set_notes(figure, [f"Crosses have no {metric}: {missing}."])
     if chosen is not None and chosen in cells.names:
         row = list(cells.names).index(chosen)
         shade = faded(ink("muted", dark=dark), 0.14)
         figure.add_hrect(y0=row - 0.5, y1=row + 0.5, fillcolor=shade, line_width=0, layer="below")
     _finish_grid(figure, cells)
-    missing = f"{(~known).sum():,} of {len(known):,} rollouts"
-    set_notes(figure, [] if known.all() else [f"Crosses have no {metric}: {missing}."])
     return figure
 
 

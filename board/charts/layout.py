@@ -1,8 +1,7 @@
 """What all figures of plotly have in common: fonts, grid, axis of steps, notes, and texts made safe.
 
-Plotly reads a few HTML tags and entities in every text, and %{...} in hover templates, and the light
-charts do alike. Names of reward parts, environments and tokens come from logs and models: they pass
-through `safe_name` and go into `text` or `name`, never into a template.
+Plotly and the light charts read HTML in every text, and %{...} in hover templates. Names from logs and
+models pass through `safe_name` and go into `text` or `name`, never into a template.
 """
 
 from __future__ import annotations

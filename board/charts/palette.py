@@ -100,12 +100,9 @@ def colour_key(stem: str) -> str:
     Names the board does not know, reward parts among them, get one that stays the same from run to
     run; two of them may share it.
     """
-    if stem in _KEYS:
-        return _KEYS[stem]
-    for key, beginnings in _BEGINNINGS.items():
-        if stem.startswith(beginnings):
-            return key
-    return _OTHERS[zlib.crc32(stem.encode("utf-8", "replace")) % len(_OTHERS)]
+    other = _OTHERS[zlib.crc32(stem.encode("utf-8", "replace")) % len(_OTHERS)]
+    families = (key for key, beginnings in _BEGINNINGS.items() if stem.startswith(beginnings))
+    return _KEYS.get(stem) or next(families, other)
 
 
 def colour(key: str, *, dark: bool) -> str:

@@ -15,13 +15,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final, Literal
 
-from board.core.findings import (
-    kl_rules,
-    learning_rules,
-    log_rules,
-    reward_rules,
-    text_rules,
-)
+from board.core.findings import kl_rules, learning_rules, log_rules, reward_rules, text_rules
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Limits, Match, Thresholds, worst_first
 from board.core.metrics.definitions import REWARD_PART
@@ -57,19 +51,19 @@ class Rule:
 
     def findings(self, facts: Facts, limits: Limits) -> Iterator[Finding]:
         """What it finds."""
-        for match in self.check(facts, limits):
+        for one in self.check(facts, limits):
             yield Finding(
                 self.name,
-                match.severity,
-                match.title or self.title,
-                match.text,
-                *match.steps,
-                match.value,
-                match.threshold,
-                match.source or self.source,
-                match.target,
-                match.unit or self.unit,
-                match.evidence,
+                one.severity,
+                one.title or self.title,
+                one.text,
+                *one.steps,
+                one.value,
+                one.threshold,
+                one.source or self.source,
+                one.target,
+                one.unit or self.unit,
+                one.evidence,
             )
 
 
@@ -133,9 +127,8 @@ def find(
     findings: list[Finding] = []
     for rule in RULES:
         limits = thresholds[rule.name]
-        if only is not None and rule.name not in only:
-            continue
-        if limits.get("enabled", 1.0) and len(facts.steps):
+        is_asked = only is None or rule.name in only
+        if is_asked and limits.get("enabled", 1.0) and len(facts.steps):
             findings += rule.findings(facts, limits)
     return worst_first(findings)
 

@@ -205,13 +205,12 @@ def _pairs(tokens: StepTokens, groups: IntArray, texts: IntArray) -> Pairs:
 
 def _response_probability(tokens: StepTokens) -> FloatArray:
     """[rollouts] probability of each response under the policy that sampled it; NaN where not known."""
+    rollouts = len(tokens.indices)
     for name in ("sampling_logprobs", "old_logprobs", "logprobs"):
         if name in tokens.arrays:
-            sums = np.bincount(
-                tokens.rollout_of, weights=tokens.arrays[name], minlength=len(tokens.indices)
-            )
+            sums = np.bincount(tokens.rollout_of, tokens.arrays[name], rollouts)
             return np.exp(np.minimum(sums, 0.0))
-    return np.full(len(tokens.indices), np.nan)
+    return np.full(rollouts, np.nan)
 
 
 def _common(

@@ -6,7 +6,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from typing import Final, Literal, cast, get_args
 
 from board.core.metrics.shares import percent
 from board.errors import ChoiceError
@@ -14,8 +14,7 @@ from board.errors import ChoiceError
 Severity = Literal["severe", "warning", "lead"]
 """severe: numbers of the run may be wrong, or training most likely fails. warning: a known sign of
 trouble beyond its threshold. lead: worth a look."""
-
-SEVERITIES: Final[tuple[Severity, ...]] = ("severe", "warning", "lead")
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +139,12 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """By severity, then those of the log itself, on which all other numbers rest; then how early it
     began, then by rule.
     """
-    return sorted(
-        findings,
-        key=lambda f: (
-            SEVERITIES.index(f.severity),
-            f.rule not in _OF_THE_LOG,
-            f.first_step if f.first_step is not None else -1,
-            f.rule,
-        ),
-    )
+
+    def rank(one: Finding) -> tuple[int, bool, int, str]:
+        first = -1 if one.first_step is None else one.first_step
+        return SEVERITIES.index(one.severity), one.rule not in _OF_THE_LOG, first, one.rule
+
+    return sorted(findings, key=rank)
 
 
 Limits = Mapping[str, float]
@@ -161,16 +157,16 @@ def parse(text: str) -> dict[str, dict[str, float]]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ChoiceError(f"the thresholds are not TOML: {error}") from None
+    tables: dict[str, dict[str, float]] = {}
     for rule, table in document.items():
         if not isinstance(table, dict):
             raise ChoiceError(f"{rule} is not a table; expected [{rule}] with numbers under it")
+        tables[rule] = {}
         for name, value in cast("dict[str, object]", table).items():
             if not isinstance(value, int | float):
                 raise ChoiceError(f"[{rule}] {name} is {value!r}; expected a number, true or false")
-    return {
-        rule: {name: float(value) for name, value in table.items()}
-        for rule, table in document.items()
-    }
+            tables[rule][name] = float(value)
+    return tables
 
 
 def changed(defaults: Thresholds, own: Thresholds) -> dict[str, dict[str, float]]:

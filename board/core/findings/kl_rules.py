@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from statistics import median
 from typing import Final
 
 import numpy as np
 
+from board.core.arrays import FloatArray
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Limits, Match, Severity, Target, rounded
-from board.core.findings.trailing import baselines, periods, window_periods
+from board.core.findings.trailing import periods, window_periods
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TokenShare, TypeShare
 
@@ -18,6 +20,8 @@ _MOST_SPIKES: Final = 5
 _LEAST_OF_FIRST: Final = 0.1
 """A token that contributes less than this part of what the first one does is not shown as evidence."""
 _EBB: Final = 4
+_MAD_TO_STD: Final = 1.4826
+"""Scales the median absolute deviation to the standard deviation of a normal distribution."""
 
 
 def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -27,13 +31,7 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
     k3 = facts.curve("k3_mean")
     if k3 is None:
         return
-    before = baselines(k3, int(limits["steps"]), int(limits["least_steps"]), limits["larger"])
-    bound = np.full(len(k3), np.nan)
-    for i, base in enumerate(before):
-        if base is not None:
-            limit = base.median + limits["deviations"] * base.deviation
-            largest = limits["larger"] * base.largest  # slow growth is not a spike
-            bound[i] = max(limits["times"] * base.median, limit, largest, limits["least"])
+    bound = spike_bounds(k3, limits)
     spikes = periods(facts.steps, k3 > bound, np.nan_to_num(k3 / bound))
     for period in sorted(spikes, key=lambda s: (-s.count, -k3[s.worst]))[:_MOST_SPIKES]:
         step, value, limit = period.step, float(k3[period.worst]), float(bound[period.worst])
@@ -47,6 +45,28 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
         severity, target = _by_length(period.count, limits), Target("tokens", step, metric="k3")
         evidence = _tokens(tokens, step) or facts.top(step, "k3_mean")
         yield Match(severity, text, period.steps, value, limit, target, evidence)
+
+
+def spike_bounds(values: FloatArray, limits: Limits) -> FloatArray:
+    """[S] above which each value is a spike, by the steps before it; NaN where they are too few.
+
+    What is far larger than all before it does not count for later ones: values are compared with the
+    calm before. NaN is left out.
+    """
+    steps, least = int(limits["steps"]), int(limits["least_steps"])
+    calm: list[float] = []
+    bounds = np.full(len(values), np.nan)
+    for place, value in enumerate(values.tolist()):
+        window, largest = calm[-steps:], np.inf
+        if len(window) >= least:
+            middle = median(window)
+            deviation = _MAD_TO_STD * median([abs(one - middle) for one in window])
+            largest = limits["larger"] * max(window)  # slow growth is not a spike
+            limit = middle + limits["deviations"] * deviation
+            bounds[place] = max(limits["times"] * middle, limit, largest, limits["least"])
+        if value <= largest:
+            calm.append(value)
+    return bounds
 
 
 def _by_length(count: int, limits: Limits) -> Severity:

@@ -120,10 +120,8 @@ CLEAR_WORDS: Final = (
 def array_checks(digests: Sequence[Digest]) -> list[Check]:
     """Lengths and gaps of the token arrays that were read."""
     if not any(digest.missing or digest.faults for digest in digests):
-        return [
-            Check(name, "not recorded", "no token arrays")
-            for name in ("Array lengths", "Missing values")
-        ]
+        names = ("Array lengths", "Missing values")
+        return [Check(name, "not recorded", "no token arrays") for name in names]
     of = f"{sum(digest.read for digest in digests):,} rollouts of {len(digests)} steps"
     return [_lengths(digests, of), _gaps(digests, of)]
 
@@ -143,7 +141,7 @@ def _lengths(digests: Sequence[Digest], of: str) -> Check:
 
 def _gaps(digests: Sequence[Digest], of: str) -> Check:
     gaps: dict[str, float] = {}
-    for name, share in ((name, share) for d in digests for name, share in d.missing.items()):
+    for name, share in (one for digest in digests for one in digest.missing.items()):
         if share > 0:
             gaps[name] = max(gaps.get(name, 0.0), share)
     if not gaps:

@@ -72,16 +72,15 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Match]:
         after = [digest for digest in after if digest.step <= facts.trained_until]
     if min(len(places), len(after)) < least:
         return
-    first, title = after[0], f"{name} stops being recorded"
+    first = after[0]
     text = (
         f"From step {first.step} on, no rollout that was read has {name}; earlier ones do. NaN is often "
         "written as null: did training produce NaN, or did the logging change?"
     )
-    steps, evidence = (
-        (first.step, first.step, after[-1].step),
-        (Evidence(first.step, first.first_index),),
-    )
-    target, unit = Target("health", first.step, metric=name), "share of rollouts"
+    steps = (first.step, first.step, after[-1].step)
+    evidence = (Evidence(first.step, first.first_index),)
+    target = Target("health", first.step, metric=name)
+    title, unit = f"{name} stops being recorded", "share of rollouts"
     yield Match("warning", text, steps, 1.0, 0.0, target, evidence, title, unit)
 
 
@@ -115,7 +114,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Match]:
         for period in periods(facts.steps, absent, absent.astype(np.float64), calm=0):
             to_end = not there[period.last :].any()
             severity = "severe" if to_end and period.count >= limits["steps"] else "warning"
-            steps, (_, first, last) = period.from_first, period.steps
+            _, first, last = period.steps
             until = "and never again" if to_end else f"until step {last}"
             before = facts.steps[: period.first][-1:].tolist()
             wrote_last = tuple(one for step in before for one in _last_of(facts, step, rank))
@@ -123,12 +122,9 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Match]:
                 f"Rank {rank} has no rollout from step {first} on, {until}, while other ranks "
                 "continue. Means of these steps cover fewer rollouts than were trained on."
             )
-            value, target, title = (
-                float(period.count),
-                Target("health", first),
-                f"Rank {rank} stopped writing",
-            )
-            yield Match(severity, text, steps, value, limits["steps"], target, wrote_last, title)
+            steps, value, least = period.from_first, float(period.count), limits["steps"]
+            target, title = Target("health", first), f"Rank {rank} stopped writing"
+            yield Match(severity, text, steps, value, least, target, wrote_last, title)
 
 
 def _last_of(facts: Facts, step: int, rank: int) -> Iterator[Evidence]:
@@ -217,9 +213,7 @@ def trainer_differs(facts: Facts, limits: Limits) -> Iterator[Match]:
             "twice, or is it defined differently?"
         )
         severity = "warning" if one.column == "reward" else "lead"
-        steps, target = (
-            (worst, int(own[0]), int(own[-1])),
-            Target("health", worst, metric=one.column),
-        )
+        steps = (worst, int(own[0]), int(own[-1]))
+        target = Target("health", worst, metric=one.column)
         title = f"Trainer and rollouts differ in {one.column}"
         yield Match(severity, text, steps, share, limits["share"], target, title=title)

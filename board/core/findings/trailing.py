@@ -1,51 +1,17 @@
-"""Statistics over the last steps, which one outlying step does not sway, and periods of steps."""
+"""Means over the last steps, and periods of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Final
 
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 
-MAD_TO_STD: Final = 1.4826
-"""Scales the median absolute deviation to the standard deviation of a normal distribution."""
 _AFTER: Final = 3
 """Places that tell the level after a change."""
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Of the steps before: their median, their scaled MAD, and the largest of them."""
-
-    median: float
-    deviation: float
-    largest: float
-
-
-def baselines(
-    values: FloatArray, steps: int, least: int, outlier_factor: float = np.inf
-) -> list[Baseline | None]:
-    """For each place the baseline of up to `steps` values before it; None with fewer than `least`.
-
-    A value of more than `outlier_factor` times the largest before it does not enter later baselines:
-    values are compared with the calm before. NaN is left out.
-    """
-    calm: list[float] = []
-    baselines: list[Baseline | None] = []
-    for value in values.tolist():
-        window, base = calm[-steps:], None
-        if len(window) >= least:
-            middle = median(window)
-            deviation = MAD_TO_STD * median([abs(one - middle) for one in window])
-            base = Baseline(middle, deviation, max(window))
-        baselines.append(base)
-        if value == value and (base is None or value <= outlier_factor * base.largest):
-            calm.append(value)
-    return baselines
 
 
 def trailing_mean(values: FloatArray, steps: int) -> FloatArray:

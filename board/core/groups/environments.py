@@ -1,7 +1,7 @@
 """Every curve by environment, and the environments that the mean over all hides.
 
 The mean over all is of all rollouts alike, so that large environments weigh more, as trainers log it
-(prime-rl@559b447 docs/training.md: entropy/{all,env}/mean, mismatch_kl/{all,env}/mean).
+(prime-rl@559b447 docs/training.md).
 """
 
 from __future__ import annotations

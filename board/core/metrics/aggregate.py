@@ -1,7 +1,5 @@
-"""From token arrays to one number per rollout, many rollouts at a time.
-
-A scan meets rollouts one by one, but a dozen numpy calls per rollout cost more than parsing it. So
-arrays are collected, and rollouts that recorded the same arrays are reduced together.
+"""From token arrays to one number per rollout, many rollouts at a time: a dozen numpy calls for each cost
+more than parsing it.
 """
 
 from __future__ import annotations

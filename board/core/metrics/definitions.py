@@ -18,7 +18,6 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.metrics import kl
-from board.core.metrics.kl import td_error
 
 Kind = Literal["diverging", "sequential", "flag"]
 Direction = Literal["up", "down", "neither"]
@@ -50,9 +49,10 @@ class Metric:
 _KNOWN: Final = tomllib.loads(
     resources.files("board.core.metrics").joinpath("metrics.toml").read_text(encoding="utf-8")
 )
-_MASKED_MEAN: Final = (
-    " Mean over the tokens with loss_mask 1 (all response tokens where none is recorded)."
-)
+_OVER_TOKENS: Final = {
+    "mean": "Mean over the tokens with loss_mask 1 (all response tokens where none is recorded).",
+    "max": "Largest over the same tokens.",
+}
 
 
 def _metrics(family: str) -> dict[str, Metric]:
@@ -86,10 +86,9 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
 
 def _over_tokens(column: str, metric: str, reduction: Reduction) -> Metric:
     base = TOKEN_METRICS[metric]
-    is_mean = reduction == "mean"
-    label = base.label if is_mean else f"{base.label}, largest token"
+    label = base.label if reduction == "mean" else f"{base.label}, largest token"
     unit = "share" if base.kind == "flag" else base.unit
-    formula = f"{base.formula}.{_MASKED_MEAN if is_mean else ' Largest over the same tokens.'}"
+    formula = f"{base.formula}. {_OVER_TOKENS[reduction]}"
     return replace(base, name=column, label=label, unit=unit, formula=formula)
 
 
@@ -109,17 +108,18 @@ def rollout_metric(name: str) -> Metric:
         return known
     if name.startswith(REWARD_PART):
         part = name.removeprefix(REWARD_PART)
-        return Metric(
-            name, f"Reward part: {part}", "", f"rewards[{part!r}], as recorded", "diverging", "up"
-        )
-    return Metric(name, name, "", "logged by the framework under this name")
+        formula = f"rewards[{part!r}], as recorded"
+        return Metric(name, f"Reward part: {part}", "", formula, "diverging", "up")
+    return _of_framework(name)
 
 
 def token_metric(name: str) -> Metric:
     """The token metric of that array; one made from the name where the board does not know it."""
-    return TOKEN_METRICS.get(name) or Metric(
-        name, name, "", "logged by the framework under this name"
-    )
+    return TOKEN_METRICS.get(name) or _of_framework(name)
+
+
+def _of_framework(name: str) -> Metric:
+    return Metric(name, name, "", "logged by the framework under this name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ DERIVED: Final[Mapping[str, Derived]] = {
     "mismatch_kl": Derived(("logprobs", "sampling_logprobs"), kl.mismatch_kl),
     "k3_clamped": Derived(("logprobs", "ref_logprobs"), kl.k3_clamped),
     "prob_delta": Derived(("logprobs", "sampling_logprobs"), kl.prob_delta),
-    "td_error": Derived(("token_rewards", "values"), td_error),
+    "td_error": Derived(("token_rewards", "values"), kl.td_error),
     "prob": Derived(("logprobs",), kl.probability),
     "ref_prob": Derived(("ref_logprobs",), kl.probability),
     "sampling_prob": Derived(("sampling_logprobs",), kl.probability),
@@ -159,7 +159,7 @@ def token_metrics(recorded: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     values: dict[str, FloatArray] = {}
     for name, derived in DERIVED.items():
         inputs = [recorded[need] for need in derived.needs if need in recorded]
-        if len(inputs) == len(derived.needs) and len({len(a) for a in inputs}) == 1:
+        if len(inputs) == len(derived.needs) and len({*map(len, inputs)}) == 1:
             values[name] = derived.compute(*inputs)
     order = {name: i for i, name in enumerate(TOKEN_METRICS)}
     values.update({name: np.asarray(a, np.float64) for name, a in recorded.items()})

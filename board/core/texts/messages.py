@@ -48,8 +48,8 @@ def json_of(text: str) -> object:
 
 def reasoning_of(message: Fields) -> str:
     """The reasoning next to the content; empty where none is recorded."""
-    candidates = (message.get(key) for key in REASONING)
-    return next((text for text in candidates if isinstance(text, str) and text), "")
+    texts = map(message.get, REASONING)
+    return next((text for text in texts if isinstance(text, str) and text), "")
 
 
 def part_text(part: object) -> str | None:

@@ -130,13 +130,12 @@ def from_messages(text: str, messages: Sequence[Mapping[str, Any]]) -> list[Turn
     position = 0
     for message in messages:
         content = message.get("content")
-        if not isinstance(content, str) or not content.strip():
-            continue
-        at = text.find(content.strip(), position)
+        words = content.strip() if isinstance(content, str) else ""
+        at = text.find(words, position) if words else -1
         if at >= 0:
-            position = at + len(content.strip())
-            name = message.get("name")
-            turns.append(Turn(at, position, str(message.get("role", "")), str(name or "")))
+            position = at + len(words)
+            role, name = str(message.get("role", "")), str(message.get("name") or "")
+            turns.append(Turn(at, position, role, name))
     return turns
 
 
@@ -153,12 +152,11 @@ def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]
         for m in messages
         if m.get("role") == "tool"
     ]
-    named = [*turns]
-    places = [place for place, turn in enumerate(turns) if turn.role == "tool"]
-    if len(names) == len(places):
-        for place, name in zip(places, names, strict=True):
-            named[place] = replace(turns[place], name=turns[place].name or name)
-    return named
+    if len(names) != sum(turn.role == "tool" for turn in turns):
+        return [*turns]
+    tools = iter(names)
+    named = ((turn, next(tools) if turn.role == "tool" else "") for turn in turns)
+    return [replace(turn, name=turn.name or name) for turn, name in named]
 
 
 def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
@@ -202,8 +200,7 @@ def of_tokens(
     segments that leave 0..R or overlap an earlier one are passed over. A single turn that spans all
     tokens and is the assistant's says nothing and is left out.
     """
-    recorded = _recorded(segments, len(tokens))
-    if recorded:
+    if recorded := _recorded(segments, len(tokens)):
         return recorded
     text = joined(tokens)
     turns = from_markers(text, token_starts(tokens))

@@ -1,8 +1,7 @@
-"""Whose fault is a step's mean? What each rollout, token and type of token contributes to it.
+"""What each rollout, token and type of token contributes to a step's mean.
 
-The step mean is the mean over rollouts of per-rollout means over loss tokens. So a token with value v
-in a rollout of T such tokens, one of n rollouts, contributes v / (T n), and contributions add up to the
-step mean: over tokens, over types, over rollouts.
+That is the mean over rollouts of per-rollout means over loss tokens. So a token with value v in a rollout
+of T such tokens, one of n rollouts, contributes v / (T n), and contributions add up to the step mean.
 """
 
 from __future__ import annotations

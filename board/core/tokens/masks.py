@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final, Literal, cast
 
 import numpy as np
@@ -273,9 +274,8 @@ def recorded_clip(settings: Mapping[str, Any]) -> dict[str, float] | None:
     A missing upper range equals the lower one, as trainers have it.
     """
     parts = (settings.get("thresholds"), settings.get("config"), settings)
-    for part in filter(None, map(as_fields, parts)):
-        for low_name, high_name in _CLIP_NAMES:
-            low, high = part.get(low_name), part.get(high_name)
-            if is_number(low):
-                return {"ε low": float(low), "ε high": float(high if is_number(high) else low)}
+    for part, names in product(filter(None, map(as_fields, parts)), _CLIP_NAMES):
+        low, high = map(part.get, names)
+        if is_number(low):
+            return {"ε low": float(low), "ε high": float(high if is_number(high) else low)}
     return None

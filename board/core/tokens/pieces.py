@@ -1,12 +1,8 @@
 """Tokenizer pieces as text a reader can follow, one string per token.
 
-A tokenizer's vocabulary holds pieces, not text. Byte-level BPE (GPT-2, Llama 3, Qwen) writes every
-byte as one printable character, so " the" is stored as "Ġthe" and one Chinese character may lie on
-three tokens. SentencePiece (Llama 2, Mistral, Gemma) writes a space as "▁" and bytes outside its
-vocabulary as "<0xE4>". Loggers write either of these, or text that was decoded before.
-
-The byte-level alphabet is that of GPT-2's `bytes_to_unicode`
-(https://github.com/openai/gpt-2/blob/master/src/encoder.py).
+Byte-level BPE (GPT-2, Llama 3, Qwen) writes every byte as one printable character, so " the" is "Ġthe"
+and one Chinese character may lie on three tokens. SentencePiece (Llama 2, Mistral, Gemma) writes a space
+as "▁" and bytes outside its vocabulary as "<0xE4>". Loggers write either of these, or decoded text.
 """
 
 from __future__ import annotations
@@ -107,7 +103,9 @@ def _decoded(pieces: Sequence[str | None], coding: Coding) -> list[str]:
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's alphabet: printable Latin-1 bytes are themselves, the rest from U+0100 on."""
+    """Printable Latin-1 bytes are themselves, the rest from U+0100 on, as in GPT-2's bytes_to_unicode
+    (https://github.com/openai/gpt-2/blob/master/src/encoder.py).
+    """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     shifted = (byte for byte in range(256) if byte not in printable)
     alphabet = {chr(byte): byte for byte in printable}

@@ -13,9 +13,7 @@ from board.core.arrays import FloatArray
 SCALE_PERCENTILES: Final = (1.0, 99.0)
 
 
-def shared_spans(
-    sides: Sequence[Mapping[str, FloatArray]],
-) -> dict[str, tuple[float, float]]:
+def shared_spans(sides: Sequence[Mapping[str, FloatArray]]) -> dict[str, tuple[float, float]]:
     """1st and 99th percentile of each metric over several rollouts, so that one scale fits them all.
 
     sides: token metrics by name. NaN and infinities are left out; a metric without a number is too.

@@ -61,11 +61,11 @@ class Vocabulary:
         """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""
         numbers = [int(i) if math.isfinite(i) else -1 for i in ids.tolist()]
         raw = [self._piece(i) for i in numbers]
-        displayed = display_pieces(raw, self.coding)
-        return [
-            (f"⟨{i}⟩" if i >= 0 else UNKNOWN_PIECE) if piece is None else text
-            for i, piece, text in zip(numbers, raw, displayed, strict=True)
-        ]
+        texts = display_pieces(raw, self.coding)
+        for place, (number, piece) in enumerate(zip(numbers, raw, strict=True)):
+            if piece is None and number >= 0:
+                texts[place] = f"⟨{number}⟩"
+        return texts
 
     def alone(self, ids: Sequence[int]) -> list[str]:
         """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""

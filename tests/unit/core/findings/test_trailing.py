@@ -1,21 +1,22 @@
 import numpy as np
 
-from board.core.findings.trailing import baselines, onset, periods, trailing_mean, worst_of
+from board.core.findings.kl_rules import spike_bounds
+from board.core.findings.trailing import onset, periods, trailing_mean, worst_of
 
 NAN = float("nan")
+LIMITS = {"steps": 20, "least_steps": 5, "times": 3, "deviations": 6, "larger": 2, "least": 0}
 
 
 def test_a_storm_does_not_become_the_calm_it_is_compared_with():
     values = np.array([1.0] * 10 + [50.0] * 40)
-    result = baselines(values, 20, 5, outlier_factor=2.0)
-    assert result[4] is None
-    last = result[-1]
-    assert (last.median, last.largest) == (1.0, 1.0)
+    result = spike_bounds(values, LIMITS)
+    assert np.isnan(result[4])
+    assert result[-1] == 3.0
 
 
 def test_what_grows_slowly_is_its_own_baseline():
-    result = baselines(1.1 ** np.arange(100), 20, 5, outlier_factor=2.0)[-1]
-    assert result.largest == 1.1**98
+    result = spike_bounds(1.1 ** np.arange(100), LIMITS | {"times": 1, "deviations": 0})[-1]
+    assert result == 2 * 1.1**98
 
 
 def test_a_trailing_mean_leaves_out_what_is_not_recorded():
