@@ -180,7 +180,7 @@ def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
     texts = [text for part in prompt for text in part.tokens or ()]
     ids: list[float] = []
     for part in prompt:
-        ids += part.ids if len(part.ids) else [math.nan] * len(part.tokens or ())
+        ids.extend(part.ids if len(part.ids) else [math.nan] * len(part.tokens or ()))
     tokens = {"text": _text_column(texts), "id": _id_column(np.array(ids, np.float64), len(texts))}
     return {"prompt": pa.table(parts), "prompt_tokens": pa.table(tokens)}
 

@@ -18,7 +18,6 @@ import streamlit as st
 from board.analysis.rollout import OpenRollout, in_loss
 from board.components.comparison import Fact, Side, comparison
 from board.components.token_data import ScaleSpan
-from board.core.metrics.definitions import in_menu_order
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import shared_spans
 from board.errors import BoardError, ChoiceError, NotFoundError
@@ -186,11 +185,7 @@ def _side(text: _Text, other: _Text | None = None) -> Side:
     facts, opened = _facts(text, other), text.opened
     if opened is None or opened.tokens_are_ids or not opened.tokens:
         return Side(text.title, facts)
-    count = len(opened.tokens)
-    metrics = {
-        name: reader_content.fitted(opened.metrics[name], count)
-        for name in in_menu_order(opened.metrics)
-    }
+    metrics = reader_content.metrics_of(opened, len(opened.tokens))
     return Side(text.title, facts, opened.tokens, metrics)
 
 

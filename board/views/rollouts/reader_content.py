@@ -80,14 +80,14 @@ def content_of(opened: OpenRollout) -> TokenContent:
     length = len(opened.tokens)
     # An array may be longer than there are tokens.
     count = max([length, *(len(values) for values in opened.metrics.values())])
-    metrics = {name: fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
+    metrics = metrics_of(opened, count)
     ids = opened.record.response_ids
     return TokenContent(
         [*opened.tokens, *[""] * (count - length)],
         metrics,
         specs_of(metrics),
         loss_mask=metrics.get("loss_mask"),
-        ids=None if ids is None or len(ids) != length else fitted(ids.values(), count),
+        ids=None if ids is None or len(ids) != length else _fitted(ids.values(), count),
         surplus=count - length,
         segments=segments_of(opened, count),
         prompt=prompt_parts(opened),
@@ -97,11 +97,13 @@ def content_of(opened: OpenRollout) -> TokenContent:
     )
 
 
-def fitted(values: FloatArray, length: int) -> MaskedFloats:
-    """[length] values; what is missing at the end is masked as not recorded, and so is NaN.
+def metrics_of(opened: OpenRollout, count: int) -> dict[str, MaskedFloats]:
+    """Name -> [count] values in the order of the menu; what is not recorded is masked."""
+    return {name: _fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
 
-    An array of nothing but NaN was measured so: it is shown as NaN, not as missing.
-    """
+
+def _fitted(values: FloatArray, length: int) -> MaskedFloats:
+    """[length] values; NaN and what is missing at the end are masked. NaN alone was measured so."""
     recorded = np.asarray(values[:length], np.float64)
     padded = np.pad(recorded, (0, length - len(recorded)), constant_values=np.nan)
     missing = np.isnan(padded)

@@ -37,13 +37,11 @@ _MODEL: Final = ("assistant", "response")
 """Roles of the model."""
 _NEWEST_STEPS: Final = 10
 # Choices that leave the list as it is: of the open rollout, and of curves.
-_OF_READER: Final = frozenset(
-    (
-        *("index", "token", "zoom", "tokenizer", "live", "rollouts_chart", "page"),
-        *("reader_metric", "reader_over", "reader_strip", "reader_masks", "reader_heat"),
-        *("reader_vs", "reader_record"),
-    )
-)
+_OF_READER: Final = {
+    *("index", "token", "zoom", "tokenizer", "live", "rollouts_chart", "page"),
+    *("reader_metric", "reader_over", "reader_strip", "reader_masks", "reader_heat"),
+    *("reader_vs", "reader_record"),
+}
 # Session key of the page of the list last drawn, so that J and K do not read it again.
 _PAGE: Final = "_list_page"
 # The usual columns in the order they are shown, and in the order in which they get room.
@@ -148,13 +146,9 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     names = [*(name for name in first_of_all if name not in names), *names]
     has_words_line = "response_tokens" not in run.columns and "response" in run.columns
     read = [*names, *PLACES, *(["response"] if has_words_line else [])]
-    rows = frame(
-        listed.run,
-        [name for name in dict.fromkeys(read) if name in run.columns],
-        sorting,
-        limit=first - start + PAGE_ROWS + 1,
-        offset=start,
-    )
+    read = [name for name in dict.fromkeys(read) if name in run.columns]
+    limit = first - start + PAGE_ROWS + 1
+    rows = frame(listed.run, read, sorting, limit=limit, offset=start)
     around = [Address(*map(int, pair)) for pair in zip(rows["step"], rows["index"], strict=True)]
     own = slice(first - start, first - start + PAGE_ROWS)
     view, words = with_previews(run, rows[own]), None
