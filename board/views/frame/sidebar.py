@@ -205,10 +205,8 @@ def _choose_source(folder: Discovery, info: RunInfo) -> None:
 
 def _summary(run: Run) -> None:
     """The open run: its size, ranks that stopped, and what was left out with where to read why."""
-    st.caption(
-        f"{plain(size(run.info.bytes))} · {counted(run.rollout_count, 'rollout')} · "
-        f"{counted(len(run.counts), 'step')}"
-    )
+    counts = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
+    st.caption(" · ".join((plain(size(run.info.bytes)), *counts)))
     for icon, text in _unfinished(run):
         st.caption(f":material/{icon}: {plain(text, 300)}")
     unread = run.info.bytes - run.done

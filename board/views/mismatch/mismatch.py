@@ -120,8 +120,7 @@ def _show_parts(parts: Decomposition) -> None:
     formulas = "; ".join(f"{label}: {formula}" for label, formula in _FIELDS.values())
     st.markdown("**How far they diverge**", help=plain(f"{_WHAT_D_IS} {formulas}.", 1200))
     labels = [
-        f"{label}, nats" if "nats" in formula and "nats" not in label else label
-        for label, formula in _FIELDS.values()
+        f"{label}, nats" if "nats" in formula else label for label, formula in _FIELDS.values()
     ]
     columns = {"measure": Column([*labels, "tokens"])}
     for name, apart in _columns(parts).items():

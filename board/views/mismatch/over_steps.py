@@ -82,14 +82,12 @@ def _show_curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
 
 def _show_index_curves(run: Run) -> None:
     look = CurveOptions(band="quantiles", smoothing=0.0)
-    titles = {
-        "mismatch_kl_mean": "KL(sampler‖trainer), k3: mean of each rollout",
-        "mismatch_kl_max": "KL(sampler‖trainer), k3: largest token of each",
-    }
+    words = {"mismatch_kl_mean": "mean of each rollout", "mismatch_kl_max": "largest token of each"}
     cards: list[Card] = []
-    for name in [name for name in titles if name in run.metrics]:
+    for name in [name for name in words if name in run.metrics]:
         drawn = cache.light_curve(run, (name,), look, dark=page_parts.dark())
-        cards.append(page_parts.card(name, drawn, _CLICK, title=titles[name]))
+        title = f"KL(sampler‖trainer), k3: {words[name]}"
+        cards.append(page_parts.card(name, drawn, _CLICK, title=title))
     if cards:
         _draw(cards, "index")
 

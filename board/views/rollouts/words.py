@@ -191,11 +191,9 @@ def _weighted(means: Sequence[tuple[float, int]]) -> float:
 
 def _show_hits(run: Run, patterns: Sequence[str]) -> None:
     """Hits of the chosen step, each in its place; a click opens the rollout at that token."""
-    step, speaker = state.get("step"), state.get("words_speaker")
-    regex = state.get("words_regex")
-    st.markdown(
-        f"#### Hits at step {step} :gray[click one to open it in place; ⟦ marks where it begins]"
-    )
+    step, speaker, regex = map(state.get, ("step", "words_speaker", "words_regex"))
+    explained = "click one to open it in place; ⟦ marks where it begins"
+    st.markdown(f"#### Hits at step {step} :gray[{explained}]")
     watched = cache.watched_step(run, tuple(patterns), speaker, step, regex=regex)
     for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
         rollouts, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
@@ -215,13 +213,11 @@ def _show_hits(run: Run, patterns: Sequence[str]) -> None:
                     is_first = not number and index == examples[0]
                     _show_hit(run, text, index, number, shortcut="O" if is_first else None)
         if others := len(indices) - len(examples):
-            st.button(
-                f"Show {min(_MORE_EXAMPLES, others)} more of {others:,}",
-                icon=":material/expand_more:",
-                key=f"more_hits_{number}",
-                on_click=st.session_state.update,
-                args=({key: len(examples) + _MORE_EXAMPLES},),
-            )
+            words = f"Show {min(_MORE_EXAMPLES, others)} more of {others:,}"
+            shown = {key: len(examples) + _MORE_EXAMPLES}
+            show_more = {"on_click": st.session_state.update, "kwargs": shown}
+            icon = ":material/expand_more:"
+            st.button(words, icon=icon, key=f"more_hits_{number}", **show_more)
 
 
 def _needs(speaker: str) -> str:
@@ -295,9 +291,8 @@ def _show_presets(run: Run) -> None:
     if not any(entry.rollouts for entries in watched for entry in entries):
         st.info(_needs(speaker), icon=":material/speaker_notes_off:")
         return
-    st.markdown(
-        f"#### Common patterns :gray[at step {step} · click one to follow it through the run]"
-    )
+    explained = f"at step {step} · click one to follow it through the run"
+    st.markdown(f"#### Common patterns :gray[{explained}]")
     rows = [
         {"what": name, "pattern": pattern, **_sums(entries)}
         for (name, pattern), entries in zip(_PRESETS.items(), watched, strict=True)

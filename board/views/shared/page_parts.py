@@ -23,23 +23,16 @@ from board.views.shared import cache, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
 
 _NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
-    "Step": (("reward",), "Pass rewards= to RolloutExporter.log."),
-    "Prompts": (
-        ("prompt", "reward"),
-        "Pass prompt_ids= (or the texts of the prompts) and rewards= to RolloutExporter.log.",
-    ),
-    "Groups": (
-        ("group_id", "reward"),
-        'Pass rewards= and meta={"group_id": ...} to RolloutExporter.log.',
-    ),
-    "By environment": (("env",), 'Pass meta={"env": ...} to RolloutExporter.log.'),
+    "Step": (("reward",), "rewards="),
+    "Prompts": (("prompt", "reward"), "prompt_ids= (or the texts of the prompts) and rewards="),
+    "Groups": (("group_id", "reward"), 'rewards= and meta={"group_id": ...}'),
+    "By environment": (("env",), 'meta={"env": ...}'),
     "Mismatch": (
         ("mismatch_kl_mean",),
-        "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs= "
-        "to RolloutExporter.log.",
+        "sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs=",
     ),
 }
-"""Page -> columns of rollouts that it needs; and how to record them."""
+"""Page -> columns of rollouts that it needs; and what to pass to the exporter for them."""
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs"}
 _TEXT_PIXELS: Final = 190
 _LINE_PIXELS: Final = 24
@@ -65,7 +58,7 @@ def lacking(title: str, run: Run) -> str:
 
 def how_to_record(title: str) -> str:
     """What to do so that later logs hold what the page needs."""
-    return _NEEDS[title][1]
+    return f"Pass {_NEEDS[title][1]} to RolloutExporter.log."
 
 
 def say_lacking(title: str, run: Run, icon: str) -> None:

@@ -275,17 +275,15 @@ def _show_differences(rollouts: StepRollouts, fit: StepFit) -> None:
         words = f"{wrong:,} of {count:,} advantages do not match the rewards."
         st.warning(words, icon=":material/rule:")
     rows = np.flatnonzero(fit.differs if wrong else np.ones(count, bool))[:_MOST_DIFFERENCES]
-    numbers = {
-        "reward": rollouts.rewards,
-        "recorded": rollouts.advantages,
-        "recomputed": fit.expected,
-        "difference": rollouts.advantages - fit.expected,
-    }
+    recorded, recomputed = rollouts.advantages[rows], fit.expected[rows]
     tables.draw(
         {
             "rollout": Column(rollouts.indices[rows], "%d"),
             "group": Column([rollouts.names[row] for row in rows]),
-            **{name: Column(values[rows], "%.4g") for name, values in numbers.items()},
+            "reward": Column(rollouts.rewards[rows], "%.4g"),
+            "recorded": Column(recorded, "%.4g"),
+            "recomputed": Column(recomputed, "%.4g"),
+            "difference": Column(recorded - recomputed, "%.4g"),
         },
         most_pixels=260,
         placeholder="not recorded",
