@@ -23,7 +23,8 @@ FIELD = {"text": "", "count": "1 rollout", "columns": [], "words": [], "refused"
 
 
 def mount_twice(page: Page, module, html: str, data) -> None:
-    script = read_files(module.__file__, (f"js/{name}.js" for name in module._SCRIPTS))
+    scripts = ("../elements.js", *(f"js/{name}.js" for name in module._SCRIPTS))
+    script = read_files(module.__file__, scripts)
     # The address of the list and the browser's storage are those of a site.
     page.route(
         "http://board.test/", lambda route: route.fulfill(body=html, content_type="text/html")

@@ -101,6 +101,7 @@ def _opened_below(folder: Path, names: Sequence[str]) -> int:
 Location = Path | RemoteLocation
 Preadinto = Callable[[bytearray | memoryview, int], int]
 """Fills the beginning of a buffer with the bytes at an offset; how many, none at the end."""
+_PAST_THE_END_BYTES: Final = 512 << 10
 
 _BUFFER: Final = 4 << 20
 
@@ -135,7 +136,7 @@ def opened(location: Location, end: int) -> Generator[Preadinto]:
 
         def preadinto(buffer: bytearray | memoryview, offset: int) -> int:
             # Of what follows the asked range only the end of a line is needed.
-            asked = end - offset if offset < end else 512 << 10
+            asked = end - offset if offset < end else _PAST_THE_END_BYTES
             content = location.read(offset, min(len(buffer), asked))
             buffer[: len(content)] = content
             return len(content)

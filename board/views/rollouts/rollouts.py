@@ -155,10 +155,8 @@ def _render() -> None:
     with title:
         st.space("stretch")
         view = page_parts.segments("Show", "rollouts_view", _VIEWS)
-    if view == "words":
-        words.show(sidebar.narrowed())
-    elif view == "winners":
-        winners.show(sidebar.narrowed())
+    if view != "list":
+        (words if view == "words" else winners).show(sidebar.narrowed())
         return
     with title:
         page_parts.segments(

@@ -214,8 +214,8 @@ def _show_hits(run: Run, patterns: Sequence[str]) -> None:
                     _show_hit(run, text, index, number, shortcut="O" if is_first else None)
         if others := len(indices) - len(examples):
             words = f"Show {min(_MORE_EXAMPLES, others)} more of {others:,}"
-            shown = {key: len(examples) + _MORE_EXAMPLES}
-            show_more = {"on_click": st.session_state.update, "kwargs": shown}
+            longer = {key: len(examples) + _MORE_EXAMPLES}
+            show_more = {"on_click": st.session_state.update, "kwargs": longer}
             icon = ":material/expand_more:"
             st.button(words, icon=icon, key=f"more_hits_{number}", **show_more)
 
