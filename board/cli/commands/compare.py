@@ -23,7 +23,6 @@ from board.query.compare.sample_size import LAST, group_variances, needed
 from board.query.compare.seeds import SeedGroup, differing_settings, seed_groups, usual_keys
 from board.query.open_run import Run
 
-_USUAL_METRIC: Final = "reward"
 _THRESHOLDS: Final = 21
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 
-LEVEL: Final = 0.95
 Z: Final = 1.959963984540054
 """The normal distribution has 95 % between -Z and Z."""
 
