@@ -165,7 +165,7 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--by": {
         "metavar": "A,B",
-        "help": "put runs together that have the same values of these settings (default: of all that "
+        "help": "group runs that have the same values of these settings (default: of all that "
         "differ, but seeds)",
     },
     "--difference": {
@@ -235,7 +235,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run other --split --env --match --columns --metric --by --json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
         "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or was equal; and "
-        "from which step the runs differ beyond chance. Three runs or more are put together by their "
+        "from which step the runs differ beyond chance. Three runs or more are grouped by their "
         "settings, too (docs/compare_runs.md).",
     ),
     "contrasts": Command(

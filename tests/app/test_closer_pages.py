@@ -232,7 +232,7 @@ def test_winners_of_groups_are_set_against_losers(open_app):
     assert words["difference"][0] > 10
     assert "Response length" in numbers["feature"].tolist()
     assert len(parts) == 2
-    assert "They are no causes" in texts(app)
+    assert "A difference is not a cause" in texts(app)
 
 
 def test_compared_runs_show_their_ends_and_what_differs(open_app):
@@ -358,3 +358,18 @@ def test_a_choice_of_these_pages_survives_the_way_to_another(open_app):
     assert app.selectbox(key="groups_id").value == "s97g2"
     app.button(key="step_chevron_right").click().run()
     assert (notices(app), "groups_id" in query(app)) == ([], False)
+
+
+def test_what_can_not_be_compared_or_contrasted_says_why(open_app, tmp_path):
+    for name, step in (("a", 1), ("b", 5)):
+        rows = [
+            {"step": step, "prompt": "p", "response": "r", "reward": reward, "group_id": "g"}
+            for reward in (0.0, 1.0)
+        ]
+        write_lines(tmp_path / name / "x.jsonl", rows)
+    app = open_app(tmp_path, "compare", run="a", compare_runs="b")
+    assert "No step is in both runs" in texts(app)
+    app = open_app(tmp_path, "compare", run="a", compare_runs="b", compare_match="time")
+    assert "Not recorded in both runs: timestamps" in texts(app)
+    app = open_app(tmp_path, "rollouts", run="a", rollouts_view="winners")
+    assert "Nothing is recorded in 5 groups or more on both sides." in texts(app)

@@ -134,12 +134,14 @@ def _ends(group: SeedGroup) -> tuple[float, float]:
 
 def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
     prompts = groups[0].scores.shape[1]
-    output.print_lines([f"{metric} of runs put together, over {prompts:,} prompts that all saw"])
+    output.print_lines(
+        [f"{metric} of runs grouped by settings, over {prompts:,} prompts that all saw"]
+    )
     rows = [
         {
             "settings": group.name,
             "runs": len(group.runs),
-            "last mean": group.mean[-1],
+            "mean at last step": group.mean[-1],
             "interquartile mean": group.interquartile[0],
             "95 % from": group.interquartile[1],
             "to": group.interquartile[2],

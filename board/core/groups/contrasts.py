@@ -18,7 +18,7 @@ from board.core.metrics.divergence import normal_deviates
 from board.core.metrics.intervals import student_t
 from board.core.metrics.paired import false_discovery_rates
 
-_LEAST_GROUPS: Final = 5
+LEAST_GROUPS: Final = 5
 _ROUNDING: Final = 1e-9
 
 
@@ -81,7 +81,7 @@ def contrasts(
         else:
             one = _of_presence(own, np.asarray(values, np.int64))
         winners, losers = one
-        if len(winners) >= _LEAST_GROUPS:
+        if len(winners) >= LEAST_GROUPS:
             contrasted.append(_contrast(name, kind, winners, losers))
     return contrasted
 

@@ -1,4 +1,4 @@
-"""Runs put together by their settings: those that differ in their seed alone are one curve."""
+"""Runs grouped by their settings: those that differ in their seed alone are one curve."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def usual_keys(runs: Sequence[Run]) -> list[str]:
 
 
 def seed_groups(runs: Sequence[Run], keys: Sequence[str], metric: str) -> list[SeedGroup]:
-    """The runs put together by the values of some settings, in the order of their first run.
+    """The runs grouped by the values of some settings, in the order of their first run.
 
     metric: of rollouts, whose curve over the steps is wanted. Raises UnreadableError.
     """

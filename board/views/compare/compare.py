@@ -217,7 +217,8 @@ def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
     shared = listed(_shared_parts(runs))
     advice = f" Compare what all of them have: {shared}." if shared else ""
     words = (
-        f"The reward functions differ: no difference of rewards is shown. Parts of {parts}.{advice}"
+        "The reward functions differ: rewards of different parts are not subtracted. Parts of "
+        f"{parts}.{advice}"
     )
     st.warning(plain(words, 700), icon=":material/warning:")
 

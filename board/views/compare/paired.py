@@ -50,8 +50,21 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
             st.caption(plain(f"{run.info.name}: {missing}", 300))
             return
     compared = cache.paired_runs(first, second, cast("Match", matched))
-    metric = _differences(first, second, compared) if compared.differences else ""
+    metric = ""
+    if compared.differences:
+        metric = _differences(first, second, compared)
+    else:
+        st.caption(_why_none(compared))
     _same_prompt((first, second), compared, metric)
+
+
+def _why_none(compared: PairedRuns) -> str:
+    if compared.steps is not None:
+        return "No prompt is in both runs at these steps."
+    if compared.matched == "steps":
+        return "No step is in both runs: compare them at the same tokens or time."
+    what = "response tokens" if compared.matched == "tokens" else "timestamps"
+    return f"Not recorded in both runs: {what}."
 
 
 def _differences(first: Run, second: Run, compared: PairedRuns) -> str:

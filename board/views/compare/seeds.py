@@ -25,12 +25,12 @@ def show(runs: tuple[Run, ...], offered: Sequence[str]) -> None:
     metrics = [name for name in offered if not name.startswith(PREFIX)]
     state.keep("compare_by", settings)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Runs put together", width="content")
+        st.markdown("#### Runs grouped by settings", width="content")
         st.multiselect(
-            "Put runs together by",
+            "Group runs by",
             [*settings],
             **state.bound("compare_by"),
-            placeholder=one_line(", ".join(usual)) or "none: all runs are one",
+            placeholder=one_line(", ".join(usual)) or "none: all runs in one group",
             width=420,
             format_func=one_line,
             label_visibility="collapsed",
@@ -71,7 +71,7 @@ def _summary(groups: Sequence[SeedGroup]) -> None:
             "settings": Column([one_line(group.name, 120) for group in groups], width=330),
             "runs": Column([len(group.runs) for group in groups], "%d", width=60),
             "last": Column(
-                [own[-1] if len(own) else None for own in ends], "%.4g", "last mean", 90
+                [own[-1] if len(own) else None for own in ends], "%.4g", "mean at last step", 90
             ),
             "iqm": Column(
                 [group.interquartile[0] for group in groups],

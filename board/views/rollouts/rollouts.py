@@ -26,7 +26,7 @@ from board.views.shared.text import counted, harmless_cell
 _VIEWS: Final = {
     "list": "List",
     "words": "Words over the run",
-    "winners": "Winners against losers",
+    "winners": "Winners vs. losers",
 }
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {

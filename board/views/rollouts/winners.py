@@ -1,4 +1,4 @@
-"""Winners against losers: what the better rollouts of a group have that the others have not."""
+"""Winners vs. losers: what the better rollouts of a group have that the others have not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from board.analysis.contrasts import KINDS, NUMBERS, PARTS, WORDS
-from board.core.groups.contrasts import Contrast
+from board.core.groups.contrasts import LEAST_GROUPS, Contrast
 from board.core.metrics.definitions import rollout_metric
 from board.query.open_run import Run
 from board.views.shared import cache, page_parts, state, tables
@@ -36,8 +36,8 @@ def show(run: Run) -> None:
         plain(
             f"Winners have a reward above the mean of their group, losers below: "
             f"{counted(compared.rollouts, 'rollout')} in {counted(compared.groups, 'group')} of "
-            f"{counted(len(compared.steps), 'step')}, evenly spread. All differences are within a "
-            "group, so neither the prompt nor the step explains them. They are no causes.",
+            f"{counted(len(compared.steps), 'step')}. All differences are within a group, so neither "
+            "the prompt nor the step explains them. A difference is not a cause.",
             500,
         )
     )
@@ -47,7 +47,7 @@ def show(run: Run) -> None:
         if own:
             _table(run, kind, own)
         else:
-            st.caption("Too few groups have any." if kind == WORDS else "Not recorded.")
+            st.caption(f"Nothing is recorded in {LEAST_GROUPS} groups or more on both sides.")
 
 
 def _table(run: Run, kind: str, own: Sequence[Contrast]) -> None:

@@ -276,7 +276,7 @@ def paired_runs(first: Run, second: Run, matched: Match) -> paired.PairedRuns:
 
 
 when_diverged = _cached(256)(matching.when_diverged)
-seed_groups = _cached(16, "Putting runs together …")(seeds.seed_groups)
+seed_groups = _cached(16, "Grouping runs …")(seeds.seed_groups)
 
 
 @_cached(64)

@@ -219,7 +219,7 @@ def why_ids(run: Run) -> str:
     """Why ids are shown instead of texts, and what to do."""
     if error := run.sidecars.vocabulary_error:
         return f"Tokens are shown as ids: vocab.json {error}. Log health says more."
-    return "Tokens are shown as ids: the run has no vocab.json. Name a tokenizer in the sidebar."
+    return "Tokens are shown as ids: the run has no vocab.json. Name a tokenizer in Run settings."
 
 
 def choose_split(run: Run) -> None:
