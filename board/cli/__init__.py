@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if getattr(args, "labels_file", None) is not None:
+        os.environ["ROLLOUT_BOARD_LABELS"] = str(args.labels_file.absolute())
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
         module = importlib.import_module(f"board.cli.commands.{COMMANDS[args.command].module}")

@@ -12,6 +12,7 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.environments import environments_of
+from board.query.labels.matching import with_labels
 from board.query.open_run import RUN_ITSELF, Follower, OpenOptions, Run
 from board.query.splits import chosen_split, splits_of
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
@@ -58,7 +59,7 @@ def opened(
 ) -> Run:
     """The run, read whole, with progress on stderr; persist: stores its index however small it is."""
     with closing(ProgressLine()) as progress:
-        run = Follower(options, persist=persist, engine=engine).run(info, progress)
+        run = with_labels(Follower(options, persist=persist, engine=engine).run(info, progress))
     for problem in run.problems:
         if problem.path == RUN_ITSELF and problem.severity == "note":
             say(f"{info.name}: {problem.reason}; {problem.hint}")

@@ -114,6 +114,8 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--step": {"type": int, "help": "rollouts of this step only"},
     "--step=needed": {"type": int, "required": True, "help": "trainer step"},
     "--index": {"type": int, "required": True, "help": "position within the step, from 0"},
+    "--step=labelled": {"type": int, "help": "trainer step"},
+    "--index=labelled": {"type": int, "help": "position within the step, from 0"},
     "--last": {"type": _count, "metavar": "N", "help": "the last N steps only"},
     "--sort": {"metavar": "COLUMN", "help": "by this column; missing values come last"},
     "--desc": {"action": "store_true", "help": "largest first"},
@@ -174,6 +176,37 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "X",
         "help": "the difference of means that should be seen",
     },
+    "label": {
+        "nargs": "?",
+        "metavar": "LABEL",
+        "help": "the label; without it --note, --clear or --undo says what to do",
+    },
+    "--labels": {
+        "type": Path,
+        "dest": "labels_file",
+        "metavar": "FILE",
+        "help": "a file for the labels of all runs (default: labels.jsonl in the folder .rollout-board "
+        "of each run, or in the user's cache)",
+    },
+    "--author": {"metavar": "NAME", "help": "who labels (default: the user's name)"},
+    "--author=counted": {
+        "metavar": "NAME",
+        "help": "count the labels of this author alone (default: the last label of each rollout)",
+    },
+    "--note": {"metavar": "TEXT", "help": "a note on the rollout"},
+    "--tokens": {
+        "metavar": "A-B",
+        "help": "label these tokens of the response, from 0, both included",
+    },
+    "--clear": {"action": "store_true", "help": "remove the author's label, or that of --tokens"},
+    "--undo": {"action": "store_true", "help": "undo the author's last entry"},
+    "--draw": {
+        "type": _count,
+        "metavar": "N",
+        "help": "draw a random sample of N rollouts to label, stratified by step and reward",
+    },
+    "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample1, ...)"},
+    "--seed": {"type": int, "default": 0, "help": "of the random draw (%(default)s)"},
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--engine": {
         "choices": ("local", "ray"),
@@ -208,19 +241,21 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command(
         "serve",
         "open the dashboard in a browser",
-        "path --port --host --allow-any-path --no-browser --thresholds --metrics --metric-shift",
+        "path --port --host --allow-any-path --no-browser --thresholds --metrics --metric-shift "
+        "--labels",
     ),
     "runs": Command("discovery", "list the runs under a folder", "path --json"),
     "steps": Command(
         "query",
         "the metrics of each step of a run",
-        "run --source --split --env --where --group-by-prompt --last --columns --json|--jsonl|--csv",
+        "run --source --split --env --where --group-by-prompt --last --columns --labels "
+        "--json|--jsonl|--csv",
     ),
     "rollouts": Command(
         "query",
         "the rollouts of a run, sorted and filtered",
         "run --source --step --split --sort --desc --env --where --group-by-prompt --last --limit "
-        "--columns --json|--jsonl|--csv",
+        "--columns --labels --json|--jsonl|--csv",
     ),
     "metrics": Command(
         "query",
@@ -257,7 +292,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "query",
         "ask a run by SQL",
         "run --source statement --group-by-prompt --metrics --metric-shift --timeout "
-        "--json|--csv|--parquet",
+        "--labels --json|--csv|--parquet",
         "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, "
         "prompts, problems and metrics of a run (docs/sql.md has their columns). It reads nothing else.",
     ),
@@ -297,6 +332,22 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
         "policy and truncated are the model's own (docs/failures.md). Lists failures with equal "
         "evidence, and how rewards, groups and advantages would be without those of infrastructure.",
+    ),
+    "label": Command(
+        "labels",
+        "label a rollout, or write a note on it",
+        "run label --source --step=labelled --index=labelled --tokens --note --clear --undo --author "
+        "--labels",
+        "Appends to the run's labels (docs/labels.md). The labels to choose from are those of "
+        "labels.toml in the run's folder or in the folder above; any other name is taken, too.",
+    ),
+    "labels": Command(
+        "labels",
+        "the labels of a run, the shares of its samples, and how far authors agree",
+        "run --source --split --env --where --author=counted --draw --sample --seed --labels --json",
+        "Prints how many rollouts have each label; of each random sample the share of the run that has "
+        "it, with its 95 % interval; and how far each two authors agree. --draw draws a sample of the "
+        "rollouts that --split, --env and --where choose (docs/labels.md).",
     ),
     "index": Command(
         "index",

@@ -53,8 +53,10 @@ LAST_OUTPUT, LAST_OUTPUT_KEY, LAST_TOOL = (
 )
 """Columns: the last output of a tool, a hash of it without its numbers and paths, and the tool's name;
 see formats.last_outputs."""
-DERIVED: Final = ("cause", "cause_evidence")
+CAUSE_COLUMNS: Final = ("cause", "cause_evidence")
 """Columns that are made of others when they are asked for; see query.causes."""
+LABEL_COLUMNS: Final = ("label", "label_author", "label_note", "label_spans", "label_sample")
+"""Columns of what people say of a rollout; see query.labels."""
 PROMPT_KEY: Final = "prompt_key"
 """A hash of the whole prompt, equal in all runs."""
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")

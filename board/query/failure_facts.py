@@ -13,11 +13,11 @@ import pandas as pd
 from board.core.arrays import IntArray
 from board.core.failures.causes import PLUMBING
 from board.core.findings.facts import FailedRows, FailuresBy, RewardModes
-from board.index.segments import DERIVED, LAST_TOOL, PROMPT_KEY
+from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY
 from board.query.failures import KINDS, TOOL, cause_counts, has_causes
 from board.query.run import Run
 
-_CAUSE, _EVIDENCE = DERIVED
+_CAUSE, _EVIDENCE = CAUSE_COLUMNS
 _FAILED: Final = (*PLUMBING, "timeout", "unknown")
 """Causes that may have a place in common; what is aborted or unscored is so on purpose, or all over."""
 _MOST_VALUES: Final = 64

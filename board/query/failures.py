@@ -13,12 +13,12 @@ from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.failures.effect import Effect, effect_of
 from board.core.groups.statistics import CONVENTIONS, correctness_column
-from board.index.segments import DERIVED, LAST_TOOL, PROMPT_KEY
+from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY
 from board.query.advantages import convention_of
 from board.query.groups import score_range
 from board.query.run import Run
 
-CAUSE, EVIDENCE = DERIVED
+CAUSE, EVIDENCE = CAUSE_COLUMNS
 TOOL: Final = "tool"
 KINDS: Final = ("env", TOOL, "rank")
 """What failures are counted by."""

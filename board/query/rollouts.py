@@ -62,13 +62,25 @@ def joined_places(run: Run, row: Mapping[str, Any] | pd.Series[Any]) -> list[dic
 
     def read() -> dict[tuple[int, int, int], list[dict[str, int]]]:
         by_lead: dict[tuple[int, int, int], list[dict[str, int]]] = {}
-        for place in run.rows.joined_addresses(step):
+        for place in _joined_addresses(run, step):
             key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
             by_lead.setdefault(key, []).append(place)
         return by_lead
 
     places = run.remembered_of_step("joined places", step, read)
     return places.get((int(row["file"]), int(row["line"]), part), [])
+
+
+def _joined_addresses(run: Run, step: int) -> list[dict[str, int]]:
+    """The rows of a step that are joined to another, by log: `file`, `line`, `offset`, `size` and `part`
+    of each, and `lead_file`, `lead_line` and `lead_part` of the other.
+    """
+    rows = run.rows
+    return rows.table(f"""
+        SELECT file, line, "offset", size, part, lead_file, lead_line, lead_part
+        FROM ({rows.visible((step, step))}) JOIN {rows.schema}.pairs USING (file, line, part)
+        WHERE step = {step} ORDER BY side, rank NULLS LAST, file, line, part
+    """).to_pylist()
 
 
 def count(run: Run) -> int:

@@ -22,10 +22,11 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.run_info import RunInfo
 from board.index.discovery.sidecar_files import SidecarFiles
-from board.index.segments import PART
+from board.index.segments import LABEL_COLUMNS, PART
 from board.index.storage import StepRange
 from board.query import splits
 from board.query.columns import aliased, frame_of
+from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.steps import recorded_counts, steps_table, stored_steps
@@ -66,9 +67,8 @@ class Run:
     of the log that were read, of `info.bytes`.
 
     whole: the run that this one was made of by `where`; None: this is the whole. The predicate: envs
-    (none: all environments), split (None: all), step_range (None: all steps) and filters, which are made
-    of `expression`. Rollouts have the index that they have within the whole step, and `row` finds every
-    one of those.
+    (none: all), split (None: all), step_range (None: all) and filters, made of `expression`. Rollouts
+    have their index within the whole step, by which `row` finds each. labels: of people; None: none.
 
     Everything that asks the index raises UnreadableError where it was deleted or damaged meanwhile.
     """
@@ -87,6 +87,7 @@ class Run:
     step_range: StepRange | None = None
     expression: str = ""
     filters: tuple[BoundSql, ...] = ()
+    labels: Labels | None = None
     _cache: _Cache = field(default_factory=_Cache, repr=False)
 
     def where(
@@ -126,6 +127,10 @@ class Run:
         if not changes:
             return self
         return replace(self, **changes, whole=self.whole or self, _cache=_Cache())
+
+    def labelled(self, labels: Labels, table: pa.Table) -> Run:
+        """The whole run with other labels. table: of them, from labels.columns.label_table."""
+        return replace(self, rows=self.rows.with_labels(table), labels=labels, _cache=_Cache())
 
     @property
     def advantage_batch(self) -> Run:
@@ -299,11 +304,7 @@ class Run:
 
     @property
     def rollouts(self) -> pd.DataFrame:
-        """All rollouts, one row each, ordered by step and index; read at the first call.
-
-        Columns step, index, file (number in info.files), line, offset, size, ids, scores, aggregates,
-        previews and logged extras.
-        """
+        """All rollouts, a row each, by step and index, with all columns; read at the first call."""
 
         def read() -> pd.DataFrame:
             frame = self.frame()
@@ -335,8 +336,9 @@ class Run:
         return self._frame(columns, f"{own.view} WHERE {own.condition}")
 
     def _frame(self, columns: Sequence[str] | None, source: str) -> pd.DataFrame:
-        wanted = None if columns is None else {*columns, *_ORDER, "index"}
-        names = [name for name in self.columns if wanted is None or name in wanted]
+        names = self.columns
+        if columns is not None:
+            names = tuple(name for name in names if name in {*columns, *_ORDER, "index"})
         values = aliased([self.rows.frame_value(name) for name in names])
         table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
         return frame_of(table, [*map(self.rows.column, names)])
@@ -350,8 +352,8 @@ class Run:
             return self.whole.row(step, index, columns)
         counts = self.counts
         if step not in counts:
-            which = (
-                f"{len(counts)} steps from {min(counts)} to {max(counts)}" if counts else "no steps"
+            which = f"{len(counts)} steps" + (
+                f" from {min(counts)} to {max(counts)}" if counts else ""
             )
             raise NotFoundError(f"step {step} is not in {self.info.name}: it has {which}")
         if not 0 <= index < counts[step]:
@@ -371,9 +373,10 @@ class Run:
 
     @property
     def version(self) -> str:
-        """Another one whenever anything of the run may be different."""
+        """Another one whenever anything of the run may be different, but labels that do not choose it."""
         vocabulary = f"{self.sidecars.vocabulary_hash} {self.sidecars.vocabulary_error}"
-        chosen = (self.envs, self.split, self.step_range, self.expression)
+        labels = self.labels.version if self.labels and LABEL_COLUMNS[0] in self.expression else ""
+        chosen = (self.envs, self.split, self.step_range, self.expression, labels)
         return f"{self.rows.version} {self.done} {vocabulary} {chosen!r}"
 
     @property

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +38,7 @@ from board.query.attempts import RunFiles
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import find_duplicates
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
+from board.query.labels.columns import columns_of, label_sql
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -81,6 +83,9 @@ class RunRows:
             if any(number in self.files.number_of for number in segment.files)
         ]
         self.patterns = packaged_patterns()
+        self.labels: pa.Table | None = None
+        self._label_schema = ""
+        self._unlabelled: RunRows | None = None
         self._lock = threading.RLock()
         self._folder: Path | None = None
         self._schema = ""
@@ -100,6 +105,19 @@ class RunRows:
         known = (self.storage, self.manifest, self._info, database, self.duplicates)
         rows = RunRows(*known, group_by_prompt=self.group_by_prompt)
         rows.patterns = self.patterns
+        return rows if self.labels is None else rows.with_labels(self.labels)
+
+    def with_labels(self, table: pa.Table) -> RunRows:
+        """The same with columns of labels. table: of labels.columns.label_table."""
+        assert self.schema
+        rows, plain = copy(self), self._unlabelled or self
+        rows._unlabelled = plain  # whose schema is dropped with it
+        rows.labels = table
+        rows.columns = (*plain.columns, *columns_of(table))
+        rows.__dict__.pop("metrics", None)
+        rows._label_schema = self._database.add_schema(rows)
+        with self.cursor() as cursor:
+            create_table(cursor, rows._label_schema, "labels", table)
         return rows
 
     @property
@@ -178,16 +196,6 @@ class RunRows:
             FROM ({self.every_row()}) ANTI JOIN ({self.visible()}) USING (file, line, part))
         """
 
-    def joined_addresses(self, step: int) -> list[dict[str, int]]:
-        """The rows of a step that are joined to another, by log: `file`, `line`, `offset`, `size` and
-        `part` of each, and `lead_file`, `lead_line` and `lead_part` of the other.
-        """
-        return self.table(f"""
-            SELECT file, line, "offset", size, part, lead_file, lead_line, lead_part
-            FROM ({self.visible((step, step))}) JOIN {self.schema}.pairs USING (file, line, part)
-            WHERE step = {step} ORDER BY side, {_ORDER}
-        """).to_pylist()
-
     # Columns
 
     @cached_property
@@ -224,13 +232,15 @@ class RunRows:
 
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
-        if name in segments.DERIVED:
+        if name in segments.CAUSE_COLUMNS:
             return causes.cause_sql(name, self.names, self.patterns, self._same_outputs)
+        if name in segments.LABEL_COLUMNS:
+            return label_sql(name, self._label_schema)
         return column_sql.value_sql(self.column(name), self.names)
 
     def frame_value(self, name: str) -> str:
         """SQL for a column as columns.frame_of takes it."""
-        if name in segments.DERIVED:
+        if name in (*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS):
             return self.value(name)
         return column_sql.frame_value_sql(self.column(name), self.names)
 
@@ -323,15 +333,6 @@ class RunRows:
         for number, copies in self._copies.items():
             as_plain |= {f"{number} {step} {n} repeats": step for step, n in copies.items()}
         return as_plain
-
-    def stale_steps(self) -> set[int]:
-        """Steps whose rollouts are others than those that the table of steps was made of."""
-        now, before = self.rules, self.manifest.rules
-        if now == before:
-            return {*self.manifest.stale}
-        first = min(step for _, step in set(before.items()) ^ set(now.items()))
-        every = (step for counts in self.files.counts.values() for step in counts)
-        return {*self.manifest.stale, *(step for step in every if step >= first)}
 
     # What is created in the database
 

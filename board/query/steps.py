@@ -33,6 +33,7 @@ from board.query.database import quoted
 if TYPE_CHECKING:
     from board.query.predicate import StepValues
     from board.query.run import Run
+    from board.query.run_rows import RunRows
 
 QUANTILES: Final[dict[str, float]] = {
     "q00": 0.0,
@@ -88,7 +89,7 @@ def refreshed(run: Run) -> Manifest:
     """
     rows, counts = run.rows, run.rows.counts
     manifest, storage = rows.manifest, rows.storage
-    stale = {*counts} if manifest.steps is None else rows.stale_steps()
+    stale = {*counts} if manifest.steps is None else _stale_steps(rows)
     if not stale and manifest.steps is not None:
         return manifest
     stored = stored_steps(storage, manifest)
@@ -99,6 +100,16 @@ def refreshed(run: Run) -> Manifest:
     table = pa.Table.from_pandas(_tidied(both, rows.metrics), preserve_index=False)
     name = storage.put("steps", table.replace_schema_metadata())
     return replace(manifest, steps=name, stale=frozenset(), rules=rows.rules)
+
+
+def _stale_steps(rows: RunRows) -> set[int]:
+    """Steps whose rollouts are others than those that the table of steps was made of."""
+    now, before = rows.rules, rows.manifest.rules
+    if now == before:
+        return {*rows.manifest.stale}
+    first = min(step for _, step in set(before.items()) ^ set(now.items()))
+    every = (step for counts in rows.files.counts.values() for step in counts)
+    return {*rows.manifest.stale, *(step for step in every if step >= first)}
 
 
 def stored_steps(storage: Storage, manifest: Manifest) -> pd.DataFrame:

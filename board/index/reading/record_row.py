@@ -40,7 +40,8 @@ CUT_SIGN: Final = "…"
 PREVIEW_TOKENS: Final = 80
 _WITHOUT_PREVIEW: Final = ("ref_response", "ground_truth")
 _RESERVED: Final = (
-    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index", *segments.DERIVED))
+    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"))
+    | frozenset((*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS))
     | segments.FIXED
 )
 """Columns the board fills itself."""

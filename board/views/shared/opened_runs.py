@@ -14,6 +14,7 @@ from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
 from board.index.discovery.sidecar_files import state_of
 from board.query.index_builder import start
+from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
 from board.views.shared.background import BackgroundTask, show_progress
 from board.views.shared.text import plain, size
@@ -75,6 +76,7 @@ def opened(info: RunInfo, options: OpenOptions) -> Run:
             slot.run = _read(slot, info, unread)
             slot.sidecar_state = sidecar_state
         assert slot.run is not None
+        slot.run = with_labels(slot.run)
         return slot.run
 
 

@@ -1,0 +1,149 @@
+"""Where the labels of a run are, and how entries get into and out of that file.
+
+`labels.jsonl` lies beside the index of a run: in the folder .rollout-board of its own, or else in the
+user's cache. Entries are only ever appended, each batch by one write under a lock, so that two writers
+at once lose nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from board.core.labels.entries import Entry, decode, encode
+from board.core.labels.names import FILE as NAMES_FILE
+from board.core.labels.names import LabelName, packaged_names, parse_names
+from board.errors import ChoiceError
+from board.formats.io.locations import cache_folder
+from board.formats.io.remote import RemoteLocation
+from board.index.discovery.mappings import LARGEST_BYTES, content_of, leads_outside
+from board.index.discovery.run_info import RunInfo, digest
+from board.index.storage import INDEX_FOLDER
+
+FILE: Final = "labels.jsonl"
+NAMED_BY: Final = "ROLLOUT_BOARD_LABELS"
+"""The environment variable with the path of a file for the labels of all runs."""
+
+State = tuple[tuple[str, int, int], ...]
+"""Path, time of the last change and size of each file."""
+
+
+def _places(info: RunInfo) -> list[Path]:
+    """The files that may hold labels of a run, the one to write first."""
+    if named := os.environ.get(NAMED_BY):
+        return [Path(named)]
+    if isinstance(info.path, RemoteLocation):
+        return [cache_folder() / digest(str(info.path).encode()) / FILE]
+    path = Path(str(info.path))
+    cached = cache_folder() / digest(os.fsencode(path.resolve())) / FILE
+    own = path / INDEX_FOLDER / FILE
+    # A link here would let whoever made the run choose where this process writes.
+    is_link = own.is_symlink() or own.parent.is_symlink()
+    return [cached] if is_link else [own, cached]
+
+
+def _run_name(info: RunInfo) -> str:
+    """What entries in a file of several runs call a run: its folder's name, wherever the root is."""
+    return str(info.path).rstrip("/").rpartition("/")[2]
+
+
+def state_of(info: RunInfo) -> State:
+    """Another one when labels of the run may be others."""
+    states: list[tuple[str, int, int]] = []
+    for path in _places(info):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        states.append((str(path), stat.st_mtime_ns, stat.st_size))
+    return tuple(states)
+
+
+def read_entries(info: RunInfo) -> tuple[tuple[Entry, ...], int]:
+    """The entries of a run, in the order of lines; and how many lines are none.
+
+    Raises ChoiceError where a file can't be read.
+    """
+    files = [_read(*state) for state in state_of(info)]
+    entries = [entry for own, _ in files for entry in own]
+    if NAMED_BY in os.environ:
+        entries = [entry for entry in entries if entry.run == _run_name(info)]
+    return tuple(entries), sum(unread for _, unread in files)
+
+
+@lru_cache(maxsize=32)
+def _read(path: str, mtime_ns: int, size: int) -> tuple[tuple[Entry, ...], int]:
+    """The arguments besides path tell states of the file apart."""
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ChoiceError(f"labels can't be read: {path}: {error.strerror}") from error
+    lines = [line for line in text.split("\n") if line.strip()]
+    entries = [*map(decode, lines)]
+    known = tuple(entry for entry in entries if entry is not None)
+    return known, len(entries) - len(known)
+
+
+def append(info: RunInfo, entries: list[Entry]) -> Path:
+    """Adds entries to the labels of a run, all or none; returns the file.
+
+    Raises ChoiceError where no place for it can be written.
+    """
+    content = "".join(encode(replace(entry, run=_run_name(info))) for entry in entries).encode()
+    reason = ""
+    for path in _places(info):
+        try:
+            # A run that was deleted must not come back as an empty folder.
+            parents = path.parent.name != INDEX_FOLDER and NAMED_BY not in os.environ
+            if not path.parent.is_dir():
+                path.parent.mkdir(parents=parents, exist_ok=True)
+            _append(path, content)
+        except OSError as error:
+            reason = reason or f"{path}: {error.strerror}"
+        else:
+            return path
+    raise ChoiceError(f"the label can't be written: {reason}; name a file by --labels")
+
+
+def _append(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        size = os.fstat(descriptor).st_size
+        # Another writer's last line may have been cut by a full disk.
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            content = b"\n" + content
+        written = 0
+        try:
+            while written < len(content):
+                written += os.write(descriptor, content[written:])
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def label_names(info: RunInfo) -> tuple[LabelName, ...]:
+    """The names to choose from: of labels.toml in the run's folder or in the root, else the package's.
+
+    Raises ChoiceError where such a file is wrong.
+    """
+    if isinstance(info.path, RemoteLocation):
+        return packaged_names()
+    for folder in (info.path, info.root):
+        path = Path(str(folder)) / NAMES_FILE
+        if not path.is_file() or leads_outside(path, info.root):
+            continue
+        try:
+            if path.stat().st_size > LARGEST_BYTES:
+                raise ChoiceError(f"{path} is larger than {LARGEST_BYTES >> 20} MB")
+            return parse_names(content_of(path).decode("utf-8"))
+        except (OSError, ValueError) as error:
+            raise ChoiceError(f"{path} can't be read: {error}") from error
+    return packaged_names()

@@ -1,0 +1,97 @@
+"""The columns of labels: which a run has, and their values by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from board.core.labels.entries import Entry, RolloutKey, RolloutLabels
+from board.index.segments import LABEL_COLUMNS, Column
+
+_SEPARATOR: Final = ", "
+_ADDRESS: Final = ("l_file", "l_line", "l_part")
+
+Address = tuple[int, int, int]
+"""File (number in the run), line and part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of a run. rollouts: by their key. addresses: of those that the run has. unreadable:
+    lines of the file that are no entry. version: another one when any of it is another.
+    """
+
+    rollouts: Mapping[RolloutKey, RolloutLabels]
+    addresses: Mapping[RolloutKey, Address]
+    entries: tuple[Entry, ...] = ()
+    unreadable: int = 0
+    version: str = ""
+
+    @property
+    def missing(self) -> int:
+        """How many labelled rollouts the run does not have any more."""
+        return sum(
+            bool(own.latest[0]) for k, own in self.rollouts.items() if k not in self.addresses
+        )
+
+    @property
+    def authors(self) -> tuple[str, ...]:
+        """Who gave any label, by name."""
+        names = {n for own in self.rollouts.values() for n, one in own.authors.items() if one}
+        return tuple(sorted(names))
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """Names of the samples that were drawn, the newest first."""
+        drawn = (entry.value for entry in self.entries if entry.kind == "sample")
+        names = [*dict.fromkeys(drawn)]
+        known = {name for own in self.rollouts.values() for name in own.samples}
+        return tuple(name for name in reversed(names) if name in known)
+
+
+def label_sql(name: str, schema: str) -> str:
+    """SQL for a column of labels: NULL where a rollout has none. schema: with the table `labels`, which
+    label_table gives; empty where nothing is labelled.
+    """
+    if not schema:
+        return "CAST(NULL AS VARCHAR)"
+    at = " AND ".join(f"{own} = {own[2:]}" for own in _ADDRESS)
+    return f"(SELECT max(l_{name}) FROM {schema}.labels WHERE {at})"
+
+
+def columns_of(table: pa.Table) -> tuple[Column, ...]:
+    """The columns of labels, all of them where any rollout has one. table: of label_table."""
+    names = LABEL_COLUMNS if table.num_rows else ()
+    return tuple(Column(name, texts=True, words=True) for name in names)
+
+
+def label_table(labels: Labels) -> pa.Table:
+    """A row for each labelled rollout of the run: its address and the columns of labels."""
+    rows = [
+        (*labels.addresses[key], *_cells(own))
+        for key, own in labels.rollouts.items()
+        if key in labels.addresses
+    ]
+    names = (*_ADDRESS, *(f"l_{name}" for name in LABEL_COLUMNS))
+    columns = [[*column] for column in zip(*rows, strict=True)] or [[] for _ in names]
+    types = [pa.int64()] * len(_ADDRESS) + [pa.string()] * len(LABEL_COLUMNS)
+    arrays = [pa.array(own, kind) for own, kind in zip(columns, types, strict=True)]
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _cells(own: RolloutLabels) -> tuple[str | None, ...]:
+    label, author = own.latest
+    spans = _SEPARATOR.join(dict.fromkeys(span.label for span in own.spans))
+    notes = own.notes
+    note = next(iter(notes.values()), "")
+    if len(notes) > 1:
+        note = "\n".join(f"{name}: {text}" for name, text in notes.items())
+    cells = (label, author, note, spans, _SEPARATOR.join(own.samples))
+    return tuple(_storable(cell) or None for cell in cells)
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,168 @@
+"""From entries to the rollouts that they are about, and from a rollout to a new entry."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import time
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from board.core.labels.entries import Entry, Kind, RolloutKey, RolloutLabels, labels_of
+from board.index import label_files
+from board.index.segments import PART, PROMPT_KEY
+from board.query.database import quoted
+from board.query.labels.columns import Address, Labels, label_table
+from board.query.run import Run
+
+_HASH_CHARACTERS: Final = 16
+_TEXT_CHARACTERS: Final = 200
+"""Of the response's preview: a few less than it has."""
+
+
+def with_labels(run: Run) -> Run:
+    """The whole run with the labels that its files have now; the run itself where they are the same.
+
+    Raises ChoiceError where the label file can't be read.
+    """
+    entries, unreadable = label_files.read_entries(run.info)
+    before = run.labels
+    version = hashlib.blake2b(repr((entries, unreadable)).encode("utf-8", "replace")).hexdigest()
+    if version == (before.version if before else "") or (before is None and not entries):
+        return run
+    rollouts = labels_of(entries)
+    known = before.addresses if before else {}
+    wanted = [key for key in rollouts if key not in known]
+    addresses = {**known, **_addresses(run, wanted)}
+    labels = Labels(rollouts, addresses, entries, unreadable, version[:32])
+    return run.labelled(labels, label_table(labels))
+
+
+def _key_sql(run: Run) -> str:
+    """SQL for the hash of a rollout."""
+    names = run.rows.names
+    length = [quoted(name) for name in ("response_chars", "response_tokens") if name in names]
+    parts = [
+        *(quoted(name) for name in ("rollout_id", PROMPT_KEY, "reward") if name in names),
+        *([f"coalesce({', '.join(length)})"] if length else []),
+        *([f'left("response", {_TEXT_CHARACTERS})'] if "response" in names else []),
+    ]
+    texts = (f"coalesce(CAST({part} AS VARCHAR), '')" for part in parts)
+    return f"left(md5(concat_ws(chr(31), {', '.join(texts)}, '')), {_HASH_CHARACTERS})"
+
+
+def keyed_rollouts(run: Run, steps: Collection[int]) -> str:
+    """A statement for step, position, address, key and copy of all rollouts of some steps."""
+    whole = run.whole or run
+    listed = ", ".join(map(str, sorted({*steps}))) or "NULL"
+    return f"""
+        SELECT step, position, file, line, {PART}, key, row_number() OVER (
+            PARTITION BY step, key ORDER BY position) - 1 AS copy
+        FROM (SELECT *, {_key_sql(whole)} AS key FROM {whole.view} WHERE step IN ({listed}))"""
+
+
+def _addresses(run: Run, keys: Sequence[RolloutKey]) -> dict[RolloutKey, Address]:
+    """The rollouts of these keys that the run has."""
+    steps = {key.step for key in keys} & run.counts.keys()
+    if not steps:
+        return {}
+    hashes = {"hashes": sorted({key.key for key in keys})}
+    table = run.rows.table(
+        f"SELECT step, key, copy, file, line, {PART} FROM ({keyed_rollouts(run, steps)}) "
+        "WHERE key IN (SELECT unnest($hashes))",
+        hashes,
+    )
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    every = {RolloutKey(step, key, copy): at for step, key, copy, *at in rows}
+    return {key: (at[0], at[1], at[2]) for key in keys if (at := every.get(key))}
+
+
+def label_indices(run: Run) -> dict[Address, int]:
+    """The index within its step of each labelled rollout that the run has, by its address."""
+    addresses = [*run.labels.addresses.values()] if run.labels else []
+    steps = {key.step for key in run.labels.addresses} if run.labels else set[int]()
+    files, lines, parts = [*zip(*addresses, strict=True)] or ((), (), ())
+    table = run.rows.table(
+        f"""
+        SELECT file, line, {PART}, position FROM {run.rows.view()}
+            SEMI JOIN (SELECT unnest($files) AS file, unnest($lines) AS line, unnest($parts) AS {PART})
+            USING (file, line, {PART})
+        WHERE step IN ({", ".join(map(str, steps)) or "NULL"})""",
+        {"files": [*files], "lines": [*lines], "parts": [*parts]},
+    )
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return {(file, line, part): index for file, line, part, index in rows}
+
+
+def rollout_key(run: Run, step: int, index: int) -> RolloutKey:
+    """The key of a rollout. Raises NotFoundError where there is none."""
+    (run.whole or run).row(step, index, ("step",))
+    table = run.rows.table(
+        f"SELECT key, copy FROM ({keyed_rollouts(run, [step])}) WHERE position = {int(index)}"
+    )
+    return RolloutKey(step, table["key"][0].as_py(), table["copy"][0].as_py())
+
+
+def labels_at(run: Run, step: int, index: int) -> RolloutLabels:
+    """What is said of a rollout."""
+    labels = (run.whole or run).labels
+    if labels is None:
+        return RolloutLabels()
+    row = (run.whole or run).row(step, index, ("file", "line", PART))
+    part = row.get(PART)
+    at = (int(row["file"]), int(row["line"]), 0 if part is None or part != part else int(part))
+    keys = (key for key, address in labels.addresses.items() if address == at)
+    return next((labels.rollouts[key] for key in keys if key in labels.rollouts), RolloutLabels())
+
+
+# Writing
+
+
+def usual_author() -> str:
+    """The name of whoever runs this process."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in a container
+        return "user"
+
+
+def new_entry(author: str, kind: Kind, **values: Any) -> Entry:
+    """An entry of this moment. values: its other fields."""
+    return Entry(id=uuid.uuid4().hex[:16], time=time.time(), author=author, kind=kind, **values)
+
+
+def set_label(
+    run: Run,
+    author: str,
+    step: int,
+    index: int,
+    kind: Kind,
+    value: str,
+    *,
+    tokens: tuple[int, int] = (-1, -1),
+) -> Entry:
+    """Writes a label, a note or the label of a span of a rollout. value: "" clears it.
+
+    Raises ChoiceError where it can't be written, NotFoundError where there is no such rollout.
+    """
+    key = rollout_key(run, step, index)
+    entry = new_entry(
+        author,
+        kind,
+        step=step,
+        index=index,
+        key=key.key,
+        copy=key.copy,
+        value=value,
+        first=tokens[0],
+        last=tokens[1],
+    )
+    label_files.append(run.info, [entry])
+    return entry
+
+
+def undo(run: Run, entry: Entry) -> None:
+    """Writes that an entry does not count. Raises ChoiceError."""
+    undoing = new_entry(entry.author, "undo", undoes=entry.id, step=entry.step, index=entry.index)
+    label_files.append(run.info, [undoing])

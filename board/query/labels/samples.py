@@ -1,0 +1,140 @@
+"""Samples of rollouts to be labelled, the shares that they give, and how far authors agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+
+from board.core.labels.entries import RolloutLabels
+from board.core.labels.shares import (
+    Agreement,
+    LabelShare,
+    Stratum,
+    agreement,
+    draw,
+    label_shares,
+    strata_of,
+)
+from board.errors import ChoiceError
+from board.index import label_files
+from board.query.labels.columns import Labels
+from board.query.labels.matching import keyed_rollouts, new_entry
+from board.query.run import Run
+
+
+def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
+    """Draws rollouts of a run to be labelled, stratified by step and reward, and writes which.
+
+    run: narrowed as the sample is to be. size: of about so many. Returns how many were drawn. Raises
+    ChoiceError where there is nothing to draw from, the name was used, or nothing can be written.
+    """
+    labels = (run.whole or run).labels
+    if labels is not None and any(e.kind == "sample" and e.value == name for e in labels.entries):
+        raise ChoiceError(f"there is a sample {name} already; give another name")
+    reward = run.column("reward") if "reward" in run.columns else "NULL"
+    table = run.table(f"""
+        SELECT step, position, CAST({reward} AS DOUBLE) AS reward
+        FROM {run.view} WHERE {run.condition} ORDER BY step, position
+    """)
+    if not table.num_rows or size < 1:
+        raise ChoiceError("there is no rollout to draw from")
+    steps = table["step"].to_numpy()
+    strata = strata_of(steps, table["reward"].to_numpy(zero_copy_only=False), size)
+    places = draw(strata, size, seed)
+    populations = np.bincount(strata)
+    chosen = table.take(places.tolist()).select(["step", "position"])
+    chosen = chosen.append_column("place", pa.chunked_array([pa.array(places)]))
+    of_steps = keyed_rollouts(run, steps[places].tolist())
+    keyed = run.rows.table(f"SELECT step, position, key, copy FROM ({of_steps})")
+    drawn = chosen.join(keyed, ["step", "position"]).sort_by("place").to_pylist()
+    entries = [
+        new_entry(
+            author,
+            "sample",
+            step=row["step"],
+            index=row["position"],
+            key=row["key"],
+            copy=row["copy"],
+            value=name,
+            stratum=str(strata[row["place"]]),
+            population=int(populations[strata[row["place"]]]),
+        )
+        for row in drawn
+    ]
+    label_files.append(run.info, entries)
+    return len(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample of a run. size: rollouts drawn, of `population`. labelled: how many are. shares: of each
+    label. missing: drawn rollouts that the run does not have any more.
+    """
+
+    name: str
+    size: int
+    population: int
+    labelled: int
+    missing: int
+    shares: tuple[LabelShare, ...]
+
+
+def samples_of(run: Run, author: str = "") -> list[Sample]:
+    """The samples of a run, the newest first. author: whose labels count; "": the latest of anybody."""
+    labels = (run.whole or run).labels
+    if labels is None:
+        return []
+    return [_sample(labels, name, author) for name in labels.samples]
+
+
+def _label_of(own: RolloutLabels, author: str) -> str:
+    if not author:
+        return own.latest[0]
+    return own.authors[author].label if author in own.authors else ""
+
+
+def _sample(labels: Labels, name: str, author: str) -> Sample:
+    populations: dict[str, int] = {}
+    by_stratum: dict[str, list[str]] = defaultdict(list)
+    size = missing = 0
+    for key, own in labels.rollouts.items():
+        if (drawn := own.samples.get(name)) is None:
+            continue
+        size += 1
+        missing += key not in labels.addresses
+        populations[drawn.stratum] = drawn.population
+        if label := _label_of(own, author):
+            by_stratum[drawn.stratum].append(label)
+    strata = [Stratum(count, by_stratum[stratum]) for stratum, count in populations.items()]
+    labelled = sum(map(len, by_stratum.values()))
+    shares = tuple(label_shares(strata)) if labelled else ()
+    return Sample(name, size, sum(populations.values()), labelled, missing, shares)
+
+
+def label_counts(run: Run, author: str = "") -> dict[str, int]:
+    """How many rollouts of the run have each label, the commonest first; no share of the run."""
+    labels = (run.whole or run).labels
+    if labels is None:
+        return {}
+    counts: dict[str, int] = defaultdict(int)
+    for key, own in labels.rollouts.items():
+        if key in labels.addresses and (label := _label_of(own, author)):
+            counts[label] += 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def agreements(run: Run) -> list[Agreement]:
+    """How far each two authors agree who labelled any rollout both."""
+    labels = (run.whole or run).labels
+    every = [*labels.rollouts.values()] if labels else []
+    several: list[Agreement] = []
+    for first, second in combinations(labels.authors if labels else (), 2):
+        both = ((_label_of(own, first), _label_of(own, second)) for own in every)
+        pairs = [(one, other) for one, other in both if one and other]
+        if pairs:
+            several.append(agreement(first, second, pairs))
+    return several
