@@ -355,6 +355,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run --source --engine --address --json",
         "Reads what is new in a run's log into its index, so that later openings take no time. The index "
         "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
-        "written. It can be interrupted and goes on where it stopped; it can be deleted at any time.",
+        "written. It can be interrupted and goes on where it stopped. The folder `index` there can be "
+        "deleted at any time; labels are beside it.",
     ),
 }

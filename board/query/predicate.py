@@ -54,6 +54,11 @@ def names_for(columns: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*offered, *segments.TEXT_NAMES)))
 
 
+def text_literal(text: str) -> str:
+    """A text as an expression has it: without escapes, a quote doubled."""
+    return '"' + text.replace('"', '""') + '"'
+
+
 def parsed(columns: Iterable[str], text: str) -> Expression:
     """An expression over the rollouts of a run with these columns. Raises ExpressionError."""
     return parse(text, names_for(columns))

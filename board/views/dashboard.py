@@ -15,7 +15,7 @@ PAGES = [
     st.Page(state.page_file(name), title=name.capitalize(), default=name == "overview")
     for name in (
         *("runs", "overview", "findings", "failures", "step", "rollouts", "prompts", "mismatch"),
-        "compare",
+        *("labels", "compare"),
     )
 ]
 RUNS, OVERVIEW = PAGES[:2]

@@ -11,7 +11,17 @@ from streamlit.testing.v1 import AppTest
 from board.views.shared import state
 
 PAGES = (
-    *("overview", "findings", "failures", "step", "rollouts", "prompts", "mismatch", "compare"),
+    *(
+        "overview",
+        "findings",
+        "failures",
+        "step",
+        "rollouts",
+        "prompts",
+        "mismatch",
+        "labels",
+        "compare",
+    ),
     "rollout",
 )
 OpenApp = Callable[..., AppTest]

@@ -61,6 +61,7 @@ LINKS = (
         f"prompts_list=volatile&prompts_q=and&prompt={PROMPT}&prompts_step=20&prompts_first=12",
     ),
     ("failures", "failures_by=rank"),
+    ("labels", "labels_author=ann"),
     (
         "mismatch",
         "mismatch_slice=kind&mismatch_measure=k3&mismatch_rule=dppo&mismatch_bounds=tis:3",

@@ -34,14 +34,14 @@ _SCRIPTS: Final = (
     *("settings", "place", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
     *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
-    *("heat", "what_if", "values", "panel", "tip", "details", "copy", "ahead", "keys"),
+    *("heat", "what_if", "values", "panel", "tip", "details", "labels", "copy", "ahead", "keys"),
     "../../comparison/js/menu",
     "reader",
 )
 # The rules for narrow places override the others'.
 _STYLES: Final = (
     *("base", "layout", "controls", "tokens", "turns", "outline", "legend", "panel"),
-    *("strip", "what_if", "narrow"),
+    *("strip", "what_if", "labels", "narrow"),
     "../comparison/menu",
 )
 _COMPONENT = declare(
@@ -101,6 +101,7 @@ def reader(
     height: int | None = None,
     menu: Mapping[str, Any] | None = None,
     on_compare: Callable[[str], None] = lambda _: None,
+    on_label: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> Chosen:
     """Shows a rollout and returns what the user chose.
 
@@ -119,6 +120,8 @@ def reader(
         height: in pixels; None fills the window below the place where the reader begins.
         menu: content of the menu "Compare with", None while it is closed.
         on_compare: called with what was chosen in it.
+        on_label: called with a label as the browser sends it, not trusted: kind, value, author, step and
+            index, and first and last of a span.
     """
     slot = f"{key}:choice"
     choice = latest(
@@ -133,9 +136,11 @@ def reader(
         content, frame, signature=signature, choice=choice.current, step_spans=step_spans
     )
     data["view"] |= {"height": height, "choices": menu}
-    vs = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs")).vs
-    if isinstance(vs, str) and vs:
-        on_compare(vs)
+    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "label"))
+    if isinstance(result.vs, str) and result.vs:
+        on_compare(result.vs)
+    if isinstance(result.label, Mapping):
+        on_label(result.label)
     return choice.current
 
 

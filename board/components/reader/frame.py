@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 from board.components.token_data import encodable
+from board.core.labels.entries import RolloutLabels
+from board.core.labels.names import LabelName
 from board.core.texts.conversation import TOO_DEEP, Block, ConversationTurn, arguments_text
 from board.core.texts.messages import RULE
 
@@ -48,9 +50,42 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelRow:
+    """The labels of a rollout, and those to choose from.
+
+    names: with keys 1 to 9. author: of who has no other name in the browser. labels: of the rollout.
+    undoable: authors with an entry in the run. is_sample: whether a sample is being labelled.
+    """
+
+    names: Sequence[LabelName]
+    author: str
+    labels: RolloutLabels
+    undoable: Sequence[str] = ()
+    is_sample: bool = False
+
+    def data(self) -> dict[str, Any]:
+        """What the reader's script takes."""
+        authors = self.labels.authors.items()
+        spans = [
+            {"first": one.first, "last": one.last, "label": one.label, "author": name}
+            for name, own in authors
+            for one in own.spans
+        ]
+        return {
+            "names": [one._asdict() for one in self.names],
+            "author": self.author,
+            "authors": {name: {"label": own.label, "note": own.note} for name, own in authors},
+            "spans": sorted(spans, key=lambda span: (span["first"], span["last"])),
+            "undoable": self.undoable,
+            "isSample": self.is_sample,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Around the text. place: step and index. turns: shown in place of the tokens, unless None. messages:
-    as recorded, as JSON for copying. can_switch: whether both tokens and a text are recorded.
+    as recorded, as JSON for copying. can_switch: whether both tokens and a text are recorded. labels: see
+    `LabelRow`; None: none can be written.
     """
 
     title: str = ""
@@ -61,6 +96,7 @@ class Frame:
     turns: Sequence[ConversationTurn] | None = None
     messages: str = ""
     can_switch: bool = False
+    labels: LabelRow | None = None
 
     def data(self) -> dict[str, Any]:
         """What the reader's script takes."""
@@ -75,6 +111,7 @@ class Frame:
             "messages": self.messages,
             "canSwitch": self.can_switch,
             "errorRule": RULE,
+            "labels": None if self.labels is None else self.labels.data(),
         }
         return _encodable(view)
 

@@ -122,8 +122,9 @@ _STEP_BINS: Final = 10
 _REWARD_BINS: Final = 4
 
 
-def strata_of(steps: IntArray, rewards: FloatArray, size: int) -> IntArray:
-    """The stratum of each rollout, [n] from 0: ranges of steps, each cut by quantiles of the reward.
+def strata_of(steps: IntArray, rewards: FloatArray, size: int) -> tuple[IntArray, IntArray]:
+    """The stratum of each rollout, [n] from 0: ranges of steps, each cut by quantiles of the reward; and
+    the number of its range of steps, [n].
 
     steps: [n]. rewards: [n], NaN where not recorded, which is a stratum of its own. size: of the sample;
     there are at most half as many strata, so that each has two rollouts or more.
@@ -140,7 +141,7 @@ def strata_of(steps: IntArray, rewards: FloatArray, size: int) -> IntArray:
         known = is_known[own]
         of_reward[known] = 1 + _quantile_bins(rewards[own][known], reward_bins)
         strata[own] = number * (reward_bins + 1) + of_reward
-    return np.unique(strata, return_inverse=True)[1].reshape(-1)
+    return np.unique(strata, return_inverse=True)[1].reshape(-1), by_step
 
 
 def _quantile_bins(values: FloatArray, bins: int) -> IntArray:

@@ -43,9 +43,10 @@ def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
     if not table.num_rows or size < 1:
         raise ChoiceError("there is no rollout to draw from")
     steps = table["step"].to_numpy()
-    strata = strata_of(steps, table["reward"].to_numpy(zero_copy_only=False), size)
+    strata, ranges = strata_of(steps, table["reward"].to_numpy(zero_copy_only=False), size)
     places = draw(strata, size, seed)
     populations = np.bincount(strata)
+    ends = {n: (steps[ranges == n].min(), steps[ranges == n].max()) for n in np.unique(ranges)}
     chosen = table.take(places.tolist()).select(["step", "position"])
     chosen = chosen.append_column("place", pa.chunked_array([pa.array(places)]))
     of_steps = keyed_rollouts(run, steps[places].tolist())
@@ -60,7 +61,7 @@ def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
             key=row["key"],
             copy=row["copy"],
             value=name,
-            stratum=str(strata[row["place"]]),
+            stratum="{}-{}/{}".format(*ends[ranges[row["place"]]], strata[row["place"]]),
             population=int(populations[strata[row["place"]]]),
         )
         for row in drawn
@@ -98,21 +99,49 @@ def _label_of(own: RolloutLabels, author: str) -> str:
 
 
 def _sample(labels: Labels, name: str, author: str) -> Sample:
+    drawn = {key: own for key, own in labels.rollouts.items() if name in own.samples}
+    strata = _strata(labels, name, author)
+    labelled = sum(len(one.labels) for one in strata.values())
+    return Sample(
+        name,
+        len(drawn),
+        sum(one.population for one in strata.values()),
+        labelled,
+        sum(key not in labels.addresses for key in drawn),
+        tuple(label_shares([*strata.values()])) if labelled else (),
+    )
+
+
+def _strata(labels: Labels, name: str, author: str) -> dict[str, Stratum]:
+    """The strata of a sample, by what its entries call them."""
     populations: dict[str, int] = {}
-    by_stratum: dict[str, list[str]] = defaultdict(list)
-    size = missing = 0
-    for key, own in labels.rollouts.items():
-        if (drawn := own.samples.get(name)) is None:
-            continue
-        size += 1
-        missing += key not in labels.addresses
-        populations[drawn.stratum] = drawn.population
-        if label := _label_of(own, author):
-            by_stratum[drawn.stratum].append(label)
-    strata = [Stratum(count, by_stratum[stratum]) for stratum, count in populations.items()]
-    labelled = sum(map(len, by_stratum.values()))
-    shares = tuple(label_shares(strata)) if labelled else ()
-    return Sample(name, size, sum(populations.values()), labelled, missing, shares)
+    given: dict[str, list[str]] = defaultdict(list)
+    for own in labels.rollouts.values():
+        if drawn := own.samples.get(name):
+            populations[drawn.stratum] = drawn.population
+            if label := _label_of(own, author):
+                given[drawn.stratum].append(label)
+    return {stratum: Stratum(count, given[stratum]) for stratum, count in populations.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StepShares:
+    """Shares of labels among the rollouts of the steps first to last, both included."""
+
+    first: int
+    last: int
+    shares: tuple[LabelShare, ...]
+
+
+def shares_over_steps(run: Run, name: str, author: str = "") -> list[StepShares]:
+    """The shares of a sample in each of its ranges of steps that has a labelled rollout, ascending."""
+    labels = (run.whole or run).labels
+    by_range: dict[tuple[int, int], list[Stratum]] = defaultdict(list)
+    for stratum, own in _strata(labels, name, author).items() if labels else ():
+        first, _, last = stratum.partition("/")[0].partition("-")
+        if own.labels and first.isdecimal() and last.isdecimal():
+            by_range[int(first), int(last)].append(own)
+    return [StepShares(*ends, tuple(label_shares(own))) for ends, own in sorted(by_range.items())]
 
 
 def label_counts(run: Run, author: str = "") -> dict[str, int]:

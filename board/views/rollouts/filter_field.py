@@ -17,7 +17,7 @@ from board.core.metrics.definitions import rollout_metric
 from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT, TEXT_NAMES
 from board.query.open_run import Run
-from board.query.predicate import names_for
+from board.query.predicate import names_for, text_literal
 from board.views.shared import cache, state
 from board.views.shared.text import counted, one_line
 
@@ -89,13 +89,13 @@ def clear() -> None:
 
 def _from_older_links() -> Iterable[str]:
     if text := str(state.get("q")):
-        yield f"{ANY_TEXT} contains {_quoted(text)}"
+        yield f"{ANY_TEXT} contains {text_literal(text)}"
     for key, column in (("finish", "finish_reason"), ("group", "group_id")):
         values: list[str] = state.get(key)
         if len(values) == 1:
-            yield f"{column} == {_quoted(values[0])}"
+            yield f"{column} == {text_literal(values[0])}"
         elif values:
-            yield f"{column} in ({', '.join(map(_quoted, values))})"
+            yield f"{column} in ({', '.join(map(text_literal, values))})"
     bounds: Mapping[str, tuple[float, float]] = state.get("range")
     for name, (low, high) in bounds.items():
         for sign, bound in ((">=", low), ("<=", high)):
@@ -103,12 +103,8 @@ def _from_older_links() -> Iterable[str]:
                 yield f"{_written(name)} {sign} {repr(bound).removesuffix('.0')}"
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
-
-
 def _written(name: str) -> str:
-    return name if name.replace(".", "").isidentifier() else f"col({_quoted(name)})"
+    return name if name.replace(".", "").isidentifier() else f"col({text_literal(name)})"
 
 
 def _apply_entered(run: Run, scope: Run) -> tuple[str, ExpressionError] | None:

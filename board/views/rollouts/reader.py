@@ -17,7 +17,7 @@ from board.components.token_data import TokenContent
 from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views.rollouts import comparison, reader_content
+from board.views.rollouts import comparison, labels, reader_content
 from board.views.shared import cache, run_options, state
 from board.views.shared.text import one_line, plain
 
@@ -70,6 +70,7 @@ def _draw(run: Run, opened: OpenRollout) -> None:
     state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
     wanted: dict[str, Any] = {field: state.get(name) for field, name in _IN_URL.items()}
     wanted |= {name: wanted[name] or None for name in ("metric", "strip")}
+    sent_labels: list[Mapping[str, Any]] = []
     chosen = reader(
         content,
         frame,
@@ -79,7 +80,10 @@ def _draw(run: Run, opened: OpenRollout) -> None:
         step_spans=lambda: reader_content.step_spans(run, opened.step),
         menu=comparison.menu_content(run, opened, "reader"),
         on_compare=comparison.begin,
+        on_label=sent_labels.append,
     )
+    if sent_labels and labels.write(run, sent_labels[-1]):
+        st.rerun()  # the list and its counts have them, too
     is_other_content = (chosen.raw, chosen.read) != (wanted["raw"], wanted["read"])
     values = {name: getattr(chosen, field) for field, name in _IN_URL.items()}
     # A link may name the default: another URL would be another entry in the browser's history.
@@ -106,6 +110,7 @@ def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[Tok
         turns=turns,
         messages=_messages_text(opened),
         can_switch=reader_content.has_tokens(opened) and _has_text(opened),
+        labels=labels.label_row(run, opened.step, opened.index),
     )
     return content, frame
 

@@ -46,13 +46,23 @@ _OF_READER: Final = {
 _PAGE: Final = "_list_page"
 # The usual columns in the order they are shown, and in the order in which they get room.
 _USUAL: Final = (
-    *("step", "index", "split", "reward", REWARD_PART, "advantage", "k3_mean", "k3_max"),
+    *("step", "index", "label", "split", "reward", REWARD_PART, "advantage", "k3_mean", "k3_max"),
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "response_chars", "env"),
     *("is_truncated", "response", "prompt", "group_id", "finish_reason", "ref_reward"),
     *("reward_gap", "k1_mean"),
 )
 _BY_WORTH: Final = (
-    *("step", "index", "split", "reward", "response_tokens", "response_chars", "k3_mean", "env"),
+    *(
+        "step",
+        "index",
+        "label",
+        "split",
+        "reward",
+        "response_tokens",
+        "response_chars",
+        "k3_mean",
+        "env",
+    ),
     *("response", "advantage", REWARD_PART, "entropy_mean", "prompt", "k3_max", "finish_reason"),
     *("is_truncated", "mismatch_kl_mean", "group_id", "reward_gap", "ref_reward", "k1_mean"),
 )
@@ -123,7 +133,7 @@ def show(run: Run, page: ListPage, *, prefix: str) -> None:
 def page_of(run: Run, listed: Listed) -> ListPage:
     """The page that is chosen, else the one with the open rollout; cached while nothing else changes."""
     number = int(state.get("page"))
-    key = (_identity(run), run.version, number)
+    key = (_identity(run), run.version, run.labels and run.labels.version, number)
     before: tuple[Any, ListPage] | None = st.session_state.get(_PAGE)
     at = opened()
     if before is not None and before[0] == key and (number or at in (None, *before[1].addresses)):

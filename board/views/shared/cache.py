@@ -91,17 +91,22 @@ def of_split(run: Run, written: str) -> Run | None:
     name = splits.meant(written) if written else next(iter(names))
     if name not in names:
         return None
-    return narrowed(run, split=name) if len(names) > 1 else run
+    return narrowed(run, labels_of(run), split=name) if len(names) > 1 else run
 
 
 def of_environments(run: Run, envs: tuple[str, ...]) -> Run:
     """The run with the rollouts of these environments alone; the run itself without a name."""
-    return narrowed(run, envs=envs) if envs else run
+    return narrowed(run, labels_of(run), envs=envs) if envs else run
+
+
+def labels_of(run: Run) -> str:
+    """Another text whenever the labels of a run are others."""
+    return run.labels.version if run.labels else ""
 
 
 @_cached(16, "Counting the rollouts chosen …")
-def narrowed(run: Run, *, envs: tuple[str, ...] = (), split: str | None = None) -> Run:
-    """The run with the rollouts of environments or a split alone."""
+def narrowed(run: Run, labels: str, *, envs: tuple[str, ...] = (), split: str | None = None) -> Run:
+    """The run with the rollouts of environments or a split alone. labels: as of `labels_of`."""
     chosen = run.where(envs=envs, split=split)
     chosen.counts  # noqa: B018 - computed here, where the spinner is shown
     return chosen

@@ -145,6 +145,8 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "prompts_q": Choice(""),
     "prompts_step": Choice(None, texts.whole, old_name="pstep"),
     "prompts_first": Choice(0, texts.count, old_name="pfrom"),
+    # Labels
+    "labels_author": Choice(""),
     # Mismatch
     "mismatch_slice": _one_of(
         *("position", "probability", "kind", "piece", "turn", "role", "lag"), old_name="slice"

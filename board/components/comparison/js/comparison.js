@@ -216,7 +216,7 @@ function onKey(view, event) {
     p: () => nextHit(view, -1),
     "/": () => view.ui.find.focus(),
     w: () => toggleTextStyle(view, "wrap"),
-    m: () => toggleTextStyle(view, "mono"),
+    W: () => toggleTextStyle(view, "mono"),
     f: () => setFull(view, !isFull(view)),
     c: () => toggleMenu(view.menu, view.ui.pick),
     Escape: () => escape(view),

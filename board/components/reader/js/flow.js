@@ -6,6 +6,7 @@ const HIT = 1;
 const CURRENT = 2;
 const PINNED = 4;
 const POINTED = 16;
+const LABELLED = 32;
 
 function buildFlow(view) {
   const { rollout, ui } = view;
@@ -110,6 +111,7 @@ function tokenClass(view, i, level) {
   if (marks & CURRENT) names.push("current");
   if (marks & PINNED) names.push("pinned");
   if (marks & POINTED) names.push("pointed");
+  if (marks & LABELLED) names.push("labelled");
   return names.filter(Boolean).join(" ");
 }
 

@@ -40,6 +40,8 @@ function fieldAction(view, event, field) {
 
 /** What a key does; `fromPage`: no part of the reader has the focus, so that arrows are others'. */
 function flowAction(view, event, fromPage = false) {
+  const label = labelAction(view, event);
+  if (label) return label;
   const plain = PLAIN_KEYS[event.key];
   if (plain) return () => plain(view);
   if (event.key === "Escape") return escapeAction(view);
@@ -56,7 +58,10 @@ const PLAIN_KEYS = {
   t: (view) => foldAll(view, "tool"),
   h: (view) => foldAll(view, "thinking"),
   w: (view) => toggleTextStyle(view, "wrap"),
-  m: (view) => toggleTextStyle(view, "mono"),
+  W: (view) => toggleTextStyle(view, "mono"),
+  m: (view) => writeNote(view),
+  l: (view) => toggleLabels(view),
+  u: (view) => undoLabel(view),
   i: (view) => toggleDetails(view),
   c: (view) => toggleMenu(view.menu, view.ui.compareButton),
 };

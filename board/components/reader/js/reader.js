@@ -39,7 +39,7 @@ const PARTS = [
   ...["regex", "flow", "map", "panel", "formula", "keys", "tip", "strip", "first", "second", "readout", "whole"],
   ...["heat", "heat-lane", "heat-names", "what-if", "what-if-button"],
   ...["legend", "map-sight", "strip-sight", "heat-sight", "heat-button", "fact-line", "notes", "details", "outline"],
-  ...["fold-tool", "fold-thinking", "previous-hit", "next-hit", "wrap", "mono", "copy-button", "copy-menu"],
+  ...["fold-tool", "fold-thinking", "previous-hit", "next-hit", "wrap", "mono", "copy-button", "copy-menu", "labels", "label-button"],
   ...["read-button", "outline-button", "details-button", "full-button", "compare-button", "compare-menu"],
 ];
 
@@ -97,10 +97,12 @@ function load(view, data) {
   view.sent = Object.fromEntries(CHOICES.map((name) => [name, []]));
   view.ui.root.classList.toggle("is-text", Boolean(rollout.turns));
   fillFacts(view, data.view);
+  Object.assign(view, { labelled: null, place: data.view.place });
   view.ui.readButton.hidden = !data.view.canSwitch;
   view.ui.readButton.textContent = rollout.turns ? "Tokens" : "Text";
   view.ui.tip.hidden = view.ui.whole.hidden = true;
   buildFlow(view);
+  fillLabels(view, data.view.labels);
   showTextStyle(view);
   showFoldButtons(view);
   fillOutline(view);
@@ -142,6 +144,7 @@ function honour(view, wanted, themed) {
   if (isRequest(view, "heat", wanted.heat)) showHeat(view, wanted.heat);
   fillFacts(view, wanted);
   fillDetails(view, wanted.details);
+  if (!isWritingLabel(view)) fillLabels(view, wanted.labels);
   if (themed) {
     drawLegend(view);
     drawMap(view);
@@ -318,6 +321,7 @@ function bind(view) {
   ui.previousPeak.onclick = () => goToPeak(view, -1);
   ui.nextPeak.onclick = () => goToPeak(view, 1);
   bindFind(view);
+  ui.labelButton.onclick = () => toggleLabels(view);
   ui.readButton.onclick = () => report(view, "read", view.rollout.turns ? "tokens" : "text");
   bindCopy(view);
   bindCompare(view);

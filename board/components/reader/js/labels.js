@@ -1,0 +1,198 @@
+// Labels of people: keys 1 to 9 for the rollout, or for the tokens that are selected, and m for a note.
+
+const AUTHOR_KEY = "rollout-board.author";
+const LABELS_OPEN_KEY = "rollout-board.labels";
+const LONGEST_AUTHOR = 40;
+
+function author(view) {
+  return stored(AUTHOR_KEY, "") || view.labels.author;
+}
+
+/** The row of labels; null where there is nobody to write them. */
+function fillLabels(view, labels) {
+  view.labels = labels;
+  view.ui.labelButton.hidden = !labels;
+  if (!labels) view.ui.labels.hidden = true;
+  else drawLabels(view);
+}
+
+function ownLabels(view) {
+  return view.labels.authors[author(view)] ?? { label: "", note: "" };
+}
+
+function hasLabels({ labels }) {
+  return labels.spans.length > 0 || Object.values(labels.authors).some(({ label, note }) => label || note);
+}
+
+function drawLabels(view) {
+  const { labels, ui } = view;
+  const shown = hasLabels(view) || labels.isSample || stored(LABELS_OPEN_KEY, false);
+  ui.labels.hidden = !shown;
+  ui.labelButton.setAttribute("aria-pressed", String(shown));
+  markSpans(view);
+  if (!shown) return;
+  const own = ownLabels(view);
+  const parts = labels.names.map(({ name, meaning }, place) => {
+    const button = makeButton("label", visible(name), [`Label as ${visible(name)} (${place + 1})`, visible(meaning)].filter(Boolean).join("\n"), () => setLabel(view, name));
+    button.prepend(make("kbd", "", String(place + 1)));
+    button.setAttribute("aria-pressed", String(own.label === name));
+    return button;
+  });
+  if (own.label && !labels.names.some(({ name }) => name === own.label)) {
+    const other = makeButton("label", visible(own.label), "Remove this label", () => setLabel(view, own.label));
+    other.setAttribute("aria-pressed", "true");
+    parts.push(other);
+  }
+  parts.push(noteField(view, own), ...otherLabels(view), ...spanChips(view));
+  parts.push(make("span", "space"), authorField(view), undoButton(view));
+  ui.labels.replaceChildren(...parts);
+}
+
+function noteField(view, own) {
+  const note = make("input", "note");
+  note.value = own.note;
+  note.placeholder = "note (m)";
+  note.maxLength = 10000;
+  note.setAttribute("aria-label", "Note on this rollout");
+  note.onkeydown = (event) => {
+    if (event.key === "Enter") note.blur();
+    if (event.key === "Escape") {
+      note.value = own.note;
+      note.blur();
+    }
+  };
+  note.onblur = () => {
+    if (note.value === own.note) return;
+    send(view, { kind: "note", value: note.value });
+    view.labels.authors[author(view)] = { ...own, note: note.value };
+    drawLabels(view);
+  };
+  return note;
+}
+
+/** What others say; of a sample only after one's own label, which it would sway. */
+function otherLabels(view) {
+  if (view.labels.isSample && !ownLabels(view).label) return [];
+  const others = Object.entries(view.labels.authors).filter(([name]) => name !== author(view));
+  return others
+    .filter(([, { label, note }]) => label || note)
+    .map(([name, { label, note }]) => {
+      const words = [label && visible(label), note && `“${oneLine(note, 60)}”`].filter(Boolean).join(" ");
+      const chip = make("span", "other", `${visible(name)}: ${words}`);
+      chip.title = note ? visible(note) : "";
+      return chip;
+    });
+}
+
+function spanChips(view) {
+  if (view.rollout.turns) return [];
+  return view.labels.spans.map(({ first, last, label, author: by }) => {
+    const place = first === last ? `token ${first}` : `tokens ${first}–${last}`;
+    const chip = make("span", "span-chip");
+    chip.append(makeButton("", `${place}: ${visible(label)}`, `By ${visible(by)}: go there`, () => goTo(view, first)));
+    if (by === author(view)) {
+      chip.append(makeButton("remove", "×", "Remove this label", () => sendSpan(view, [first, last], "")));
+    }
+    return chip;
+  });
+}
+
+function authorField(view) {
+  const field = make("input", "author");
+  field.value = author(view);
+  field.title = "Who labels: remembered by this browser";
+  field.setAttribute("aria-label", "Author of the labels");
+  field.maxLength = LONGEST_AUTHOR;
+  field.onkeydown = (event) => event.key === "Enter" && field.blur();
+  field.onblur = () => {
+    store(AUTHOR_KEY, field.value.trim());
+    drawLabels(view);
+  };
+  return field;
+}
+
+function undoButton(view) {
+  const button = makeButton("undo", "Undo", "Undo your last label in this run (u)", () => undoLabel(view));
+  button.disabled = !view.labels.undoable.includes(author(view));
+  return button;
+}
+
+function undoLabel(view) {
+  if (view.labels?.undoable.includes(author(view))) send(view, { kind: "undo", value: "" });
+}
+
+/** The same label again removes it. Selected tokens are labelled in place of the rollout. */
+function setLabel(view, name) {
+  const span = selectedTokens(view);
+  if (span) return sendSpan(view, span, name);
+  const own = ownLabels(view);
+  const value = own.label === name ? "" : name;
+  view.labels.authors[author(view)] = { ...own, label: value };
+  send(view, { kind: "label", value });
+  drawLabels(view);
+}
+
+function sendSpan(view, [first, last], value) {
+  const { labels } = view;
+  const by = author(view);
+  labels.spans = labels.spans.filter((one) => one.first !== first || one.last !== last || one.author !== by);
+  if (value) labels.spans.push({ first, last, label: value, author: by });
+  send(view, { kind: "span", value, first, last });
+  document.getSelection()?.removeAllRanges();
+  drawLabels(view);
+}
+
+function send(view, entry) {
+  store(LABELS_OPEN_KEY, true);
+  const { step, index } = view.place;
+  view.trigger("label", { ...entry, author: author(view), step, index, at: Date.now() });
+}
+
+/** First and last token of the browser's selection; null without one. */
+function selectedTokens(view) {
+  if (view.rollout.turns) return null;
+  const root = view.ui.root.getRootNode();
+  const selection = root.getSelection?.() ?? document.getSelection();
+  if (!selection || selection.isCollapsed) return null;
+  const ends = [selection.anchorNode, selection.focusNode].map((node) => tokenAt(node?.nodeType === Node.TEXT_NODE ? node.parentElement : node));
+  return ends.includes(undefined) ? null : [Math.min(...ends), Math.max(...ends)];
+}
+
+/** The action of a key: a digit labels, with Shift the pinned token. */
+function labelAction(view, event) {
+  if (!view.labels) return undefined;
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
+  const name = digit && view.labels.names[digit - 1]?.name;
+  if (!name) return undefined;
+  if (!event.shiftKey) return () => setLabel(view, name);
+  return view.pin === null ? undefined : () => sendSpan(view, [view.pin, view.pin], name);
+}
+
+function writeNote(view) {
+  if (!view.labels) return;
+  store(LABELS_OPEN_KEY, true);
+  drawLabels(view);
+  view.ui.labels.querySelector(".note").focus();
+}
+
+function toggleLabels(view) {
+  if (!view.labels) return;
+  store(LABELS_OPEN_KEY, view.ui.labels.hidden);
+  drawLabels(view);
+}
+
+/** Whether a note or the author is being written, which what Python sends must not disturb. */
+function isWritingLabel({ ui }) {
+  return Boolean(ui.labels.querySelector("input:focus"));
+}
+
+function markSpans(view) {
+  const wanted = new Set();
+  if (!view.rollout.turns) {
+    for (const { first, last } of view.labels.spans) for (let i = first; i <= last; i++) wanted.add(i);
+  }
+  const before = view.labelled ?? new Set();
+  for (const i of before) if (!wanted.has(i)) setMark(view, i, LABELLED, false);
+  for (const i of wanted) if (i < view.marks.length) setMark(view, i, LABELLED, true);
+  view.labelled = wanted;
+}

@@ -1,0 +1,266 @@
+"""Labels: counts, samples with their shares and intervals, agreement, and the labelled rollouts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from board.charts import label_charts
+from board.core.metrics.shares import of_many, percent
+from board.errors import BoardError
+from board.index.label_files import label_names
+from board.index.segments import LABEL_COLUMNS
+from board.query.labels.matching import usual_author, with_labels
+from board.query.labels.samples import (
+    Sample,
+    agreements,
+    draw_sample,
+    label_counts,
+    samples_of,
+    shares_over_steps,
+)
+from board.query.open_run import Run
+from board.query.predicate import text_literal
+from board.query.rollouts import Sorting, frame
+from board.views.frame import sidebar
+from board.views.shared import page_parts, state, tables
+from board.views.shared.tables import Column
+from board.views.shared.text import counted, one_line, plain
+
+_USUAL_SIZE: Final = 40
+_LARGEST: Final = 2000
+_MOST_LISTED: Final = 500
+_ANYBODY: Final = "the last label of each rollout"
+
+
+def _show_names(run: Run) -> None:
+    names = label_names(run.info)
+    with st.expander("Labels and their keys", icon=":material/keyboard:"):
+        tables.draw(
+            {
+                "key": Column([str(place) for place in range(1, len(names) + 1)], width=50),
+                "label": Column([one.name for one in names], width=120),
+                "meaning": Column([one.meaning for one in names]),
+            }
+        )
+        st.caption(
+            "Open a rollout and press its key; again removes the label. Selected tokens are labelled in "
+            "place of the rollout. m writes a note, u undoes. Your own labels: labels.toml in the run's "
+            "folder (docs/labels.md)."
+        )
+
+
+def _choose_author(run: Run) -> str:
+    authors = run.labels.authors if run.labels else ()
+    if len(authors) < 2:
+        return ""
+    state.ensure("labels_author", ["", *authors], "")
+    words = {"": _ANYBODY}
+    return page_parts.menu(
+        "Labels of",
+        "labels_author",
+        ["", *authors],
+        lambda name: words.get(name) or one_line(name, 40),
+        width=240,
+    )
+
+
+def _draw_form(run: Run) -> None:
+    """Draws a sample of the rollouts that the page is about."""
+    with st.popover("Draw a sample", icon=":material/casino:"):
+        st.markdown(
+            f"A random sample of **{counted(run.rollout_count, 'rollout')}** to label, stratified by "
+            "step and reward. Its shares are unbiased for all of them, with 95 % intervals."
+        )
+        name = f"sample{len(samples_of(run)) + 1}"
+        with st.form("labels_draw", border=False):
+            size = st.number_input("Rollouts", 2, _LARGEST, _USUAL_SIZE, step=10)
+            wanted = st.text_input("Name", name, max_chars=40)
+            seed = st.number_input("Seed", 0, 2**31, 0)
+            if not st.form_submit_button("Draw", type="primary"):
+                return
+        try:
+            drawn = draw_sample(run, usual_author(), int(size), wanted.strip() or name, int(seed))
+        except BoardError as error:
+            st.error(plain(error, 300))
+            return
+        st.toast(f"{counted(drawn, 'rollout')} drawn.", icon=":material/casino:")
+        st.rerun()
+
+
+def _open_sample(run: Run, name: str) -> None:
+    """Opens the first rollout of a sample that has no label, in the list of the sample."""
+    where = f"label_sample contains {text_literal(name)}"
+    chosen = with_labels(run.whole or run).where(where)
+    rows = frame(chosen, ["step", "index", "label"], Sorting())
+    left = rows[rows["label"].isna()]
+    first = (left if len(left) else rows).iloc[0] if len(rows) else None
+    choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where, "q": ""}
+    if first is None:
+        state.go("rollouts", **state.NO_ROLLOUT, **choices)
+    at = {"step": int(first["step"]), "index": int(first["index"])}
+    state.go("rollouts", token=None, zoom=None, **at, **choices)
+
+
+def _show_sample(run: Run, sample: Sample, author: str) -> None:
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**{plain(sample.name, 60)}**", width="content")
+            missing = f" · {sample.missing} not in the run any more" if sample.missing else ""
+            st.caption(
+                f"{sample.labelled} of {sample.size} labelled · drawn from "
+                f"{counted(sample.population, 'rollout')}{missing}",
+                width="content",
+            )
+            st.space("stretch")
+            words = "Label" if sample.labelled < sample.size else "Look through"
+            if st.button(words, key=f"labels_open_{sample.name}", icon=":material/label:"):
+                _open_sample(run, sample.name)
+        st.progress(sample.labelled / max(sample.size, 1))
+        if not sample.shares:
+            return
+        left, right = st.columns([2, 3])
+        with left:
+            figure = label_charts.shares_of_labels(sample.shares, dark=page_parts.dark())
+            page_parts.draw_figure(figure, f"labels_shares_{sample.name}")
+        with right:
+            over = shares_over_steps(run, sample.name, author)
+            figure = label_charts.shares_by_steps(
+                [(one.first, one.last, one.shares) for one in over],
+                [one.label for one in sample.shares],
+                dark=page_parts.dark(),
+            )
+            page_parts.draw_figure(figure, f"labels_steps_{sample.name}")
+        share = sample.shares[0]
+        if share.population < share.all_rollouts:
+            st.caption(
+                f"Shares of the {share.population:,} of {share.all_rollouts:,} rollouts whose stratum "
+                "has a labelled one so far."
+            )
+
+
+def _show_counts(run: Run, author: str) -> None:
+    counts = label_counts(run, author)
+    total = (run.whole or run).rollout_count
+    st.markdown(
+        f"#### All labels :gray[{of_many(sum(counts.values()), total)}]",
+        help="Chosen by hand as well as drawn: no shares of the run. For these draw a sample.",
+    )
+    rows = {
+        "label": Column([*counts], width=160),
+        "rollouts": Column([*counts.values()], "localized", width=90),
+    }
+    row = tables.draw(rows, key=f"labels_counts_{run.labels.version if run.labels else ''}")
+    if row is not None:
+        where = f"label == {text_literal([*counts][row])}"
+        choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where}
+        state.go("rollouts", **state.NO_ROLLOUT, **choices)
+
+
+def _show_agreement(run: Run) -> None:
+    pairs = agreements(run)
+    st.markdown("#### Agreement", help="Over rollouts that both authors labelled.")
+    if not pairs:
+        st.caption("No rollout has labels of two authors.")
+        return
+    for one in pairs:
+        kappa = "not defined: both use one label"
+        if one.kappa == one.kappa:
+            kappa = f"{one.kappa:.2f} ({one.kappa_low:.2f} to {one.kappa_high:.2f})"
+        st.markdown(f"**{plain(one.first, 40)} and {plain(one.second, 40)}**")
+        tables.draw(
+            {
+                "": Column(["the same label", "95 % interval", "Cohen's kappa"]),
+                "value": Column(
+                    [
+                        of_many(one.equal, one.n),
+                        f"{percent(one.low)} to {percent(one.high)}",
+                        kappa,
+                    ],
+                    label="",
+                    alignment="right",
+                ),
+            }
+        )
+        differ = sorted(((n, p) for p, n in one.pairs.items() if p[0] != p[1]), reverse=True)
+        if differ:
+            words = ", ".join(f"{plain(a, 30)} / {plain(b, 30)}: {n}" for n, (a, b) in differ[:4])
+            st.caption(f"They differ most on {words}.")
+
+
+def _show_list(run: Run) -> None:
+    rows = frame(
+        run.where("not missing(label) or not missing(label_note) or not missing(label_spans)"),
+        ["step", "index", *LABEL_COLUMNS, *(["reward"] if "reward" in run.columns else [])],
+        Sorting("step", descending=True),
+        limit=_MOST_LISTED,
+    )
+    st.markdown(f"#### Labelled rollouts :gray[{len(rows):,}, click to open]")
+    texts = {
+        name: Column(_texts(rows, name), label=heading)
+        for name, heading in (
+            ("label", "label"),
+            ("label_author", "author"),
+            ("label_note", "note"),
+            ("label_spans", "spans"),
+            ("label_sample", "sample"),
+        )
+    }
+    row = tables.draw(
+        {
+            "step": Column(rows["step"].tolist(), width=60),
+            "index": Column(rows["index"].tolist(), width=60),
+            **({"reward": Column(rows["reward"].tolist(), width=80)} if "reward" in rows else {}),
+            **texts,
+        },
+        key=f"labels_list_{run.labels.version if run.labels else ''}",
+        most_pixels=420,
+    )
+    if row is not None:
+        at = rows.iloc[row]
+        state.go("rollouts", step=int(at["step"]), index=int(at["index"]), token=None)
+
+
+def _texts(rows: pd.DataFrame, name: str) -> list[str]:
+    return ["" if pd.isna(text) else one_line(text, 160) for text in rows[name]]
+
+
+def _render() -> None:
+    run = sidebar.narrowed()
+    title = page_parts.header(run)
+    with title:
+        st.space("stretch")
+        author = _choose_author(run)
+        _draw_form(run)
+    samples = samples_of(run, author)
+    if not samples and not label_counts(run):
+        st.info(
+            "Nothing is labelled yet. Open a rollout and press 1 to 9, or draw a sample and label it: "
+            "it gives the share of the run with its interval.",
+            icon=":material/label:",
+        )
+        _show_names(run)
+        return
+    for sample in samples:
+        _show_sample(run, sample, author)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _show_counts(run, author)
+    with right:
+        _show_agreement(run)
+    if (run.whole or run).labels is not None and "label" in run.columns:
+        _show_list(run)
+    labels = (run.whole or run).labels
+    if labels is not None and labels.missing:
+        words = counted(labels.missing, "labelled rollout")
+        st.caption(
+            f"{words} not in the run any more: a resume wrote them again, or they are elsewhere."
+        )
+    if labels is not None and labels.unreadable:
+        st.warning(f"{counted(labels.unreadable, 'line')} of labels.jsonl can't be read.")
+    _show_names(run)
+
+
+_render()

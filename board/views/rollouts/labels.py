@@ -1,0 +1,88 @@
+"""Labels of the open rollout: what the reader shows of them, and what the browser sends back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
+
+from board.components.reader.frame import LabelRow
+from board.core.labels.entries import LONGEST_NOTE, last_of
+from board.core.labels.names import packaged_names
+from board.errors import BoardError, ChoiceError
+from board.index.label_files import label_names
+from board.query.labels.matching import labels_at, set_label, undo, usual_author
+from board.query.open_run import Run
+from board.views.shared.text import plain
+
+_LONGEST_AUTHOR: Final = 40
+_LONGEST_LABEL: Final = 40
+_LAST: Final = "_last_label"
+"""Session key of the time of the last label that was written: a rerun must not write it again."""
+
+
+def label_row(run: Run, step: int, index: int) -> LabelRow:
+    """The row of labels of a rollout."""
+    labels = run.labels
+    entries = labels.entries if labels else ()
+    try:
+        names = label_names(run.info)
+    except ChoiceError as error:
+        st.warning(plain(error, 300), icon=":material/label_off:")
+        names = packaged_names()
+    own = labels_at(run, step, index)
+    authors = labels.authors if labels else ()
+    return LabelRow(
+        names,
+        usual_author(),
+        own,
+        undoable=[name for name in authors if last_of(entries, name) is not None],
+        is_sample=bool(own.samples),
+    )
+
+
+def write(run: Run, sent: Mapping[str, Any]) -> bool:
+    """Writes what the browser sent, which may be anything; whether the labels are others now."""
+    if sent.get("at") == st.session_state.get(_LAST):
+        return False
+    st.session_state[_LAST] = sent.get("at")
+    try:
+        _write(run, sent)
+    except BoardError as error:
+        st.toast(plain(error, 300), icon=":material/error:")
+        return False
+    return True
+
+
+def _write(run: Run, sent: Mapping[str, Any]) -> None:
+    author = _text(sent, "author", _LONGEST_AUTHOR).strip() or usual_author()
+    kind = sent.get("kind")
+    if kind == "undo":
+        last = last_of(run.labels.entries if run.labels else (), author)
+        if last is not None:
+            undo(run, last)
+        return
+    step, index = _number(sent, "step"), _number(sent, "index")
+    if kind == "note":
+        set_label(run, author, step, index, "note", _text(sent, "value", LONGEST_NOTE))
+    elif kind == "label":
+        set_label(run, author, step, index, "label", _text(sent, "value", _LONGEST_LABEL))
+    elif kind == "span":
+        tokens = _number(sent, "first"), _number(sent, "last")
+        value = _text(sent, "value", _LONGEST_LABEL)
+        set_label(run, author, step, index, "span", value, tokens=tokens)
+
+
+def _text(sent: Mapping[str, Any], name: str, longest: int) -> str:
+    value = sent.get(name)
+    if not isinstance(value, str) or len(value) > longest:
+        raise ChoiceError(f"the {name} is no text of at most {longest:,} characters")
+    return value
+
+
+def _number(sent: Mapping[str, Any], name: str) -> int:
+    value = sent.get(name)
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise ChoiceError(f"the {name} is no number")
+    return value

@@ -1,0 +1,160 @@
+"""Entries of a label file, what they leave, and the shares and agreement that follow."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from board.core.labels.entries import Entry, RolloutKey, decode, encode, labels_of, last_of
+from board.core.labels.names import packaged_names, parse_names
+from board.core.labels.shares import Stratum, agreement, draw, label_shares, strata_of
+from board.errors import ChoiceError
+
+
+def entry(number: int, author: str, kind: str, value: str = "", **others) -> Entry:
+    own = Entry(id=str(number), time=float(number), author=author, kind=kind, value=value)
+    return replace(own, **{"step": 3, "key": "k", **others})
+
+
+def test_an_entry_is_read_as_it_was_written():
+    one = entry(1, "ann", "span", "cheat", first=0, last=4)
+    assert decode(encode(one)) == one
+    assert decode(encode(replace(one, value='"\n\ud800', author="😀"))) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("", "{", "[]", "null", '{"kind": "label"}', '{"id": "1", "author": "a", "time": "now"}'),
+        '{"id": "1", "author": "a", "time": 1, "kind": "vote"}',
+        '{"id": "1", "author": "a", "time": 1, "kind": "label", "step": "3"}',
+        '{"id": "1", "author": "a", "time": true, "kind": "label"}',
+        "[" * 100_000,
+    ],
+)
+def test_a_line_that_is_no_entry_is_none(line):
+    assert decode(line) is None
+
+
+def test_the_last_label_of_each_author_counts_and_the_newest_is_the_rollouts():
+    key = RolloutKey(3, "k")
+    several = [
+        entry(1, "ann", "label", "good"),
+        entry(2, "ann", "label", "cheat"),
+        entry(3, "bob", "label", "good"),
+        entry(4, "ann", "note", "see line 3"),
+    ]
+    own = labels_of(several)[key]
+    assert {name: one.label for name, one in own.authors.items()} == {"ann": "cheat", "bob": "good"}
+    assert own.latest == ("good", "bob")
+    assert own.notes == {"ann": "see line 3"}
+    assert labels_of(reversed(several)) == labels_of(several)  # writers may end in any order
+
+
+def test_undo_brings_back_what_was_before_and_can_be_repeated():
+    several = [entry(1, "ann", "label", "good"), entry(2, "ann", "label", "cheat")]
+    for left in ("good", ""):
+        last = last_of(several, "ann")
+        assert last is not None
+        several.append(entry(len(several) + 1, "ann", "undo", undoes=last.id))
+        labels = labels_of(several)
+        assert (labels[RolloutKey(3, "k")].latest[0] if labels else "") == left
+    assert last_of(several, "ann") is None
+
+
+def test_a_span_is_labelled_once_per_author_and_cleared_by_an_empty_label():
+    several = [
+        entry(1, "ann", "span", "cheat", first=2, last=5),
+        entry(2, "ann", "span", "good", first=2, last=5),
+        entry(3, "ann", "span", "good", first=0, last=1),
+    ]
+    spans = labels_of(several)[RolloutKey(3, "k")].spans
+    assert [(one.first, one.last, one.label) for one in spans] == [(0, 1, "good"), (2, 5, "good")]
+    several.append(entry(4, "ann", "span", "", first=2, last=5))
+    assert len(labels_of(several)[RolloutKey(3, "k")].spans) == 1
+
+
+def test_names_keep_their_order_and_mistakes_are_said():
+    names = parse_names('[labels]\nb = "x"\n"a c" = ""\n')
+    assert [one.name for one in names] == ["b", "a c"]
+    assert 1 <= len(packaged_names()) <= 9
+    too_many = "".join(f"n{i} = ''\n" for i in range(10))
+    for text in ("labels = 3", "x", "[labels]\n", "[labels]\na = 1\n", f"[labels]\n{too_many}"):
+        with pytest.raises(ChoiceError, match=r"labels\.toml"):
+            parse_names(text)
+
+
+def test_a_share_weights_strata_by_their_size_not_by_what_was_drawn():
+    strata = [Stratum(900, ["good"] * 10), Stratum(100, ["cheat"] * 10)]
+    shares = {one.label: one for one in label_shares(strata)}
+    assert shares["cheat"].share == pytest.approx(0.1)
+    assert shares["good"].share == pytest.approx(0.9)
+    assert shares["cheat"].count == 10
+    assert shares["cheat"].n == 20
+
+
+def test_a_stratum_without_labels_is_left_out_and_said():
+    (one,) = label_shares([Stratum(50, ["cheat"]), Stratum(70, [])])
+    assert (one.population, one.all_rollouts) == (50, 120)
+
+
+def test_where_every_rollout_is_labelled_the_share_is_exact():
+    shares = label_shares([Stratum(3, ["a", "a", "b"]), Stratum(1, ["b"])])
+    assert [(one.label, one.low, one.share, one.high) for one in shares] == [
+        ("a", 0.5, 0.5, 0.5),
+        ("b", 0.5, 0.5, 0.5),
+    ]
+
+
+def test_intervals_of_drawn_samples_cover_the_true_share():
+    """2,000 samples of 60 of a run whose cheats grow with step and reward: 95 % within 2.5 %."""
+    random = np.random.default_rng(5)
+    steps = np.repeat(np.arange(100), 32)
+    rewards = random.random(len(steps)).round(2)
+    is_cheat = random.random(len(steps)) < np.clip(steps / 200 + rewards / 4, 0, 1)
+    truth, covered, shares = is_cheat.mean(), 0, []
+    strata, _ = strata_of(steps, rewards, 60)
+    sizes = np.bincount(strata)
+    for seed in range(2000):
+        places = draw(strata, 60, seed)
+        labels = [
+            Stratum(
+                int(size), ["cheat" if is_cheat[p] else "good" for p in places[strata[places] == n]]
+            )
+            for n, size in enumerate(sizes)
+        ]
+        one = next((s for s in label_shares(labels) if s.label == "cheat"), None)
+        shares.append(one.share if one else 0.0)
+        covered += one is not None and one.low <= truth <= one.high
+    assert np.mean(shares) == pytest.approx(truth, abs=0.005)  # unbiased
+    assert 0.925 <= covered / 2000 <= 0.99
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from([0.0, 0.5, 1.0, math.nan])), min_size=1),
+    st.integers(1, 50),
+    st.integers(0, 5),
+)
+def test_a_draw_is_without_replacement_and_reaches_every_stratum(rows, size, seed):
+    steps, rewards = (np.array(column) for column in zip(*rows, strict=True))
+    strata, _ = strata_of(steps, rewards.astype(float), size)
+    places = draw(strata, size, seed)
+    assert len({*places.tolist()}) == len(places) >= min(size, len(rows))
+    assert {*strata[places].tolist()} == {*strata.tolist()}
+    assert np.array_equal(places, draw(strata, size, seed))
+
+
+def test_kappa_is_one_for_equal_labels_zero_for_chance_and_undefined_for_one_label():
+    assert agreement("a", "b", [("x", "x"), ("y", "y")]).kappa == 1
+    by_chance = [("x", "x"), ("x", "y"), ("y", "x"), ("y", "y")]
+    assert agreement("a", "b", by_chance).kappa == 0
+    assert math.isnan(agreement("a", "b", [("x", "x")] * 3).kappa)
+    # By hand: they agree on 0.7, by chance on 0.5; (0.7 - 0.5) / (1 - 0.5) = 0.4.
+    pairs = [("x", "x")] * 35 + [("x", "y")] * 15 + [("y", "x")] * 15 + [("y", "y")] * 35
+    one = agreement("a", "b", pairs)
+    assert one.kappa == pytest.approx(0.4)
+    assert (one.n, one.equal) == (100, 70)
+    assert one.kappa_low == pytest.approx(0.4 - 1.96 * math.sqrt(0.21 / 100) / 0.5, abs=1e-3)
