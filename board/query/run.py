@@ -352,9 +352,8 @@ class Run:
             return self.whole.row(step, index, columns)
         counts = self.counts
         if step not in counts:
-            which = f"{len(counts)} steps" + (
-                f" from {min(counts)} to {max(counts)}" if counts else ""
-            )
+            ends = f"{len(counts)} steps from {min(counts)} to {max(counts)}" if counts else ""
+            which = ends or "no steps"
             raise NotFoundError(f"step {step} is not in {self.info.name}: it has {which}")
         if not 0 <= index < counts[step]:
             raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
