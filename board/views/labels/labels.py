@@ -35,9 +35,9 @@ _MOST_LISTED: Final = 500
 _ANYBODY: Final = "the last label of each rollout"
 
 
-def _show_names(run: Run) -> None:
+def _show_names(run: Run, *, expanded: bool = False) -> None:
     names = label_names(run.info)
-    with st.expander("Labels and their keys", icon=":material/keyboard:"):
+    with st.expander("Labels and their keys", icon=":material/keyboard:", expanded=expanded):
         tables.draw(
             {
                 "key": Column([str(place) for place in range(1, len(names) + 1)], width=50),
@@ -241,7 +241,7 @@ def _render() -> None:
             "it gives the share of the run with its interval.",
             icon=":material/label:",
         )
-        _show_names(run)
+        _show_names(run, expanded=True)
         return
     for sample in samples:
         _show_sample(run, sample, author)
