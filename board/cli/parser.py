@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
             to = own.add_mutually_exclusive_group() if len(several) > 1 else own
             for argument in several:
                 flag, *_ = argument.partition("=")
-                to.add_argument(flag, **_ARGUMENTS[argument])
+                to.add_argument(flag, **ARGUMENTS[argument])
     return parser
 
 
@@ -50,7 +50,7 @@ def _seconds(text: str) -> float:
     return number
 
 
-_ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
+ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "run": {
         "metavar": "RUN",
         "help": "a run's folder, a log file, a URL of either, or the name of a run in the bundled "
@@ -70,6 +70,11 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "path=sniffed": {
         "metavar": "PATH",
         "help": "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)",
+    },
+    "shell": {
+        "choices": ("bash", "zsh", "fish"),
+        "metavar": "SHELL",
+        "help": "%(choices)s",
     },
     "statement": {
         "metavar": "SELECT",
@@ -195,7 +200,7 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
 
 class Command(NamedTuple):
     """module: of board.cli.commands, with a function of the command's name. arguments: names in
-    _ARGUMENTS, those that exclude each other joined by |.
+    ARGUMENTS, those that exclude each other joined by |.
     """
 
     module: str
@@ -305,5 +310,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Reads what is new in a run's log into its index, so that later openings take no time. The index "
         "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
         "written. It can be interrupted and goes on where it stopped; it can be deleted at any time.",
+    ),
+    "completion": Command(
+        "completion",
+        "what a shell needs to complete commands and options",
+        "shell",
+        "Prints a script for bash, zsh or fish. For bash, in ~/.bashrc: "
+        'eval "$(rollout-board completion bash)" (docs/command_line.md).',
     ),
 }
