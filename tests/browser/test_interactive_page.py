@@ -100,13 +100,17 @@ def test_a_page_shows_values_finds_text_and_keeps_its_choices_over_rollouts(offl
     assert offline.locator(".compare-button, .over").locator("visible=true").count() == 0
 
 
-def test_changed_data_are_seen(offline, tmp_path):
+def test_changed_data_are_seen_and_said_where_they_can_not_be_unpacked(offline, tmp_path):
     page = interactive_page(sample_run("grpo_calculator"), [(1, 0), (1, 1)])[0]
     address = written(tmp_path, page)
     offline.goto(address)
     expect(offline.locator("#state")).to_have_text("data unchanged")
-    (tmp_path / "page.html").write_bytes(
-        re.sub(rb'(id="r1-text">)(.)', lambda found: found[1] + b"A" + found[2], page)
-    )
+    changed = re.sub(rb'(id="r1-tokens">).{8}', rb"\1AAAAAAAA", page)
+    (tmp_path / "page.html").write_bytes(changed)
     offline.goto(address)
     expect(offline.locator("#state")).to_have_text("data changed since the page was written")
+    expect(offline.locator("#where")).to_have_text("1 of 2")
+    offline.keyboard.press("j")
+    expect(offline.locator("#where")).to_contain_text("can't be shown")
+    offline.keyboard.press("k")
+    expect(offline.locator("#where")).to_have_text("1 of 2")

@@ -15,7 +15,12 @@ import pyarrow.compute as pc
 from board.components import json_bytes
 
 _ALIGNMENT: Final = 8
-_KINDS: Final = {pa.float32(): "Float32Array", pa.int32(): "Int32Array", pa.bool_(): "Uint8Array"}
+_KINDS: Final = {
+    pa.float32(): ("Float32Array", "<f4"),
+    pa.int32(): ("Int32Array", "<i4"),
+    pa.bool_(): ("Uint8Array", "u1"),
+}
+"""Type of a column -> the array that JavaScript reads it as, and numpy's name for its numbers."""
 
 
 def packed(data: Mapping[str, Any]) -> bytes:
@@ -33,31 +38,33 @@ def packed(data: Mapping[str, Any]) -> bytes:
 
 def _columns(table: pa.Table, buffers: list[bytes]) -> dict[str, dict[str, Any]]:
     """The header's entry of each column; its buffers are appended."""
+
+    def append(content: bytes) -> tuple[int, int]:
+        """Where the content begins among the buffers, and its length."""
+        start = sum(map(len, buffers))
+        buffers.append(content + bytes(-len(content) % _ALIGNMENT))
+        return start, len(content)
+
     columns: dict[str, dict[str, Any]] = {}
     for name in table.column_names:
         column: Any = table[name].combine_chunks()
-        kind = "text" if pa.types.is_string(column.type) else _KINDS[column.type]
-        columns[name] = {"kind": kind, "nulls": column.null_count}
-        if kind == "text":
+        if pa.types.is_string(column.type):
             lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
-            columns[name]["lengths"] = _append(lengths.astype("<i4").tobytes(), buffers)
-            columns[name]["values"] = _append("".join(column.to_pylist()).encode(), buffers)
+            texts = "".join(column.to_pylist()).encode()
+            columns[name] = {
+                "kind": "text",
+                "lengths": append(lengths.astype("<i4").tobytes()),
+                "values": append(texts),
+            }
             continue
-        filled = column.fill_null(False if kind == "Uint8Array" else 0)
-        columns[name]["values"] = _append(_little_endian(filled, kind), buffers)
+        kind, dtype = _KINDS[column.type]
+        numbers = column.fill_null(False if kind == "Uint8Array" else 0)
+        columns[name] = {
+            "kind": kind,
+            "nulls": column.null_count,
+            "values": append(numbers.to_numpy(zero_copy_only=False).astype(dtype).tobytes()),
+        }
         if column.null_count:
             absent = column.is_null().to_numpy(zero_copy_only=False)
-            columns[name]["absent"] = _append(absent.astype("u1").tobytes(), buffers)
+            columns[name]["absent"] = append(absent.astype("u1").tobytes())
     return columns
-
-
-def _little_endian(column: Any, kind: str) -> bytes:
-    dtype = {"Float32Array": "<f4", "Int32Array": "<i4", "Uint8Array": "u1"}[kind]
-    return column.to_numpy(zero_copy_only=False).astype(dtype).tobytes()
-
-
-def _append(content: bytes, buffers: list[bytes]) -> tuple[int, int]:
-    """Where the content begins among the buffers, and its length."""
-    start = sum(map(len, buffers))
-    buffers.append(content + bytes(-len(content) % _ALIGNMENT))
-    return start, len(content)

@@ -41,6 +41,8 @@ def test_the_policy_names_the_one_script_and_allows_no_request():
     assert rules.pop("default-src") == "'none'"
     allowed = {"style-src": "'unsafe-inline'", "img-src": "data:", "worker-src": "blob:"}
     assert rules == allowed | {"base-uri": "'none'", "form-action": "'none'"}
+    names = re.findall(r"^(?:async )?function (\w+)", script, re.MULTILINE)
+    assert len(names) == len({*names})
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
 

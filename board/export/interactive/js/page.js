@@ -15,20 +15,19 @@ async function openPage() {
   page.rows = page.rollouts.map((rollout, at) => listRow(page, rollout, at));
   document.getElementById("rollouts").append(...page.rows);
   for (const [id, by] of Object.entries({ previous: -1, next: 1 })) {
-    document.getElementById(id).onclick = () => openRollout(page, page.at + by);
+    document.getElementById(id).onclick = () => showRollout(page, page.at + by);
   }
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
     const by = MOVES[event.key.toLowerCase()];
-    if (by) openRollout(page, page.at + by);
+    if (by) showRollout(page, page.at + by);
   });
   matchMedia("(prefers-color-scheme: dark)").onchange = () => page.drawn && mount(page);
-  await openRollout(page, 0);
-  await checkData();
+  showRollout(page, 0);
 }
 
 function listRow(page, { step, index, reward, words }, at) {
-  const row = makeButton("row", undefined, "", () => openRollout(page, at));
+  const row = makeButton("row", undefined, "", () => showRollout(page, at));
   const head = make("span", "place");
   head.append(make("b", "", `Rollout ${index}`), `, step ${withThousands(step)}`);
   if (reward) head.append(make("span", "reward", `reward ${visible(reward)}`));
@@ -37,8 +36,17 @@ function listRow(page, { step, index, reward, words }, at) {
   return row;
 }
 
+function showRollout(page, at) {
+  unpackRollout(page, at).catch(sayWhyNot);
+}
+
+/** What a browser without the means to unpack says, or data that are damaged. */
+function sayWhyNot(error) {
+  document.getElementById("where").textContent = `can't be shown: ${error.message}`;
+}
+
 /** Shows the rollout at a place of the list, if there is one, by tokens or text as was chosen last. */
-async function openRollout(page, at) {
+async function unpackRollout(page, at) {
   if (at < 0 || at >= page.rollouts.length) return;
   page.at = at;
   page.rows.forEach((row, other) => row.setAttribute("aria-current", String(other === at)));
@@ -63,7 +71,7 @@ function mount(page) {
       if (OUTLASTING.includes(name)) page.choices[name] = value;
       if (name !== "read") return;
       page.read = value;
-      openRollout(page, page.at);
+      showRollout(page, page.at);
     },
     setTriggerValue: () => {},
   });
@@ -84,4 +92,5 @@ async function checkData() {
   state.classList.toggle("wrong", !isSame);
 }
 
-openPage();
+openPage().catch(sayWhyNot);
+checkData();
