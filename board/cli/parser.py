@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
             to = own.add_mutually_exclusive_group() if len(several) > 1 else own
             for argument in several:
                 flag, *_ = argument.partition("=")
-                to.add_argument(flag, **ARGUMENTS[argument])
+                to.add_argument(flag, **_ARGUMENTS[argument])
     return parser
 
 
@@ -50,7 +50,7 @@ def _seconds(text: str) -> float:
     return number
 
 
-ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
+_ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "run": {
         "metavar": "RUN",
         "help": "a run's folder, a log file, a URL of either, or the name of a run in the bundled "
@@ -200,7 +200,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
 
 class Command(NamedTuple):
     """module: of board.cli.commands, with a function of the command's name. arguments: names in
-    ARGUMENTS, those that exclude each other joined by |.
+    _ARGUMENTS, those that exclude each other joined by |.
     """
 
     module: str

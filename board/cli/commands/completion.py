@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Final
 
-from board.cli.parser import ARGUMENTS, COMMANDS
+from board.cli.parser import COMMANDS, build_parser
 
 # Where nothing is offered, the shell completes names of files.
 _BASH: Final = """\
@@ -38,56 +39,61 @@ def completion(args: argparse.Namespace) -> int:
     return 0
 
 
-def _options(name: str) -> dict[str, str]:
-    """The options of a command, each with its name in ARGUMENTS."""
-    arguments = COMMANDS[name].arguments.replace("|", " ").split()
-    return {one.partition("=")[0]: one for one in arguments if one.startswith("-")}
+def _commands() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    actions = build_parser()._actions
+    return next(a.choices for a in actions if isinstance(a, argparse._SubParsersAction))
+
+
+def _options(command: argparse.ArgumentParser) -> str:
+    return " ".join(name for action in command._actions for name in action.option_strings)
 
 
 def _choices() -> dict[str, str]:
-    """By option or command the words that may follow it, separated by spaces."""
-    given = {
-        name: ARGUMENTS[one] for command in COMMANDS for name, one in _options(command).items()
-    }
-    words = {name: one["choices"] for name, one in given.items() if "choices" in one}
-    return {name: " ".join(one) for name, one in words.items()} | {
-        "completion": " ".join(ARGUMENTS["shell"]["choices"])
+    """By option, or command, the words that may follow it, separated by spaces."""
+    return {
+        name: " ".join(map(str, action.choices))
+        for command, parser in _commands().items()
+        for action in parser._actions
+        if action.choices
+        for name in action.option_strings or (command,)
     }
 
 
 def _bash() -> str:
-    options = (
-        f'"{name} -"*) words="{" ".join([*_options(name), "--help"])}" ;;' for name in COMMANDS
-    )
-    choices = (f'{name}) words="{words}" ;;' for name, words in _choices().items())
+    commands = _commands()
+    options = (f'    "{name} -"*) words="{_options(own)}" ;;' for name, own in commands.items())
+    choices = (f'    {name}) words="{words}" ;;' for name, words in _choices().items())
     return _BASH.format(
-        commands=" ".join(COMMANDS),
-        default=" ".join(_options("serve")),  # `rollout-board PATH` is short for it
-        options="\n".join(f"    {line}" for line in options),
-        choices="\n".join(f"    {line}" for line in choices),
+        commands=" ".join(commands),
+        options="\n".join(options),
+        default=_options(commands["serve"]),  # `rollout-board PATH` is short for it
+        choices="\n".join(choices),
     )
 
 
 def _fish() -> str:
     lines: list[str] = []
     choices = _choices()
-    for name, command in COMMANDS.items():
-        at = f"complete -c rollout-board -n '__fish_seen_subcommand_from {name}'"
-        first = "complete -c rollout-board -n __fish_use_subcommand"
-        lines.append(f"{first} -a {name} -d {_quoted(command.summary)}")
+    for name, command in _commands().items():
+        first = f"complete -c rollout-board -n __fish_use_subcommand -a {name}"
+        after = f"complete -c rollout-board -n '__fish_seen_subcommand_from {name}'"
+        lines.append(f"{first} -d {_quoted(COMMANDS[name].summary)}")
         if name in choices:
-            lines.append(f"{at} -f -a {_quoted(choices[name])}")
-        for option, argument in _options(name).items():
-            about = ARGUMENTS[argument]
-            value = "" if about.get("action") == "store_true" else " -r"
-            if option in choices:
-                value = f" -x -a {_quoted(choices[option])}"
-            lines.append(f"{at} -l {option[2:]}{value} -d {_quoted(_summary(about['help']))}")
+            lines.append(f"{after} -f -a {_quoted(choices[name])}")
+        for action in command._actions:
+            for option in action.option_strings:
+                flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
+                value = "" if action.nargs == 0 else " -r"
+                if option in choices:
+                    value = f" -x -a {_quoted(choices[option])}"
+                lines.append(f"{after} {flag}{value} -d {_quoted(_summary(action.help))}")
     return "\n".join(lines) + "\n"
 
 
-def _summary(help_text: str) -> str:
-    return help_text.partition("\n")[0].partition(" (%")[0].partition(";")[0]
+def _summary(text: str | None) -> str:
+    """The beginning of a help text, as far as it is short."""
+    return re.split(r"\n|; | \(", text or "", maxsplit=1)[0]
 
 
 def _quoted(text: str) -> str:
