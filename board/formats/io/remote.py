@@ -36,6 +36,7 @@ _EXTRAS: Final = {"s3fs": "remote", "fsspec": "remote", "huggingface_hub": "hf"}
 _REPOSITORY: Final = re.compile(
     r"(?:(?:datasets|spaces)/)?(?!(?:datasets|spaces)/)[^/@]+/[^/]+(/|$)"
 )
+"""Owner and name of a repository of the hub, with its kind in front where it is no model."""
 _VERSIONS: Final = ("ETag", "etag", "generation", "VersionId", "blob_id")
 _TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "created")
 _SECRETS: Final = ((re.compile(r"//[^/@\s]+@"), "//***@"), (re.compile(r"\?[^\s'\"]+"), "?***"))
@@ -296,5 +297,7 @@ def _remote_error(error: Exception) -> RemoteError:
     elif isinstance(error, PermissionError) or "Forbidden" in message or "Access" in message:
         hint = "check the credentials in the environment and what they allow"
     else:
-        hint = "check the network, and the address of the store, e.g. AWS_ENDPOINT_URL"
+        hint = (
+            "check the network, and the address of the store, e.g. AWS_ENDPOINT_URL or HF_ENDPOINT"
+        )
     return RemoteError(f"{kind}: {message} ({hint})")
