@@ -1,6 +1,7 @@
 """Rollout Board: from a spike on a curve to the guilty token, in any RL framework's rollout log.
 
-Imports run one way: cli -> views -> analysis -> query -> {components, charts, index} -> formats -> core.
+Imports run one way: cli -> views -> export -> analysis -> query -> {components, charts, index} ->
+formats -> core.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from exporters.batch import count_rollouts, take_padded
+from exporters.board_command import print_board_command
 from exporters.counters import Counters
 from exporters.files import default_attempt, file_part
 from exporters.intake import Intake, Take
@@ -67,6 +68,7 @@ class RolloutExporter:
         strict: True makes calls raise on what does not fit; default: whether ROLLOUT_EXPORT_STRICT
             is 1.
         enabled: False makes every call a no-op, so that the training loop needs no condition.
+        open_board: rank 0 prints the command that shows this run.
 
     Raises:
         ValueError: an argument cannot work. OSError: `out_dir` cannot be made or written to.
@@ -101,6 +103,7 @@ class RolloutExporter:
         flush_on_sigterm: bool = False,
         strict: bool | None = None,
         enabled: bool = True,
+        open_board: bool = False,
     ) -> None:
         self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
         self._every = every_n_steps
@@ -138,6 +141,8 @@ class RolloutExporter:
         )
         settings.check()
         self._start(settings, run or {}, tokenizer)
+        if open_board and self.rank == 0:
+            print_board_command(settings.folder)
         if flush_on_sigterm:
             self._undo_sigterm = drain_on_sigterm(self._drain)
 

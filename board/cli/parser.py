@@ -71,6 +71,11 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "PATH",
         "help": "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)",
     },
+    "shell": {
+        "choices": ("bash", "zsh", "fish"),
+        "metavar": "SHELL",
+        "help": "%(choices)s",
+    },
     "statement": {
         "metavar": "SELECT",
         "help": "such as 'select step, avg(reward) from rollouts group by 1'",
@@ -357,5 +362,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
         "written. It can be interrupted and goes on where it stopped. The folder `index` there can be "
         "deleted at any time; labels are beside it.",
+    ),
+    "completion": Command(
+        "completion",
+        "what a shell needs to complete commands and options",
+        "shell",
+        "Prints a script for bash, zsh or fish. For bash, in ~/.bashrc: "
+        'eval "$(rollout-board completion bash)" (docs/command_line.md).',
     ),
 }

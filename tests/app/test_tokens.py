@@ -12,7 +12,7 @@ from written_logs import write_lines
 
 from board.analysis.rollout import OpenRollout
 from board.core.records import Record
-from board.views.rollouts import reader_content
+from board.export.rollout_content import prompt_parts, segments_of
 
 SYSTEM = "<|im_start|>system\nBe kind.<|im_end|>\n"
 USER = "<|im_start|>user\nHi<|im_end|>\n"
@@ -58,7 +58,7 @@ def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(open_rows, tmp_
 def test_a_prompt_is_shown_by_role(fields, prompt_tokens, expected):
     record = Record(step=0, **fields)
     opened = OpenRollout(0, 0, record, {}, ("yes",), prompt_tokens, {}, False, ())
-    parts = [(part.role, part.text) for part in reader_content.prompt_parts(opened)]
+    parts = [(part.role, part.text) for part in prompt_parts(opened)]
     assert parts == expected
 
 
@@ -67,7 +67,7 @@ def test_segments_cover_all_tokens_and_a_tool_s_error_is_said():
     turns = [{"start": 0, "end": 2, "role": "tool"}, {"start": 2, "end": 3, "role": "assistant"}]
     record = Record(step=0, messages=messages, segments=turns)
     opened = OpenRollout(0, 0, record, {}, ("no", " item", "Sorry"), None, {}, False, ())
-    segments = reader_content.segments_of(opened, 4)
+    segments = segments_of(opened, 4)
     assert [(s.start, s.end, s.role, s.error) for s in segments] == [
         (0, 2, "tool", "error"),
         (2, 3, "assistant", ""),

@@ -44,15 +44,17 @@ _STYLES: Final = (
     *("strip", "what_if", "labels", "narrow"),
     "../comparison/menu",
 )
-_COMPONENT = declare(
-    __file__,
-    "reader",
-    read_files(__file__, ["reader.html"]).replace(
-        "{text tools}", read_files(__file__, ["text_tools.html"])
-    ),
-    css=(f"{name}.css" for name in _STYLES),
-    js=(f"js/{name}.js" for name in _SCRIPTS),
+_MARKUP: Final = read_files(__file__, ["reader.html"]).replace(
+    "{text tools}", read_files(__file__, ["text_tools.html"])
 )
+_STYLE_FILES: Final = tuple(f"{name}.css" for name in _STYLES)
+_SCRIPT_FILES: Final = tuple(f"js/{name}.js" for name in _SCRIPTS)
+_COMPONENT = declare(__file__, "reader", _MARKUP, css=_STYLE_FILES, js=_SCRIPT_FILES)
+
+
+def sources() -> tuple[str, str, str]:
+    """Markup, style sheets and script, for a page that shows the reader without a server."""
+    return _MARKUP, read_files(__file__, _STYLE_FILES), read_files(__file__, _SCRIPT_FILES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
+import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,12 +21,23 @@ from typing import Any, Final, Self
 
 from board.errors import BoardError, ChoiceError
 
-PROTOCOLS: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+PROTOCOLS: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hf", "memory")
 """Stores that tell size, time and version of an object, and in which a path can't leave its bucket."""
 
 _URL: Final = re.compile(r"([^/]+)://(.*)", re.DOTALL)
-_PACKAGES: Final = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
-_VERSIONS: Final = ("ETag", "etag", "generation", "VersionId")
+_PACKAGES: Final = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "hf": "huggingface_hub",
+}
+_EXTRAS: Final = {"s3fs": "remote", "fsspec": "remote", "huggingface_hub": "hf"}
+_REPOSITORY: Final = re.compile(
+    r"(?:(?:datasets|spaces)/)?(?!(?:datasets|spaces)/)[^/@]+/[^/]+(/|$)"
+)
+"""Owner and name of a repository of the hub, with its kind in front where it is no model."""
+_VERSIONS: Final = ("ETag", "etag", "generation", "VersionId", "blob_id")
 _TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "created")
 _SECRETS: Final = ((re.compile(r"//[^/@\s]+@"), "//***@"), (re.compile(r"\?[^\s'\"]+"), "?***"))
 _MOST_TEXT: Final = 300
@@ -90,6 +102,10 @@ class RemoteLocation:
         path = str(kind._strip_protocol(url)).rstrip("/")
         if protocol != "memory" and not path.strip("/"):
             raise ChoiceError(f"{url} names no bucket; give {protocol}://BUCKET/FOLDER")
+        if protocol == "hf" and not _REPOSITORY.match(path):
+            raise ChoiceError(
+                f"{url} names no data set; give hf://datasets/OWNER/NAME[@REVISION]/FOLDER"
+            )
         if not _is_plain(path.strip("/")) and path.strip("/"):
             raise ChoiceError(f"{url} is not a plain path; leave out empty parts, `.` and `..`")
         return cls(protocol, path)
@@ -119,6 +135,11 @@ class RemoteLocation:
     def _at(self, path: str, listed: RemoteStat | None = None) -> Self:
         return type(self)(self.protocol, path, listed)
 
+    @property
+    def _store(self) -> Any:
+        # The hub's keeps listings, which another thread must not change meanwhile.
+        return _filesystem(self.protocol, threading.get_ident() if self.protocol == "hf" else 0)
+
     def relative_to(self, other: RemoteLocation) -> PurePosixPath:
         """The path below `other`; raises ValueError where it is not below."""
         if not self.is_relative_to(other):
@@ -131,15 +152,18 @@ class RemoteLocation:
 
     def stat(self) -> RemoteStat:
         """The object as it stands now. Raises RemoteError."""
+        filesystem = self._store
         with _errors():
-            return _stat_of(_filesystem(self.protocol).info(self.path))
+            if self.protocol == "hf":
+                filesystem.invalidate_cache(self.path)
+            return _stat_of(filesystem.info(self.path))
 
     def files(self) -> tuple[list[Self], int]:
         """All objects below, and how many more there are whose names are no paths. Raises RemoteError.
 
         A location that is an object is the only one.
         """
-        filesystem = _filesystem(self.protocol)
+        filesystem = self._store
         with _errors():
             filesystem.invalidate_cache()
             objects: Mapping[str, Mapping[str, Any]] = filesystem.find(self.path, detail=True)
@@ -157,7 +181,7 @@ class RemoteLocation:
     def children_named(self, name: re.Pattern[str]) -> Iterator[Self]:
         """The objects right below whose names match. Raises RemoteError."""
         with _errors():
-            objects = _filesystem(self.protocol).ls(self.path, detail=True)
+            objects = self._store.ls(self.path, detail=True)
         for info in objects:
             path = str(info["name"]).rstrip("/")
             if info.get("type") == "file" and name.fullmatch(path.rpartition("/")[2]):
@@ -167,10 +191,13 @@ class RemoteLocation:
         """Bytes [offset, offset + size), fewer at the end of the object. Raises RemoteError."""
         if size <= 0:
             return b""
+        end = offset + size
+        # The hub's would ask for the size first, and for megabytes beyond the end.
+        exact = {"cache_type": "none", "size": end} if self.protocol == "hf" else {}
         try:
             with _errors():
-                filesystem = _filesystem(self.protocol)
-                return filesystem.cat_file(self.path, start=offset, end=offset + size)
+                filesystem = self._store
+                return filesystem.cat_file(self.path, start=offset, end=end, **exact)
         except RemoteError:
             # Stores refuse a range that begins at or after the end, each in its own way.
             with suppress(RemoteError):
@@ -209,14 +236,14 @@ def _kind(protocol: str) -> Any:
         return importlib.import_module("fsspec").get_filesystem_class(protocol)
     except ImportError as error:
         package = _PACKAGES.get(protocol, "adlfs" if protocol.startswith("a") else "fsspec")
-        extra = "rollout-board[remote]" if package in ("s3fs", "fsspec") else package
+        extra = f"rollout-board[{_EXTRAS[package]}]" if package in _EXTRAS else package
         raise BoardError(
             f'reading {protocol}:// needs {package}, which is not installed: pip install "{extra}"'
         ) from error
 
 
 @lru_cache(maxsize=32)
-def _filesystem(protocol: str) -> Any:
+def _filesystem(protocol: str, thread: int) -> Any:
     conf = importlib.import_module("fsspec.config").conf
     given: dict[str, Any] = {}
     if protocol != "memory":  # every look at a folder asks the store
@@ -260,13 +287,17 @@ def _remote_error(error: Exception) -> RemoteError:
     kind = type(error).__name__
     message = scrubbed(" ".join(str(error).split()))[:_MOST_TEXT].rstrip(".") or kind
     if isinstance(error, FileNotFoundError):
-        return MissingObjectError(f"{message} (check the names of bucket and folder)")
+        private = "; a private one needs HF_TOKEN" if "repository not found" in message else ""
+        return MissingObjectError(f"{message} (check the names of bucket and folder{private})")
     if "Credential" in kind or "Token" in kind or "login" in message.lower():
         hint = (
-            "set the store's credentials in the environment, e.g. AWS_PROFILE or AWS_ACCESS_KEY_ID"
+            "set the store's credentials in the environment, e.g. AWS_PROFILE, AWS_ACCESS_KEY_ID or "
+            "HF_TOKEN"
         )
     elif isinstance(error, PermissionError) or "Forbidden" in message or "Access" in message:
         hint = "check the credentials in the environment and what they allow"
     else:
-        hint = "check the network, and the address of the store, e.g. AWS_ENDPOINT_URL"
+        hint = (
+            "check the network, and the address of the store, e.g. AWS_ENDPOINT_URL or HF_ENDPOINT"
+        )
     return RemoteError(f"{kind}: {message} ({hint})")

@@ -21,11 +21,12 @@ from board.components.token_data import ScaleSpan
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import shared_spans
 from board.errors import BoardError, ChoiceError, NotFoundError
+from board.export.rollout_content import metrics_of, specs_of
+from board.export.rollout_frame import TEXTS, has_value, preview
 from board.query.open_run import Run
 from board.query.prompts import Compared, comparable_rollouts, prompt_key, steps_of_prompt
 from board.views.frame import sidebar
 from board.views.rollouts import reader_content
-from board.views.rollouts.reader_content import TEXTS, has_value, preview
 from board.views.shared import cache, opened_runs, state
 from board.views.shared.text import number, one_line
 
@@ -112,7 +113,7 @@ def _draw(run: Run, opened: OpenRollout, other: _Text) -> None:
         key="comparison",
         signature=f"{reader_content.signature_of(run, opened)}/{state.get('reader_vs')}",
         metric=str(state.get("reader_metric")),
-        specs=reader_content.specs_of({**left.metrics, **right.metrics}),
+        specs=specs_of({**left.metrics, **right.metrics}),
         spans={n: ScaleSpan(low, high, "p1–p99 of both") for n, (low, high) in spans.items()},
         menu=menu_content(run, opened, "comparison"),
     )
@@ -185,7 +186,7 @@ def _side(text: _Text, other: _Text | None = None) -> Side:
     facts, opened = _facts(text, other), text.opened
     if opened is None or opened.tokens_are_ids or not opened.tokens:
         return Side(text.title, facts)
-    metrics = reader_content.metrics_of(opened, len(opened.tokens))
+    metrics = metrics_of(opened, len(opened.tokens))
     return Side(text.title, facts, opened.tokens, metrics)
 
 

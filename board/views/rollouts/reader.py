@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout
@@ -14,14 +13,13 @@ from board.components.reader import Chosen, first_choice, reader, reader_data
 from board.components.reader.frame import Frame
 from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
 from board.components.token_data import TokenContent
-from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.errors import BoardError
+from board.export.rollout_frame import content_and_frame
 from board.query.open_run import Run
 from board.views.rollouts import comparison, labels, reader_content
 from board.views.shared import cache, run_options, state
-from board.views.shared.text import one_line, plain
+from board.views.shared.text import plain
 
-_LONGEST_DATA: Final = 1024
 _AHEAD: Final = (1, 2, -1, 3)
 """The neighbours in the list that are sent before a key asks for them."""
 _LARGEST_AHEAD_BYTES: Final = 4 << 20
@@ -97,73 +95,16 @@ def _draw(run: Run, opened: OpenRollout) -> None:
 
 
 def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[TokenContent, Frame]:
-    """A rollout by its tokens, or as a conversation, and what surrounds it."""
-    turns = _turns(opened)
-    content = TokenContent([], {}) if turns is not None else reader_content.content_of(opened)
-    row: pd.Series[Any] = run.row(opened.step, opened.index)
-    frame = Frame(
-        title=f"Rollout {opened.index}",
-        place=(opened.step, opened.index),
-        facts=[*reader_content.facts_of(run, opened, row, turns)],
-        notes=_notes(run, opened),
-        details=reader_content.details_of(run, opened, row, raw=raw),
-        turns=turns,
-        messages=_messages_text(opened),
-        can_switch=reader_content.has_tokens(opened) and _has_text(opened),
-        labels=labels.label_row(run, opened.step, opened.index),
+    """As the URL asks for it, with its labels."""
+    content, frame = content_and_frame(
+        run,
+        opened,
+        read=state.get("reader_as"),
+        think=str(state.get("think")),
+        raw=raw,
+        ids_note=run_options.why_ids(run) if opened.tokens_are_ids else "",
     )
-    return content, frame
-
-
-def _turns(opened: OpenRollout) -> list[ConversationTurn] | None:
-    """The rollout as a conversation, where no tokens are recorded or the text is asked for."""
-    wish = state.get("reader_as")
-    # Ids that nothing decodes say nothing to a reader: the text comes first there.
-    as_text = wish == "text" or (not wish and opened.tokens_are_ids)
-    if reader_content.has_tokens(opened) and not (as_text and _has_text(opened)):
-        return None
-    tags = think_tags(str(state.get("think")))
-    return conversation_of(opened.record.messages, opened.record.texts, tags)
-
-
-def _has_text(opened: OpenRollout) -> bool:
-    return bool(opened.record.messages or opened.record.texts.get("response"))
-
-
-def _notes(run: Run, opened: OpenRollout) -> list[str]:
-    """What the reader should know of how the rollout was read, in sentences."""
-    notes = reader_content.length_notes(opened)
-    notes += [
-        one_line("; ".join(filter(None, (remark.reason, remark.hint))), 300)
-        for remark in opened.remarks
-        if remark.severity != "note"
-    ]
-    if opened.tokens_are_ids:
-        notes.append(one_line(run_options.why_ids(run), 400))
-    if reader_content.has_tokens(opened) and opened.tokens and not opened.metrics:
-        notes.append("The log holds tokens of this rollout and no values for them.")
-    return notes
-
-
-def _messages_text(opened: OpenRollout) -> str:
-    """The messages as JSON for copying; data of images are left out."""
-    if not opened.record.messages:
-        return ""
-    try:
-        messages = _without_data(list(opened.record.messages))
-        return json.dumps(messages, indent=1, ensure_ascii=True, default=str)
-    except RecursionError:
-        return ""
-
-
-def _without_data(value: Any) -> Any:
-    """The value with long `data:` addresses cut after their type."""
-    if isinstance(value, str):
-        is_data = value.startswith("data:") and len(value) > _LONGEST_DATA
-        return f"{value.partition(',')[0]},…" if is_data else value
-    if isinstance(value, Mapping):
-        return {str(name): _without_data(one) for name, one in value.items()}
-    return [_without_data(one) for one in value] if isinstance(value, list) else value
+    return content, replace(frame, labels=labels.label_row(run, opened.step, opened.index))
 
 
 def ahead_prefix(run: Run) -> str:

@@ -20,12 +20,12 @@ from board.core.texts.conversation import (
     conversation_of,
     think_tags,
 )
+from board.export.rollout_frame import preview
 from board.query import splits
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
-from board.views.rollouts.reader_content import preview
 from board.views.shared import state
 from board.views.shared.tables import definition, short_heading
 from board.views.shared.text import one_line

@@ -10,19 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from board.charts import layout
-from board.core.metrics.shares import percent
+from board.export.display_text import number as number
+from board.export.display_text import one_line as one_line
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
-_UNSEEN: Final = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
-
-
-def one_line(text: object, limit: int = 80) -> str:
-    """The text for a place that shows it as it is (options of a select box): on one line, cut."""
-    line = _UNSEEN.sub("�", str(text))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def plain(text: object, limit: int = 200) -> str:
@@ -55,15 +46,6 @@ def ago(seconds: float) -> str:
             return f"{seconds:.0f} {unit}"
         seconds /= 24.0 if unit == "h" else length
     return f"{seconds:.0f} days"
-
-
-def number(value: float | None, unit: str = "") -> str:
-    """A number at four significant digits with its unit; "not recorded" for None and NaN."""
-    if value is None or value != value:
-        return "not recorded"
-    if unit == "share":
-        return percent(value)
-    return layout.number(value).replace("-", "−", 1) if value < 0 else layout.number(value)
 
 
 _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")

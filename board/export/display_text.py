@@ -1,0 +1,28 @@
+"""Numbers and texts from logs for a place that shows text as it is: never for HTML or Markdown."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from board.charts import layout
+from board.core.metrics.shares import percent
+
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+
+def one_line(text: object, limit: int = 80) -> str:
+    """The text for a place that shows it as it is (options of a select box): on one line, cut."""
+    line = _UNSEEN.sub("�", str(text))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A number at four significant digits with its unit; "not recorded" for None and NaN."""
+    if value is None or value != value:
+        return "not recorded"
+    if unit == "share":
+        return percent(value)
+    return layout.number(value).replace("-", "−", 1) if value < 0 else layout.number(value)
