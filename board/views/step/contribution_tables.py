@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from board.analysis.spike import Spike
 from board.core.metrics.definitions import rollout_metric, token_metric
 from board.core.tokens.contributions import Contributions, Grouping, TokenShare, context, whole
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
-from board.views.shared.cache import Spike
 from board.views.shared.tables import PERCENT, Column, definition, heading
 from board.views.shared.text import one_line, plain, visible_token
 
