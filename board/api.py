@@ -13,10 +13,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from board.analysis.findings import diagnose, own_thresholds, with_trainer
+from board.analysis.findings import whole_diagnosis
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
-from board.errors import ChoiceError
 from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.segments import PART, TEXT_NAMES
@@ -27,7 +26,6 @@ from board.query.groups import group_table
 from board.query.rollouts import Sorting, batches
 from board.query.run import Run
 from board.query.splits import chosen_split
-from board.query.trainer.agreement import agreements, is_what_was_trained_on
 from board.query.trainer.metrics import read_trainer_metrics
 from board.query.user_sql import DEFAULT_TIMEOUT, asks_for_metrics, select
 
@@ -208,13 +206,7 @@ class OpenRun:
 
         Raises ChoiceError where thresholds.toml of the run can't be used.
         """
-        run, limits = self._counted, own_thresholds(self.run.info)
-        if limits.error:
-            raise ChoiceError(limits.error)
-        diagnosis = diagnose(run, limits.thresholds, tokens=tokens)
-        if is_what_was_trained_on(run):
-            compared = agreements(run, read_trainer_metrics(run))
-            diagnosis = with_trainer(diagnosis, compared, limits.thresholds)
+        diagnosis = whole_diagnosis(self._counted, tokens=tokens)
         rows = [asdict(finding) for finding in diagnosis.findings]
         return pd.DataFrame(rows, columns=[*_FINDING_COLUMNS])
 

@@ -21,6 +21,9 @@ from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, score_range
 from board.query.run import Run
 
+FLAGS: Final = {"never": "never_solved", "lost": "regressed", "new": "newly_solved"}
+"""Lists of prompts of which a flag of RunPrompts holds."""
+LISTS: Final = ("all", *FLAGS, "volatile")
 _LENGTHS: Final = ("response_tokens", "response_chars")
 _LONGEST_PROMPT: Final = 64 << 10
 """Bytes."""
@@ -90,6 +93,18 @@ class RunPrompts:
     def regressed(self) -> BoolArray:
         """Whether it was solved more often before."""
         return (self.rate <= MOST_FALSE) & (self.later < self.earlier)
+
+    def listed(self, which: str) -> IntArray:
+        """Places of the prompts of one of LISTS, in its order."""
+        if which == "all":
+            return np.arange(len(self.keys))
+        if which == "volatile":
+            chosen, largest_first = np.isfinite(self.volatility), self.volatility
+        else:
+            chosen = getattr(self, FLAGS[which])
+            largest_first = self.graded if which == "never" else -self.rate
+        places = np.flatnonzero(chosen)
+        return places[np.argsort(-largest_first[places], kind="stable")]
 
     @property
     def newly_solved(self) -> BoolArray:

@@ -1,0 +1,42 @@
+"""Permalinks: addresses of the dashboard that show what an answer speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from board.query import splits
+from board.query.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """base: the address of a dashboard on the same folder; empty: links are relative to it."""
+
+    base: str = ""
+
+    def page(self, page: str, run: Run, **choices: Any) -> str:
+        """The address of a page (`step`, say; "" is the overview) of a run, with what is chosen there.
+
+        choices: by the names that the dashboard's URL has for them; None and "" are left out.
+        """
+        named = {"run": run.info.name, "split": _split(run), **choices}
+        query = urlencode({k: v for k, v in named.items() if v is not None and v != ""})
+        return f"{self.base.rstrip('/')}/{page}?{query}"
+
+    def rollout(
+        self, run: Run, step: int, index: int, token: int | None = None, metric: str = ""
+    ) -> str:
+        """The address of a rollout, at a token and coloured by a token metric where they are given."""
+        place = {"step": step, "index": index, "token": token}
+        return self.page("rollouts", run, **place, reader_metric=metric)
+
+
+def _split(run: Run) -> str:
+    """The split as a link has it; empty where the run has only one."""
+    if run.split is not None:
+        return splits.written(run.split)
+    whole = run.whole or run
+    count = whole.remembered("count of splits", lambda: len(splits.splits_of(whole)))
+    return splits.ALL if count > 1 else ""
