@@ -207,7 +207,10 @@ class OpenRun:
         Raises ChoiceError where thresholds.toml of the run can't be used.
         """
         diagnosis = whole_diagnosis(self._counted, tokens=tokens)
-        rows = [asdict(finding) for finding in diagnosis.findings]
+        rows = [
+            asdict(finding) | {"evidence": [asdict(one) for one in finding.evidence]}
+            for finding in diagnosis.findings
+        ]
         return pd.DataFrame(rows, columns=[*_FINDING_COLUMNS])
 
     def groups(self, step: int | None = None) -> pd.DataFrame:

@@ -97,7 +97,8 @@ class ReportCheck:
             return _number(value)
         opened = self._opened(citation)
         values = opened.metrics[known_column(metric, opened.metrics)]
-        return float(values[_token(opened, token)]) if token < len(values) else None
+        at = _token(opened, token)
+        return float(values[at]) if at < len(values) else None
 
     def _step_value(self, citation: Citation, metric: str, step: int) -> float | None:
         run = chosen_split(self._run(citation), citation.keys.get("split", ""))

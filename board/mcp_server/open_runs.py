@@ -14,6 +14,7 @@ from board.index.discovery.sidecar_files import state_of
 from board.query.environments import of_known_environments
 from board.query.open_run import Follower, Run
 from board.query.splits import chosen_split
+from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
 _LISTED_SECONDS: Final = 5.0
 """As long the list of runs is believed, unless somebody asks for the list itself."""
@@ -33,6 +34,7 @@ class _Slot:
     follower: Follower = field(default_factory=Follower)
     run: Run | None = None
     sidecar_state: tuple[tuple[str, int, int], ...] = ()
+    trainer: TrainerMetricsReader = field(default_factory=TrainerMetricsReader)
     parts: dict[tuple[str, ...], Run] = field(default_factory=dict[tuple[str, ...], Run])
 
 
@@ -76,6 +78,13 @@ class OpenRuns:
                 if len(slot.parts) > _MOST_PARTS:
                     del slot.parts[next(iter(slot.parts))]
             return slot.parts[key]
+
+    def trainer(self, name: str) -> TrainerMetrics:
+        """What the trainer of a run logged, as its files are now."""
+        with self._lock:
+            slot, run = self._opened(name)
+            slot.trainer.read(run)  # what is new of it
+            return slot.trainer.metrics(run)
 
     def _opened(self, name: str) -> tuple[_Slot, Run]:
         info = self._info(name)

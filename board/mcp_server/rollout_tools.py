@@ -82,7 +82,7 @@ class RolloutTools:
         table = frame(chosen, wanted, sorting, limit=limit, offset=offset)
         head = {
             "run": run,
-            "columns": names,
+            "columns": [*map(cell, names)],
             "cite_as": written(run, step="STEP", rollout="INDEX", metric="COLUMN"),
         }
         rows = (
@@ -243,8 +243,8 @@ def _window(opened: OpenRollout, token: int | None, around: int, wanted: Sequenc
         for place in range(start, end)
     ]
     return {
-        "token_metrics": in_menu_order(aligned),
-        "not_of_this_length": sorted({*opened.metrics} - {*aligned}),
+        "token_metrics": [*map(cell, in_menu_order(aligned))],
+        "not_of_this_length": [*map(cell, sorted({*opened.metrics} - {*aligned}))],
         "largest": _largest(aligned, names),
         "tokens": rows,
         "tokens_total": length,

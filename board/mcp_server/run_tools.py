@@ -15,12 +15,11 @@ from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
 from board.core.metrics.definitions import REDUCTIONS, base_name
 from board.mcp_server.answers import Answer, cell, cells, paged, untrusted, window
-from board.mcp_server.links import Links
+from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, records_of
 from board.query.failures import cause_counts, clusters, has_causes, plumbing_share
 from board.query.run import Run
-from board.query.trainer.metrics import read_trainer_metrics
 from board.query.user_sql import asks_for_metrics, rows_of, select
 
 RunName = Annotated[str, Field(description="name of a run, as the tool `runs` lists it")]
@@ -54,7 +53,7 @@ class RunTools:
         infos = self.open_runs.infos()
         rows = [
             {
-                "run": info.name,
+                "run": cell(info.name),
                 "formats": [*info.formats],
                 "bytes": info.bytes,
                 "changed": f"{datetime.fromtimestamp(info.mtime, UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -97,9 +96,9 @@ class RunTools:
                 "last": max(chosen.counts, default=None),
                 "count": len(chosen.counts),
             },
-            "metrics": [*chosen.metrics],
+            "metrics": [*map(cell, chosen.metrics)],
             "not_recorded": [name for name in names if name not in recorded],
-            "cite_as": written(run, metric="COLUMN", step="STEP"),
+            "cite_as": cite_mean(chosen, "COLUMN", "STEP"),
             "link": self.links.page("", chosen),
         }
         return paged(head, window(rows, offset, limit), len(rows), offset)
@@ -119,8 +118,7 @@ class RunTools:
 
         Without names: which there are, with how many points and the last value.
         """
-        chosen = self.open_runs.run(run)
-        trainer = read_trainer_metrics(chosen)
+        chosen, trainer = self.open_runs.run(run), self.open_runs.trainer(run)
         head: Answer = {
             "run": run,
             "cite_as": written(run, metric="NAME", step="STEP"),
@@ -133,7 +131,7 @@ class RunTools:
             rows = [*map(cells, records_of(_of_steps(table, first, last, limit)))]
         else:
             rows = [
-                {"name": one.name, "points": one.points, "last": cell(one.last)}
+                {"name": cell(one.name), "points": one.points, "last": cell(one.last)}
                 for one in trainer.curves.values()
             ]
         return paged(head, window(rows, offset, limit), len(rows), offset)
@@ -252,10 +250,10 @@ class RunTools:
         columns. It reads nothing else, changes nothing, and is stopped after 30 seconds.
         """
         chosen = self.open_runs.run(run)
-        trainer = read_trainer_metrics(chosen) if asks_for_metrics(statement) else None
+        trainer = self.open_runs.trainer(run) if asks_for_metrics(statement) else None
         table = select(chosen, statement, SQL_SECONDS, trainer, limit=limit + 1)
         rows = [cells(row) for row in rows_of(table.slice(0, limit))]
-        answer = paged({"run": run, "columns": table.column_names}, rows, len(rows))
+        answer = paged({"run": run, "columns": [*map(cell, table.column_names)]}, rows, len(rows))
         if table.num_rows > limit:
             answer["more"] = f"there are more than {limit} rows; use LIMIT and OFFSET, or aggregate"
         return answer

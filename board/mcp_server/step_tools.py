@@ -24,7 +24,7 @@ from board.core.tokens.contributions import (
 )
 from board.errors import ChoiceError
 from board.mcp_server.answers import Answer, cell, cells, paged, untrusted, window
-from board.mcp_server.links import Links
+from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
 from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Where
 from board.query.columns import known_column, numbers, records_of
@@ -90,7 +90,7 @@ class StepTools:
             "mean": cell(float(known.mean())) if len(known) else None,
             "n": len(known),
             "rollouts": len(rows),
-            "cite_mean_as": written(run, metric=f"{base_name(column)}_mean", step=step),
+            "cite_mean_as": cite_mean(part, f"{base_name(column)}_mean", step),
             "cite_value_as": written(
                 run, step=step, rollout="INDEX", token="TOKEN", metric="TOKEN_METRIC"
             ),

@@ -8,7 +8,6 @@ from board.analysis.report_check import ReportCheck, document_of
 from board.cli import output
 from board.cli.opened_runs import opened
 from board.core.citations import Number, citations_in
-from board.core.metrics.shares import of_many
 from board.errors import NotFoundError, UnreadableError
 from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
@@ -57,7 +56,7 @@ def verify(args: argparse.Namespace) -> int:
         )
     output.print_lines(
         [
-            f"{of_many(len(checked) - len(wrong), len(checked))} citations hold; uncited: "
+            f"{len(checked) - len(wrong)} of {len(checked)} citations hold; uncited: "
             f"{report.numbers} numbers, {report.quotes} quotes"
         ]
     )
