@@ -1,6 +1,7 @@
 """The command `verify`: a report that says what the log says passes, and each change of it does not."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from written_logs import native_run, write_lines
 from board import cli
 from board.analysis.report_check import holds_quote
 
+PROJECT = Path(__file__).parents[2]
 OTHER = [{"step": 1, "response": "r", "reward": reward} for reward in (None, 1.0)]
 HOLDING = """\
 ---
@@ -122,3 +124,30 @@ def test_a_report_that_can_not_be_read_exits_with_2(tmp_path, capsys):
 )
 def test_a_quote_is_in_a_text_but_for_white_space_and_what_it_leaves_out(text, quote, holds):
     assert holds_quote(text, quote) is holds
+
+
+@pytest.mark.parametrize("document", ["docs/verify.md", "docs/skill/SKILL.md"])
+def test_the_examples_of_the_documents_hold(document, tmp_path, capsys):
+    text = (PROJECT / document).read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```markdown\n(.*?)^```$", text, re.M | re.S)
+    (tmp_path / "report.md").write_text(example, encoding="utf-8")
+    samples = str(PROJECT / "rollout_samples")
+    assert cli.main(["verify", str(tmp_path / "report.md"), "--root", samples]) == 0
+    hold = re.match(r"(\d+) of \1 citations hold", capsys.readouterr().out)
+    assert hold
+    assert int(hold[1]) > 1
+
+
+def test_a_mean_is_of_the_split_and_environment_that_are_named(tmp_path, capsys):
+    rows = [
+        {"step": 1, "split": split, "env": env, "response": "r", "reward": reward}
+        for split, env, reward in (("train", "a", 1.0), ("train", "b", 2.0), ("eval", "a", 9.0))
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"step": 1, "loss": 0.25}\n')
+    cited = {"1.5": "", "1": " env=a", "9": " split=eval", "5": " split=all env=a"}
+    text = "\n".join(f"{mean} [step=1 metric=reward{keys}]" for mean, keys in cited.items())
+    (tmp_path / "report.md").write_text(f"{text}\n0.25 [step=1 metric=trainer/loss]")
+    given = ["verify", str(tmp_path / "report.md"), "--root", str(tmp_path / "run"), "--json"]
+    assert cli.main(given) == 0
+    assert json.loads(capsys.readouterr().out)["holding"] == 5
