@@ -18,6 +18,7 @@ MOST_ROWS: Final = 200
 _CELL_CHARACTERS: Final = 300
 _NAME: Final = re.compile(r"[\w.:/=@#+,-]{1,64}")
 """What may be a name without being a sentence."""
+_FEWER: Final = "ask for fewer columns, metrics, tokens or characters"
 _LARGEST_INTEGER: Final = 2**63 - 1
 
 Answer = dict[str, Any]
@@ -60,13 +61,15 @@ def cells(row: Mapping[str, Any], most: int = _CELL_CHARACTERS) -> Answer:
 def paged(head: Answer, rows: Iterable[Answer], total: int, offset: int = 0) -> Answer:
     """An answer with as many of the rows as fit, and how to get more.
 
-    rows: those from `offset` on, of `total`.
+    rows: those from `offset` on, of `total`. Raises ChoiceError where not even one of them fits.
     """
     room = MOST_BYTES - len(encoded(head)) - _CELL_CHARACTERS
     fitting: list[Answer] = []
     for row in rows:
         room -= len(encoded(row)) + 1
         if room < 0 or len(fitting) == MOST_ROWS:
+            if not fitting:
+                raise ChoiceError(f"one row is larger than {MOST_BYTES:,} bytes; {_FEWER}")
             break
         fitting.append(row)
     end = offset + len(fitting)
@@ -86,8 +89,7 @@ def bounded_json(answer: Answer) -> str:
     document = encoded(answer)
     if len(document) > MOST_BYTES:
         raise ChoiceError(
-            f"the answer would be {len(document):,} bytes, more than {MOST_BYTES:,}; ask for fewer "
-            "columns, metrics, tokens or characters"
+            f"the answer would be {len(document):,} bytes, more than {MOST_BYTES:,}; {_FEWER}"
         )
     return document.decode()
 

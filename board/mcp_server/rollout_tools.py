@@ -34,7 +34,6 @@ _USUAL: Final = (
 )
 _SHOWN_METRICS: Final = 4
 _MOST_METRICS: Final = 12
-_MOST_TOKENS: Final = 200
 _FIRST_CHARACTERS: Final = 400
 _MOST_CHARACTERS: Final = 8000
 _CHANGE_CHARACTERS: Final = 600
@@ -232,7 +231,7 @@ def _window(opened: OpenRollout, token: int | None, around: int, wanted: Sequenc
     aligned = {name: own for name, own in opened.metrics.items() if len(own) == length}
     names = known_columns(wanted, aligned) if wanted else in_menu_order(aligned)[:_SHOWN_METRICS]
     middle = token or 0
-    start, end = max(middle - around, 0), min(middle + around + 1, length, middle + _MOST_TOKENS)
+    start, end = max(middle - around, 0), min(middle + around + 1, length)
     pieces = opened.tokens or (PLACEHOLDER_SIGN,) * length
     rows = [
         {

@@ -225,6 +225,7 @@ class RunTools:
             "failures_of_infrastructure": failed,
             "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
             "meanings": {cause: CAUSES[cause] for cause in CAUSES if cause in totals.index},
+            "equal_failures": similar.total,
             "link": self.links.page("failures", chosen),
         }
         rows = [
@@ -234,7 +235,7 @@ class RunTools:
             }
             for row in records_of(similar.table)
         ]
-        return paged(head, window(rows, offset, limit), similar.total, offset)
+        return paged(head, window(rows, offset, limit), len(rows), offset)
 
     def sql(
         self,

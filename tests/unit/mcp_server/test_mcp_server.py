@@ -19,6 +19,7 @@ from faults.plant import FAULTS
 from faults.scene import TUNED, clean
 from mcp import Client, StdioServerParameters
 
+from board import cli
 from board.mcp_server.answers import MOST_BYTES
 from board.mcp_server.server import server_of
 from board.views.shared.state import CHOICES
@@ -255,3 +256,21 @@ def test_sql_gives_as_many_rows_as_are_asked_for_in_their_order(tmp_path):
     answer = asked(tmp_path, "sql", run="run", statement=statement, limit=3)
     assert answer["rows"] == [{"i": 0}, {"i": 7}, {"i": 14}]
     assert "more than 3" in answer["more"]
+
+
+def test_a_row_that_is_too_large_is_refused_and_not_asked_for_again(tmp_path):
+    row = {f"text{n:03}": f"{n} " + "words " * 60 for n in range(200)}
+    write_lines(tmp_path / "run" / "log.jsonl", [{"step": 1, "response": "r", **row}])
+    columns = [*row]
+    refused = asked(tmp_path, "rollouts", run="run", columns=columns)
+    assert "ask for fewer columns" in refused
+    (answer,) = asked(tmp_path, "rollouts", run="run", columns=columns[:3])["rows"]
+    assert answer["text000"]["untrusted_text"].startswith("0 words")
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "board.mcp_server.server", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp.server", None)
+    native_run(tmp_path / "run")
+    assert cli.main(["mcp", str(tmp_path)]) == 2
+    assert "rollout-board[board,mcp]" in capsys.readouterr().err
