@@ -29,13 +29,13 @@ COMMAND = ["-c", "import sys; from board import cli; sys.exit(cli.main(sys.argv[
 Ask = Callable[..., Awaitable[Any]]
 
 
-def conversation(server: Any, talk: Callable[[Ask], Awaitable[Any]]) -> Any:
+def conversation(server: Any, talk: Callable[[Ask], Awaitable[Any]], mode: str = "auto") -> Any:
     """What `talk` gives, which asks by `await ask("steps", run=...)`: the parsed answer; a refusal is its
-    text.
+    text. mode: of the protocol; legacy is that of 2025 and before.
     """
 
     async def run() -> Any:
-        async with Client(server) as client:
+        async with Client(server, mode=mode) as client:
 
             async def ask(tool: str, **arguments: Any) -> Any:
                 result = await client.call_tool(tool, arguments)
@@ -59,14 +59,11 @@ def over_stdio(root: Path) -> StdioServerParameters:
     )
 
 
-WITH_TOKENS = ("one token", "KL of one token type")
-
-
 @pytest.mark.parametrize(
-    "fault", [one for one in FAULTS if one.name in WITH_TOKENS], ids=lambda fault: fault.name
+    ("name", "mode"), [("one token", "auto"), ("KL of one token type", "legacy")]
 )
-def test_a_client_goes_from_the_finding_to_the_planted_token(fault, tmp_path):
-    log = clean(TUNED)
+def test_a_client_goes_from_the_finding_to_the_planted_token(name, mode, tmp_path):
+    fault, log = next(one for one in FAULTS if one.name == name), clean(TUNED)
     planted = fault.plant(log)
     log.write(tmp_path / "run")
 
@@ -82,7 +79,7 @@ def test_a_client_goes_from_the_finding_to_the_planted_token(fault, tmp_path):
         shown = await ask("show", run=run, **place, metrics=[spike["token_metric"]], around=1)
         return spike, next(row for row in shown["tokens"] if row["token"] == place["token"]) | place
 
-    spike, token = conversation(over_stdio(tmp_path), talk)
+    spike, token = conversation(over_stdio(tmp_path), talk, mode)
     assert (token["step"], token["index"], token["token"]) in planted.tokens
     assert token[spike["token_metric"]] == spike["rows"][0]["value"]
     assert token["piece"] == spike["rows"][0]["piece"]
@@ -196,7 +193,8 @@ def test_a_long_answer_is_bounded_and_its_pages_are_the_whole(tmp_path):
     assert [row["index"] for page in pages for row in page["rows"]] == [*range(300)]
     text = asked(tmp_path, "show", run="run", step=1, index=7, text="response", text_from=2)
     assert text["untrusted_text"] == ("word " * 2000)[:2000]
-    assert (text["of_characters"], text["more"]) == (10_002, "go on with text_from=2002")
+    assert (text["from_character"], text["of_characters"]) == (2, 10_002)
+    assert text["more"] == "go on with text_from=2002"
 
 
 @pytest.mark.parametrize("name", ["../secret", "{outside}/secret", "linked", "run/../../secret"])
