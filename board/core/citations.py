@@ -27,7 +27,11 @@ _QUOTE: Final = r'"((?:[^"\\]|\\.)+)"|“([^”]+)”|``\s?(.+?)\s?``|`([^`]+)`'
 _NUMBER: Final = r"(?<![\w.])([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _NUMBER_CLAIM: Final = re.compile(rf"{_NUMBER}(?:\s?(%)|\s[a-zA-Z/]+)?$")
 _QUOTE_CLAIM: Final = re.compile(rf"(?:{_QUOTE})$", re.DOTALL)
-_MARKS: Final = "*_( \t\n:,"
+_MARKS: Final = "*_( \t\n:,;."
+"""May stand between a quote or number and its citation."""
+_CLOSING: Final = ('"', "”", "`")
+_NO_OPENING: Final = re.compile(r"[\w.,;!?)\\]")
+"""What stands before a quotation mark that begins no quote."""
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S)
 _FRONT: Final = re.compile(r"\A---\n(.*?)^---[ \t]*$", re.M | re.S)
 _LONGEST_QUOTE: Final = 4000
@@ -117,10 +121,11 @@ def citations_in(markdown: str) -> Report:
         keys |= {name: value.strip('"') for name, value in pairs}
         says, left = _claim(before, takes_number="metric" in keys)
         rest.append(left)
+        error = _error(keys, says, [name for name, _ in pairs])
+        if says is None and before.rstrip(_MARKS).endswith(_CLOSING):
+            error = "the quote before it can't be read; a quotation mark within it is written \\\""
         line = text.count("\n", 0, match.start()) + 1
-        citations.append(
-            Citation(line, keys, says, _error(keys, says, [name for name, _ in pairs]))
-        )
+        citations.append(Citation(line, keys, says, error))
         end = match.end()
     rest.append(text[end:])
     uncited = "\n".join(rest)
@@ -145,7 +150,7 @@ def _claim(before: str, *, takes_number: bool) -> tuple[str | Number | None, str
     """What a citation is of, at the end of the text before it, and that text without it."""
     near = before.rstrip(_MARKS)
     tail = near[-_LONGEST_QUOTE:]
-    if near[-1:] in ('"', "”", "`"):
+    if near.endswith(_CLOSING):
         for begin in _openings(tail):
             match = _QUOTE_CLAIM.fullmatch(tail, begin)
             if match is not None:
@@ -166,7 +171,7 @@ def _openings(text: str) -> Iterator[int]:
     sign = {"”": "“"}.get(close, close)
     at = len(text) - 1
     while (at := text.rfind(sign, 0, at)) >= 0:
-        if text[at - 1 : at] != "\\":
+        if not _NO_OPENING.match(text[max(at - 1, 0) : at]):
             yield at
 
 

@@ -86,7 +86,7 @@ def test_what_does_not_hold_is_printed_with_its_line_and_both_sides(verify, tmp_
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith(f"{report}:7: [run=run step=20 rollout=3 token=1 metric=logprobs]")
     assert out[1].strip() == "the report says -0.55; the log: -0.54"
-    assert out[2] == "9 of 10 citations hold; uncited: 1 numbers, 0 quotes"
+    assert out[2].startswith("9 of 10 citations hold; 1 name a place alone; uncited: 1 numbers")
 
 
 def test_what_is_not_recorded_does_not_hold(verify):

@@ -54,10 +54,7 @@ def verify(args: argparse.Namespace) -> int:
                 f"    {claim}the log: {output.cell(one.log, 300)}",
             ]
         )
-    output.print_lines(
-        [
-            f"{len(checked) - len(wrong)} of {len(checked)} citations hold; uncited: "
-            f"{report.numbers} numbers, {report.quotes} quotes"
-        ]
-    )
+    alone = sum(one.says is None for one in report.citations)
+    rest = f"{alone} name a place alone; uncited: {report.numbers} numbers, {report.quotes} quotes"
+    print(f"{len(checked) - len(wrong)} of {len(checked)} citations hold; {rest}")
     return 1 if wrong else 0

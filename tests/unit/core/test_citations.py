@@ -29,6 +29,7 @@ PLACE = "[run=a step=1 rollout=2]"
         (f'**"bold"** {PLACE}', "bold"),
         (f'"over\ntwo lines"\n{PLACE}', "over\ntwo lines"),
         (f'("in brackets" {PLACE})', "in brackets"),
+        (f'It ended with "done". {PLACE}', "done"),
         (f'"with a link" {PLACE}(/rollouts?run=a)', "with a link"),
         (f'"as code" `{PLACE}`', "as code"),
     ],
@@ -125,3 +126,10 @@ def test_what_cites_nothing_is_counted():
 def test_a_citation_that_can_not_be_read_says_why(keys, words):
     text = "0.5:" if "token" in keys else "the text"
     assert words in only(f"{text} [{keys}]").error
+
+
+@pytest.mark.parametrize("text", ['"a "b" c"', 'no begin"', "no begin”", f'"{"long " * 1000}"'])
+def test_a_quote_whose_beginning_is_not_clear_is_an_error_and_no_shorter_quote(text):
+    citation = only(f"He wrote {text} {PLACE}")
+    assert citation.says is None
+    assert "can't be read" in citation.error
