@@ -10,7 +10,11 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from board.query.user_sql import RunTables
+    import pandas as pd
+
+    from board.api import OpenRun
+
+__all__ = ["__version__", "list_runs", "open_run"]
 
 __version__ = "0.1.0"
 
@@ -19,8 +23,8 @@ __version__ = "0.1.0"
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
-def open_run(path: str, source: str | None = None) -> RunTables:
-    """A run for a notebook: `open_run("runs/my_run").sql("select * from steps")` is a pandas frame.
+def open_run(path: str | os.PathLike[str], source: str | None = None) -> OpenRun:
+    """A run for a script or a notebook: `open_run("runs/my_run").steps` is a pandas frame.
 
     Args:
         path: a run's folder, a log file or a URL of either, or the name of a bundled run.
@@ -30,8 +34,19 @@ def open_run(path: str, source: str | None = None) -> RunTables:
         NotFoundError: there is no run, or there are several.
     """
     # Imported late: a version can be asked for without what the dashboard needs.
+    from board.api import OpenRun
     from board.cli.opened_runs import opened
     from board.cli.runs import find_run
-    from board.query.user_sql import RunTables
 
-    return RunTables(opened(find_run(path, source)))
+    return OpenRun(opened(find_run(os.fspath(path), source)))
+
+
+def list_runs(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """The runs under a folder or a URL, the one that changed last first.
+
+    Columns: run (its name below the folder), path, source, format (names of readers), bytes, changed
+    (UTC). Raises NotFoundError where there is no such folder, UnreadableError where it can't be listed.
+    """
+    from board.api import runs_frame
+
+    return runs_frame(os.fspath(path))

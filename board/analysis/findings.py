@@ -39,6 +39,8 @@ from board.query.environments import environment_curves
 from board.query.failure_facts import causes_by_step, failed_rows, failures_by, reward_modes
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
+from board.query.trainer.agreement import agreements, is_what_was_trained_on
+from board.query.trainer.metrics import read_trainer_metrics
 
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -117,6 +119,21 @@ def with_trainer(
     facts = Facts(compared[0].steps, {}, _no_rows, trainer=compared)
     own = find(facts, thresholds or default_thresholds(), only=("trainer_differs",))
     return replace(diagnosis, findings=tuple(in_order([*diagnosis.findings, *own])))
+
+
+def whole_diagnosis(run: Run, *, tokens: bool = True) -> Diagnosis:
+    """The findings of all rules by the run's own thresholds, those on the trainer's metrics included.
+
+    tokens: as of diagnose. Raises ChoiceError where thresholds.toml of the run can't be used.
+    """
+    limits = own_thresholds(run.info)
+    if limits.error:
+        raise ChoiceError(limits.error)
+    diagnosis = diagnose(run, limits.thresholds, tokens=tokens)
+    if not is_what_was_trained_on(run):
+        return diagnosis
+    compared = agreements(run, read_trainer_metrics(run))
+    return with_trainer(diagnosis, compared, limits.thresholds)
 
 
 def _no_rows(step: int) -> StepRows:

@@ -7,11 +7,11 @@ from contextlib import closing
 
 from board.cli.output import ProgressLine, say
 from board.cli.runs import find_run, most_informative
-from board.errors import ChoiceError, NotFoundError, did_you_mean
+from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
-from board.query.environments import environments_of
+from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
 from board.query.open_run import RUN_ITSELF, Follower, OpenOptions, Run
 from board.query.splits import chosen_split, splits_of
@@ -105,11 +105,9 @@ def of_environments(run: Run, written: str | None) -> Run:
     """The run with the rollouts of environments alone, as `--env A,B` names them. Raises ChoiceError for
     one that it does not have.
     """
-    names = [name.strip() for name in (written or "").split(",") if name.strip()]
-    known = environments_of(run) if names else ()
-    for name in names:
-        if name not in known:
-            raise ChoiceError(
-                f"{run.info.name} has no environment {name!r}; {did_you_mean(name, known)}"
-            )
-    return run.where(envs=names)
+    return of_known_environments(run, listed(written))
+
+
+def listed(written: str | None) -> list[str]:
+    """The names of a list with commas."""
+    return [name.strip() for name in (written or "").split(",") if name.strip()]

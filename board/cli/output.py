@@ -9,16 +9,12 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 import numpy as np
 import orjson
 
 from board.core.metrics.shares import ROUNDING_NOISE, percent
-from board.errors import ChoiceError, did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MAX_CELL: Final = 48
 _MANY_BYTES: Final = 10_000_000
@@ -26,12 +22,6 @@ _MANY_BYTES: Final = 10_000_000
 _BIDI: Final = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)
 _CONTROL: Final = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233, *_BIDI), " ")
 """A model's text must not move the cursor, colour the terminal or turn the line around."""
-
-
-def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One dict per row in plain Python types; None where not recorded."""
-    values = frame.astype(object).where(frame.notna(), None)
-    return cast("list[dict[str, Any]]", values.to_dict("records"))
 
 
 def print_json(document: object) -> None:
@@ -189,16 +179,3 @@ def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     width = max((len(name) for name, _ in recorded), default=0)
     for name, value in recorded:
         print(f"{name.ljust(width)}  {cell(value, 200)}")
-
-
-def known_column(name: str, columns: Sequence[str]) -> str:
-    """`name`. Raises ChoiceError, with the names that come close, when it is none of `columns`."""
-    if name in columns:
-        return name
-    raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, columns)}")
-
-
-def named_columns(text: str, columns: Sequence[str]) -> list[str]:
-    """The columns of a list with commas. Raises ChoiceError for one that is not there."""
-    names = [name.strip() for name in text.split(",")]
-    return [known_column(name, columns) for name in dict.fromkeys(names) if name]

@@ -226,6 +226,18 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--port": {"type": int, "help": "default: the first free port from 8501 on"},
     "--host": {"default": "127.0.0.1", "help": "address to listen on (%(default)s)"},
     "--allow-any-path": {"action": "store_true", "help": "let users of the page open any folder"},
+    "--base": {
+        "default": "",
+        "metavar": "URL",
+        "help": "address of a dashboard on the same folder, such as http://127.0.0.1:8501, which links "
+        "begin with (default: links are relative to it)",
+    },
+    "report": {"type": Path, "metavar": "REPORT", "help": "a report in Markdown"},
+    "--root": {
+        "default": ".",
+        "metavar": "PATH",
+        "help": "the folder of runs that it cites, or a run (default: this folder)",
+    },
     "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
 }
 """What each is to argparse. What follows a = tells arguments of one name apart."""
@@ -369,5 +381,20 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "shell",
         "Prints a script for bash, zsh or fish. For bash, in ~/.bashrc: "
         'eval "$(rollout-board completion bash)" (docs/command_line.md).',
+    ),
+    "mcp": Command(
+        "mcp",
+        "answer a coding agent's questions about runs, by MCP over stdio",
+        "path --base",
+        "Serves the Model Context Protocol on stdin and stdout, for a client such as a coding agent: the "
+        "runs under PATH, read only and nothing outside it (docs/agents.md). Needs the extra `mcp`.",
+    ),
+    "verify": Command(
+        "verify",
+        "check the quotes and numbers that a report cites",
+        "report --root --json",
+        "Looks up each citation of a report, such as [run=NAME step=12 rollout=3], and compares what "
+        "stands before it with the log (docs/verify.md). Exits 1 when one does not hold, 2 when the "
+        "report or a log can't be read.",
     ),
 }

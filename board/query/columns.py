@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import pyarrow as pa
 from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS
+from board.errors import ChoiceError, did_you_mean
 from board.index import segments
 from board.index.segments import Column
 from board.query import causes
@@ -172,3 +173,21 @@ def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
     if values is None or not pd.api.types.is_numeric_dtype(values):
         return np.full(len(rows), np.nan)
     return values.to_numpy(np.float64, na_value=np.nan)
+
+
+def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One dict per row in plain Python types; None where not recorded."""
+    values = frame.astype(object).where(frame.notna(), None)
+    return cast("list[dict[str, Any]]", values.to_dict("records"))
+
+
+def known_column(name: str, columns: Collection[str]) -> str:
+    """`name`. Raises ChoiceError, with the names that come close, when it is none of `columns`."""
+    if name in columns:
+        return name
+    raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, columns)}")
+
+
+def known_columns(names: Sequence[str], columns: Collection[str]) -> list[str]:
+    """Each of the names once, in their order. Raises ChoiceError for one that is none of `columns`."""
+    return [known_column(name, columns) for name in dict.fromkeys(names)]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from board.core.groups.environments import EnvCurves, curves_from
 from board.core.metrics.definitions import is_zero_std
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
 from board.query.groups import group_codes
 from board.query.run import Run
@@ -26,6 +26,19 @@ def environments_of(run: Run) -> tuple[str, ...]:
         WHERE {run.condition} AND env IS NOT NULL ORDER BY env
     """)
     return tuple(map(str, table["env"].to_pylist()))
+
+
+def of_known_environments(run: Run, names: Sequence[str]) -> Run:
+    """The run with the rollouts of these environments alone; the run itself without a name. Raises
+    ChoiceError for one that it does not have.
+    """
+    known = environments_of(run) if names else ()
+    for name in names:
+        if name not in known:
+            raise ChoiceError(
+                f"{run.info.name} has no environment {name!r}; {did_you_mean(name, known)}"
+            )
+    return run.where(envs=names)
 
 
 def environment_curves(run: Run, column: str = "reward") -> EnvCurves:

@@ -147,6 +147,28 @@ def _groups_of_run(run: Run) -> Groups:
     )
 
 
+def group_table(run: Run, step: int | None = None) -> pd.DataFrame:
+    """A row for each group, of one step or of all, by step, group_id and split.
+
+    Columns: step, split, group_id, rollouts, scored (those with a reward), reward_mean, reward_std (n in
+    the denominator), reward_min, reward_max. Without rows where no group_id is recorded. Raises
+    NotFoundError where the run has no such step, UnreadableError.
+    """
+    if step is not None:
+        run.row(step, 0)
+    own = run if step is None else run.where(steps=(step, step))
+    reward = f"CAST({own.column('reward')} AS DOUBLE)"
+    sql = f"""
+        SELECT step, {own.split_value} AS split, {own.column("group_id")} AS group_id,
+            count(*) AS rollouts, count({reward}) AS scored, avg({reward}) AS reward_mean,
+            stddev_pop({reward}) AS reward_std, min({reward}) AS reward_min,
+            max({reward}) AS reward_max
+        FROM {own.view} WHERE {own.condition} AND {own.column("group_id")} IS NOT NULL
+        GROUP BY ALL ORDER BY step, group_id, split
+    """
+    return own.table(sql).to_pandas()
+
+
 def rollouts_per_prompt(run: Run) -> int | None:
     """How often each prompt comes at each step of a run without group_id, where that is one number of 2
     or more: then equal prompts are likely groups. Raises UnreadableError.

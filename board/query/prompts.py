@@ -21,6 +21,9 @@ from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, score_range
 from board.query.run import Run
 
+FLAGS: Final = {"never": "never_solved", "lost": "regressed", "new": "newly_solved"}
+"""Lists of prompts of which a flag of RunPrompts holds."""
+LISTS: Final = ("all", *FLAGS, "volatile")
 _LENGTHS: Final = ("response_tokens", "response_chars")
 _LONGEST_PROMPT: Final = 64 << 10
 """Bytes."""
@@ -91,6 +94,18 @@ class RunPrompts:
         """Whether it was solved more often before."""
         return (self.rate <= MOST_FALSE) & (self.later < self.earlier)
 
+    def listed(self, which: str) -> IntArray:
+        """Places of the prompts of one of LISTS, in its order."""
+        if which == "all":
+            return np.arange(len(self.keys))
+        if which == "volatile":
+            chosen, largest_first = np.isfinite(self.volatility), self.volatility
+        else:
+            chosen = getattr(self, FLAGS[which])
+            largest_first = self.graded if which == "never" else -self.rate
+        places = np.flatnonzero(chosen)
+        return places[np.argsort(-largest_first[places], kind="stable")]
+
     @property
     def newly_solved(self) -> BoolArray:
         """Whether it is solved more often than before, when it was hardly ever."""
@@ -155,6 +170,24 @@ def prompt_table(run: Run, keys: Sequence[int]) -> pd.DataFrame:
     first_steps = dict(zip(frame["key"].tolist(), frame.pop("first_step").tolist(), strict=True))
     frame.insert(1, "prompt", pd.Series(_texts(run, first_steps), dtype=str))
     return frame
+
+
+_COURSE: Final = ("steps", "graded", "earlier", "later", "rate", "never_solved", "regressed")
+_OF_PROMPTS: Final = ("key", "prompt", "rollouts", *_COURSE, "newly_solved", "volatility")
+
+
+def prompts_frame(run: Run) -> pd.DataFrame:
+    """A row for each prompt, as they are first logged: key (as written_key has it), prompt and rollouts
+    of prompt_table, and its course as RunPrompts has it. Without rows where prompts or rewards are not
+    recorded. Raises UnreadableError.
+    """
+    own = run_prompts(run)
+    if own is None:
+        return pd.DataFrame(columns=[*_OF_PROMPTS])
+    table = prompt_table(run, own.keys.tolist())
+    columns = {"key": [*map(written_key, own.keys.tolist())]}
+    columns |= {name: table[name].to_numpy() for name in ("prompt", "rollouts")}
+    return pd.DataFrame(columns | {name: getattr(own, name) for name in _OF_PROMPTS[3:]})
 
 
 def prompt_rollouts(run: Run, key: int) -> PromptRollouts:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from decimal import Decimal
+from typing import Any, Final, cast
 
 import duckdb
 import pyarrow as pa
@@ -20,10 +20,7 @@ from board.index import segments
 from board.index.manifest import BrokenIndexError
 from board.query.database import Database, create_table, quoted
 from board.query.run import Run
-from board.query.trainer.metrics import TrainerMetrics, read_trainer_metrics
-
-if TYPE_CHECKING:
-    import pandas as pd
+from board.query.trainer.metrics import TrainerMetrics
 
 _PROBLEM_COLUMNS: Final = ("path", "line", "field", "reason", "hint", "severity", "count")
 _METRICS: Final = re.compile(r"\bmetrics\b", re.IGNORECASE)
@@ -42,6 +39,8 @@ def select(
     statement: str,
     timeout: float = DEFAULT_TIMEOUT,
     trainer: TrainerMetrics | None = None,
+    *,
+    limit: int | None = None,
 ) -> pa.Table:
     """The rows of one SELECT over the views `rollouts`, `steps`, `groups`, `prompts`, `problems` and
     `metrics`.
@@ -51,6 +50,7 @@ def select(
         statement: in DuckDB's SQL.
         timeout: in seconds, after which the statement is stopped.
         trainer: what `metrics` has; None: nothing.
+        limit: at most so many rows, the first ones; None: all.
 
     Raises:
         ChoiceError: the statement is not a SELECT, is wrong, reads something else, or takes too long.
@@ -69,7 +69,9 @@ def select(
             raise UnreadableError(f"{reason} ({error})") from error
         with _stopped_after(timeout, opened) as expired:
             try:
-                return _without_decimals(opened.sql(query).to_arrow_table())
+                rows = opened.sql(query)
+                rows = rows if limit is None else rows.limit(limit)
+                return _without_decimals(rows.to_arrow_table())
             except duckdb.InterruptException:
                 if not expired.is_set():  # Ctrl-C
                     raise KeyboardInterrupt from None
@@ -167,17 +169,18 @@ def create_views(run: Run, database: Database) -> None:
     create_table(cursor, "main", "problems", pa.Table.from_pylist(problems, schema))
 
 
-@dataclass(frozen=True, slots=True)
-class RunTables:
-    """A run as it was when it was opened. Its views and their columns: docs/sql.md."""
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """One dict per row as JSON has it: dates, intervals and the like as text, None where NULL."""
+    return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
-    run: Run
 
-    def sql(self, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pd.DataFrame:
-        """The rows of one SELECT, in DuckDB's SQL. timeout: in seconds.
-
-        Raises:
-            ChoiceError: the statement is not a SELECT, is wrong, reads something else, or takes too long.
-        """
-        trainer = read_trainer_metrics(self.run) if asks_for_metrics(statement) else None
-        return select(self.run, statement, timeout, trainer).to_pandas()
+def _plain(value: object) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [_plain(one) for one in cast("list[object]", value)]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(one) for k, one in cast("Mapping[object, object]", value).items()}
+    return str(value)

@@ -11,12 +11,13 @@ import numpy as np
 
 from board.analysis.contrasts import within_groups
 from board.cli import output
-from board.cli.opened_runs import narrowed_as_asked, opened
+from board.cli.opened_runs import listed, narrowed_as_asked, opened
 from board.cli.runs import find_run
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.sample_size import POWER
 from board.core.metrics.seeds import performance_profile
 from board.errors import ChoiceError
+from board.query.columns import known_columns
 from board.query.compare.matching import when_diverged
 from board.query.compare.paired import SOLVE_RATE, PairedRuns, by_environment, paired_runs
 from board.query.compare.sample_size import LAST, group_variances, needed
@@ -32,7 +33,7 @@ def compare(args: argparse.Namespace) -> int:
     runs = [narrowed_as_asked(opened(find_run(path)), args) for path in (args.run, *args.other)]
     first, *others = runs
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
-    columns = output.named_columns(args.columns, sorted(shared)) if args.columns else None
+    columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
     pairs = [(run, paired_runs(first, run, columns, args.match)) for run in others]
     groups = _seed_groups(runs, args) if len(runs) > 2 else []
     if args.json:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
-from decimal import Decimal
-from typing import Any, Final, cast
+from collections.abc import Iterable
+from typing import Final
 
 import pandas as pd
 import pyarrow.parquet as pq
 
 from board.cli import output
 from board.cli.opened_runs import (
+    listed,
     narrowed_as_asked,
     of_environments,
     of_split,
@@ -22,11 +22,12 @@ from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
+from board.query.columns import known_column, known_columns, records_of
 from board.query.open_run import Run
 from board.query.predicate import parsed
 from board.query.rollouts import Sorting, batches, frame
 from board.query.steps import NO_STEPS
-from board.query.user_sql import asks_for_metrics, select
+from board.query.user_sql import asks_for_metrics, rows_of, select
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -48,7 +49,7 @@ _ENDS: Final = {"q00": "min", "q100": "max"}
 def steps(args: argparse.Namespace) -> int:
     """Prints one row per step."""
     table = narrowed_as_asked(open_run(args), args).steps_with_quantiles
-    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in output.records_of(table)]
+    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in records_of(table)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     for row in rows:  # a column of counts with gaps is one of floats
         row |= {name: int(row[name]) for name in _STEP_COUNTS if row.get(name) is not None}
@@ -56,7 +57,7 @@ def steps(args: argparse.Namespace) -> int:
     means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
     usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
     if args.columns:
-        names = usual = output.named_columns(args.columns, names)
+        names = usual = known_columns(listed(args.columns), names)
         rows = [{name: row[name] for name in names} for row in rows]
     output.print_rows(args, [rows], names, usual)
     return 0
@@ -70,9 +71,9 @@ def rollouts(args: argparse.Namespace) -> int:
     hidden = ("offset", "size", PART)
     # As the run has them, whatever split it is narrowed to.
     names = [name for name in (run.whole or run).columns if name not in hidden]
-    wanted = output.named_columns(args.columns, (*names, *TEXT_NAMES)) if args.columns else []
+    wanted = known_columns(listed(args.columns), (*names, *TEXT_NAMES)) if args.columns else []
     chosen, columns = _chosen(run, args), wanted or names
-    sorting = Sorting(output.known_column(args.sort, names) if args.sort else "", args.desc)
+    sorting = Sorting(known_column(args.sort, names) if args.sort else "", args.desc)
     texts = [name for name in columns if name in TEXT_NAMES]
     frames: Iterable[pd.DataFrame]
     if args.csv or args.jsonl:
@@ -90,7 +91,7 @@ def rollouts(args: argparse.Namespace) -> int:
     asked = parsed(run.columns, args.where).names if args.where else ()
     usual = dict.fromkeys(name for name in (*_USUAL, *asked, args.sort) if name != "response")
     table = [name for name in (*usual, "response") if name in names]
-    output.print_rows(args, map(output.records_of, named), columns, wanted or table)
+    output.print_rows(args, map(records_of, named), columns, wanted or table)
     return 0
 
 
@@ -124,10 +125,10 @@ def metrics(args: argparse.Namespace) -> int:
     names = [*trainer.curves]
     usual = [name for topic in TOPICS for name in topic.of(names)]
     if args.columns:
-        names = usual = output.named_columns(args.columns, names)
+        names = usual = known_columns(listed(args.columns), names)
     table = trainer.table(names)
     ends = {f"{name}_{q}": f"{name}_{words}" for name in names for q, words in _ENDS.items()}
-    rows = output.records_of(table.rename(columns=ends))
+    rows = records_of(table.rename(columns=ends))
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     output.print_rows(args, [rows], ["step", *names], ["step", *(usual or names)])
     return 0
@@ -145,19 +146,5 @@ def sql(args: argparse.Namespace) -> int:
             raise ChoiceError(f"{args.parquet} can't be written: {error}") from error
         output.say(f"{table.num_rows} rows in {args.parquet}")
         return 0
-    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    output.print_rows(args, [rows], table.column_names)
+    output.print_rows(args, [rows_of(table)], table.column_names)
     return 0
-
-
-def _plain(value: object) -> Any:
-    """A value as JSON has it: dates, intervals and the like as text."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return [_plain(one) for one in cast("list[object]", value)]
-    if isinstance(value, Mapping):
-        return {str(k): _plain(one) for k, one in cast("Mapping[object, object]", value).items()}
-    return str(value)

@@ -83,6 +83,15 @@ class Contributions:
             if self.counted[place]
         ]
 
+    def largest_of(self, index: int) -> int | None:
+        """Position of the token that contributes most in a rollout; None where none is counted."""
+        places = np.flatnonzero(self.tokens.indices == index)
+        if not len(places):
+            return None
+        start, end = self.tokens.starts[places[0] : places[0] + 2].tolist()
+        sizes = np.where(self.counted[start:end], np.abs(self.parts[start:end]), -1.0)
+        return int(np.argmax(sizes)) if len(sizes) and sizes.max() >= 0 else None
+
     def by(self, grouping: Grouping, limit: int | None = None) -> list[TypeShare]:
         """Types of tokens, the one that contributes most first; they add up to the mean."""
         codes, names = self._codes(grouping)

@@ -15,7 +15,7 @@ from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.arrays import IntArray
 from board.core.metrics.shares import percent
 from board.query.open_run import Run
-from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
+from board.query.prompts import FLAGS, PromptRollouts, RunPrompts, key_from, written_key
 from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, step_choice, tables
 from board.views.shared.page_parts import answer_to_prompt, best_first, text_box
@@ -53,7 +53,6 @@ _STEP_HELP: Final = (
     "Three steps: the first, middle and last at which the prompt was seen, with the best and the worst "
     "answer of each. One step: all of its answers."
 )
-_FLAGS: Final = {"never": "never_solved", "lost": "regressed", "new": "newly_solved"}
 
 
 def _show_cards(prompts: RunPrompts) -> None:
@@ -62,7 +61,7 @@ def _show_cards(prompts: RunPrompts) -> None:
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
     cards = [("Prompts", f"{count:,}", f"median: seen at {steps}", _LISTS["all"][1])]
     unknown = "correctness not recorded" if several.any() else "no prompt at two steps"
-    for name, flag in _FLAGS.items():
+    for name, flag in FLAGS.items():
         value, words = "–", unknown
         if prompts.graded[several].any():
             flagged = int(getattr(prompts, flag).sum())
@@ -70,19 +69,6 @@ def _show_cards(prompts: RunPrompts) -> None:
         title, explained = _LISTS[name]
         cards.append((title, value, words, explained))
     tables.cards(cards)
-
-
-def _places_of_list(prompts: RunPrompts, name: str) -> IntArray:
-    """Places of the prompts of a list, in its order."""
-    if name == "all":
-        return np.arange(len(prompts.keys))
-    if name == "volatile":
-        chosen, largest_first = np.isfinite(prompts.volatility), prompts.volatility
-    else:
-        chosen = getattr(prompts, _FLAGS[name])
-        largest_first = prompts.graded if name == "never" else -prompts.rate
-    places = np.flatnonzero(chosen)
-    return places[np.argsort(-largest_first[places], kind="stable")]
 
 
 def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | None:
@@ -100,7 +86,7 @@ def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | Non
             help="All of these words, in any order and case.",
         )
     st.caption(_LISTS[name][1])
-    places = _places_of_list(prompts, name)
+    places = prompts.listed(name)
     if words := state.get("prompts_q").split():
         matching = cache.prompts_with(run, tuple(words))
         listed = len(places)
@@ -139,7 +125,7 @@ def _put_prompt(prompt: str) -> None:
 
 def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict[str, Column]:
     """The list of the prompts at these places; table: what the index has of the same."""
-    flags = {name: getattr(prompts, flag)[places] for name, flag in _FLAGS.items()}
+    flags = {name: getattr(prompts, flag)[places] for name, flag in FLAGS.items()}
     statuses = np.select(list(flags.values()), [_LISTS[name][0].lower() for name in flags], "")
     known = [values[np.isfinite(values)] for values in table["rewards"]]
     every = np.concatenate(known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import pandas as pd
@@ -12,7 +12,7 @@ import streamlit as st
 from board.analysis import contrasts, mismatch, words
 from board.analysis.findings import Diagnosis, OwnThresholds, diagnose
 from board.analysis.rollout import OpenRollout, StepSpans, open_rollout, read_spans
-from board.analysis.step_tokens import ReadTokens, read_step
+from board.analysis.spike import Spike, spike_of
 from board.analysis.token_sample import sampled_digests
 from board.analysis.tokenizers import load_vocabulary
 from board.analysis.utterances import Hit, compiled, hit_in
@@ -22,8 +22,6 @@ from board.charts.curves import LightCurve, curve, light
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
 from board.core.texts import diff
-from board.core.tokens import contributions
-from board.core.tokens.contributions import Contributions, Headline, TypeShare
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, failures, groups, prompts, rollouts, splits
@@ -32,7 +30,7 @@ from board.query.compare.matching import Match
 from board.query.open_run import Run
 from board.query.steps import OWN, errors_of, own_steps
 from board.query.trainer.metrics import TrainerMetrics
-from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
+from board.views.shared.background import BackgroundTask, coarse_to_fine, collect_by_step
 
 _HIT_CONTEXT_CHARACTERS: Final = 160
 _MAX_SHARED_PROMPTS: Final = 2000
@@ -217,29 +215,12 @@ def environment_curve(
     return light(draw(means, codes, unit, options, dark=dark, places=places, alone=alone))
 
 
-@dataclass(frozen=True, slots=True)
-class Spike:
-    """Tokens and kinds of tokens that contribute to a column's mean at a step, largest first."""
-
-    contributions: Contributions
-    headline: Headline | None
-    kinds: list[TypeShare]
-
-
 @_cached(3)
 def spike(run: Run, step: int, column: str, tokenizer: str = "") -> BackgroundTask[Spike | None]:
     """What carries a column of tokens at a step; None where the step has no values. Raises BoardError."""
     known = vocabulary(tokenizer) if tokenizer else None
 
-    def work(report: Report) -> Spike | None:
-        metric, reduction = contributions.TOKEN_SOURCES[column]
-        tokens = read_step(run, step, ReadTokens.of_metric(metric), known, report)
-        if metric not in tokens.metric_names:
-            return None
-        parts = contributions.contributions(tokens, metric, reduction)
-        return Spike(parts, contributions.headline(parts), parts.by("kind"))
-
-    return BackgroundTask(work)
+    return BackgroundTask(lambda report: spike_of(run, step, column, known, report))
 
 
 @_cached(24)

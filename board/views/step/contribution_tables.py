@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from board.analysis.spike import Spike
 from board.core.metrics.definitions import rollout_metric, token_metric
 from board.core.tokens.contributions import Contributions, Grouping, TokenShare, context, whole
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
-from board.views.shared.cache import Spike
 from board.views.shared.tables import PERCENT, Column, definition, heading
 from board.views.shared.text import one_line, plain, visible_token
 
@@ -146,19 +146,8 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
         st.caption(f"The first {_ROLLOUTS:,} of {len(order):,} rollouts.")
     if row is not None:
         index = int(rows["index"].iloc[row])
-        token = None if spike is None else _largest_token(spike.contributions, index)
+        token = None if spike is None else spike.contributions.largest_of(index)
         open_token(index, token, spike.contributions.metric if spike else "")
-
-
-def _largest_token(contributions: Contributions, index: int) -> int | None:
-    """Position of the token that contributes most in a rollout."""
-    places = np.flatnonzero(contributions.tokens.indices == index)
-    if not len(places):
-        return None
-    start, end = contributions.tokens.starts[places[0] : places[0] + 2].tolist()
-    sizes = np.abs(contributions.parts[start:end])
-    sizes = np.where(contributions.counted[start:end], sizes, -1.0)
-    return int(np.argmax(sizes)) if len(sizes) and sizes.max() >= 0 else None
 
 
 def _with_unit(name: str, contributions: Contributions) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 import streamlit as st
 
+from board.analysis.spike import Spike
 from board.charts.curve_data import mean_column
 from board.charts.palette import colour_key
 from board.charts.step_charts import Share, shares_chart
@@ -17,7 +18,6 @@ from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, run_options, shortcuts, state
 from board.views.shared.background import show_progress
-from board.views.shared.cache import Spike
 from board.views.shared.text import counted, number, one_line, plain, visible_token
 from board.views.step import contribution_tables, groups
 from board.views.step.contribution_tables import in_context, open_token

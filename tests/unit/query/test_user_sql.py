@@ -11,10 +11,11 @@ import pytest
 from read_formats import ONE_OF_EACH, real_run, run_at, run_of
 
 import board
+from board.api import OpenRun
 from board.errors import ChoiceError, UnreadableError
 from board.query.database import database_of
 from board.query.open_run import OpenOptions, Run
-from board.query.user_sql import RunTables, select
+from board.query.user_sql import select
 
 DOCS = Path(__file__).parents[3] / "docs"
 BYTES_OF_A_ROLLOUT = ("offset", "size", "part")
@@ -80,7 +81,7 @@ def test_what_is_not_a_number_is_null(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def run() -> RunTables:
+def run() -> OpenRun:
     return board.open_run("grpo_arithmetic")
 
 

@@ -1,0 +1,282 @@
+"""A run for scripts and notebooks: its tables as pandas frames, and one rollout whole.
+
+`board.open_run` and `board.list_runs` are the way in; docs/python.md describes all of it. The names and
+signatures of this module are stable. What the log does not hold is NaN or None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from board.analysis.findings import whole_diagnosis
+from board.analysis.rollout import OpenRollout, open_rollout
+from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
+from board.formats.io.locations import location_of
+from board.index.discovery.discovered_runs import discover
+from board.index.segments import PART, TEXT_NAMES
+from board.query import failures, prompts
+from board.query.columns import known_column, known_columns
+from board.query.environments import of_known_environments
+from board.query.groups import group_table
+from board.query.rollouts import Sorting, batches
+from board.query.run import Run
+from board.query.splits import chosen_split
+from board.query.trainer.metrics import read_trainer_metrics
+from board.query.user_sql import DEFAULT_TIMEOUT, asks_for_metrics, select
+
+__all__ = ["OpenRun", "Rollout", "runs_frame"]
+
+_BATCH_ROLLOUTS: Final = 2048
+_ADDRESS: Final = frozenset(("offset", "size", PART))
+_FINDING_COLUMNS: Final = (
+    *("severity", "rule", "subject", "title", "text", "step", "first_step", "last_step", "value"),
+    *("threshold", "unit", "strength", "cause", "source", "evidence"),
+)
+
+
+def runs_frame(path: str) -> pd.DataFrame:
+    """What `board.list_runs` gives."""
+    infos = discover(location_of(path)).runs
+    columns = {
+        "run": [info.name for info in infos],
+        "path": [str(info.path / info.only if info.only else info.path) for info in infos],
+        "source": [info.source for info in infos],
+        "format": [", ".join(info.formats) for info in infos],
+        "bytes": pd.array([info.bytes for info in infos], dtype="int64"),
+        "changed": pd.to_datetime([info.mtime for info in infos], unit="s", utc=True),
+    }
+    return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One rollout whole, read again from the log.
+
+    step, index: its place. file, line: where the log has it, file relative to the run. facts: ids and
+    scores by name, those that are recorded. texts: prompt, response and others, whole. messages: of the
+    chat, as recorded. extras: every other key of its line. remarks: what could not be used, in words.
+
+    tokens: a row for each token of the response, with columns position (from 0), token (its text, or its
+    id in ⟨ ⟩ where no text is known) and one for each token metric, recorded or derived, NaN where it has
+    no value. An array of another length has no place there: a remark names it.
+    """
+
+    step: int
+    index: int
+    file: str
+    line: int
+    facts: Mapping[str, Any]
+    texts: Mapping[str, str]
+    messages: tuple[Mapping[str, Any], ...]
+    tokens: pd.DataFrame
+    extras: Mapping[str, Any]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run as it was when it was opened, or some of its rollouts.
+
+    As on the command line, `rollouts` and `sql` are of all splits, and everything that counts or averages
+    is of training's, unless `where` chose another one. Each method raises UnreadableError where the index
+    or the log can't be read any more.
+
+    run: what the board asks its questions of; not part of the stable interface.
+    """
+
+    run: Run
+    _has_split: bool = False
+
+    @property
+    def _counted(self) -> Run:
+        """What is counted and averaged: of training's split, where none was chosen."""
+        split = None if self._has_split else chosen_split(self.run.whole or self.run).split
+        return self.run.where(split=split)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.run.info.name
+
+    def where(
+        self,
+        expression: str = "",
+        *,
+        split: str | None = None,
+        envs: Sequence[str] = (),
+        steps: tuple[int, int] | None = None,
+    ) -> OpenRun:
+        """The run with some of its rollouts alone, for everything but `sql`.
+
+        Args:
+            expression: a filter, as of `--where` (docs/expressions.md).
+            split: the name of one, or "all" for all together; None: as before.
+            envs: names of environments; none: as before.
+            steps: the first and the last one; None: as before.
+
+        Raises:
+            ExpressionError: the expression can't be read.
+            ChoiceError: the run has no such split or environment.
+        """
+        run = self.run if split is None else chosen_split(self.run, split)
+        chosen = of_known_environments(run, envs).where(expression, steps=steps)
+        return OpenRun(chosen, self._has_split or split is not None)
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """A row for each step: step, rollouts, and of each metric m its m_mean, m_std, m_n (rollouts that
+        have a value), m_se (standard error, clustered by group) and quantiles m_q00 ... m_q100.
+        """
+        return self._counted.steps_with_quantiles.copy()
+
+    def rollouts(
+        self,
+        where: str = "",
+        *,
+        columns: Sequence[str] | None = None,
+        sort: str = "",
+        descending: bool = False,
+        limit: int | None = None,
+        whole_texts: bool = False,
+    ) -> pd.DataFrame:
+        """A row for each rollout, by step and index unless they are sorted.
+
+        Args:
+            where: a filter, as of `--where`.
+            columns: these alone, in this order; None: all of the table.
+            sort: the column to sort by, missing values last.
+            descending: the largest first.
+            limit: at most so many.
+            whole_texts: prompt, response, ref_response and ground_truth whole, in place of the beginning
+                of prompt and response.
+
+        Raises:
+            ExpressionError: the filter can't be read.
+            ChoiceError: the run has no such column.
+        """
+        names = [name for name in (self.run.whole or self.run).columns if name not in _ADDRESS]
+        texts = TEXT_NAMES[:-1] if whole_texts else ()
+        known = [*dict.fromkeys((*names, *texts))]
+        wanted = known if columns is None else known_columns(columns, known)
+        sorting = Sorting(known_column(sort, names) if sort else "", descending)
+        chosen = self.run.where(where)
+        own = [name for name in wanted if name in texts]
+        frames = [*batches(chosen, wanted, own, sorting, limit=limit, size=_BATCH_ROLLOUTS)]
+        if not frames:
+            return pd.DataFrame({name: pd.Series(dtype=object) for name in wanted})
+        table = pd.concat([_without_categories(frame) for frame in frames], ignore_index=True)
+        if "file" in table:
+            paths = [self.run.info.path_of(file) for file in self.run.info.files]
+            table["file"] = [paths[number] for number in table["file"].astype(int)]
+        return table
+
+    def rollout(self, step: int, index: int) -> Rollout:
+        """One rollout by its step and its index within the step, with its tokens and their metrics.
+
+        Raises NotFoundError where there is none, UnreadableError where its line can't be read.
+        """
+        row = self.run.row(step, index)
+        opened = open_rollout(self.run, step, index)
+        record = opened.record
+        tokens, remarks = _tokens(opened)
+        return Rollout(
+            step=step,
+            index=index,
+            file=self.run.info.path_of(self.run.info.files[int(row["file"])]),
+            line=int(row["line"]),
+            facts={**record.ids, **record.scores},
+            texts=dict(record.texts),
+            messages=tuple(record.messages),
+            tokens=tokens,
+            extras=dict(record.extras),
+            remarks=(*(f"{one.reason}; {one.hint}" for one in opened.remarks), *remarks),
+        )
+
+    def findings(self, *, tokens: bool = True) -> pd.DataFrame:
+        """What looks wrong, the worst first: leads, not verdicts (docs/findings.md).
+
+        Columns: severity, rule, subject, title, text, step (where it is worst), first_step, last_step,
+        value, threshold, unit, strength, cause, source, and evidence: a list of {step, index, position,
+        piece, value}. tokens: whether token arrays are read, of a sample of the rollouts.
+
+        Raises ChoiceError where thresholds.toml of the run can't be used.
+        """
+        diagnosis = whole_diagnosis(self._counted, tokens=tokens)
+        rows = [
+            asdict(finding) | {"evidence": [asdict(one) for one in finding.evidence]}
+            for finding in diagnosis.findings
+        ]
+        return pd.DataFrame(rows, columns=[*_FINDING_COLUMNS])
+
+    def groups(self, step: int | None = None) -> pd.DataFrame:
+        """A row for each group of rollouts, of one step or of all.
+
+        Columns: step, split, group_id, rollouts, scored (those with a reward), reward_mean, reward_std (n
+        in the denominator), reward_min, reward_max. Without rows where no group_id is recorded.
+        """
+        return group_table(self._counted, step)
+
+    def prompts(self) -> pd.DataFrame:
+        """A row for each prompt, as they are first logged.
+
+        Columns: key (of its whole text, as links have it), prompt (of more than 64 kB the beginning),
+        rollouts, steps, graded (steps at which it is known what is right), earlier and later (shares of
+        right rollouts in the two halves of these), rate (false discovery rate of their difference),
+        never_solved, regressed, newly_solved, volatility. Without rows where prompts or rewards are not
+        recorded.
+        """
+        return prompts.prompts_frame(self._counted)
+
+    def failures(self, by: Literal["step", "evidence"] = "step") -> pd.DataFrame:
+        """Failed rollouts by cause (docs/failures.md); without rows where no cause can be told.
+
+        By step: step, cause, rollouts, of (rollouts of the step), share. By evidence, of what is not the
+        model's own: cause, evidence (an example), rollouts, prompts, first_step, last_step, and step and
+        index of the example.
+        """
+        if by == "evidence":
+            return failures.clusters(self._counted).table
+        counts = failures.cause_counts(self._counted)
+        of = counts.groupby("step")["rollouts"].transform("sum")
+        table = counts.assign(of=of, share=counts["rollouts"] / of)
+        return table.dropna(subset="cause").reset_index(drop=True)
+
+    def metrics(self) -> pd.DataFrame:
+        """What the trainer logged, a row for each step: step, and a column for each `trainer/` name."""
+        trainer = read_trainer_metrics(self.run)
+        return trainer.table([*trainer.curves])[["step", *trainer.curves]]
+
+    def sql(self, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pd.DataFrame:
+        """The rows of one SELECT over the whole run, in DuckDB's SQL; its views: docs/sql.md.
+
+        timeout: in seconds. Raises ChoiceError where the statement is not a SELECT, is wrong, reads
+        something else, or takes too long.
+        """
+        whole = self.run.whole or self.run
+        trainer = read_trainer_metrics(whole) if asks_for_metrics(statement) else None
+        return select(whole, statement, timeout, trainer).to_pandas()
+
+
+def _without_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Names as texts: batches have categories of their own."""
+    names = frame.select_dtypes("category").columns
+    return frame.astype(dict.fromkeys(names, object))
+
+
+def _tokens(opened: OpenRollout) -> tuple[pd.DataFrame, list[str]]:
+    """The tokens with their metrics, and which metrics have no place beside them."""
+    length = len(opened.tokens) or max(map(len, opened.metrics.values()), default=0)
+    texts = [PLACEHOLDER_SIGN if text == PLACEHOLDER else text for text in opened.tokens]
+    columns: dict[str, Any] = {"position": np.arange(length), "token": texts or [None] * length}
+    remarks: list[str] = []
+    for name, values in opened.metrics.items():
+        if len(values) == length:
+            columns[name] = values
+        else:
+            remarks.append(f"{name} has {len(values)} values for {length} tokens; it is left out")
+    return pd.DataFrame(columns), remarks

@@ -1,0 +1,52 @@
+"""Permalinks to what an answer speaks of, in the dashboard; and how a report cites a mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from board.core.citations import written
+from board.query import splits
+from board.query.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """base: the address of a dashboard on the same folder; empty: links are relative to it."""
+
+    base: str = ""
+
+    def page(self, page: str, run: Run, **choices: Any) -> str:
+        """The address of a page (`step`, say; "" is the overview) of a run, with what is chosen there.
+
+        choices: by the names that the dashboard's URL has for them; None and "" are left out.
+        """
+        named = {"run": run.info.name, "split": split_of(run), **choices}
+        query = urlencode({k: v for k, v in named.items() if v is not None and v != ""})
+        return f"{self.base.rstrip('/')}/{page}?{query}"
+
+    def rollout(
+        self, run: Run, step: int, index: int, token: int | None = None, metric: str = ""
+    ) -> str:
+        """The address of a rollout, at a token and coloured by a token metric where they are given."""
+        place = {"step": step, "index": index, "token": token}
+        return self.page("rollouts", run, **place, reader_metric=metric)
+
+
+def split_of(run: Run) -> str:
+    """The split as a link has it; empty where the run has only one."""
+    if run.split is not None:
+        return splits.written(run.split)
+    whole = run.whole or run
+    count = whole.remembered("count of splits", lambda: len(splits.splits_of(whole)))
+    return splits.ALL if count > 1 else ""
+
+
+def cite_mean(run: Run, metric: str, step: int | str) -> str | None:
+    """The citation of a mean of a step of these rollouts; None where a filter chose them."""
+    if run.expression:
+        return None
+    parts = {"split": split_of(run), "env": ",".join(run.envs)}
+    chosen = {name: value for name, value in parts.items() if value}
+    return written(run.info.name, metric=metric, step=step, **chosen)

@@ -1,0 +1,278 @@
+"""Tools that ask about a run as a whole: its steps, findings, failures, and what its trainer logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import pandas as pd
+from pydantic import Field
+
+from board.analysis.findings import whole_diagnosis
+from board.core.citations import written
+from board.core.failures.causes import CAUSES
+from board.core.findings.finding import Evidence, Finding
+from board.core.metrics.definitions import REDUCTIONS, base_name
+from board.mcp_server.answers import Answer, cell, cells, paged, untrusted, window
+from board.mcp_server.links import Links, cite_mean
+from board.mcp_server.open_runs import OpenRuns
+from board.query.columns import known_column, known_columns, records_of
+from board.query.failures import cause_counts, clusters, has_causes, plumbing_share
+from board.query.run import Run
+from board.query.user_sql import asks_for_metrics, rows_of, select
+
+RunName = Annotated[str, Field(description="name of a run, as the tool `runs` lists it")]
+Split = Annotated[str, Field(description='a split, "all" for all; default: that of training')]
+Envs = Annotated[list[str], Field(description="environments; default: all")]
+First = Annotated[int | None, Field(description="first step; default: the newest steps")]
+Last = Annotated[int | None, Field(description="last step; default: the newest")]
+Where = Annotated[
+    str,
+    Field(description="filter over columns, such as: reward < 0.5 and response contains 'I think'"),
+]
+Offset = Annotated[int, Field(ge=0, description="rows to pass over")]
+Limit = Annotated[int, Field(ge=0, le=200, description="rows at most")]
+
+_USUAL: Final = ("reward", "k3", "mismatch_kl", "entropy", "response_tokens", "is_truncated")
+_PARTS: Final = ("mean", "n", "se")
+_MOST_EVIDENCE: Final = 5
+_COLUMN_OF: Final = {metric: column for column, metric, how in REDUCTIONS if how == "mean"}
+SQL_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Each public method is a tool; its docstring is the tool's description."""
+
+    open_runs: OpenRuns
+    links: Links
+
+    def runs(self, offset: Offset = 0, limit: Limit = 100) -> Answer:
+        """List the runs that can be asked about, the one that changed last first."""
+        infos = self.open_runs.infos()
+        rows = [
+            {
+                "run": cell(info.name),
+                "formats": [*info.formats],
+                "bytes": info.bytes,
+                "changed": f"{datetime.fromtimestamp(info.mtime, UTC):%Y-%m-%dT%H:%M:%SZ}",
+            }
+            for info in infos
+        ]
+        return paged({}, window(rows, offset, limit), len(rows), offset)
+
+    def steps(
+        self,
+        run: RunName,
+        metrics: Annotated[
+            list[str],
+            Field(description="metrics, or columns of the table of steps; default: a few"),
+        ] = [],
+        first: First = None,
+        last: Last = None,
+        split: Split = "",
+        envs: Envs = [],
+        where: Where = "",
+        offset: Offset = 0,
+        limit: Limit = 20,
+    ) -> Answer:
+        """Means of metrics over the rollouts of each step, with n and standard error.
+
+        M_mean is the mean of metric M, M_n how many rollouts have a value, M_se its standard error,
+        clustered by group: the 95 % interval is about M_mean plus or minus 2 M_se. Names of all metrics
+        of the run are in `metrics`.
+        """
+        chosen = self.open_runs.part(run, split, envs, where)
+        table = chosen.steps_with_quantiles
+        names = _step_columns([*map(str, table.columns)], metrics)
+        recorded = [name for name in names if name in table]
+        rows = [*map(cells, records_of(_of_steps(table[recorded], first, last, limit)))]
+        head = {
+            "run": run,
+            "split": chosen.split,
+            "steps": {
+                "first": min(chosen.counts, default=None),
+                "last": max(chosen.counts, default=None),
+                "count": len(chosen.counts),
+            },
+            "metrics": [*map(cell, chosen.metrics)],
+            "not_recorded": [name for name in names if name not in recorded],
+            "cite_as": cite_mean(chosen, "COLUMN", "STEP"),
+            "link": self.links.page("", chosen),
+        }
+        return paged(head, window(rows, offset, limit), len(rows), offset)
+
+    def metrics(
+        self,
+        run: RunName,
+        names: Annotated[
+            list[str], Field(description="trainer/ names; default: lists the names there are")
+        ] = [],
+        first: First = None,
+        last: Last = None,
+        offset: Offset = 0,
+        limit: Limit = 20,
+    ) -> Answer:
+        """The trainer's own scalars (loss, learning rate, grad norm, ...), by step.
+
+        Without names: which there are, with how many points and the last value.
+        """
+        chosen, trainer = self.open_runs.run(run), self.open_runs.trainer(run)
+        head: Answer = {
+            "run": run,
+            "cite_as": written(run, metric="NAME", step="STEP"),
+            "link": self.links.page("", chosen),
+        }
+        if not trainer.curves:
+            return {**head, "not_recorded": ["metrics of the trainer"], "rows": [], "rows_total": 0}
+        if names:
+            table = trainer.table(known_columns(names, trainer.curves))
+            rows = [*map(cells, records_of(_of_steps(table, first, last, limit)))]
+        else:
+            rows = [
+                {"name": cell(one.name), "points": one.points, "last": cell(one.last)}
+                for one in trainer.curves.values()
+            ]
+        return paged(head, window(rows, offset, limit), len(rows), offset)
+
+    def findings(
+        self,
+        run: RunName,
+        split: Split = "",
+        envs: Envs = [],
+        where: Where = "",
+        read_tokens: Annotated[
+            bool, Field(description="also the rules that read token arrays, which take longer")
+        ] = True,
+        offset: Offset = 0,
+        limit: Limit = 20,
+    ) -> Answer:
+        """What looks wrong in a run, the worst first: leads, not verdicts.
+
+        Each names its rule, steps, measured value and threshold, evidence (rollouts and tokens), and
+        where the tool `spike` shows more, its arguments.
+        """
+        chosen = self.open_runs.part(run, split, envs, where)
+        diagnosis = chosen.remembered(
+            f"diagnosis {read_tokens}", lambda: whole_diagnosis(chosen, tokens=read_tokens)
+        )
+        rows = [self._finding(chosen, one) for one in diagnosis.findings]
+        head = {
+            "run": run,
+            "split": chosen.split,
+            **diagnosis.counts,
+            "steps": diagnosis.steps,
+            "steps_whose_tokens_were_read": diagnosis.steps_read,
+            "link": self.links.page("findings", chosen),
+        }
+        return paged(head, window(rows, offset, limit), len(rows), offset)
+
+    def _finding(self, run: Run, finding: Finding) -> Answer:
+        target = finding.target
+        column = _COLUMN_OF.get(target.metric, target.metric)
+        spike = {}
+        if target.step is not None and column in run.metrics:
+            spike = {"spike": {"step": target.step, "metric": column, "only": target.only}}
+        return {
+            "severity": finding.severity,
+            "rule": finding.rule,
+            "says": untrusted(f"{finding.title}. {finding.text}", 1000),
+            "steps": finding.steps_text or None,
+            "worst_step": finding.step,
+            "value": cell(finding.value),
+            "threshold": cell(finding.threshold),
+            "unit": finding.unit,
+            "may_follow_from": finding.cause or None,
+            "evidence": [self._evidence(run, one) for one in finding.evidence[:_MOST_EVIDENCE]],
+            "evidence_total": len(finding.evidence),
+            **spike,
+        }
+
+    def _evidence(self, run: Run, one: Evidence) -> Answer:
+        return {
+            "step": one.step,
+            "index": one.index,
+            "token": one.position,
+            "piece": untrusted(one.piece) if one.piece else None,
+            "value": cell(one.value),
+            "link": self.links.rollout(run, one.step, one.index, one.position),
+        }
+
+    def failures(
+        self,
+        run: RunName,
+        split: Split = "",
+        envs: Envs = [],
+        where: Where = "",
+        offset: Offset = 0,
+        limit: Limit = 20,
+    ) -> Answer:
+        """Why rollouts failed: rollouts by cause, and failures with equal evidence.
+
+        tool_error, sandbox, judge and server are failures of infrastructure; policy and truncated are the
+        model's own. Find the rollouts with the tool `rollouts` and where = "cause = 'server'".
+        """
+        chosen = self.open_runs.part(run, split, envs, where)
+        head: Answer = {"run": run, "split": chosen.split}
+        if not has_causes(chosen):
+            return {**head, "not_recorded": ["causes of failures"], "rows": [], "rows_total": 0}
+        counts, similar = cause_counts(chosen), clusters(chosen)
+        totals = counts.dropna().groupby("cause")["rollouts"].sum()
+        failed, total = plumbing_share(counts)
+        head |= {
+            "rollouts": total,
+            "failures_of_infrastructure": failed,
+            "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
+            "meanings": {cause: CAUSES[cause] for cause in CAUSES if cause in totals.index},
+            "equal_failures": similar.total,
+            "link": self.links.page("failures", chosen),
+        }
+        rows = [
+            {
+                **cells(row),
+                "link": self.links.rollout(chosen, int(row["step"]), int(row["index"])),
+            }
+            for row in records_of(similar.table)
+        ]
+        return paged(head, window(rows, offset, limit), len(rows), offset)
+
+    def sql(
+        self,
+        run: RunName,
+        statement: Annotated[str, Field(description="one SELECT in DuckDB's SQL")],
+        limit: Annotated[int, Field(ge=1, le=200, description="rows at most")] = 50,
+    ) -> Answer:
+        """One SELECT over the views rollouts, steps, groups, prompts, problems and metrics of a run.
+
+        rollouts: step, index, group_id, env, split, reward, k3_mean, prompt, response, ... (rows of
+        all splits). groups: step, group_id, rollouts, reward_mean, reward_std. prompts: prompt_key,
+        rollouts, reward_mean. metrics: step, name, value. `select * from rollouts limit 1` has all
+        columns. It reads nothing else, changes nothing, and is stopped after 30 seconds.
+        """
+        chosen = self.open_runs.run(run)
+        trainer = self.open_runs.trainer(run) if asks_for_metrics(statement) else None
+        table = select(chosen, statement, SQL_SECONDS, trainer, limit=limit + 1)
+        rows = [cells(row) for row in rows_of(table.slice(0, limit))]
+        answer = paged({"run": run, "columns": [*map(cell, table.column_names)]}, rows, len(rows))
+        if table.num_rows > limit:
+            answer["more"] = f"there are more than {limit} rows; use LIMIT and OFFSET, or aggregate"
+        return answer
+
+
+def _step_columns(columns: list[str], wanted: list[str]) -> list[str]:
+    """Columns of the table of steps: those of a metric for its name. Raises ChoiceError."""
+    names = ["step", "rollouts"]
+    for name in wanted or _USUAL:
+        stem = base_name(name)
+        if f"{stem}_mean" in columns or not wanted:
+            names += [f"{stem}_{part}" for part in _PARTS]
+        else:
+            names.append(known_column(name, columns))
+    return [*dict.fromkeys(names)]
+
+
+def _of_steps(table: pd.DataFrame, first: int | None, last: int | None, limit: int) -> pd.DataFrame:
+    """The rows from the first step to the last one; without a first one the last `limit` of them."""
+    own = table if last is None else table[table["step"] <= last]
+    return own.tail(limit) if first is None else own[own["step"] >= first]

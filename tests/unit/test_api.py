@@ -1,0 +1,149 @@
+"""`board.open_run`: frames that agree with the command line and the log; what is missing is no number."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from written_logs import native_run, native_sample, write_lines
+
+import board
+from board import cli
+from board.api import OpenRun
+from board.errors import ChoiceError, ExpressionError, NotFoundError
+
+
+@pytest.fixture(scope="module")
+def run() -> OpenRun:
+    return board.open_run("grpo_reward_hack")
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
+    return board.open_run(native_run(tmp_path_factory.mktemp("native") / "run"))
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
+    assert cli.main([*arguments, "--json"]) in (0, 1)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_frames_have_the_numbers_of_the_command_line(run, capsys):
+    steps = pd.DataFrame(printed(capsys, "steps", "grpo_reward_hack"))
+    columns = ["step", "rollouts", "reward_mean", "reward_se", "k3_mean"]
+    pd.testing.assert_frame_equal(run.steps[columns], steps[columns], check_dtype=False)
+    rows = printed(
+        *(capsys, "rollouts", "grpo_reward_hack", "--where", "reward > 2", "--sort", "k3_max"),
+        *("--desc", "--limit", "5"),
+    )
+    own = run.rollouts("reward > 2", sort="k3_max", descending=True, limit=5)
+    assert own["index"].tolist() == [row["index"] for row in rows]
+    assert own["k3_max"].tolist() == [row["k3_max"] for row in rows]
+    assert own["file"].tolist() == [row["file"] for row in rows]
+    logged = pd.DataFrame(printed(capsys, "metrics", "grpo_reward_hack"))
+    assert run.metrics()["trainer/loss"].tolist() == logged["trainer/loss"].tolist()
+    findings = printed(capsys, "findings", "grpo_reward_hack")["findings"]
+    assert run.findings()["rule"].tolist() == [one["rule"] for one in findings]
+    assert run.findings()["evidence"].tolist() == [one["evidence"] for one in findings]
+
+
+def test_tokens_of_a_rollout_stand_beside_their_metrics(native):
+    rollout = native.rollout(20, 3)
+    logged = native_sample(20, 0, 3)
+    assert rollout.texts["response"] == logged["response"]
+    assert rollout.facts["reward"] == pytest.approx(logged["reward"])
+    tokens = rollout.tokens
+    assert tokens["position"].tolist() == [*range(8)]
+    assert tokens["token"].tolist()[:2] == ["I", " think"]
+    np.testing.assert_allclose(tokens["logprobs"], logged["logprobs"])
+    d = np.array(logged["logprobs"]) - np.array(logged["ref_logprobs"])
+    np.testing.assert_allclose(tokens["k3"], np.exp(-d) - 1 + d)
+    assert tokens["entropy"].iloc[2] == pytest.approx(0.4)
+
+
+def test_what_the_log_does_not_hold_is_missing_and_not_zero(tmp_path):
+    rows = [
+        {"step": 1, "prompt": "p", "response": "a", "reward": 1.0, "logprobs": [-1.0, None]},
+        {"step": 1, "prompt": "p", "response": "b", "reward": None},
+    ]
+    run = board.open_run(write_lines(tmp_path / "run" / "log.jsonl", rows).parent)
+    assert run.rollouts()["reward"].isna().tolist() == [False, True]
+    assert run.steps["reward_mean"].tolist() == [1.0]
+    assert run.steps["reward_n"].tolist() == [1]
+    assert np.isnan(run.rollout(1, 0).tokens["logprobs"].iloc[1])
+    assert "reward" not in run.rollout(1, 1).facts
+    assert len(run.rollout(1, 1).tokens) == 0
+    assert run.failures()["cause"].tolist() == ["unscored"]
+    assert len(run.groups()) == len(run.metrics()) == 0
+    assert "k3_mean" not in run.steps
+
+
+def test_an_array_of_another_length_is_left_out_and_named(tmp_path):
+    row = {"step": 1, "response": "ab", "response_tokens": ["a", "b"]}
+    row |= {"logprobs": [-1.0, -2.0], "entropy": [0.5]}
+    run = board.open_run(write_lines(tmp_path / "run" / "log.jsonl", [row]).parent)
+    rollout = run.rollout(1, 0)
+    assert "entropy" not in rollout.tokens
+    assert any("entropy has 1 values for 2 tokens" in remark for remark in rollout.remarks)
+
+
+def test_means_are_of_training_unless_another_split_is_chosen(tmp_path):
+    rows = [
+        {"step": 1, "split": split, "group_id": "g", "prompt": "p", "response": "r", "reward": r}
+        for split, r in (("train", 0.0), ("train", 1.0), ("eval", 9.0))
+    ]
+    run = board.open_run(write_lines(tmp_path / "run" / "log.jsonl", rows).parent)
+    assert run.steps["reward_mean"].tolist() == [0.5]
+    assert run.where(split="eval").steps["reward_mean"].tolist() == [9.0]
+    assert run.where("reward > 0", split="all").steps["reward_mean"].tolist() == [5.0]
+    assert run.where("reward > 0").groups()["reward_mean"].tolist() == [1.0]
+    assert len(run.rollouts()) == len(run.sql("select * from rollouts")) == 3
+    with pytest.raises(ChoiceError, match="no split 'test'"):
+        run.where(split="test")
+
+
+def test_groups_and_prompts_agree_with_the_rollouts(run):
+    rollouts = run.rollouts(whole_texts=True)
+    groups, by_group = run.groups(30), rollouts[rollouts["step"] == 30].groupby("group_id")
+    assert groups["group_id"].tolist() == [*by_group.groups]
+    np.testing.assert_allclose(groups["reward_mean"], by_group["reward"].mean())
+    np.testing.assert_allclose(groups["reward_std"], by_group["reward"].std(ddof=0), atol=1e-12)
+    prompts = run.prompts().set_index("prompt")
+    expected = rollouts.groupby("prompt")
+    assert prompts["rollouts"].to_dict() == expected.size().to_dict()
+    assert prompts["steps"].to_dict() == expected["step"].nunique().to_dict()
+    failures = run.failures()
+    truncated = rollouts[rollouts["cause"] == "truncated"].groupby("step").size()
+    assert failures.set_index("step")["rollouts"].to_dict() == truncated.to_dict()
+    assert (failures["share"] == failures["rollouts"] / 32).all()
+
+
+def test_whole_texts_are_whole_and_columns_are_those_that_were_asked_for(tmp_path):
+    row = {"step": 1, "prompt": "p", "response": "word " * 5000, "ground_truth": "4"}
+    run = board.open_run(write_lines(tmp_path / "run" / "log.jsonl", [row]).parent)
+    columns = ["response", "ground_truth"]
+    assert len(run.rollouts(columns=["response"])["response"][0]) < 5000
+    whole = run.rollouts(columns=columns, whole_texts=True)
+    assert [*whole] == columns
+    assert whole.iloc[0].tolist() == [row["response"], "4"]
+
+
+def test_a_mistake_names_what_there_is(native, tmp_path):
+    with pytest.raises(ExpressionError, match="did you mean reward"):
+        native.rollouts("rewrd > 1")
+    with pytest.raises(ChoiceError, match="did you mean reward"):
+        native.rollouts(columns=["rewrd"])
+    with pytest.raises(ChoiceError, match="no environment 'maths'"):
+        native.where(envs=["maths"])
+    with pytest.raises(NotFoundError, match="rollouts 0 to 7"):
+        native.rollout(0, 99)
+    with pytest.raises(NotFoundError):
+        board.list_runs(tmp_path / "none")
+
+
+def test_runs_are_listed_with_what_opens_them():
+    samples = Path(board.__file__).parents[1] / "rollout_samples"
+    listed = board.list_runs(samples).set_index("run")
+    assert board.open_run(listed.loc["resumed", "path"]).name == "resumed"
+    assert (listed["bytes"] > 0).all()
