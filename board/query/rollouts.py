@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -148,19 +147,28 @@ def batches(
 ) -> Iterator[pd.DataFrame]:
     """The rows of `frame`, at most `size` at a time. texts: columns that hold whole texts instead."""
     values = [run.rows.whole_text(n) if n in texts else run.rows.frame_value(n) for n in columns]
-    tables: Iterable[pa.Table]
+    kinds = [*map(run.rows.column, columns)]
+    for table in tables(run, values, sorting, limit=limit, size=size):
+        yield frame_of(table, kinds)
+
+
+def tables(
+    run: Run,
+    values: Sequence[str],
+    sorting: Sorting,
+    *,
+    limit: int | None = None,
+    size: int,
+) -> Iterator[pa.Table]:
+    """Values, each by SQL, of the rollouts in an order, at most `size` rows at a time."""
     if limit is not None:
         sql, parameters = _first(run, values, sorting, limit, 0)
-        tables = (run.whole or run).batches(sql, size, parameters)
+        yield from (run.whole or run).batches(sql, size, parameters)
     elif sorting.column or run.step_range is not None:
-        tables = run.batches(_sorted(run, values, sorting), size)
+        yield from run.batches(_sorted(run, values, sorting), size)
     else:
-        parts = _parts(run, sorting)
-        several = (part.batches(_sorted(part, values, sorting), size) for part in parts)
-        tables = chain.from_iterable(several)
-    kinds = [*map(run.rows.column, columns)]
-    for table in tables:
-        yield frame_of(table, kinds)
+        for part in _parts(run, sorting):
+            yield from part.batches(_sorted(part, values, sorting), size)
 
 
 def _parts(run: Run, sorting: Sorting) -> Iterator[Run]:
