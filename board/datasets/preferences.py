@@ -12,6 +12,7 @@ from board.errors import ChoiceError
 from board.index.segments import PROMPT_KEY
 from board.query.causes import CAUSE
 from board.query.open_run import Run
+from board.query.rollouts import ADDRESS, chosen
 
 NO_GROUPS: Final = (
     "pairs need groups and rewards, and the run does not record both; without group_id "
@@ -21,13 +22,13 @@ NO_GROUPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two rollouts of one group. chosen, rejected: index within the step, and score: the reward."""
+    """Two rollouts of one group. chosen, rejected: their addresses; score: the reward."""
 
     step: int
     group_id: str
     prompt_key: int | None
-    chosen: int
-    rejected: int
+    chosen: Mapping[str, int]
+    rejected: Mapping[str, int]
     score_chosen: float
     score_rejected: float
 
@@ -73,7 +74,7 @@ def best_and_worst(run: Run, margin: float) -> Pairs:
             left_out["the same prompt has a pair with as large a margin or a larger one"] += 1
         if before is None or pair.margin >= before.margin:
             largest[key] = pair
-    pairs = sorted(largest.values(), key=lambda pair: (pair.step, pair.chosen))
+    pairs = sorted(largest.values(), key=lambda pair: (pair.step, pair.chosen["position"]))
     return Pairs(pairs, len(rows), left_out, sum(row["infrastructure"] for row in rows))
 
 
@@ -95,21 +96,23 @@ def _sql(run: Run) -> str:
     """A row for each group that has a rollout with a reward, by step."""
     causes = ", ".join(f"'{cause}'" for cause in PLUMBING)
     best, worst = "ORDER BY reward DESC, position", "ORDER BY reward, position"
+    address = ", ".join(f"'{name}': {name}" for name in ADDRESS)
     usable = "FILTER (NOT is_infrastructure)"
     return f"""
         WITH scored AS (
             SELECT step, {run.split_value} AS split, {run.column("group_id")} AS group_id, position,
+                {{{address}}} AS address,
                 {run.column("reward")} AS reward, {run.column(PROMPT_KEY)} AS prompt_key,
                 coalesce({run.column(CAUSE)} IN ({causes}), false) AS is_infrastructure
-            FROM {run.view} AS rollouts
-            WHERE {run.condition} AND {run.column("reward")} IS NOT NULL
+            FROM {chosen(run)} AS rollouts
+            WHERE {run.column("reward")} IS NOT NULL
                 AND {run.column("group_id")} IS NOT NULL)
         SELECT step, group_id,
             count(*) {usable} AS candidates, count(*) FILTER (is_infrastructure) AS infrastructure,
-            first(position {best}) {usable} AS chosen, first(position {worst}) {usable} AS rejected,
+            first(address {best}) {usable} AS chosen, first(address {worst}) {usable} AS rejected,
             first(prompt_key {best}) {usable} AS prompt_key,
             first(prompt_key {worst}) {usable} AS rejected_key,
             first(reward {best}) {usable} AS score_chosen,
             first(reward {worst}) {usable} AS score_rejected
-        FROM scored GROUP BY step, split, group_id ORDER BY step, chosen
+        FROM scored GROUP BY step, split, group_id ORDER BY step, min(position)
     """

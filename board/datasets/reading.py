@@ -12,14 +12,15 @@ from board.analysis.step_records import StepRecords
 from board.index import segments
 from board.query.columns import aliased
 from board.query.open_run import Run
-from board.query.rollouts import Sorting, tables
+from board.query.rollouts import ADDRESS, Sorting, at_addresses, tables
 
 TEXTS: Final = segments.TEXT_NAMES[:-1]
 MESSAGES: Final = "messages"
-_ADDRESS: Final = ("step", "index", "file", *segments.LOCATION, segments.PART)
+_PLACE: Final = ("step", "index", "file", *segments.LOCATION, segments.PART)
 _LEFT_OUT: Final = frozenset(("offset", "size", segments.PART))
-_BATCH_ROLLOUTS: Final = 256
-"""So few that their lines, with all token arrays, fit into memory."""
+_BATCH_BYTES: Final = 32 << 20
+_BATCH_ROLLOUTS: Final = 1024
+"""At most so many rollouts at a time, and fewer of a log whose lines are long."""
 
 _Messages = Sequence[Mapping[str, Any]]
 
@@ -66,9 +67,9 @@ class RolloutReader:
         self._columns = [name for name in columns if name != MESSAGES]
         self._records = StepRecords(run) if reads_log and has_messages(run) else None
         rows = run.rows
-        address = [rows.value(name) for name in _ADDRESS]
+        place = [rows.value(name) for name in _PLACE]
         self._values = [
-            *address,
+            *place,
             run.split_value,
             rows.value(segments.PROMPT_KEY),
             *(_value(run, name) for name in self._columns),
@@ -82,30 +83,23 @@ class RolloutReader:
 
     def every(self) -> Iterator[list[Rollout]]:
         """All rollouts of the run, by step and index."""
-        for table in tables(self._run, self._values, Sorting(), size=_BATCH_ROLLOUTS):
+        whole = self._run.whole or self._run
+        usual_bytes = whole.info.bytes // max(whole.rollout_count, 1) + 1
+        size = min(_BATCH_BYTES // usual_bytes + 1, _BATCH_ROLLOUTS)
+        for table in tables(self._run, self._values, Sorting(), size=size):
             yield self._rollouts(table)
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Rollout]:
-        """Rollouts by step and index, in this order. places: at least one."""
-        steps, indices = map(list, zip(*places, strict=True))
-        view = self._run.rows.view((min(steps), max(steps)))
-        sql = f"""
-            WITH wanted AS (
-                SELECT unnest($steps) AS step, unnest($indices) AS position,
-                    unnest(range(len($steps))) AS place)
-            SELECT {aliased(self._values)} FROM wanted
-                JOIN (FROM {view} WHERE step IN (SELECT unnest($steps))) USING (step, position)
-            ORDER BY place
-        """
-        whole = self._run.whole or self._run
-        return self._rollouts(whole.table(sql, {"steps": steps, "indices": indices}))
+    def at(self, addresses: Sequence[Mapping[str, int]]) -> list[Rollout]:
+        """Rollouts in the order of their addresses, as at_addresses takes them; at least one."""
+        columns = {name: [one[name] for one in addresses] for name in ADDRESS}
+        return self._rollouts(at_addresses(self._run, self._values, columns))
 
     def _rollouts(self, table: pa.Table) -> list[Rollout]:
         unread = None if self._records is not None else ()
         logged = self._logged(table)
         columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
         steps, indices, *_ = columns
-        splits, keys, *values = columns[len(_ADDRESS) :]
+        splits, keys, *values = columns[len(_PLACE) :]
         return [
             Rollout(
                 steps[place],
@@ -122,8 +116,8 @@ class RolloutReader:
         """By place, messages and tools of the log."""
         if self._records is None or not table.num_rows:
             return {}
-        address = table.select(range(len(_ADDRESS))).rename_columns(list(_ADDRESS)).to_pandas()
-        records = self._records.of(address)
+        places = table.select(range(len(_PLACE))).rename_columns(list(_PLACE)).to_pandas()
+        records = self._records.of(places)
         return {place: (one.messages, one.extras.get("tools")) for place, one in records}
 
 

@@ -142,8 +142,7 @@ class Preferences:
         """Every pair, by step."""
         for first in range(0, len(self._pairs), _BATCH_PAIRS):
             pairs = self._pairs[first : first + _BATCH_PAIRS]
-            places = [(p.step, index) for p in pairs for index in (p.chosen, p.rejected)]
-            rollouts = self._reader.at(places)
+            rollouts = self._reader.at([one for p in pairs for one in (p.chosen, p.rejected)])
             both = zip(rollouts[::2], rollouts[1::2], strict=True)
             yield [self._row(pair, *two) for pair, two in zip(pairs, both, strict=True)]
 

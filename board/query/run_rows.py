@@ -162,13 +162,20 @@ class RunRows:
 
     def view(self, steps: StepRange | None = None) -> str:
         """The rollouts, in parentheses. steps: as of `current`."""
-        source, order = self.visible(steps), _ORDER
-        if self.sides:
-            source = merged_rows(self.sides, source, f"{self.schema}.pairs", sorted(self.stored))
-            order = "side, own_rank NULLS LAST, file, line, part"
+        order = "side, own_rank NULLS LAST, file, line, part" if self.sides else _ORDER
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {order}) - 1 AS position
-            FROM ({source}))"""
+            FROM {self.unnumbered(steps)})"""
+
+    def unnumbered(self, steps: StepRange | None = None) -> str:
+        """The rollouts without their position, in parentheses: to count it takes all columns of a step.
+
+        steps: as of `current`.
+        """
+        source = self.visible(steps)
+        if self.sides:
+            source = merged_rows(self.sides, source, f"{self.schema}.pairs", sorted(self.stored))
+        return f"({source})"
 
     @property
     def hidden(self) -> str:
