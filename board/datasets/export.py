@@ -105,11 +105,11 @@ def _write(run: Run, request: Request, shape: Shape, writer: Writer, progress: P
     plain, rows = PlainValues(), Counter[str]()
     groups: set[object] = set()
     prompts: set[int] = set()
-    done, limit = 0, request.limit
+    done, unread, limit = 0, 0, request.limit
     for batch in shape.batches():
         written = [row for row in batch if row is not None]
-        if limit is not None:
-            written = written[: limit - rows.total()]
+        unread = 0 if limit is None else max(rows.total() + len(written) - limit, 0)
+        written = written[: len(written) - unread]
         splits = [row.split for row in written]
         if written:
             writer.write([plain.of(row.values) for row in written], splits)
@@ -121,8 +121,8 @@ def _write(run: Run, request: Request, shape: Shape, writer: Writer, progress: P
         if limit is not None and rows.total() >= limit:
             break
     notes = [*shape.notes, *_notes(run, plain)]
-    if done < shape.total and rows.total() == limit:
-        notes.append(f"rows at most: {limit:,}, so that the last {shape.of} were not read")
+    if limit is not None and rows.total() == limit and (unread or done < shape.total):
+        notes.append(f"rows at most: {limit:,}, so that the last {shape.of} were not written")
     summary = Summary(
         *(shape.unit, shape.of, (run.whole or run).rollout_count, count(run), rows),
         *(len(groups), len(prompts), dict(shape.left_out.most_common()), notes),

@@ -78,7 +78,8 @@ class RolloutReader:
     def types(self) -> dict[str, pa.DataType]:
         """The type of each column, those of messages left out."""
         values = aliased([_value(self._run, name) for name in self._columns])
-        table = self._run.table(f"SELECT {values} FROM {self._run.view} AS rollouts LIMIT 0")
+        whole = self._run.whole or self._run  # which has no parameters
+        table = whole.table(f"SELECT {values} FROM {whole.view} AS rollouts LIMIT 0")
         return dict(zip(self._columns, table.schema.types, strict=True))
 
     def every(self) -> Iterator[list[Rollout]]:
