@@ -243,3 +243,12 @@ def test_the_command_says_what_it_left_out_and_why(tmp_path, capsys):
     assert "- filter: `env == 'math'`" in text
     assert "- step: `10`" in text
     assert all(line in text.replace("\\", "") for line in said[:4])
+
+
+def test_ctrl_c_within_a_query_ends_the_command_as_elsewhere(tmp_path, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise RuntimeError("Query interrupted")  # as DuckDB says it
+
+    monkeypatch.setattr("board.datasets.shapes.count", interrupted)
+    run = native_run(tmp_path / "run")
+    assert main(["export", str(run), "--as", "sft", "-o", str(tmp_path / "set")]) == 130
