@@ -68,8 +68,8 @@ def _refuse(run: Run, request: Request) -> None:
         raise ChoiceError(
             f"--columns does not go with --as {request.kind}, whose columns are fixed"
         )
-    folder, target = run.info.path, request.target.resolve()
-    if isinstance(folder, Path) and folder.is_dir() and target.is_relative_to(folder.resolve()):
+    folder = None if run.info.only else run.info.path  # one file alone is read of that folder
+    if isinstance(folder, Path) and request.target.resolve().is_relative_to(folder.resolve()):
         raise ChoiceError(
             f"{request.target} is in the run's folder, where it would be read as a log; choose "
             "another folder"

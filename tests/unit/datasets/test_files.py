@@ -212,6 +212,9 @@ def test_only_data_sets_and_files_are_replaced_and_only_when_asked(tmp_path, cap
         assert [code(target), code(target), code(target, "--overwrite")] == [0, 2, 0]
     assert code(tmp_path / "mine", "--overwrite") == 2
     assert code(run / "set.jsonl") == 2
+    (log, *_) = sorted(run.glob("*.jsonl"))
+    beside = ["export", str(log), "--as", "csv", "-o", str(run / "rollouts.csv")]
+    assert main(beside) == 0
     assert code(tmp_path / "no" / "set.jsonl") == 2
     assert code(tmp_path / "set.txt") == 2
     assert (tmp_path / "mine" / "thesis.tex").exists()
