@@ -21,6 +21,9 @@ from board.errors import BoardError, ChoiceError, close_to, did_you_mean
 
 __all__ = ["build_parser", "main"]
 
+_INTERRUPTED: Final = 130
+_QUERY_INTERRUPTED: Final = "Query interrupted"
+"""What DuckDB says of Ctrl-C, in a RuntimeError."""
 _BROKEN_PIPE: Final = 141  # what a shell reports for a program that SIGPIPE ended
 
 
@@ -59,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("rollout-board: what the log holds there is nested too deep", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return 130
+        return _INTERRUPTED
+    except RuntimeError as error:
+        if str(error) != _QUERY_INTERRUPTED:
+            raise
+        return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has left; what is still buffered must not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

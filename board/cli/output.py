@@ -8,7 +8,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TextIO, cast
 
 import numpy as np
@@ -127,7 +127,7 @@ def say(text: str) -> None:
 
 
 class ProgressLine:
-    """Says on stderr how far a long reading is: MB, or kB of little, the rate and the time left.
+    """Says on stderr how far long work is: of a reading MB, or kB of little, the rate and the time left.
 
     Silent for the first second. On a terminal one line is drawn again and again and removed in the
     end; elsewhere a line is written every few seconds.
@@ -137,21 +137,25 @@ class ProgressLine:
     _REDRAW_SECONDS: Final = 0.2
     _WRITE_SECONDS: Final = 5.0
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        text: Callable[[int, int, float], str] | None = None,
+    ) -> None:
+        self._stream, self._text = stream or sys.stderr, text or progress_text
         self._terminal = self._stream.isatty()
         self._begun = time.monotonic()
         self._last = self._begun + self._QUIET_SECONDS - self._WRITE_SECONDS
         self._drawn = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Takes note of `done` of `total` bytes."""
+        """Takes note of `done` of `total` bytes, or of what the text counts."""
         now = time.monotonic()
         pause = self._REDRAW_SECONDS if self._terminal else self._WRITE_SECONDS
         if now - self._begun < self._QUIET_SECONDS or now - self._last < pause:
             return
         self._last = now
-        text = progress_text(done, total, now - self._begun)
+        text = self._text(done, total, now - self._begun)
         self._stream.write(f"\r\x1b[K{text}" if self._terminal else f"{text}\n")
         self._stream.flush()
         self._drawn = True
@@ -171,6 +175,12 @@ def progress_text(done: int, total: int, seconds: float) -> str:
     size, unit = (1e6, "MB") if total >= _MANY_BYTES else (1e3, "kB")
     amount = f"{done / size:.0f} of {total / size:.0f} {unit} ({percent(share)})"
     return f"reading {amount}, {rate / size:.0f} {unit}/s{left}"
+
+
+def rows_text(done: int, total: int, seconds: float) -> str:
+    """Such as `writing 12,000 of 100,000 (12 %), 8 s left`."""
+    left = (total - done) * seconds / done if done else 0.0
+    return f"writing {done:,} of {total:,} ({percent(done / max(total, 1))}), {left:.0f} s left"
 
 
 def print_fields(pairs: Iterable[tuple[str, object]]) -> None:

@@ -213,6 +213,28 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample1, ...)"},
     "--seed": {"type": int, "default": 0, "help": "of the random draw (%(default)s)"},
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
+    "--as": {
+        "choices": ("parquet", "jsonl", "csv", "hf", "sft", "dpo"),
+        "dest": "kind",
+        "required": True,
+        "help": "a table of rollouts: parquet, jsonl or csv; hf: a Hugging Face data set folder of it; "
+        "sft: conversations; dpo: pairs of the best and the worst rollout of each group",
+    },
+    "-o": {
+        "type": Path,
+        "metavar": "PATH",
+        "dest": "output",
+        "required": True,
+        "help": "what is written; of sft and dpo a file (.parquet or .jsonl), or without an ending a "
+        "data set folder",
+    },
+    "--margin": {
+        "type": float,
+        "metavar": "X",
+        "help": "of dpo: the least difference of the two rewards (default: any above 0)",
+    },
+    "--overwrite": {"action": "store_true", "help": "replace what is at PATH"},
+    "--limit=rows": {"type": _count, "metavar": "N", "help": "at most N rows"},
     "--engine": {
         "choices": ("local", "ray"),
         "default": "local",
@@ -312,6 +334,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "--labels --json|--csv|--parquet",
         "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, "
         "prompts, problems and metrics of a run (docs/sql.md has their columns). It reads nothing else.",
+    ),
+    "export": Command(
+        "dataset",
+        "write rollouts as a data set to train on or to analyse",
+        "run --as -o --source --split --env --where --step --group-by-prompt --columns --limit=rows "
+        "--margin --overwrite",
+        "Writes chosen rollouts with their whole texts and messages, all of it or nothing "
+        "(docs/datasets.md).",
     ),
     "show": Command(
         "analysis", "one rollout whole, token by token", "run --source --step=needed --index --json"

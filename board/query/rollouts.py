@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 
-from board.core.sampling import step_ranges
 from board.index.segments import PART
 from board.query.columns import aliased, frame_of
 from board.query.run import Run
+
+ADDRESS: Final = ("step", "position", "file", "line", "part")
+"""Columns of a view by which `at_addresses` finds a rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,26 +161,69 @@ def batches(
 ) -> Iterator[pd.DataFrame]:
     """The rows of `frame`, at most `size` at a time. texts: columns that hold whole texts instead."""
     values = [run.rows.whole_text(n) if n in texts else run.rows.frame_value(n) for n in columns]
-    tables: Iterable[pa.Table]
-    if limit is not None:
-        sql, parameters = _first(run, values, sorting, limit, 0)
-        tables = (run.whole or run).batches(sql, size, parameters)
-    elif sorting.column or run.step_range is not None:
-        tables = run.batches(_sorted(run, values, sorting), size)
-    else:
-        parts = _parts(run, sorting)
-        several = (part.batches(_sorted(part, values, sorting), size) for part in parts)
-        tables = chain.from_iterable(several)
     kinds = [*map(run.rows.column, columns)]
-    for table in tables:
+    for table in tables(run, values, sorting, limit=limit, size=size):
         yield frame_of(table, kinds)
 
 
-def _parts(run: Run, sorting: Sorting) -> Iterator[Run]:
-    """The run in ranges of steps, so that the texts that are sorted together fit into memory."""
-    ranges = [*step_ranges(run.counts)]
-    for steps in reversed(ranges) if sorting.descending else ranges:
-        yield run.where(steps=steps)
+def tables(
+    run: Run,
+    values: Sequence[str],
+    sorting: Sorting,
+    *,
+    limit: int | None = None,
+    size: int,
+) -> Iterator[pa.Table]:
+    """Values, each by SQL, of the rollouts in an order, at most `size` rows at a time."""
+    if limit is not None:
+        sql, parameters = _first(run, values, sorting, limit, 0)
+        yield from (run.whole or run).batches(sql, size, parameters)
+    elif sorting.column:
+        yield from run.batches(_sorted(run, values, sorting), size)
+    else:
+        yield from _in_order(run, values, sorting, size)
+
+
+def _in_order(run: Run, values: Sequence[str], sorting: Sorting, size: int) -> Iterator[pa.Table]:
+    """The values by step and index. Only addresses are sorted: with whole texts these would not fit into
+    the database's memory.
+    """
+    names = ", ".join(ADDRESS)
+    table = run.table(f"SELECT {names} FROM {chosen(run)} ORDER BY {sorting.sql(run)}")
+    for first in range(0, table.num_rows, size):
+        yield at_addresses(run, values, table.slice(first, size).to_pydict())
+
+
+def chosen(run: Run) -> str:
+    """The rollouts for which the run's predicate holds, in parentheses: positions are counted without the
+    columns that the predicate reads, which may be whole texts.
+    """
+    return f"""(
+        FROM {run.view} AS rollouts SEMI JOIN (
+            SELECT file, line, part FROM {run.view} AS rollouts WHERE {run.condition})
+        USING (file, line, part))"""
+
+
+def at_addresses(
+    run: Run, values: Sequence[str], addresses: Mapping[str, Sequence[int]]
+) -> pa.Table:
+    """Values, each by SQL, of rollouts in the order of their addresses, of which there is at least one.
+
+    addresses: by the names of ADDRESS. Raises UnreadableError.
+    """
+    steps, lines = addresses["step"], addresses["line"]
+    steps_read = (min(steps), max(steps))
+    sql = f"""
+        SELECT {aliased(values)} FROM (
+                FROM {run.rows.unnumbered(steps_read)}
+                WHERE step BETWEEN {steps_read[0]} AND {steps_read[1]}
+                    AND line BETWEEN {min(lines)} AND {max(lines)})
+            JOIN (SELECT unnest($position) AS position, unnest($file) AS file, unnest($line) AS line,
+                unnest($part) AS part, unnest(range(len($file))) AS place) USING (file, line, part)
+        ORDER BY place
+    """
+    parameters = {name: [*addresses[name]] for name in ADDRESS if name != "step"}
+    return (run.whole or run).table(sql, parameters)
 
 
 def _sorted(run: Run, values: Sequence[str], sorting: Sorting) -> str:

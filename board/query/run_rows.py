@@ -126,8 +126,6 @@ class RunRows:
         names = repr(sorted(self.manifest.names))
         return hashlib.blake2b(names.encode(), digest_size=16).hexdigest()
 
-    # Asking
-
     def table(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """What a statement gives."""
         with self.cursor() as cursor:
@@ -180,13 +178,16 @@ class RunRows:
 
     def view(self, steps: StepRange | None = None) -> str:
         """The rollouts, in parentheses. steps: as of `current`."""
-        source, order = self.visible(steps), _ORDER
+        order = "side, own_rank NULLS LAST, file, line, part" if self.sides else _ORDER
+        number = f"row_number() OVER (PARTITION BY step ORDER BY {order}) - 1"
+        return f"(SELECT *, {number} AS position FROM {self.unnumbered(steps)})"
+
+    def unnumbered(self, steps: StepRange | None = None) -> str:
+        """The same without `position`, for which all rows of a step are sorted with all columns."""
+        source = self.visible(steps)
         if self.sides:
             source = merged_rows(self.sides, source, f"{self.schema}.pairs", sorted(self.stored))
-            order = "side, own_rank NULLS LAST, file, line, part"
-        return f"""(
-            SELECT *, row_number() OVER (PARTITION BY step ORDER BY {order}) - 1 AS position
-            FROM ({source}))"""
+        return f"({source})"
 
     @property
     def hidden(self) -> str:

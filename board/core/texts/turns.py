@@ -233,21 +233,24 @@ _ROLE_LINE: Final = re.compile(r"^(system|user|assistant|tool)$\n?", re.MULTILIN
 _FIRST_ROLES: Final = ("system\n", "user\n")
 
 
-def turns_of_texts(texts: Mapping[str, str]) -> Iterator[tuple[Turn, str, bool]]:
+def turns_of_texts(
+    texts: Mapping[str, str], *, headings: bool = True
+) -> Iterator[tuple[Turn, str, bool]]:
     """Turns of a rollout's prompt and response with their text, and whether each was given.
 
-    By markers of chat templates; by headings such as `[user]`; or, where the prompt begins with a line
-    `system` or `user`, by such lines: what is left of ChatML when special tokens are not decoded. In
-    a prompt and a response without any of these the two have the roles "prompt" and "response".
+    By markers of chat templates; by headings such as `[user]`, unless headings is False; or, where the
+    prompt begins with a line `system` or `user`, by such lines: what is left of ChatML when special
+    tokens are not decoded. In a prompt and a response without any of these the two have the roles
+    "prompt" and "response".
     The end marks that the model wrote itself stay in its text.
     """
     prompt, response = texts.get("prompt", ""), texts.get("response", "")
     by_lines = prompt.startswith(_FIRST_ROLES)
-    for turn in _turns(prompt, "prompt", by_lines=by_lines):
+    for turn in _turns(prompt, "prompt", by_lines=by_lines, headings=headings):
         text = without_markers(prompt[turn.start : turn.end], closing=True)
         if text.strip():
             yield turn, text.strip("\n"), True
-    turns = _turns(response, "response", by_lines=by_lines)
+    turns = _turns(response, "response", by_lines=by_lines, headings=headings)
     for turn in turns:
         role = "assistant" if turn.role == "response" and len(turns) > 1 else turn.role
         text = without_markers(response[turn.start : turn.end], closing=False)
@@ -257,11 +260,12 @@ def turns_of_texts(texts: Mapping[str, str]) -> Iterator[tuple[Turn, str, bool]]
         yield Turn(0, 0, "response"), "", False
 
 
-def _turns(text: str, role: str, *, by_lines: bool) -> list[Turn]:
+def _turns(text: str, role: str, *, by_lines: bool, headings: bool) -> list[Turn]:
     """Turns that cover the text; what comes before the first sign of one is of `role`."""
     turns = from_markers(text)
     first = turns[0].start if turns else len(text)
-    signs = [] if turns or "[" not in text else [*_HEADING.finditer(text)]
+    has_headings = headings and not turns and "[" in text
+    signs = [*_HEADING.finditer(text)] if has_headings else []
     if not turns and not signs and by_lines:
         signs = [*_ROLE_LINE.finditer(text)]
     if signs:

@@ -131,3 +131,14 @@ def test_an_export_too_large_for_memory_says_what_to_do(exported, monkeypatch):
     monkeypatch.setattr(export, "LARGEST_BYTES", 10_000)
     with pytest.raises(ChoiceError, match="filter the list"):
         export.write_csv(exported, Sorting(), io.BytesIO(), harmless_cell)
+
+
+def test_whole_texts_of_a_step_need_not_fit_into_the_databases_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("board.query.database.MEMORY_LIMIT", "90MB")
+    random = np.random.default_rng(3)
+    texts = [random.bytes(5000).hex() for _ in range(12_000)]
+    rows = [{"step": 1, "prompt": "Q", "response": text} for text in texts]
+    run = run_of(tmp_path, rows, persist=True)
+    for chosen in (run, run.where("response contains a")):
+        parts = batches(chosen, ["index", "response"], ["response"], Sorting(), size=500)
+        assert [text for part in parts for text in part["response"]] == texts

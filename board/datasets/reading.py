@@ -1,0 +1,129 @@
+"""The rollouts of a run, some at a time: columns and whole texts of the index, messages of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from board.analysis.step_records import StepRecords
+from board.index import segments
+from board.query.columns import aliased
+from board.query.open_run import Run
+from board.query.rollouts import ADDRESS, Sorting, at_addresses, tables
+
+TEXTS: Final = segments.TEXT_NAMES[:-1]
+MESSAGES: Final = "messages"
+_PLACE: Final = ("step", "index", "file", *segments.LOCATION, segments.PART)
+_LEFT_OUT: Final = frozenset(("offset", "size", segments.PART))
+_BATCH_BYTES: Final = 32 << 20
+_BATCH_ROLLOUTS: Final = 1024
+"""At most so many rollouts at a time, and fewer of a log whose lines are long."""
+
+_Messages = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One rollout. values: by column, None where not recorded. split: train where none is recorded.
+
+    messages, tools: as the log has them; messages are empty where it has none, and None where the line
+    can't be read again.
+    """
+
+    step: int
+    index: int
+    split: str
+    prompt_key: int | None
+    values: dict[str, Any]
+    messages: _Messages | None = ()
+    tools: object = None
+
+
+def column_names(run: Run) -> list[str]:
+    """The columns that a run records, whole texts and messages last."""
+    whole, names = run.whole or run, run.rows.names
+    columns = [name for name in whole.columns if name not in (*_LEFT_OUT, *TEXTS)]
+    keys = [segments.PROMPT_KEY] if segments.PROMPT_KEY in names else []
+    texts = [name for name in TEXTS if name in names or segments.WHOLE + name in names]
+    return [*columns, *keys, *texts, *([MESSAGES] if has_messages(run) else [])]
+
+
+def has_messages(run: Run) -> bool:
+    """Whether a rollout of the whole run has chat messages."""
+    return segments.MESSAGES in run.rows.names
+
+
+class RolloutReader:
+    """Reads rollouts of a run. Asking it raises UnreadableError.
+
+    columns: of column_names. reads_log: whether messages and tools are read, where the run has any.
+    """
+
+    def __init__(self, run: Run, columns: Sequence[str], *, reads_log: bool) -> None:
+        self._run = run
+        self._columns = [name for name in columns if name != MESSAGES]
+        self._records = StepRecords(run) if reads_log and has_messages(run) else None
+        rows = run.rows
+        place = [rows.value(name) for name in _PLACE]
+        self._values = [
+            *place,
+            run.split_value,
+            rows.value(segments.PROMPT_KEY),
+            *(_value(run, name) for name in self._columns),
+        ]
+
+    def types(self) -> dict[str, pa.DataType]:
+        """The type of each column, those of messages left out."""
+        values = aliased([_value(self._run, name) for name in self._columns])
+        whole = self._run.whole or self._run  # which has no parameters
+        table = whole.table(f"SELECT {values} FROM {whole.view} AS rollouts LIMIT 0")
+        return dict(zip(self._columns, table.schema.types, strict=True))
+
+    def every(self) -> Iterator[list[Rollout]]:
+        """All rollouts of the run, by step and index."""
+        whole = self._run.whole or self._run
+        usual_bytes = whole.info.bytes // max(whole.rollout_count, 1) + 1
+        size = min(_BATCH_BYTES // usual_bytes + 1, _BATCH_ROLLOUTS)
+        for table in tables(self._run, self._values, Sorting(), size=size):
+            yield self._rollouts(table)
+
+    def at(self, addresses: Sequence[Mapping[str, int]]) -> list[Rollout]:
+        """Rollouts in the order of their addresses, as at_addresses takes them; at least one."""
+        columns = {name: [one[name] for one in addresses] for name in ADDRESS}
+        return self._rollouts(at_addresses(self._run, self._values, columns))
+
+    def _rollouts(self, table: pa.Table) -> list[Rollout]:
+        unread = None if self._records is not None else ()
+        logged = self._logged(table)
+        columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
+        steps, indices, *_ = columns
+        splits, keys, *values = columns[len(_PLACE) :]
+        return [
+            Rollout(
+                steps[place],
+                indices[place],
+                splits[place],
+                keys[place],
+                {name: own[place] for name, own in zip(self._columns, values, strict=True)},
+                *logged.get(place, (unread, None)),
+            )
+            for place in range(table.num_rows)
+        ]
+
+    def _logged(self, table: pa.Table) -> dict[int, tuple[_Messages, object]]:
+        """By place, messages and tools of the log."""
+        if self._records is None or not table.num_rows:
+            return {}
+        places = table.select(range(len(_PLACE))).rename_columns(list(_PLACE)).to_pandas()
+        records = self._records.of(places)
+        return {place: (one.messages, one.extras.get("tools")) for place, one in records}
+
+
+def _value(run: Run, name: str) -> str:
+    """SQL for a column."""
+    if name in TEXTS:
+        return run.rows.whole_text(name)
+    return "path" if name == "file" else run.rows.value(name)
