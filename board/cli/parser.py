@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
             to = own.add_mutually_exclusive_group() if len(several) > 1 else own
             for argument in several:
                 flag, *_ = argument.partition("=")
-                to.add_argument(flag, **_ARGUMENTS[argument])
+                to.add_argument(*_SHORT.get(flag, ()), flag, **_ARGUMENTS[argument])
     return parser
 
 
@@ -40,6 +40,13 @@ def _count(text: str) -> int:
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError("expected 0 or more")
+    return number
+
+
+def _megabytes(text: str) -> float:
+    number = float(text)
+    if not 0.1 <= number <= 1000:
+        raise argparse.ArgumentTypeError("expected 0.1 to 1000")
     return number
 
 
@@ -122,6 +129,48 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "A,B",
         "help": "these columns only, in this order, separated by commas",
     },
+    "--index=maybe": {"type": int, "help": "with --step: this rollout alone, from 0"},
+    "--finding": {
+        "metavar": "K",
+        "help": "a finding: its number in the list of `rollout-board findings` of the same options, from "
+        "1 for the first and worst, or its rule's name, such as zero_std_rise",
+    },
+    "--group": {
+        "metavar": "G",
+        "help": "the rollouts of this group_id; with --step where several steps have it",
+    },
+    "--compare": {
+        "nargs": 2,
+        "metavar": ("S:I", "S:J"),
+        "help": "two rollouts side by side, each as STEP:INDEX",
+    },
+    "--limit=export": {
+        "type": _count,
+        "metavar": "N",
+        "help": "at most N rollouts: of --where the first (20), of --step those with the lowest and the "
+        "highest rewards (8)",
+    },
+    "--metric=colour": {
+        "metavar": "NAME",
+        "help": "the token metric that colours the tokens, such as k3 or entropy (default: the first "
+        "that is recorded)",
+    },
+    "--redact": {
+        "metavar": "REGEX",
+        "help": "remove what this regular expression of Python matches, from texts, tokens, titles and "
+        "names; a match may span tokens",
+    },
+    "--max-mb": {
+        "type": _megabytes,
+        "default": 10.0,
+        "metavar": "MB",
+        "help": "the largest file; what does not fit is left out, and that is said (%(default)g)",
+    },
+    "--output": {
+        "metavar": "FILE",
+        "help": "the file; - for stdout (default: named after the run and the choice, in the current "
+        "folder, and printed)",
+    },
     "--json": {"action": "store_true", "help": "one JSON document; null where not recorded"},
     "--jsonl": {
         "action": "store_true",
@@ -191,6 +240,7 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
 }
 """What each is to argparse. What follows a = tells arguments of one name apart."""
+_SHORT: Final = {"--output": ("-o",)}
 
 
 class Command(NamedTuple):
@@ -289,6 +339,17 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "
         "step, and of as many steps as 256 MB of the log hold.",
+    ),
+    "export": Command(
+        "export",
+        "a finding or rollouts as one HTML file, to send or print",
+        "run --source --split --env --where --group-by-prompt --finding --step --index=maybe --group "
+        "--compare --limit=export --metric=colour --redact --max-mb --output --thresholds --metrics "
+        "--metric-shift --index-only",
+        "Writes a page that needs no server, script or network: the headline, the curve with its step, "
+        "the facts, the texts, and the tokens in the colours of a metric with their values on hover "
+        "(docs/export.md). Give one of --finding, --step (with or without --index), --group, --compare "
+        "and --where.",
     ),
     "failures": Command(
         "failures",
