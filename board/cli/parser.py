@@ -45,8 +45,8 @@ def _count(text: str) -> int:
 
 def _megabytes(text: str) -> float:
     number = float(text)
-    if not 0.1 <= number <= 1000:
-        raise argparse.ArgumentTypeError("expected 0.1 to 1000")
+    if not 0.5 <= number <= 1000:
+        raise argparse.ArgumentTypeError("expected 0.5 to 1000")
     return number
 
 

@@ -9,14 +9,17 @@ import numpy as np
 
 from board.analysis.rollout import OpenRollout, in_loss
 from board.core.arrays import BoolArray
+from board.core.texts.conversation import ConversationTurn
 from board.core.texts.diff import text_diff
 from board.core.tokens.pieces import PLACEHOLDER, joined
 from board.export.page_text import html
 from board.export.rollout_part import (
     Address,
+    conversation_on,
     facts_markup,
     notes_markup,
     place_of,
+    prompt_markup,
     shows_tokens,
 )
 from board.export.sheet import Room, Sheet
@@ -55,23 +58,34 @@ def comparison_markup(
         [(one.left, not one.is_equal) for one in changes],
         [(one.right, not one.is_equal) for one in changes],
     )
+    conversations = [conversation_on(sheet, side.opened) for side in sides]
+    prompts = [[turn for turn in own if turn.given] for own in conversations]
+    shared = "".join(prompt_markup(sheet, prompts[0], room)) if prompts[0] == prompts[1] else ""
     key = next((legend(sheet, own) for own in tokens if own is not None), "")
     columns = [
         _column(sheet, *each, Room(room.left // 2), room)
-        for each in zip(sides, tokens, pieces, strict=True)
+        for each in zip(sides, [[], []] if shared else prompts, tokens, pieces, strict=True)
     ]
     words = "Underlined: what the other response has not."
-    return f"{key}<p class=mute>{words}</p><div class=pair>{''.join(columns)}</div>"
+    return f"{shared}{key}<p class=mute>{words}</p><div class=pair>{''.join(columns)}</div>"
 
 
 def _column(
-    sheet: Sheet, side: Side, tokens: Tokens | None, pieces: _Pieces, own: Room, room: Room
+    sheet: Sheet,
+    side: Side,
+    prompt: Sequence[ConversationTurn],
+    tokens: Tokens | None,
+    pieces: _Pieces,
+    own: Room,
+    room: Room,
 ) -> str:
+    """One side. own: what it may take; room: of both, which is told what was cut."""
     run, opened, address = side
     row = run.row(address.step, address.index)
     words = f"{sheet.line(run.info.name)}: {address.words}"
     facts = facts_markup(sheet, row, place_of(run, row))
     head = own.take(f"<h2>{words}</h2>{facts}{''.join(notes_markup(sheet, opened))}")
+    head += "".join(prompt_markup(sheet, prompt, own))
     if tokens is None:
         body = _text(pieces, own)
     else:

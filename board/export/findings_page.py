@@ -7,10 +7,10 @@ from typing import Final
 
 from board.core.findings import RULES
 from board.core.findings.finding import Evidence, Finding, in_words
-from board.core.metrics.definitions import REDUCTIONS, REWARD_PART
+from board.core.metrics.definitions import REDUCTIONS
 from board.errors import ChoiceError, did_you_mean
 from board.export.numbers import counted
-from board.export.pages import PageOptions, Rendered, add_curves, rendered
+from board.export.pages import PageOptions, Rendered, add_curves, main_column, rendered
 from board.export.rollout_part import Address
 from board.export.sheet import Sheet, StaticPage, source_of
 from board.query.open_run import Run
@@ -121,9 +121,9 @@ def _link(sheet: Sheet, evidence: Evidence, own: Rendered) -> str:
 
 
 def _columns(run: Run, finding: Finding) -> list[str]:
-    """The curves on which a finding is seen: of its metric, of the part of the reward, and the reward."""
+    """The curves on which a finding is seen: of its metric, of what it is about, and of the reward."""
     metric = finding.target.metric
-    wanted = (_COLUMN_OF.get(metric, metric), f"{REWARD_PART}{finding.subject}", "reward")
+    wanted = (_COLUMN_OF.get(metric, metric), finding.subject, main_column(run))
     return [name for name in dict.fromkeys(wanted) if name in run.metrics or name in run.steps]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from board.analysis.rollout import open_rollout
-from board.core.metrics.definitions import TOKEN_METRICS, rollout_metric
+from board.core.metrics.definitions import TOKEN_METRICS, reward_parts, rollout_metric
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import ChoiceError, did_you_mean
 from board.export.comparison_part import Side, comparison_markup
@@ -24,8 +24,8 @@ from board.query.groups import group_names
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 
-_RESERVE_BYTES: Final = 100_000
-"""For what stands above the rollouts of a page."""
+_RESERVE_BYTES: Final = 150_000
+"""For what stands above the rollouts of a page: a curve, and tables of _MOST_ROWS."""
 _MOST_ROWS: Final = 200
 _NAMED: Final = 8
 _LISTED: Final = (
@@ -75,9 +75,10 @@ def rendered(
         markup = rollout_markup(sheet, run, opened, address, room, options.metric)
         if room.cut and place:
             sheet.redaction.count = before
-            sheet.left_out.append(f"{len(addresses) - place:,} of {len(addresses):,} rollouts")
+            count = f"{len(addresses) - place:,} of {len(addresses):,} rollouts"
+            sheet.left_out.append(f"{count}, {sheet.why_cut}")
             break
-        sheet.left_out += [f"{cut} of {address.words.lower()}" for cut in room.cut]
+        sheet.left_out += [f"{cut} of {address.words.lower()}, {sheet.why_cut}" for cut in room.cut]
         left -= len(markup.encode())
         result.markup[address] = markup
         result.offered |= dict.fromkeys(opened.metrics)
@@ -98,7 +99,7 @@ def rollout_page(run: Run, address: Address, options: PageOptions) -> StaticPage
     own = rendered(sheet, run, [address], options)
     title = f"{address.words} of {run.info.name}"
     sheet.heading(sheet.line(title))
-    add_curves(sheet, run, ["reward"], address.step)
+    add_curves(sheet, run, [main_column(run)], address.step)
     sheet.add(*own.markup.values())
     return sheet.page(title, source_of(sheet, run))
 
@@ -113,8 +114,8 @@ def comparison_page(left: Side, right: Side, options: PageOptions) -> StaticPage
     title = f"{left.address.words} of {left.run.info.name} against {other}"
     sheet.heading(sheet.line(title))
     room = Room(sheet.room)
-    sheet.add(comparison_markup(sheet, left, right, room, options.metric))
-    sheet.left_out += room.cut
+    sheet.add(comparison_markup(sheet, left, right, room, options.metric or left.address.metric))
+    sheet.left_out += [f"{cut}, {sheet.why_cut}" for cut in room.cut]
     runs = [left.run] if right.run is left.run else [left.run, right.run]
     return sheet.page(title, " ".join(source_of(sheet, run) for run in runs))
 
@@ -139,11 +140,10 @@ def listed_page(
     return sheet.page(title, source_of(sheet, run))
 
 
-def step_page(
-    run: Run, step: int, most: int, options: PageOptions, column: str = "reward"
-) -> StaticPage:
-    """A step: where it lies on the curve of a metric, its means, its groups, and `most` of its rollouts,
-    those with the lowest and the highest rewards. Raises NotFoundError where the run has no such step.
+def step_page(run: Run, step: int, most: int, options: PageOptions, column: str = "") -> StaticPage:
+    """A step: where it lies on the curve of a column (default: the reward), its means, its groups, and
+    `most` of its rollouts, those with the lowest and the highest rewards. Raises NotFoundError where the
+    run has no such step.
     """
     run.row(step, 0)
     sheet, rows = options.sheet(), run.of_step(step)
@@ -155,7 +155,7 @@ def step_page(
         by = "lowest and highest rewards" if "reward" in rows else "first ones"
         chosen = f"{len(extremes)} of {len(rows):,} rollouts: the {by}"
     sheet.heading(sheet.line(title), [chosen])
-    add_curves(sheet, run, [column], step)
+    add_curves(sheet, run, [column or main_column(run)], step)
     add_means(sheet, run, step)
     _add_groups(sheet, rows)
     sheet.add("<h3>Rollouts</h3>")
@@ -197,10 +197,10 @@ def addresses_of(rows: pd.DataFrame) -> list[Address]:
     return [Address(int(step), int(index)) for step, index in pairs]
 
 
-def first_rows(run: Run, limit: int | None) -> pd.DataFrame:
+def first_rows(run: Run, limit: int | None, sorting: Sorting | None = None) -> pd.DataFrame:
     """The first rollouts of a run, which may be narrowed, as `listed_page` takes them."""
     columns = [name for name in _LISTED if name in (run.whole or run).columns]
-    return frame(run, columns, Sorting(), limit=limit)
+    return frame(run, columns, sorting or Sorting(), limit=limit)
 
 
 def _extremes(rows: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -216,8 +216,19 @@ def _extremes(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return pd.concat([scored.head(low), scored.tail(most - low)])
 
 
+def main_column(run: Run) -> str:
+    """The reward, else the first part of it, else the first metric; empty for a run without one."""
+    return next(iter((*_recorded_reward(run), *run.metrics)), "")
+
+
+def _recorded_reward(run: Run) -> list[str]:
+    return [name for name in ("reward", *reward_parts(run.metrics)) if name in run.metrics]
+
+
 def add_curves(sheet: Sheet, run: Run, columns: Iterable[str], marked: int | None) -> None:
-    """The curves of those columns that are recorded."""
+    """The curves of those columns that are recorded, in a run of several steps."""
+    if len(run.counts) < 2:
+        return
     for column in columns:
         curve = step_curve(run, column)
         if curve is not None:

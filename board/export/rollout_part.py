@@ -83,20 +83,23 @@ def rollout_markup(
     parts = [f"<section id={address.anchor}><h2>{address.words}</h2>"]
     parts += [facts_markup(sheet, row, place_of(run, row)), *notes_markup(sheet, opened)]
     room.take("".join(parts))
-    conversation = _conversation(sheet, opened)
-    given = [turn for turn in conversation if turn.given]
+    conversation = conversation_on(sheet, opened)
+    parts += prompt_markup(sheet, conversation, room)
     if shows_tokens(opened):
         tokens = tokens_of(sheet, opened, metric or address.metric)
-        parts += [*_prompt(sheet, given, room), *_tokens(sheet, tokens, address, room)]
+        parts += _tokens(sheet, tokens, address, room)
     else:
-        parts += [*_prompt(sheet, given, room), "<h3>Response</h3>"]
-        parts += _turns(sheet, [turn for turn in conversation if not turn.given], room)
+        turns = [turn for turn in conversation if not turn.given]
+        parts += ["<h3>Response</h3>", *_turns(sheet, turns, room)]
     parts += _own_texts(sheet, opened, room)
     return "".join((*parts, "</section>"))
 
 
-def _prompt(sheet: Sheet, given: Sequence[ConversationTurn], room: Room) -> Iterator[str]:
-    if given:
+def prompt_markup(
+    sheet: Sheet, conversation: Sequence[ConversationTurn], room: Room
+) -> Iterator[str]:
+    """What was there before the response; nothing where that is not recorded."""
+    if given := [turn for turn in conversation if turn.given]:
         yield "<h3>Prompt</h3>"
         yield from _turns(sheet, given, room)
 
@@ -165,8 +168,11 @@ def notes_markup(sheet: Sheet, opened: OpenRollout) -> Iterator[str]:
             yield f"<p class=note>{words}; values stay at the position they have.</p>"
 
 
-def _conversation(sheet: Sheet, opened: OpenRollout) -> list[ConversationTurn]:
-    """The turns, of texts that are redacted already: a match may go over a border between turns."""
+def conversation_on(sheet: Sheet, opened: OpenRollout) -> list[ConversationTurn]:
+    """The turns that the page shows; of a rollout that is shown token by token those before its response.
+
+    Their texts are redacted before they are cut into turns: a match may go over a border.
+    """
     record, redaction = opened.record, sheet.redaction
     texts = {n: record.texts[n] for n in ("prompt", "response") if n in record.texts}
     if shows_tokens(opened):

@@ -11,6 +11,8 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+import numpy as np
+
 from board import __version__
 from board.export.colours import level_styles
 from board.export.curve_svg import StepCurve, curve_styles, curve_svg
@@ -20,7 +22,6 @@ from board.query.open_run import Run, reader_titles
 
 MOST_BYTES: Final = 10_000_000
 """What chats and mail take without asking."""
-FEWEST_BYTES: Final = 100_000
 _FOOTER_BYTES: Final = 4_000
 """Of notes and footer, at most."""
 _LINE: Final = 200
@@ -51,13 +52,14 @@ class Room:
 class Sheet:
     """What is on the page so far. Texts of the log go through `text`, `line` or `redaction`.
 
-    most_bytes: of the file; see FEWEST_BYTES.
+    most_bytes: of the file. why_cut: what is said of what does not fit into it.
     """
 
     def __init__(self, redaction: Redaction | None = None, most_bytes: int = MOST_BYTES) -> None:
         self.redaction = redaction or Redaction()
         self.left_out: list[str] = []
         self._parts: list[bytes] = []
+        self.why_cut = f"to stay below {most_bytes / 1e6:g} MB"
         self._left = most_bytes - len(_head()) - _FOOTER_BYTES
 
     @property
@@ -83,7 +85,7 @@ class Sheet:
     def page(self, title: str, source: str) -> StaticPage:
         """The whole file. title: a text. source: markup of what the page is of, for the footer."""
         head = f"{_head()}<title>{self.line(title)}</title></head><body><main>"
-        left_out = [f"Left out to stay small: {self.line(one, 400)}." for one in self.left_out]
+        left_out = [f"Left out: {self.line(one, 400)}." for one in self.left_out]
         # The last text but this is written: the count is final.
         count = self.redaction.count
         notes = [*left_out, *([f"{counted(count, 'match', 'matches')} redacted."] if count else [])]
@@ -102,28 +104,28 @@ class Sheet:
         """The first part: the headline and lines below it, markup all of them."""
         self.add(f"<h1>{title}</h1>", *(f"<p class=mute>{line}</p>" for line in words if line))
 
-    def curve(self, curves: Sequence[StepCurve], marked: int | None, title: str = "") -> None:
-        """A picture of curves with its words. title: markup in place of the first one's label."""
+    def curve(self, curves: Sequence[StepCurve], marked: int | None, words: str = "") -> None:
+        """A picture of curves that share their unit. words: markup in place of what the mean is over."""
         first = curves[0]
-        unit = f", {self.line(first.unit)}" if first.unit not in ("", "share") else ""
-        unit = "" if first.unit in first.label else unit
-        label = title or self.line(first.label)
-        interval = (
-            "Band: 95 % interval of the mean. "
-            if any((c.low == c.low).any() for c in curves)
-            else ""
-        )
-        names = [
-            f"<span class=c-{c.key}><span class=dot></span>{self.line(c.name)}</span> "
-            for c in curves
-            if c.name
-        ]
-        drawn = curve_svg(curves, marked, label)
-        formula = (
-            f"{self.line(first.label)}: {self.line(first.formula, 400)}" if first.formula else ""
-        )
-        words = f"Mean over the rollouts of each step. {interval}{formula}"
-        self.add(f"<h3>{label}{unit}</h3>", *names, drawn, f"<p class=mute>{words}</p>")
+        label, unit = self.line(first.label), ""
+        if first.unit not in ("", "share") and first.unit not in first.label:
+            unit = f", {self.line(first.unit)}"
+        explained = [words or "Mean over the rollouts of each step."]
+        if any(np.isfinite(one.low).any() for one in curves):
+            explained.append("Band: 95 % interval of the mean.")
+        if first.formula:
+            explained.append(f"{label}: {self.line(first.formula, 400)}")
+        parts = [f"<h3>{label}{unit}</h3>"]
+        for one in curves:
+            if one.name:
+                dot = f"<span class=c-{one.key}><span class=dot></span></span>"
+                parts.append(f"{dot}{self.line(one.name, 60)} ")
+        parts.append(curve_svg(curves, marked, label))
+        markup = "".join((*parts, f"<p class=mute>{' '.join(explained)}</p>"))
+        if len(markup) > self.room:
+            self.left_out.append(f"the curve of {first.label}, {self.why_cut}")
+        else:
+            self.add(markup)
 
     def table(
         self,
@@ -159,7 +161,8 @@ def source_of(sheet: Sheet, run: Run) -> str:
     parts += [f"split {sheet.line(run.split)}"] if run.split is not None else []
     parts += [f"environments {sheet.line(', '.join(run.envs))}"] if run.envs else []
     parts += [f"rollouts with {sheet.line(run.expression)}"] if run.expression else []
-    parts.append(f"{run.rollout_count:,} rollouts of {len(run.counts):,} steps")
+    counts = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
+    parts.append(" of ".join(counts))
     return ", ".join(parts) + "."
 
 

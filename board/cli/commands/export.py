@@ -20,7 +20,7 @@ from board.errors import ChoiceError
 from board.export.comparison_part import Side
 from board.export.findings_page import finding_page, named
 from board.export.numbers import counted
-from board.export.page_text import Redaction, visible
+from board.export.page_text import Redaction, file_name
 from board.export.pages import (
     PageOptions,
     comparison_page,
@@ -38,7 +38,6 @@ _MOST_LISTED: Final = 20
 _MOST_OF_STEP: Final = 8
 _STDOUT: Final = "-"
 _ADDRESS: Final = re.compile(r"(\d+):(\d+)")
-_LONGEST_NAME: Final = 100
 
 
 class _Asked(NamedTuple):
@@ -62,7 +61,9 @@ def export(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(asked.page.html)
         return 0
-    path = Path(args.output or _file_name(asked, Redaction.of(args.redact)))
+    path = Path(
+        args.output or file_name(Redaction.of(args.redact).text(f"{asked.run}_{asked.what}"))
+    )
     _write(path, asked.page.html)
     print(output.one_line(str(path)))
     return 0
@@ -160,12 +161,6 @@ def _step(args: argparse.Namespace, options: PageOptions) -> _Asked:
         raise ChoiceError(f"no rollout of this split and these environments is at step {args.step}")
     most = _MOST_OF_STEP if args.limit is None else args.limit
     return _Asked(step_page(run, args.step, most, options), run.info.name, f"step{args.step}")
-
-
-def _file_name(asked: _Asked, redaction: Redaction) -> str:
-    """A name of letters, digits and dots for the current folder."""
-    text = visible(redaction.text(f"{asked.run}_{asked.what}"))
-    return re.sub(r"[^\w.-]+", "_", text).strip("._-")[:_LONGEST_NAME] + ".html"
 
 
 def _write(path: Path, content: bytes) -> None:
