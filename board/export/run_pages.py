@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -121,7 +121,10 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
         for one in similar.table.to_dict("records")
     ]
     heads = ("cause", "rollouts", "steps", "evidence")
-    sheet.table(heads, cells, (False, True, False, False), _MOST_ROWS)
+    if cells:
+        sheet.table(heads, cells, (False, True, False, False), _MOST_ROWS)
+    else:
+        sheet.add("<p>No failure but limits and wrong answers.</p>")
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -171,6 +174,8 @@ def prompts_page(run: Run, options: PageOptions) -> StaticPage:
         sheet.add(f"<h3>{name}: {counted(len(places), 'prompt')}</h3>")
         if len(places):
             _add_prompts(sheet, run, prompts, places[:_MOST_PROMPTS])
+        if len(places) > _MOST_PROMPTS:
+            sheet.add(f"<p class=mute>The first {_MOST_PROMPTS} of {len(places):,}.</p>")
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -211,15 +216,27 @@ def mismatch_page(run: Run, step: int, options: PageOptions) -> StaticPage:
     return sheet.page(title, source_of(sheet, run))
 
 
-def compared_page(runs: Sequence[Run], columns: Sequence[str], options: PageOptions) -> StaticPage:
-    """Several runs over each other, and where each ended."""
+def compared_page(
+    runs: Sequence[Run], columns: Sequence[str], shifts: Mapping[str, int], options: PageOptions
+) -> StaticPage:
+    """Several runs over each other, and where each ended. shifts: steps that are added to those of a run,
+    by its name.
+    """
     sheet = options.sheet()
     title = " against ".join(run.info.name for run in runs)
-    sheet.heading(sheet.line(title))
+    moved = [f"steps of {sheet.line(name)} + {by}" for name, by in shifts.items() if by]
+    parts = {tuple(reward_parts(run.metrics)) for run in runs}
+    words = "The reward functions differ: rewards of different parts are other quantities."
+    sheet.heading(sheet.line(title), [", ".join(moved), words if len(parts) > 1 else ""])
     rows: list[list[str]] = []
     for column in _limited(sheet, columns):
         curves = [
-            replace(curve, name=run.info.name, key=category(place)[0])
+            replace(
+                curve,
+                name=run.info.name,
+                key=category(place)[0],
+                steps=curve.steps + shifts.get(run.info.name, 0),
+            )
             for place, run in enumerate(runs)
             if (curve := step_curve(run, column)) is not None
         ]

@@ -276,7 +276,10 @@ def _render() -> None:
     if narrowed:
         metrics = _curves(narrowed, offered)
         drawn = [name for name in metrics if not name.startswith(PREFIX)]
-        page_export.offer(f"{run.info.name}_compared", partial(compared_page, narrowed, drawn))
+        page_export.offer(
+            f"{run.info.name}_compared",
+            partial(compared_page, narrowed, drawn, state.get("compare_shifts")),
+        )
         if len(narrowed) > 2:
             seeds.show(narrowed, offered)
         _endings(narrowed, [*dict.fromkeys((*metrics, *offered))])

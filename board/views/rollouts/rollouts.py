@@ -38,8 +38,7 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
 _CHART_COLUMNS: Final = ("step", "index", "reward", "ref_reward", "reward_gap", "group_id", "env")
-_ON_PAGE: Final = 20
-"""Rollouts of an exported list."""
+_ON_PAGE: Final = 20  # rollouts of an exported list
 _LAYOUT: Final = Path(__file__).with_suffix(".css")
 
 

@@ -25,8 +25,7 @@ from board.views.step import contribution_tables, groups
 from board.views.step.contribution_tables import in_context, open_token
 
 _PARTS: Final = {"contributions": "Contributions", "groups": "Groups"}
-_EXPORTED: Final = 8
-"""Rollouts of an exported step."""
+_EXPORTED: Final = 8  # rollouts of an exported page
 _OF_GROUPS: Final = "zero_std_group_fraction"
 _FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
 _MARKERS: Final = frozenset(("end of text", "template", "tool tag", "thinking tag"))
