@@ -17,6 +17,7 @@ from board.export.rollout_part import (
     Address,
     conversation_on,
     facts_markup,
+    fitted,
     notes_markup,
     place_of,
     prompt_markup,
@@ -97,12 +98,13 @@ def _column(
 def _text(pieces: _Pieces, room: Room) -> str:
     parts: list[str] = []
     for text, differs in pieces:
-        markup = html(text)
-        if len(markup.encode()) > room.left - 300:
+        fitting = fitted(text, room)
+        markup = html(fitting)
+        parts.append(room.take(f"<span class=d>{markup}</span>" if differs else markup))
+        if fitting != text:
             room.cut.append("the end of the response")
             parts.append("<b>The rest is left out.</b>")
             break
-        parts.append(room.take(f"<span class=d>{markup}</span>" if differs else markup))
     return f"<pre class=response>{''.join(parts)}</pre>"
 
 

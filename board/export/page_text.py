@@ -104,7 +104,7 @@ def _named(match: re.Match[str]) -> str:
 
 def file_name(text: str) -> str:
     """A name of letters, digits and dots for a page's file."""
-    return f"{re.sub(r'[^-.a-zA-Z0-9_]+', '_', visible(text)).strip('._-')[:_LONGEST_NAME]}.html"
+    return f"{re.sub(r'[^-.a-zA-Z0-9]+', '_', visible(text)).strip('._-')[:_LONGEST_NAME]}.html"
 
 
 def html(text: str) -> str:

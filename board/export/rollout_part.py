@@ -35,6 +35,8 @@ _SCORES: Final = (
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "response_chars"),
 )
 _IDS: Final = ("group_id", "env", "split", "policy_version", "finish_reason", "rollout_id")
+_NOTE_BYTES: Final = 300
+"""For what is said of a text that is cut."""
 _OWN_TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
 
 
@@ -245,13 +247,17 @@ def _written_arguments(arguments: Any) -> str:
 
 def _pre(text: str, room: Room, what: str, name: str = "") -> str:
     """A redacted text as it is, cut where there is no room for more. what: it is, in words."""
-    markup = html(text)
-    size = len(markup.encode())
-    note = ""
-    if size > room.left:
-        cut = int(len(text) * max(room.left - 300, 0) / size)
-        room.cut.append(f"{len(text) - cut:,} of {len(text):,} characters of the {what}")
-        note = f"<p class=note>{len(text) - cut:,} characters more are left out.</p>"
-        markup = html(text[:cut])
+    fitting, note = fitted(text, room), ""
+    if left_out := len(text) - len(fitting):
+        room.cut.append(f"{left_out:,} of {len(text):,} characters of the {what}")
+        note = f"<p class=note>{left_out:,} characters more are left out.</p>"
     own = f" class={name}" if name else ""
-    return room.take(f"<pre{own}>{markup}</pre>{note}")
+    return room.take(f"<pre{own}>{html(fitting)}</pre>{note}")
+
+
+def fitted(text: str, room: Room) -> str:
+    """As much of the beginning of a text as there is room for."""
+    size = len(html(text).encode())
+    if size <= room.left:
+        return text
+    return text[: int(len(text) * max(room.left - _NOTE_BYTES, 0) / size)]

@@ -252,30 +252,31 @@ def compared_page(
 
 
 class RunLine(NamedTuple):
-    """A row of the table of runs; None: not recorded. reward: mean of the last steps, of n rollouts."""
+    """A row of the table of runs. reward: mean of the last steps, of n rollouts; None: not recorded."""
 
     name: str
     format: str
-    steps: int | None
-    rollouts: int | None
+    steps: int
+    rollouts: int
     reward: float | None
     n: int | None
     finding: str
 
 
-def runs_page(runs: Iterable[RunLine], folder: str, options: PageOptions) -> StaticPage:
-    """All runs of a folder in one table."""
+def runs_page(
+    runs: Iterable[RunLine], unread: Sequence[str], folder: str, options: PageOptions
+) -> StaticPage:
+    """All runs of a folder in one table. unread: names of those that were not read yet."""
     sheet, lines = options.sheet(), [*runs]
     title = f"Runs of {folder}"
-    sheet.heading(sheet.line(title), [counted(len(lines), "run")])
+    count = len(lines) + len(unread)
+    sheet.heading(sheet.line(title), [counted(count, "run")])
     rows = [
         [
             sheet.line(one.name),
             sheet.line(one.format, 60),
-            *(
-                "not recorded" if count is None else f"{count:,}"
-                for count in (one.steps, one.rollouts)
-            ),
+            f"{one.steps:,}",
+            f"{one.rollouts:,}",
             number(one.reward),
             "–" if one.n is None else f"{one.n:,}",
             sheet.line(one.finding),
@@ -288,8 +289,10 @@ def runs_page(runs: Iterable[RunLine], folder: str, options: PageOptions) -> Sta
         "steps",
         "rollouts",
         "reward at the end",
-        "of rollouts",
+        "its rollouts",
         "worst finding",
     )
     sheet.table(heads, rows, (False, False, True, True, True, True, False), 10 * _MOST_ROWS)
+    if unread:
+        sheet.add(f"<p>Not read yet: {sheet.line(', '.join(unread), 2000)}.</p>")
     return sheet.page(title, sheet.line(f"Runs under {folder}."))

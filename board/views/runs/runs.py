@@ -215,18 +215,18 @@ def _watch(table: _Table, store: RunSummaries) -> None:
     st.fragment(look, run_every=pause)()
 
 
-def _lines(table: _Table) -> list[RunLine]:
-    """The rows for an exported page."""
+def _offer_export(table: _Table) -> None:
     lines: list[RunLine] = []
     for info, one in zip(table.infos, table.summaries, strict=True):
-        if one is None:
-            lines.append(RunLine(info.name, reader_titles(info), None, None, None, None, ""))
-            continue
-        mean, n = (None, None) if one.reward is None else (one.reward.mean, one.reward.n)
-        finding = ": ".join(one.finding or ())
-        line = RunLine(info.name, reader_titles(info), one.steps, one.rollouts, mean, n, finding)
-        lines.append(line)
-    return lines
+        if one is not None:
+            mean, n = (None, None) if one.reward is None else (one.reward.mean, one.reward.n)
+            counts = one.steps, one.rollouts
+            finding = ": ".join(one.finding or ())
+            lines.append(RunLine(info.name, reader_titles(info), *counts, mean, n, finding))
+    read = {line.name for line in lines}
+    unread = [info.name for info in table.infos if info.name not in read]
+    folder = sidebar.chosen_root().rstrip("/").rpartition("/")[2]
+    page_export.offer("runs", partial(runs_page, lines, unread, folder))
 
 
 def _render() -> None:
@@ -245,7 +245,7 @@ def _render() -> None:
             _watch(table, store)
         _choose_columns(table)
         page_export.place()
-    page_export.offer("runs", partial(runs_page, _lines(table), sidebar.chosen_root()))
+    _offer_export(table)
     if asked := _show(table):
         _follow_asked(asked, infos)
 
