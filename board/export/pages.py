@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from board.analysis.rollout import open_rollout
-from board.core.metrics.definitions import TOKEN_METRICS, reward_parts, rollout_metric
+from board.core.metrics.definitions import TOKEN_METRICS, base_name, reward_parts, rollout_metric
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import ChoiceError, did_you_mean
 from board.export.comparison_part import Side, comparison_markup
@@ -236,19 +236,19 @@ def add_curves(sheet: Sheet, run: Run, columns: Iterable[str], marked: int | Non
 
 
 def add_rows(sheet: Sheet, rows: pd.DataFrame, own: Rendered) -> None:
-    """A table of rollouts; those that are on the page are links."""
+    """A table of the first rollouts; those that are on the page are links."""
     columns = [name for name in _LISTED if name in rows and rows[name].notna().any()]
     columns = [name for name in columns if name != "index"]
     on_page = {(one.step, one.index): one.anchor for one in own.markup}
     cells: list[list[str]] = []
-    for _, row in rows.iterrows():
+    for _, row in rows.head(_MOST_ROWS).iterrows():
         at = int(row["step"]), int(row["index"])
         name = f"{at[0]}:{at[1]}"
         link = f"<a href=#{on_page[at]}>{name}</a>" if at in on_page else name
         cells.append([link, *(_cell(sheet, column, row[column]) for column in columns[1:])])
     heads = ["step:rollout", *(_HEADS.get(name, name.replace("_", " ")) for name in columns[1:])]
     numeric = [name not in _TEXTS for name in columns]
-    sheet.table(heads, cells, numeric, _MOST_ROWS)
+    sheet.table(heads, cells, numeric, len(rows))
 
 
 def _cell(sheet: Sheet, column: str, value: object) -> str:
@@ -261,36 +261,26 @@ def _cell(sheet: Sheet, column: str, value: object) -> str:
 
 def add_means(sheet: Sheet, run: Run, step: int) -> None:
     """The mean of each metric at a step with its 95 % interval and number of rollouts."""
-    curves = ((name, step_curve(run, name)) for name in run.metrics)
-    rows = [_mean_row(sheet, run, name, curve, step) for name, curve in curves if curve is not None]
+    at = run.where(steps=(step, step))
+    curves = ((name, step_curve(at, name)) for name in at.metrics)
+    rows = [_mean_row(sheet, at, name, curve) for name, curve in curves if curve is not None]
     heads = ("metric", "mean", "95 % interval", "rollouts")
     sheet.add(f"<h3>Means of step {step}</h3>")
-    sheet.table(heads, [row for row in rows if row], (False, True, True, True), _MOST_ROWS)
+    sheet.table(heads, rows, (False, True, True, True))
 
 
-def _mean_row(sheet: Sheet, run: Run, name: str, curve: StepCurve, step: int) -> list[str]:
-    at = int(np.searchsorted(curve.steps, step))
-    mean, low, high = (float(array[at]) for array in (curve.mean, curve.low, curve.high))
-    if not np.isfinite(mean):
-        return []
-    unit = curve.unit
+def _mean_row(sheet: Sheet, at: Run, name: str, curve: StepCurve) -> list[str]:
+    """at: the run at the one step that the curve is of."""
+    mean, low, high = (float(array[0]) for array in (curve.mean, curve.low, curve.high))
+    unit, label = curve.unit, curve.label
     interval = f"{number(low, unit)} to {number(high, unit)}" if np.isfinite(low + high) else "–"
-    own = run.steps[run.steps["step"] == step]
-    stem = name.removesuffix("_mean")
-    counts = next((own[c].iloc[0] for c in (f"{stem}_n", f"{name}_n") if c in own), None)
-    label = (
-        curve.label if unit in ("", "share") or unit in curve.label else f"{curve.label}, {unit}"
-    )
-    return [
-        sheet.line(label),
-        number(mean, unit),
-        interval,
-        "–" if counts is None else f"{int(counts):,}",
-    ]
+    count = at.steps[f"{base_name(name)}_n"].iloc[0]
+    label = label if unit in ("", "share") or unit in label else f"{label}, {unit}"
+    return [sheet.line(label), number(mean, unit), interval, f"{int(count):,}"]
 
 
 def _add_groups(sheet: Sheet, rows: pd.DataFrame) -> None:
-    """The groups of a step, worst and best mean reward first and last."""
+    """The groups of a step, those with the lowest mean reward first."""
     if not {"group_id", "reward"} <= {*rows.columns}:
         return
     names = group_names(rows)
@@ -302,8 +292,8 @@ def _add_groups(sheet: Sheet, rows: pd.DataFrame) -> None:
     cells = [
         [sheet.line(group, 80), f"{int(row['size']):,}", f"{int(row['count']):,}"]
         + [number(float(row[name])) for name in ("mean", "min", "max")]
-        for group, row in stats.iterrows()
+        for group, row in stats.head(_MOST_ROWS).iterrows()
     ]
     sheet.add("<h3>Groups, lowest mean reward first</h3>")
     heads = ("group", "rollouts", "with a reward", "mean reward", "lowest", "highest")
-    sheet.table(heads, cells, (False, *[True] * 5), _MOST_ROWS)
+    sheet.table(heads, cells, (False, *[True] * 5), len(stats))

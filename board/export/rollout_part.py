@@ -213,8 +213,9 @@ def _block(sheet: Sheet, block: Block, room: Room) -> str:
             return f"<p class=mute>thought</p>{_pre(text, room, 'reasoning', 'thought')}"
         case "call":
             named = f"<p><b>call {sheet.line(block.name, 80)}</b> {sheet.line(block.error)}</p>"
-            arguments = sheet.redaction.text(_written_arguments(block.arguments))
-            return named + _pre(arguments, room, "arguments of a call")
+            # Before they are written as JSON, which escapes signs, and after: keys may match too.
+            arguments = _written_arguments(sheet.redaction.value(block.arguments))
+            return named + _pre(sheet.redaction.text(arguments), room, "arguments of a call")
         case "result":
             return _result(sheet, block, room)
         case "image":

@@ -35,6 +35,7 @@ from board.query.rollouts import Sorting, frame
 _MOST_ROWS: Final = 200
 _MOST_CURVES: Final = 16
 _MOST_PROMPTS: Final = 30
+_MOST_RUNS: Final = 2000
 _MOST_ROLLOUTS: Final = 4
 _LAST_STEPS: Final = 10
 _OF_MISMATCH: Final = ("step", "index", "reward", "response_tokens", "response", "mismatch_kl_mean")
@@ -80,7 +81,7 @@ def _add_steps(sheet: Sheet, run: Run, curves: dict[str, StepCurve]) -> None:
         for step in chosen.tolist()
     ]
     sheet.add(f"<h3>{words}: means over their rollouts</h3>")
-    sheet.table(heads, rows, [True] * len(heads), _MOST_ROWS)
+    sheet.table(heads, rows, [True] * len(heads))
 
 
 def _with_unit(sheet: Sheet, curve: StepCurve) -> str:
@@ -105,7 +106,7 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
     by_cause = counts.dropna().groupby("cause")["rollouts"].sum()
     rows = [_cause_row(cause, int(by_cause.get(cause, 0)), total) for cause in CAUSES]
     heads = ("cause", "rollouts", "share", "95 % interval", "what it is")
-    sheet.table(heads, [row for row in rows if row], (False, True, True, True, False), _MOST_ROWS)
+    sheet.table(heads, [row for row in rows if row], (False, True, True, True, False))
     shares = shares_by_step(counts)
     if len(shares) > 1 and len(shares.columns):
         _add_shares(sheet, shares)
@@ -118,11 +119,11 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
             f"{one['first_step']} to {one['last_step']}",
             sheet.line(one["evidence"], 240),
         ]
-        for one in similar.table.to_dict("records")
+        for one in similar.table.head(_MOST_ROWS).to_dict("records")
     ]
     heads = ("cause", "rollouts", "steps", "evidence")
     if cells:
-        sheet.table(heads, cells, (False, True, False, False), _MOST_ROWS)
+        sheet.table(heads, cells, (False, True, False, False), similar.total)
     else:
         sheet.add("<p>No failure but limits and wrong answers.</p>")
     return sheet.page(title, source_of(sheet, run))
@@ -173,14 +174,13 @@ def prompts_page(run: Run, options: PageOptions) -> StaticPage:
     for name, places in lists.items():
         sheet.add(f"<h3>{name}: {counted(len(places), 'prompt')}</h3>")
         if len(places):
-            _add_prompts(sheet, run, prompts, places[:_MOST_PROMPTS])
-        if len(places) > _MOST_PROMPTS:
-            sheet.add(f"<p class=mute>The first {_MOST_PROMPTS} of {len(places):,}.</p>")
+            _add_prompts(sheet, run, prompts, places)
     return sheet.page(title, source_of(sheet, run))
 
 
 def _add_prompts(sheet: Sheet, run: Run, prompts: RunPrompts, places: Any) -> None:
-    table = prompt_table(run, tuple(prompts.keys[places].tolist()))
+    first = places[:_MOST_PROMPTS]
+    table = prompt_table(run, tuple(prompts.keys[first].tolist()))
     rows = [
         [
             sheet.line(text, 200),
@@ -191,11 +191,11 @@ def _add_prompts(sheet: Sheet, run: Run, prompts: RunPrompts, places: Any) -> No
             f"{rollouts:,}",
         ]
         for text, rollouts, at in zip(
-            table["prompt"], table["rollouts"], places.tolist(), strict=True
+            table["prompt"], table["rollouts"], first.tolist(), strict=True
         )
     ]
     heads = ("prompt", "right earlier", "right later", "volatility", "steps", "rollouts")
-    sheet.table(heads, rows, (False, *[True] * 5), _MOST_PROMPTS)
+    sheet.table(heads, rows, (False, *[True] * 5), len(places))
 
 
 def mismatch_page(run: Run, step: int, options: PageOptions) -> StaticPage:
@@ -247,8 +247,38 @@ def compared_page(
             rows.append([_with_unit(sheet, curves[0]), *known])
     sheet.add(f"<h3>Means of the last {_LAST_STEPS} steps of each run</h3>")
     heads = ["metric", *(sheet.line(run.info.name, 60) for run in runs)]
-    sheet.table(heads, rows, [False, *[True] * len(runs)], _MOST_ROWS)
+    sheet.table(heads, rows, [False, *[True] * len(runs)])
     return sheet.page(title, " ".join(source_of(sheet, run) for run in runs))
+
+
+class PageTable(NamedTuple):
+    """A table of texts and numbers. units: by column the unit of its numbers; None for one of texts."""
+
+    title: str
+    heads: Sequence[str]
+    units: Sequence[str | None]
+    rows: Sequence[Sequence[str | float]]
+
+
+def tables_page(
+    run: Run, what: str, words: str, tables: Sequence[PageTable], options: PageOptions
+) -> StaticPage:
+    """Tables about a run, of each the first rows. what: the headline; words: a line below it."""
+    sheet = options.sheet()
+    title = f"{what} of {run.info.name}"
+    sheet.heading(sheet.line(title), [sheet.line(words, 600)])
+    for one in tables:
+        rows = [
+            [
+                sheet.line(cell, 400) if isinstance(cell, str) else number(cell, unit or "")
+                for cell, unit in zip(row, one.units, strict=True)
+            ]
+            for row in one.rows[:_MOST_ROWS]
+        ]
+        sheet.add(f"<h3>{sheet.line(one.title)}</h3>")
+        heads = [*map(sheet.line, one.heads)]
+        sheet.table(heads, rows, [unit is not None for unit in one.units], len(one.rows))
+    return sheet.page(title, source_of(sheet, run))
 
 
 class RunLine(NamedTuple):
@@ -281,7 +311,7 @@ def runs_page(
             "–" if one.n is None else f"{one.n:,}",
             sheet.line(one.finding),
         ]
-        for one in lines
+        for one in lines[:_MOST_RUNS]
     ]
     heads = (
         "run",
@@ -292,7 +322,7 @@ def runs_page(
         "its rollouts",
         "worst finding",
     )
-    sheet.table(heads, rows, (False, False, True, True, True, True, False), 10 * _MOST_ROWS)
+    sheet.table(heads, rows, (False, False, True, True, True, True, False), len(lines))
     if unread:
         sheet.add(f"<p>Not read yet: {sheet.line(', '.join(unread), 2000)}.</p>")
     return sheet.page(title, sheet.line(f"Runs under {folder}."))

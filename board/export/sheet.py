@@ -130,15 +130,16 @@ class Sheet:
     def table(
         self,
         heads: Sequence[str],
-        rows: Iterable[Sequence[str]],
+        rows: Sequence[Sequence[str]],
         numeric: Sequence[bool],
-        most: int,
+        total: int | None = None,
     ) -> None:
-        """A table of at most so many rows; cells and heads are markup. numeric: by column."""
-        rows = [*rows]
-        self.add(table(heads, rows[:most], numeric))
-        if len(rows) > most:
-            self.add(f"<p class=mute>The first {most:,} of {len(rows):,} rows.</p>")
+        """A table; cells and heads are markup. numeric: by column. total: of how many rows these are the
+        first, where they are not all.
+        """
+        self.add(table(heads, rows, numeric))
+        if total is not None and total > len(rows):
+            self.add(f"<p class=mute>The first {len(rows):,} of {total:,}.</p>")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> str:

@@ -53,6 +53,19 @@ def test_every_page_offers_what_it_shows(open_app, logs, downloads, page):
     assert file.endswith("</html>\n")
 
 
+@pytest.mark.parametrize(
+    ("page", "choice", "words"),
+    [
+        ("rollouts", {"rollouts_view": "winners"}, "Winners and losers of native"),
+        ("words", {"words_phrases": "step"}, "Words of native"),
+        ("findings", {"findings_health": "1"}, "Log health of native"),
+    ],
+)
+def test_so_does_every_part_of_a_page(open_app, logs, downloads, page, choice, words):
+    open_app(logs, page, run="native", **choice)
+    assert f"<h1>{words}" in downloads[-1][1]().decode()
+
+
 def test_a_comparison_is_exported_as_one(open_app, logs, downloads):
     open_app(logs, "rollout", run="native", reader_vs="1")
     assert "Step 35, rollout 0 of native against step 35, rollout 1" in downloads[-1][1]().decode()

@@ -90,6 +90,8 @@ def _chosen(
         raise ChoiceError(f"--step and {kind} do not go together; give one of them")
     if args.limit is not None and kind:
         raise ChoiceError("--limit goes with --where, or with --step alone")
+    if args.limit == 0:
+        raise ChoiceError("--limit 0 leaves no rollout to export")
     if has_where and kind in ("--index", "--compare"):
         raise ChoiceError(f"--where and {kind} do not go together; give one of them")
     of_kind = {

@@ -283,6 +283,8 @@ def _show(run: Run) -> None:
     columns = (*run.columns, *([PREFIX] if trainer.compared(run) else []))
     rules = coverage(columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
+    name = f"{run.info.name}_findings"
+    page_export.offer(name, partial(findings_page, run, diagnosis.findings))
     if diagnosis.findings:
         _bar(run, diagnosis, reviewed)
         st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
@@ -294,7 +296,6 @@ def _show(run: Run) -> None:
                 page_parts.draw_figure(figure, "findings_chart")
         chosen = state.get("findings_severity")
         listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
-        name = f"{run.info.name}_findings"
         page_export.offer(name, partial(findings_page, run, listed))
         if listed:
             _one_at_a_time(run, listed)

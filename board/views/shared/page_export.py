@@ -28,6 +28,7 @@ _HELP: Final = (
 def place() -> None:
     """Where the button will be: it is drawn when the page is, which knows then what it shows."""
     st.session_state[_PLACE] = st.empty()
+    st.session_state.pop(_OFFERED, None)  # of a page that was left before it was drawn
 
 
 def offer(name: str, make: MakePage) -> None:
