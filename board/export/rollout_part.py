@@ -201,12 +201,13 @@ def _turns(sheet: Sheet, turns: Sequence[ConversationTurn], room: Room) -> list[
 
 def _blocks(sheet: Sheet, turn: ConversationTurn, room: Room) -> Iterator[str]:
     for rank, block in enumerate(turn.blocks):
-        yield _block(sheet, block, room)
+        yield _block(sheet, block, room, "" if turn.given else "response")
         if rank in turn.results:
             yield _result(sheet, turn.results[rank], room)
 
 
-def _block(sheet: Sheet, block: Block, room: Room) -> str:
+def _block(sheet: Sheet, block: Block, room: Room, name: str) -> str:
+    """name: the class of a text; what was given scrolls where it is long, a response does not."""
     text = sheet.redaction.text(block.text)
     match block.kind:
         case "reasoning":
@@ -221,7 +222,7 @@ def _block(sheet: Sheet, block: Block, room: Room) -> str:
         case "image":
             return f"<p class=mute>[image: {sheet.line(block.text, 80)}]</p>"
         case _:
-            return _pre(text, room, "text")
+            return _pre(text, room, "text", name)
 
 
 def _result(sheet: Sheet, block: Block, room: Room) -> str:
