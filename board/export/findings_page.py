@@ -10,7 +10,7 @@ from board.core.findings.finding import Evidence, Finding, in_words
 from board.core.metrics.definitions import REDUCTIONS
 from board.errors import ChoiceError, did_you_mean
 from board.export.numbers import counted
-from board.export.pages import PageOptions, Rendered, add_curves, main_column, rendered
+from board.export.pages import PageOptions, add_curves, add_rollouts, main_column
 from board.export.rollout_part import Address
 from board.export.sheet import Sheet, StaticPage, source_of
 from board.query.open_run import Run
@@ -19,6 +19,8 @@ _COLUMN_OF: Final = {metric: column for column, metric, how in REDUCTIONS if how
 _TOKEN_METRIC_OF: Final = {column: metric for column, metric, _ in REDUCTIONS}
 _MOST_EVIDENCE: Final = 4
 _MOST_ROLLOUTS: Final = 8
+_FINDING_BYTES: Final = 10_000
+"""One finding takes less."""
 _SAID: Final = "Findings are leads to follow, not verdicts."
 
 
@@ -49,7 +51,6 @@ def finding_page(run: Run, finding: Finding, options: PageOptions) -> StaticPage
     sheet.heading(f"{_badge(finding)} {sheet.line(finding.title)}", [_where(sheet, run, finding)])
     sheet.add(*_words(sheet, finding, own))
     add_curves(sheet, run, _columns(run, finding), finding.step)
-    sheet.add(*own.markup.values())
     return sheet.page(title, f"{source_of(sheet, run)} {_SAID}")
 
 
@@ -61,7 +62,12 @@ def findings_page(run: Run, findings: Sequence[Finding], options: PageOptions) -
     severities = [one.severity for one in findings]
     counts = [f"{severities.count(name)} {name}" for name in dict.fromkeys(severities)]
     sheet.heading(sheet.line(title), [", ".join(counts) or "Nothing stood out.", _SAID])
-    for finding in findings:
+    for place, finding in enumerate(findings):
+        if sheet.room < _FINDING_BYTES:
+            sheet.left_out.append(
+                f"{len(findings) - place} of {len(findings)} findings, {sheet.why_cut}"
+            )
+            break
         sheet.add(f"<h2>{_badge(finding)} {sheet.line(finding.title)}</h2>")
         sheet.add(f"<p class=mute>{_where(sheet, run, finding)}</p>")
         sheet.add(*_words(sheet, finding, own))
@@ -69,7 +75,6 @@ def findings_page(run: Run, findings: Sequence[Finding], options: PageOptions) -
     if drawn:
         sheet.add("<h2>Curves</h2>")
     add_curves(sheet, run, dict.fromkeys(drawn), None)
-    sheet.add(*own.markup.values())
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -82,7 +87,7 @@ def _where(sheet: Sheet, run: Run, finding: Finding) -> str:
     return f"{sheet.line(run.info.name)}, {steps}"
 
 
-def _words(sheet: Sheet, finding: Finding, own: Rendered) -> list[str]:
+def _words(sheet: Sheet, finding: Finding, own: Sequence[Address]) -> list[str]:
     """What was seen and measured, and the evidence; rollouts on the page are links."""
     parts = [f"<p>{sheet.text(finding.text)}</p>"]
     measured = f"Rule {finding.rule}"
@@ -103,14 +108,14 @@ def _words(sheet: Sheet, finding: Finding, own: Rendered) -> list[str]:
     return [*parts, f"<p>Evidence: {'; '.join(links)}.</p>"] if links else parts
 
 
-def _link(sheet: Sheet, evidence: Evidence, own: Rendered) -> str:
+def _link(sheet: Sheet, evidence: Evidence, own: Sequence[Address]) -> str:
     words = f"step {evidence.step}, rollout {evidence.index}"
     is_token = evidence.position is not None
     words += f", token {evidence.position}" if is_token else ""
     piece = sheet.line(evidence.piece, 60)
     said = f" “{piece}”" if is_token else f" ({piece})"
     address = next(
-        (one for one in own.markup if (one.step, one.index) == (evidence.step, evidence.index)),
+        (one for one in own if (one.step, one.index) == (evidence.step, evidence.index)),
         None,
     )
     if address is not None:
@@ -129,7 +134,7 @@ def _columns(run: Run, finding: Finding) -> list[str]:
 
 def _evidence_rollouts(
     sheet: Sheet, run: Run, findings: Sequence[Finding], options: PageOptions, each: int
-) -> Rendered:
+) -> list[Address]:
     """The rollouts of the first `each` pieces of evidence of every finding, in the finding's colours."""
     addresses: dict[tuple[int, int], Address] = {}
     for finding in findings:
@@ -138,4 +143,4 @@ def _evidence_rollouts(
             if one.step in run.counts:
                 own = Address(one.step, one.index, one.position, metric)
                 addresses.setdefault((one.step, one.index), own)
-    return rendered(sheet, run, [*addresses.values()][:_MOST_ROLLOUTS], options)
+    return add_rollouts(sheet, run, [*addresses.values()][:_MOST_ROLLOUTS], options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -52,38 +52,34 @@ class PageOptions:
         return Sheet(Redaction.of(self.redact), self.most_bytes)
 
 
-@dataclass(slots=True)
-class Rendered:
-    """Rollouts that fit on a page, with their markup; offered: the token metrics that they have."""
-
-    markup: dict[Address, str] = field(default_factory=dict[Address, str])
-    offered: dict[str, None] = field(default_factory=dict[str, None])
-
-
-def rendered(
+def add_rollouts(
     sheet: Sheet, run: Run, addresses: Sequence[Address], options: PageOptions
-) -> Rendered:
-    """The rollouts in this order, as many as there is room for; the page says how many are left out.
+) -> list[Address]:
+    """Puts rollouts at the end of the page, in this order, as many as there is room for; returns these.
 
-    Only the first one is cut, where it is too large alone. Raises BoardError where one can't be read
-    and where none has the metric of the colours.
+    The page says how many are left out. Only the first one is cut, where it is too large alone. Called
+    before what stands above them is written, which may link to them. Raises BoardError where one can't be
+    read, and where none has the metric of the colours.
     """
-    result, left = Rendered(), sheet.room - _RESERVE_BYTES
+    on_page: list[Address] = []
+    offered: dict[str, None] = {}
+    reserve = min(_RESERVE_BYTES, sheet.room // 3)
     for place, address in enumerate(addresses):
         opened = open_rollout(run, address.step, address.index, options.vocabulary)
-        before, room = sheet.redaction.count, Room(left)
+        before, room = sheet.redaction.count, Room(sheet.room - reserve)
         markup = rollout_markup(sheet, run, opened, address, room, options.metric)
         if room.cut and place:
             sheet.redaction.count = before
             count = f"{len(addresses) - place:,} of {len(addresses):,} rollouts"
             sheet.left_out.append(f"{count}, {sheet.why_cut}")
             break
-        sheet.left_out += [f"{cut} of {address.words.lower()}, {sheet.why_cut}" for cut in room.cut]
-        left -= len(markup.encode())
-        result.markup[address] = markup
-        result.offered |= dict.fromkeys(opened.metrics)
-    _must_have(options.metric, result.offered)
-    return result
+        words = address.words.lower()
+        sheet.left_out += [f"{cut} of {words}, {sheet.why_cut}" for cut in room.cut]
+        sheet.add_last(markup)
+        on_page.append(address)
+        offered |= dict.fromkeys(opened.metrics)
+    _must_have(options.metric, offered)
+    return on_page
 
 
 def _must_have(metric: str | None, offered: Iterable[str]) -> None:
@@ -96,11 +92,10 @@ def _must_have(metric: str | None, offered: Iterable[str]) -> None:
 def rollout_page(run: Run, address: Address, options: PageOptions) -> StaticPage:
     """One rollout, below the curve of the reward."""
     sheet = options.sheet()
-    own = rendered(sheet, run, [address], options)
+    add_rollouts(sheet, run, [address], options)
     title = f"{address.words} of {run.info.name}"
     sheet.heading(sheet.line(title))
     add_curves(sheet, run, [main_column(run)], address.step)
-    sheet.add(*own.markup.values())
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -127,7 +122,7 @@ def listed_page(
     first. what: words for the list.
     """
     sheet = options.sheet()
-    own = rendered(sheet, run, addresses_of(rows), options)
+    own = add_rollouts(sheet, run, addresses_of(rows), options)
     title = f"{what} of {run.info.name}"
     first = (
         f"the first {len(rows):,} of {total:,}" if len(rows) < total else counted(total, "rollout")
@@ -136,7 +131,6 @@ def listed_page(
     if len(rows) < total:
         sheet.left_out.insert(0, f"{total - len(rows):,} of {total:,} rollouts, beyond the limit")
     add_rows(sheet, rows, own)
-    sheet.add(*own.markup.values())
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -148,7 +142,7 @@ def step_page(run: Run, step: int, most: int, options: PageOptions, column: str 
     run.row(step, 0)
     sheet, rows = options.sheet(), run.of_step(step)
     extremes = _extremes(rows, most)
-    own = rendered(sheet, run, addresses_of(extremes), options)
+    own = add_rollouts(sheet, run, addresses_of(extremes), options)
     title = f"Step {step} of {run.info.name}"
     chosen = counted(len(extremes), "rollout")
     if len(extremes) < len(rows):
@@ -160,7 +154,6 @@ def step_page(run: Run, step: int, most: int, options: PageOptions, column: str 
     _add_groups(sheet, rows)
     sheet.add("<h3>Rollouts</h3>")
     add_rows(sheet, extremes, own)
-    sheet.add(*own.markup.values())
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -235,11 +228,11 @@ def add_curves(sheet: Sheet, run: Run, columns: Iterable[str], marked: int | Non
             sheet.curve([curve], marked)
 
 
-def add_rows(sheet: Sheet, rows: pd.DataFrame, own: Rendered) -> None:
+def add_rows(sheet: Sheet, rows: pd.DataFrame, own: Sequence[Address]) -> None:
     """A table of the first rollouts; those that are on the page are links."""
     columns = [name for name in _LISTED if name in rows and rows[name].notna().any()]
     columns = [name for name in columns if name != "index"]
-    on_page = {(one.step, one.index): one.anchor for one in own.markup}
+    on_page = {(one.step, one.index): one.anchor for one in own}
     cells: list[list[str]] = []
     for _, row in rows.head(_MOST_ROWS).iterrows():
         at = int(row["step"]), int(row["index"])

@@ -37,6 +37,8 @@ _SCORES: Final = (
 _IDS: Final = ("group_id", "env", "split", "policy_version", "finish_reason", "rollout_id")
 _NOTE_BYTES: Final = 300
 """For what is said of a text that is cut."""
+_FRAME_BYTES: Final = 400
+"""Of what stands around a turn or a block: role, name, error, seconds."""
 _OWN_TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
 
 
@@ -190,19 +192,29 @@ def conversation_on(sheet: Sheet, opened: OpenRollout) -> list[ConversationTurn]
 
 def _turns(sheet: Sheet, turns: Sequence[ConversationTurn], room: Room) -> list[str]:
     parts: list[str] = []
-    for turn in turns:
+    for place, turn in enumerate(turns):
+        if room.left < _FRAME_BYTES:
+            words = f"{len(turns) - place:,} of {len(turns):,} turns"
+            room.cut.append(words)
+            parts.append(f"<p class=note>{words} are left out.</p>")
+            break
         blocks = "".join(_blocks(sheet, turn, room))
         seconds = "" if turn.seconds is None else f"{number(turn.seconds)} s"
+        room.spend(_FRAME_BYTES)
         parts.append(turn_markup(sheet, turn.role, turn.name, blocks, seconds))
-    if not parts:
-        parts.append("<p class=mute>No text is recorded.</p>")
-    return parts
+    return parts or ["<p class=mute>No text is recorded.</p>"]
 
 
 def _blocks(sheet: Sheet, turn: ConversationTurn, room: Room) -> Iterator[str]:
     for rank, block in enumerate(turn.blocks):
+        if rank and room.left < _FRAME_BYTES:
+            room.cut.append("the rest of a turn")
+            yield "<p class=note>The rest of this turn is left out.</p>"
+            return
+        room.spend(_FRAME_BYTES)
         yield _block(sheet, block, room, "" if turn.given else "response")
         if rank in turn.results:
+            room.spend(_FRAME_BYTES)
             yield _result(sheet, turn.results[rank], room)
 
 

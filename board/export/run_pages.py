@@ -22,9 +22,9 @@ from board.export.pages import (
     PageOptions,
     add_curves,
     add_means,
+    add_rollouts,
     add_rows,
     addresses_of,
-    rendered,
 )
 from board.export.sheet import Sheet, StaticPage, source_of
 from board.query.failures import cause_counts, clusters, plumbing_share, shares_by_step
@@ -205,14 +205,13 @@ def mismatch_page(run: Run, step: int, options: PageOptions) -> StaticPage:
     largest = Sorting(_OF_MISMATCH[-1], descending=True)
     rows = frame(at, columns, largest, limit=_MOST_ROLLOUTS)
     sheet, options = options.sheet(), replace(options, metric=options.metric or "mismatch_kl")
-    own = rendered(sheet, run, addresses_of(rows), options)
+    own = add_rollouts(sheet, run, addresses_of(rows), options)
     title = f"Mismatch of sampler and trainer in {run.info.name}, step {step}"
     sheet.heading(sheet.line(title))
     add_curves(sheet, run, [name for name in run.metrics if "mismatch" in name], step)
     add_means(sheet, run, step)
     sheet.add(f"<h3>Rollouts of step {step} with the most mismatch</h3>")
     add_rows(sheet, rows, own)
-    sheet.add(*own.markup.values())
     return sheet.page(title, source_of(sheet, run))
 
 

@@ -22,7 +22,7 @@ from board.query.open_run import Run, reader_titles
 
 MOST_BYTES: Final = 10_000_000
 """What chats and mail take without asking."""
-_FOOTER_BYTES: Final = 4_000
+_FOOTER_BYTES: Final = 8_000
 """Of notes and footer, at most."""
 _LINE: Final = 200
 
@@ -45,8 +45,12 @@ class Room:
 
     def take(self, markup: str) -> str:
         """The markup, whose size is no longer left."""
-        self.left = max(self.left - len(markup.encode()), 0)
+        self.spend(len(markup.encode()))
         return markup
+
+    def spend(self, count: int) -> None:
+        """So many bytes are no longer left."""
+        self.left = max(self.left - count, 0)
 
 
 class Sheet:
@@ -59,6 +63,7 @@ class Sheet:
         self.redaction = redaction or Redaction()
         self.left_out: list[str] = []
         self._parts: list[bytes] = []
+        self._last: list[bytes] = []
         self.why_cut = f"to stay below {most_bytes / 1e6:g} MB"
         self._left = most_bytes - len(_head()) - _FOOTER_BYTES
 
@@ -82,6 +87,11 @@ class Sheet:
         self._parts.append(part)
         self._left -= len(part)
 
+    def add_last(self, markup: str) -> None:
+        """Writes a part that comes after all others, and takes its room at once."""
+        self._last.append(markup.encode())
+        self._left -= len(self._last[-1])
+
     def page(self, title: str, source: str) -> StaticPage:
         """The whole file. title: a text. source: markup of what the page is of, for the footer."""
         head = f"{_head()}<title>{self.line(title)}</title></head><body><main>"
@@ -95,7 +105,7 @@ class Sheet:
         footer = "".join(f"<p>{line}</p>" for line in lines)
         end = f"</main><footer>{footer}</footer></body></html>\n"
         first, *others = self._parts or [b""]
-        file = b"".join((head.encode(), first, top.encode(), *others, end.encode()))
+        file = b"".join((head.encode(), first, top.encode(), *others, *self._last, end.encode()))
         return StaticPage(file, tuple(self.left_out), count)
 
     # Parts that many pages have

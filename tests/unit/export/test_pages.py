@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -315,6 +316,27 @@ def test_a_page_stays_below_its_cap_and_says_what_is_left_out(long_run, most):
             assert (
                 page.html.count(f"Left out: {words}.".encode()) == 2
             )  # at the top and in the footer
+
+
+def test_a_long_transcript_says_in_a_few_words_what_is_left_out(tmp_path):
+    turns = [{"role": ("assistant", "user")[n % 2], "content": f"turn {n}"} for n in range(8_000)]
+    calls = [{"function": {"name": f"f{n}", "arguments": "{}"}} for n in range(3_000)]
+    many = [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": calls}]
+    rows = [{"step": 1, "messages": messages} for messages in ([turns[1], *turns], many)]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    for index in (0, 1):
+        page = rollout_page(run_at(tmp_path), Address(1, index), PageOptions(most_bytes=500_000))
+        assert len(page.html) <= 500_000
+        assert 1 <= len(page.left_out) <= 3
+
+
+def test_of_very_many_findings_the_worst_fit(native):
+    findings = diagnose(native).findings
+    longer = [replace(findings[0], text=findings[0].text * 20, title=f"{n}") for n in range(2_000)]
+    page = findings_page(native, longer, PageOptions(most_bytes=500_000))
+    assert len(page.html) <= 500_000
+    (left_out,) = (int(words.split(" of 2000 findings")[0]) for words in page.left_out)
+    assert page.html.count(b"<h2><span") == 2_000 - left_out > 50
 
 
 def test_a_page_with_room_leaves_nothing_out(long_run):
