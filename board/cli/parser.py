@@ -133,7 +133,7 @@ _ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--finding": {
         "metavar": "K",
         "help": "a finding: its number in the list of `rollout-board findings` of the same options, from "
-        "1 for the first and worst, or its rule's name, such as zero_std_rise",
+        "1 for the first and worst, or its rule's name, such as part_falls",
     },
     "--group": {
         "metavar": "G",

@@ -30,6 +30,7 @@ _MOST_TITLE_BYTES: Final = 1_700_000
 """Of the titles of one response."""
 _BYTES_OF_VALUE: Final = 14
 _LARGEST: Final = 12
+_MOST_OTHERS: Final = 4
 _CONTEXT_CHARACTERS: Final = 32
 _ROLES: Final = ("user", "assistant", "tool", "response")
 
@@ -242,7 +243,8 @@ def largest_tokens(
     if not places:
         return "", {}
     metric = tokens.colours.metric
-    others = [name for name in tokens.titled if name != metric.name and name != "loss_mask"][:4]
+    named = dict.fromkeys((*tokens.titled, *tokens.metrics))
+    others = [name for name in named if name not in (metric.name, "loss_mask")][:_MOST_OTHERS]
     unit = f", {metric.unit}" if metric.unit and metric.unit not in metric.label else ""
     heads = ["token", "text", "in context", f"{sheet.line(metric.label)}{sheet.line(unit)}"]
     rows: list[list[str]] = []

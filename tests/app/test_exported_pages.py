@@ -86,7 +86,9 @@ def test_what_is_to_be_removed_is_not_in_the_file(open_app, logs, downloads):
     app = open_app(logs, "rollout", run="native")
     (field,) = (one for one in app.text_input if one.label == "Remove")
     field.set_value("native").run()
-    file = downloads[-1][1]().decode()
+    name, make = downloads[-1]
+    assert name == "redacted_step35_rollout0.html"
+    file = make().decode()
     assert "native" not in file
     assert "redacted." in file
     field.set_value("(").run()

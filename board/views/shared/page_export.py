@@ -52,14 +52,14 @@ def fields(name: str, make: MakePage) -> None:
         "Remove", key=_PATTERN, placeholder="a regular expression, e.g. sk-\\w+", help=_HELP
     )
     try:
-        Redaction.of(pattern or None)
+        redacted_name = Redaction.of(pattern or None).text(name)
     except ChoiceError as error:
         st.error(plain(error, 300), icon=":material/error:")
         return
     st.download_button(
         "HTML page",
         data=partial(_file, make, pattern or None, str(state.get("tokenizer"))),
-        file_name=file_name(name),
+        file_name=file_name(redacted_name),
         mime="text/html",
         on_click="ignore",
         key="export_html",
