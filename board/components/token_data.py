@@ -12,17 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.core.metrics.definitions import RATIOS, Metric
+from board.core.metrics.definitions import LOW_IS_NOTABLE, RATIOS, Metric
 from board.core.records import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """[R] numbers, one per response token. NaN = measured and not a number; an entry that was not
 recorded is masked (np.ma.MaskedArray)."""
 
-_LOW_IS_NOTABLE: Final = (
-    *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
-    *("prob", "ref_prob", "sampling_prob"),
-)
 _IN_SPEC: Final = ("label", "unit", "formula", "group", "short", "axis")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -101,7 +97,7 @@ def spec_of(metric: Metric) -> dict[str, Any]:
         **{name: getattr(metric, name) for name in _IN_SPEC},
         "kind": "diverging" if is_ratio else metric.kind,
         "centre": 1.0 if is_ratio else 0.0,
-        "notable": "low" if metric.name in _LOW_IS_NOTABLE else "high",
+        "notable": "low" if metric.name in LOW_IS_NOTABLE else "high",
     }
 
 

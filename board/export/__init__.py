@@ -1,1 +1,1 @@
-"""What leaves the board as a file of its own, and the parts of it that pages show too."""
+"""Findings and rollouts of a run as one HTML file that needs no server, to send, print or keep."""

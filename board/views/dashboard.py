@@ -7,7 +7,14 @@ import streamlit as st
 from board.components.page_frame import key_help, page_frame
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.shared import known_findings, page_parts, shortcuts, state, step_choice
+from board.views.shared import (
+    known_findings,
+    page_export,
+    page_parts,
+    shortcuts,
+    state,
+    step_choice,
+)
 from board.views.shared.text import plain
 
 FOLDER = Path(__file__).parent
@@ -85,10 +92,12 @@ navigation = Navigation(page)
 folder = sidebar.find_runs()
 if page == RUNS and folder:
     page_parts.run(page)
+    page_export.draw()
     navigation.draw()
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)
+    page_export.draw()
     navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:

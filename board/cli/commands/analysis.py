@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from board.analysis.findings import diagnose, own_thresholds, with_trainer
+from board.analysis.findings import Diagnosis, diagnose, own_thresholds, with_trainer
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
 from board.cli.opened_runs import (
@@ -91,8 +91,8 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
         print(f"\n{remark['severity']}: {remark['reason']}; {remark['hint']}")
 
 
-def findings(args: argparse.Namespace) -> int:
-    """Prints the findings; 1 when one of them is severe."""
+def diagnosed(args: argparse.Namespace) -> tuple[Run, Diagnosis]:
+    """The run that the arguments name, narrowed as they ask, and what the rules find in it."""
     info = find_run(args.run, args.source)
     limits = own_thresholds(info, args.thresholds)
     if limits.error:
@@ -103,6 +103,12 @@ def findings(args: argparse.Namespace) -> int:
     if is_what_was_trained_on(run):
         compared = agreements(run, trainer_metrics(run, args))
         diagnosis = with_trainer(diagnosis, compared, limits.thresholds)
+    return run, diagnosis
+
+
+def findings(args: argparse.Namespace) -> int:
+    """Prints the findings; 1 when one of them is severe."""
+    run, diagnosis = diagnosed(args)
     counts = diagnosis.counts
     if args.json:
         output.print_json(diagnosis.document(run))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from pathlib import Path
 
 from board.cli import output
 from board.cli.opened_runs import narrowed_as_asked, open_run
 from board.datasets.export import Request
 from board.datasets.export import write_dataset as write
-
-
-def export(args: argparse.Namespace) -> int:
-    """Writes what was asked for."""
-    return write_dataset(args)
+from board.errors import ChoiceError
 
 
 def write_dataset(args: argparse.Namespace) -> int:
     """Writes the rollouts of a run as a data set, and says on stderr how many."""
+    if args.output is None:
+        raise ChoiceError("--as needs -o PATH, a file or a folder to write")
+    path = Path(args.output)
     run = narrowed_as_asked(open_run(args), args)
     if args.step is not None:
         run.row(args.step, 0)  # raises for an unknown step
@@ -31,7 +31,7 @@ def write_dataset(args: argparse.Namespace) -> int:
         "least difference of rewards": "" if args.margin is None else f"{args.margin:g}",
     }
     request = Request(
-        *(args.kind, args.output, [*dict.fromkeys(columns)] or None, args.limit, args.margin),
+        *(args.kind, path, [*dict.fromkeys(columns)] or None, args.limit, args.margin),
         overwrite=args.overwrite,
         choices={words: text for words, text in choices.items() if text},
     )
@@ -39,5 +39,5 @@ def write_dataset(args: argparse.Namespace) -> int:
         summary = write(run, request, progress)
     for line in summary.lines():
         output.say(line)
-    output.say(f"written to {args.output}")
+    output.say(f"written to {output.one_line(args.output)}")
     return 0

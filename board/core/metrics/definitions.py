@@ -149,6 +149,14 @@ DERIVED: Final[Mapping[str, Derived]] = {
 RATIOS: Final = frozenset(name for name, own in DERIVED.items() if own.compute is kl.ratio)
 """Token metrics that are 1 where the two arrays that they need agree."""
 
+LOW_IS_NOTABLE: Final = frozenset(
+    (
+        *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
+        *("prob", "ref_prob", "sampling_prob"),
+    )
+)
+"""Token metrics of which the smallest values are the ones to look at: the rare tokens."""
+
 
 def token_metrics(recorded: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """All token metrics that `recorded` allows: the derived ones, then the recorded ones.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,10 +17,11 @@ from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts,
 from board.core.metrics.shares import in_percent
 from board.core.metrics.trainer import PREFIX
 from board.core.run_differences import differences, final_mean
+from board.export.run_pages import compared_page
 from board.query.open_run import Run
 from board.views.compare import paired, seeds
 from board.views.frame import sidebar
-from board.views.shared import cache, opened_runs, page_parts, state, tables, trainer
+from board.views.shared import cache, opened_runs, page_export, page_parts, state, tables, trainer
 from board.views.shared.text import number, one_line, plain
 
 _USUAL: Final = (
@@ -273,6 +275,11 @@ def _render() -> None:
     narrowed = _narrow_to_environments(runs)
     if narrowed:
         metrics = _curves(narrowed, offered)
+        drawn = [name for name in metrics if not name.startswith(PREFIX)]
+        page_export.offer(
+            f"{run.info.name}_compared",
+            partial(compared_page, narrowed, drawn, state.get("compare_shifts")),
+        )
         if len(narrowed) > 2:
             seeds.show(narrowed, offered)
         _endings(narrowed, [*dict.fromkeys((*metrics, *offered))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import pandas as pd
@@ -12,10 +13,11 @@ from board.charts.failure_charts import causes_by_value, causes_over_steps
 from board.components.curve_grid import Card
 from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.metrics.shares import percent
+from board.export.run_pages import failures_page
 from board.query.failures import KINDS, Clusters, RunEffect, plumbing_share, shares_by_step
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.shared import cache, page_parts, state, tables
+from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import number, one_line, plain
 
@@ -216,6 +218,7 @@ def _render() -> None:
     if counts.empty:
         st.info("No rollout of these environments.", icon=":material/public_off:")
         return
+    page_export.offer(f"{run.info.name}_failures", partial(failures_page, run))
     effect = cache.failure_effect(run)
     _show_cards(counts, effect)
     _show_steps(run, counts)

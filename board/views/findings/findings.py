@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import orjson
@@ -17,11 +18,20 @@ from board.core.findings import RULES, Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
 from board.core.metrics.definitions import REDUCTIONS
 from board.core.metrics.trainer import PREFIX
+from board.export.findings_page import findings_page
 from board.query.groups import group_names
 from board.query.open_run import Run
 from board.views.findings import log_health
 from board.views.frame import sidebar
-from board.views.shared import known_findings, page_parts, shortcuts, state, tables, trainer
+from board.views.shared import (
+    known_findings,
+    page_export,
+    page_parts,
+    shortcuts,
+    state,
+    tables,
+    trainer,
+)
 from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, harmless_cell, plain, visible_token
@@ -273,6 +283,8 @@ def _show(run: Run) -> None:
     columns = (*run.columns, *([PREFIX] if trainer.compared(run) else []))
     rules = coverage(columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
+    name = f"{run.info.name}_findings"
+    page_export.offer(name, partial(findings_page, run, diagnosis.findings))
     if diagnosis.findings:
         _bar(run, diagnosis, reviewed)
         st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
@@ -284,6 +296,7 @@ def _show(run: Run) -> None:
                 page_parts.draw_figure(figure, "findings_chart")
         chosen = state.get("findings_severity")
         listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
+        page_export.offer(name, partial(findings_page, run, listed))
         if listed:
             _one_at_a_time(run, listed)
         _list(run, listed, reviewed)

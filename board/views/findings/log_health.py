@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -24,9 +25,18 @@ from board.core.findings.log_checks import (
 )
 from board.core.metrics.trainer import Agreement
 from board.core.problems import count_of
+from board.export.run_pages import PageTable, tables_page
 from board.query.open_run import Run, format_title
 from board.query.rollouts import total
-from board.views.shared import cache, known_findings, page_parts, state, tables, trainer
+from board.views.shared import (
+    cache,
+    known_findings,
+    page_export,
+    page_parts,
+    state,
+    tables,
+    trainer,
+)
 from board.views.shared.background import show_progress
 from board.views.shared.tables import Column, problem_table
 from board.views.shared.text import counted, plain, size
@@ -288,6 +298,17 @@ def _files(run: Run) -> None:
             st.text(one.words)
 
 
+def _offer_export(run: Run) -> None:
+    heads = ("severity", "where", "field", "what was found", "what to do", "lines")
+    rows = [
+        (one.severity, one.where, one.field or "", one.reason, one.hint, float(one.count))
+        for one in run.problems
+    ]
+    own = PageTable(f"Problems: {len(rows)}", heads, (*[None] * 5, ""), rows)
+    make = partial(tables_page, run, "Log health", "Lines and values that were not used.", [own])
+    page_export.offer(f"{run.info.name}_log_health", make)
+
+
 def show(run: Run) -> None:
     """The checks of a whole log, of all splits, and everything that was left out of it."""
     if len(names := cache.split_counts(run)) > 1:
@@ -301,6 +322,7 @@ def show(run: Run) -> None:
     _trainer(run)
     _left_out(run)
     _superseded(run)
+    _offer_export(run)
     if run.problems:
         st.markdown("#### What was found")
         problem_table(run.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 import pandas as pd
@@ -12,11 +13,12 @@ from board.analysis.mismatch import StepMismatch
 from board.charts.mismatch_charts import MEASURES, slice_bars
 from board.core.metrics.shares import percent
 from board.core.tokens.mismatch import Apart, Decomposition
+from board.export.run_pages import mismatch_page
 from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.mismatch.over_steps import over_steps
 from board.views.mismatch.rule_bounds import show_rules
-from board.views.shared import cache, page_parts, shortcuts, state, tables
+from board.views.shared import cache, page_export, page_parts, shortcuts, state, tables
 from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
 from board.views.shared.text import number, plain
@@ -167,7 +169,11 @@ def _render() -> None:
     page_parts.header(run)
     if not page_parts.has_step(run):
         return
-    mismatch = _read_step(run, int(state.get("step")))
+    step = int(state.get("step"))
+    if not page_parts.lacking("Mismatch", run):
+        name = f"{run.info.name}_mismatch_step{step}"
+        page_export.offer(name, partial(mismatch_page, run, step))
+    mismatch = _read_step(run, step)
     if mismatch is None:
         return
     parts = mismatch.parts

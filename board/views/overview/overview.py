@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -24,11 +25,12 @@ from board.core.metrics.definitions import (
 )
 from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
 from board.errors import BoardError
+from board.export.run_pages import overview_page
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.overview import curves, environments, trainer
-from board.views.shared import cache, known_findings, page_parts, state
+from board.views.shared import cache, known_findings, page_export, page_parts, state
 from board.views.shared.text import counted, number, one_line, plain
 from board.views.shared.trainer import metrics as trainer_metrics
 
@@ -268,6 +270,9 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
 def _render() -> None:
     run = sidebar.narrowed()
     page_parts.header(run, aside=_caption(run))
+    page_export.offer(
+        f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
+    )
     known_findings.link(sidebar.current())
     page_parts.failures_line(sidebar.current())
     _show_tiles(run, curves.KL[state.get("overview_kl")])

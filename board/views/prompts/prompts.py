@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -14,10 +15,11 @@ from board.charts.curves import light
 from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.arrays import IntArray
 from board.core.metrics.shares import percent
+from board.export.run_pages import prompts_page
 from board.query.open_run import Run
 from board.query.prompts import FLAGS, PromptRollouts, RunPrompts, key_from, written_key
 from board.views.frame import sidebar
-from board.views.shared import cache, page_parts, shortcuts, state, step_choice, tables
+from board.views.shared import cache, page_export, page_parts, shortcuts, state, step_choice, tables
 from board.views.shared.page_parts import answer_to_prompt, best_first, text_box
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, plain, visible_token, where_they_differ
@@ -348,6 +350,7 @@ def _render() -> None:
     if prompts is None:
         page_parts.say_lacking("Prompts", run, "chat_error")
         return
+    page_export.offer(f"{run.info.name}_prompts", partial(prompts_page, run))
     _show_cards(prompts)
     if not (prompts.steps > 1).any():
         st.info("No prompt occurs at more than one step.", icon=":material/looks_one:")

@@ -9,25 +9,31 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.analysis.rollout import OpenRollout, in_loss
+from board.analysis.rollout import OpenRollout, in_loss, open_rollout
 from board.components.comparison import Fact, Side, comparison
 from board.components.token_data import ScaleSpan
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import shared_spans
 from board.errors import BoardError, ChoiceError, NotFoundError
+from board.export import comparison_part
+from board.export.pages import PageOptions, comparison_page
 from board.export.rollout_content import metrics_of, specs_of
 from board.export.rollout_frame import TEXTS, has_value, preview
+from board.export.rollout_part import Address
+from board.export.sheet import StaticPage
 from board.query.open_run import Run
 from board.query.prompts import Compared, comparable_rollouts, prompt_key, steps_of_prompt
 from board.views.frame import sidebar
 from board.views.rollouts import reader_content
 from board.views.shared import cache, opened_runs, state
+from board.views.shared.page_export import MakePage
 from board.views.shared.text import number, one_line
 
 _OWN_TEXTS: Final = {"ref": "ref_response", "truth": "ground_truth"}
@@ -97,6 +103,31 @@ def show(run: Run, opened: OpenRollout) -> bool:
         return False
     _draw(run, opened, other)
     return True
+
+
+def page_of(run: Run, address: Address) -> MakePage | None:
+    """What makes a page of a rollout beside the rollout that the URL's `vs` names; None where it names
+    none: texts of the rollout itself are on its own page.
+    """
+    vs = str(state.get("reader_vs"))
+    if not vs or vs in _OWN_TEXTS:
+        return None
+    try:
+        target = parse(vs, run.info.name, address.step)
+        other = _run_named(target.run, run)
+    except BoardError:  # the page of the rollout says so
+        return None
+    return partial(_page, run, address, other, Address(target.step, target.index))
+
+
+def _page(
+    run: Run, address: Address, other: Run, other_address: Address, options: PageOptions
+) -> StaticPage:
+    left, right = (
+        comparison_part.Side(of, open_rollout(of, at.step, at.index, options.vocabulary), at)
+        for of, at in ((run, address), (other, other_address))
+    )
+    return comparison_page(left, right, options)
 
 
 @st.fragment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import streamlit as st
@@ -14,10 +15,13 @@ from board.components.reader.frame import Frame
 from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
 from board.components.token_data import TokenContent
 from board.errors import BoardError
+from board.export.pages import rollout_page
 from board.export.rollout_frame import content_and_frame
+from board.export.rollout_part import Address as RolloutAddress
 from board.query.open_run import Run
 from board.views.rollouts import comparison, labels, reader_content
 from board.views.shared import cache, run_options, state
+from board.views.shared.page_export import MakePage
 from board.views.shared.text import plain
 
 _AHEAD: Final = (1, 2, -1, 3)
@@ -55,6 +59,14 @@ def show(run: Run, step: int, index: int) -> None:
         return
     if not comparison.show(run, opened):
         _draw(run, opened)
+
+
+def page_of(run: Run, step: int, index: int) -> MakePage:
+    """What makes a page of the rollout as the reader shows it: with its metric, its pinned token, and
+    beside the rollout that it is compared with.
+    """
+    address = RolloutAddress(step, index, state.get("token"), str(state.get("reader_metric")))
+    return comparison.page_of(run, address) or partial(rollout_page, run, address)
 
 
 @st.fragment

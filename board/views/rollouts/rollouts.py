@@ -14,13 +14,16 @@ import streamlit as st
 
 from board.charts import step_charts
 from board.components.rollout_list import Address
+from board.export.pages import PageOptions, first_rows, listed_page
+from board.export.sheet import StaticPage
 from board.query import export
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
 from board.views.rollouts import filter_field, reader, rollout_list, winners, words
 from board.views.rollouts.filter_field import Listed
-from board.views.shared import page_parts, state, step_choice, tables
+from board.views.shared import page_export, page_parts, state, step_choice, tables
+from board.views.shared.page_export import MakePage
 from board.views.shared.text import counted, harmless_cell
 
 _VIEWS: Final = {
@@ -35,6 +38,7 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
 _CHART_COLUMNS: Final = ("step", "index", "reward", "ref_reward", "reward_gap", "group_id", "env")
+_ON_PAGE: Final = 20  # rollouts of an exported list
 _LAYOUT: Final = Path(__file__).with_suffix(".css")
 
 
@@ -72,6 +76,22 @@ def _offer_export(run: Run, listed: Listed) -> None:
                 disabled=listed.count == 0,
                 width="stretch",
             )
+        at = _find_opened(run, listed)
+        st.markdown(f"**{'The open rollout' if at else 'The list'}**, as one HTML file to send.")
+        page_export.fields(*_page(run, listed, name, at))
+
+
+def _page(run: Run, listed: Listed, name: str, at: Address | None) -> tuple[str, MakePage]:
+    """The open rollout, beside the one it is compared with; else the first ones of the list."""
+    if at is not None:
+        opened = f"{run.info.name}_step{at.step}_rollout{at.index}"
+        return opened, reader.page_of(run, at.step, at.index)
+    return name, partial(_listed_page, listed, rollout_list.sort_of(run))
+
+
+def _listed_page(listed: Listed, sorting: Sorting, options: PageOptions) -> StaticPage:
+    rows = first_rows(listed.run, _ON_PAGE, sorting)
+    return listed_page(listed.run, rows, listed.count, "Rollouts", options)
 
 
 def _export_file(listed: Listed, sorting: Sorting, write: Callable[..., None]) -> BinaryIO:

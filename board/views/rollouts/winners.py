@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -10,12 +11,16 @@ import streamlit as st
 from board.analysis.contrasts import KINDS, NUMBERS, PARTS, WORDS
 from board.core.groups.contrasts import LEAST_GROUPS, Contrast
 from board.core.metrics.definitions import rollout_metric
+from board.export.pages import PageOptions
+from board.export.run_pages import PageTable, tables_page
+from board.export.sheet import StaticPage
 from board.query.open_run import Run
-from board.views.shared import cache, page_parts, state, tables
+from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import PERCENT, Column
 from board.views.shared.text import counted, one_line, plain
 
 _MOST: Final = 200
+_NUMBERS: Final = ("winners", "losers", "difference", "low", "high", "groups", "rate")
 _TITLES: Final = {
     WORDS: "Words and phrases :gray[share of responses that say them · click one to follow it]",
     NUMBERS: "Numbers :gray[means over rollouts]",
@@ -41,6 +46,7 @@ def show(run: Run) -> None:
             500,
         )
     )
+    page_export.offer(f"{run.info.name}_winners", partial(_page, run, compared.contrasts))
     for kind in KINDS:
         own = [one for one in compared.contrasts if one.kind == kind]
         st.markdown(f"#### {_TITLES[kind]}")
@@ -48,6 +54,27 @@ def show(run: Run) -> None:
             _table(run, kind, own)
         else:
             st.caption(f"Nothing is recorded in {LEAST_GROUPS} groups or more on both sides.")
+
+
+def _page(run: Run, contrasts: Sequence[Contrast], options: PageOptions) -> StaticPage:
+    heads = (
+        "feature",
+        "winners",
+        "losers",
+        "difference",
+        "95 % from",
+        "to",
+        "groups",
+        "false discovery rate",
+    )
+    drawn: list[PageTable] = []
+    for kind in KINDS:
+        unit = "share" if kind == WORDS else ""
+        own = [one for one in contrasts if one.kind == kind]
+        rows = [(one.feature, *(getattr(one, name) for name in _NUMBERS)) for one in own]
+        drawn.append(PageTable(kind, heads, (None, *[unit] * 5, "", ""), rows))
+    words = "Winners have a reward above the mean of their group, losers below. A difference is no cause."
+    return tables_page(run, "Winners and losers", words, drawn, options)
 
 
 def _table(run: Run, kind: str, own: Sequence[Contrast]) -> None:

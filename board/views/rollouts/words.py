@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -16,8 +17,9 @@ from board.charts.curves import light
 from board.components.curve_grid import Card
 from board.core.groups.contrasts import LEAST_GROUPS
 from board.errors import BoardError
+from board.export.run_pages import PageTable, tables_page
 from board.query.open_run import Run
-from board.views.shared import cache, page_parts, state, tables
+from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
 from board.views.shared.tables import PERCENT, Column
 from board.views.shared.text import counted, one_line, plain
@@ -43,6 +45,8 @@ _PRESETS: Final = {
     "code": r"```",
 }
 
+_SUM_UNITS: Final = (None, None, None, "", "", "share", *[""] * 7)
+"""Units of the columns of an exported table: phrase, scope, environment, and the sums."""
 _SUMS: Final = {
     **dict.fromkeys(("rollouts", "hits", "times"), Column((), "localized")),
     "share": Column((), PERCENT, help="Rollouts with a hit, of these rollouts."),
@@ -129,10 +133,10 @@ def _search_run(run: Run, patterns: Sequence[str]) -> None:
         if any(task.done for task in tasks):
             st.space("stretch")
             page_parts.smoothing()
-    watch_scans(tasks, lambda: _show_results(searches))
+    watch_scans(tasks, lambda: _show_results(run, searches))
 
 
-def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None:
+def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None:
     results = {text: task.partial or [] for text, task in searches.items()}
     for text, task in searches.items():
         if task.error is not None:
@@ -153,6 +157,11 @@ def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None
             {"phrase": one_line(text, 60), "scope": scope, "env": env, **_sums(own)}
             for scope, env, own in scopes
         ]
+    own = PageTable(
+        "Over the steps read", [*rows[0]], _SUM_UNITS, [[*row.values()] for row in rows]
+    )
+    make = partial(tables_page, run, "Words", "Rollouts that say them, and their rewards.", [own])
+    page_export.offer(f"{run.info.name}_words", make)
     _draw_sums(rows, most_pixels=400)
     is_scored = any(np.isfinite(row["reward of hits"]) for row in rows)
     unscored = "" if is_scored else " No rollout with a hit is scored."
@@ -278,6 +287,12 @@ def _show_trending(run: Run) -> None:
     if not phrases:
         st.caption(f"No phrase clearly rises or falls over training, in {sampled}.")
         return
+    heads, units = ("phrase", "before", "after", "change"), (None, "share", "share", "share")
+    changes = [(one.phrase, one.before, one.after, one.change) for one in phrases]
+    own = PageTable(f"Rising and falling phrases in {sampled}", heads, units, changes)
+    words = "Shares of the rollouts in the earlier and the later quarter that say them."
+    make = partial(tables_page, run, "Words", words, [own])
+    page_export.offer(f"{run.info.name}_words", make)
     st.markdown(f"#### Rising and falling phrases :gray[in {sampled} · click one to follow it]")
     before, after, change = zip(
         *((p.before, p.after, 100 * p.change) for p in phrases), strict=True

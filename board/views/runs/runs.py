@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from board.components.run_table import (
     run_table,
 )
 from board.core.run_differences import differences
+from board.export.run_pages import RunLine, runs_page
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
@@ -29,7 +31,7 @@ from board.views.runs.columns import Columns, choose_columns, prominence, short_
 from board.views.runs.filters import filter_groups, passing, search
 from board.views.runs.rows import row_of
 from board.views.runs.summaries import MADE_BY, RunSummaries
-from board.views.shared import cache, opened_runs, page_parts, run_options, state
+from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
 from board.views.shared.text import ago, counted, one_line, plain, size
 
 _FILLING_SECONDS: Final = 1.5
@@ -213,6 +215,20 @@ def _watch(table: _Table, store: RunSummaries) -> None:
     st.fragment(look, run_every=pause)()
 
 
+def _offer_export(table: _Table) -> None:
+    lines: list[RunLine] = []
+    for info, one in zip(table.infos, table.summaries, strict=True):
+        if one is not None:
+            mean, n = (None, None) if one.reward is None else (one.reward.mean, one.reward.n)
+            counts = one.steps, one.rollouts
+            finding = ": ".join(one.finding or ())
+            lines.append(RunLine(info.name, reader_titles(info), *counts, mean, n, finding))
+    read = {line.name for line in lines}
+    unread = [info.name for info in table.infos if info.name not in read]
+    folder = sidebar.chosen_root().rstrip("/").rpartition("/")[2]
+    page_export.offer("runs", partial(runs_page, lines, unread, folder))
+
+
 def _render() -> None:
     infos = sidebar.neighbours()
     store = _store(sidebar.chosen_root(), run_options.read_options())
@@ -228,6 +244,8 @@ def _render() -> None:
         with st.container(key="runs_progress", width="content"):
             _watch(table, store)
         _choose_columns(table)
+        page_export.place()
+    _offer_export(table)
     if asked := _show(table):
         _follow_asked(asked, infos)
 

@@ -20,7 +20,7 @@ from board.index.discovery import mapping_editor
 from board.query import failures, splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, run_options, state, step_choice
+from board.views.shared import cache, page_export, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
 
 _NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
@@ -101,6 +101,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
             names = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
             text = f"step not ended yet{f' by rank {names}' if ranks else ''}"
             st.badge(text, icon=":material/hourglass_top:", color="orange")
+        page_export.place()
         if aside:
             st.space("stretch")
             st.caption(plain(aside), width="content")

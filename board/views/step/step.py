@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -14,15 +15,17 @@ from board.components.small_charts import share_bars
 from board.core.metrics.definitions import Metric, base_name, rollout_metric, token_metric
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TOKEN_SOURCES, Headline, TokenShare, whole
+from board.export.pages import step_page
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.shared import cache, page_parts, run_options, shortcuts, state
+from board.views.shared import cache, page_export, page_parts, run_options, shortcuts, state
 from board.views.shared.background import show_progress
 from board.views.shared.text import counted, number, one_line, plain, visible_token
 from board.views.step import contribution_tables, groups
 from board.views.step.contribution_tables import in_context, open_token
 
 _PARTS: Final = {"contributions": "Contributions", "groups": "Groups"}
+_EXPORTED: Final = 8  # rollouts of an exported page
 _OF_GROUPS: Final = "zero_std_group_fraction"
 _FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
 _MARKERS: Final = frozenset(("end of text", "template", "tool tag", "thinking tag"))
@@ -190,6 +193,8 @@ def _render() -> None:
     if not page_parts.has_step(run):
         return
     step = int(state.get("step"))
+    make = partial(step_page, run, step, _EXPORTED, column=str(state.get("step_metric")))
+    page_export.offer(f"{run.info.name}_step{step}", make)
     if part == "groups":
         groups.show(run, step)
     else:

@@ -1,0 +1,289 @@
+"""The options of `rollout-board`, as argparse takes them; parser.py says which command has which."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+_WHERE_HELP: Final = """\
+a filter over columns, such as 'reward < 0.5 and response contains "I think"': == != < <= > >= contains,
+in (..), and, or, not, arithmetic and functions. A text of one word needs no quotes: env == math. prompt,
+response, ref_response, ground_truth and any_text are whole texts. Case matters to == and !=, not to
+contains. A rollout without a value does not match. See docs/expressions.md."""
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("expected 0 or more")
+    return number
+
+
+def _megabytes(text: str) -> float:
+    number = float(text)
+    if not 0.5 <= number <= 1000:
+        raise argparse.ArgumentTypeError("expected 0.5 to 1000")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number above 0")
+    return number
+
+
+ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
+    "run": {
+        "metavar": "RUN",
+        "help": "a run's folder, a log file, a URL of either, or the name of a run in the bundled "
+        "rollout_samples",
+    },
+    "other": {
+        "metavar": "OTHER",
+        "nargs": "+",
+        "help": "another run, or several, each compared with RUN",
+    },
+    "path": {
+        "nargs": "?",
+        "metavar": "PATH",
+        "help": "a folder of runs, a run or a log file, or a URL such as s3://BUCKET/FOLDER (default: "
+        "the bundled rollout_samples)",
+    },
+    "path=sniffed": {
+        "metavar": "PATH",
+        "help": "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)",
+    },
+    "shell": {
+        "choices": ("bash", "zsh", "fish"),
+        "metavar": "SHELL",
+        "help": "%(choices)s",
+    },
+    "statement": {
+        "metavar": "SELECT",
+        "help": "such as 'select step, avg(reward) from rollouts group by 1'",
+    },
+    "--source": {
+        "metavar": "NAME",
+        "help": "which logs of a folder that holds several formats: joined (the default where they can "
+        "be joined), or the name of one, as `rollout-board runs` shows it in brackets, e.g. "
+        "slime_train",
+    },
+    "--split": {
+        "metavar": "NAME",
+        "help": "rollouts of this split alone, e.g. eval; all: of all of them (default: train, or what "
+        "is not said to be of any split, where there are several; of the command rollouts: all). A "
+        "split that is itself called all is =all",
+    },
+    "--env": {
+        "metavar": "A,B",
+        "help": "rollouts of these environments only, separated by commas",
+    },
+    "--where": {"metavar": "EXPR", "help": _WHERE_HELP},
+    "--group-by-prompt": {
+        "action": "store_true",
+        "help": "for logs without group_id: rollouts of a step with the same prompt form a group",
+    },
+    "--metrics": {
+        "type": Path,
+        "metavar": "PATH",
+        "help": "a file or folder with scalars of the trainer, elsewhere than in the run's folder; of a "
+        "folder that has one called like the run, only that is read",
+    },
+    "--metric-shift": {
+        "type": int,
+        "metavar": "N",
+        "help": "steps to add to the trainer's own (default: found by a metric that both have)",
+    },
+    "--names": {
+        "action": "store_true",
+        "help": "list the metrics with their file and number of points",
+    },
+    "--step": {"type": int, "help": "rollouts of this step only"},
+    "--step=needed": {"type": int, "required": True, "help": "trainer step"},
+    "--index": {"type": int, "required": True, "help": "position within the step, from 0"},
+    "--step=labelled": {"type": int, "help": "trainer step"},
+    "--index=labelled": {"type": int, "help": "position within the step, from 0"},
+    "--last": {"type": _count, "metavar": "N", "help": "the last N steps only"},
+    "--sort": {"metavar": "COLUMN", "help": "by this column; missing values come last"},
+    "--desc": {"action": "store_true", "help": "largest first"},
+    "--limit": {"type": _count, "metavar": "N", "help": "at most N rollouts"},
+    "--columns": {
+        "metavar": "A,B",
+        "help": "these columns only, in this order, separated by commas",
+    },
+    "--index=maybe": {"type": int, "help": "with --step: this rollout alone, from 0"},
+    "--finding": {
+        "metavar": "K",
+        "help": "a finding: its number in the list of `rollout-board findings` of the same options, from "
+        "1 for the first and worst, or its rule's name, such as part_falls",
+    },
+    "--group": {
+        "metavar": "G",
+        "help": "the rollouts of this group_id; with --step where several steps have it",
+    },
+    "--compare": {
+        "nargs": 2,
+        "metavar": ("S:I", "S:J"),
+        "help": "two rollouts side by side, each as STEP:INDEX",
+    },
+    "--limit=export": {
+        "type": _count,
+        "metavar": "N",
+        "help": "at most N rollouts: of --where the first (20), of --step those with the lowest and the "
+        "highest rewards (8; --interactive: all); of a data set the first N rows (all)",
+    },
+    "--metric=colour": {
+        "metavar": "NAME",
+        "help": "the token metric that colours the tokens, such as k3 or entropy (default: the first "
+        "that is recorded)",
+    },
+    "--redact": {
+        "metavar": "REGEX",
+        "help": "remove what this regular expression of Python matches, from texts, tokens, titles and "
+        "names; a match may span tokens",
+    },
+    "--max-mb": {
+        "type": _megabytes,
+        "metavar": "MB",
+        "help": "the largest page; what does not fit is left out, and that is said (10; of "
+        "--interactive 20)",
+    },
+    "--interactive": {
+        "action": "store_true",
+        "help": "the reader itself with its data, which works offline",
+    },
+    "--output": {
+        "metavar": "PATH",
+        "help": "the page's file, - for stdout (default: named after the run and the choice, in the "
+        "current folder, and printed); of --as a file, or for hf, and for sft and dpo without an ending, "
+        "a folder",
+    },
+    "--json": {"action": "store_true", "help": "one JSON document; null where not recorded"},
+    "--jsonl": {
+        "action": "store_true",
+        "help": "a JSON document a line: all columns, and texts in full",
+    },
+    "--csv": {
+        "action": "store_true",
+        "help": "comma-separated values: all columns, and texts in full",
+    },
+    "--parquet": {"type": Path, "metavar": "FILE", "help": "write them to a Parquet file"},
+    "--timeout": {
+        "type": _seconds,
+        "default": 60.0,
+        "metavar": "SECONDS",
+        "help": "stop the statement after so long (%(default)g)",
+    },
+    "--thresholds": {
+        "type": Path,
+        "metavar": "F.toml",
+        "help": "a TOML file with thresholds of your own for findings; what it leaves out keeps its "
+        "default (without it: thresholds.toml in the run's folder, where there is one)",
+    },
+    "--all": {
+        "action": "store_true",
+        "help": "list each file, also where several have the same reason",
+    },
+    "--write": {
+        "action": "store_true",
+        "help": "save the suggested mapping as rollout-board.toml beside the file, where there is none",
+    },
+    "--match": {
+        "choices": ("steps", "tokens", "time"),
+        "default": "steps",
+        "help": "compare the same steps (%(default)s), or the runs up to as many response tokens, or "
+        "as much time since their first step",
+    },
+    "--metric": {
+        "metavar": "NAME",
+        "default": "reward",
+        "help": "the metric of rollouts that is meant (%(default)s)",
+    },
+    "--by": {
+        "metavar": "A,B",
+        "help": "group runs that have the same values of these settings (default: of all that "
+        "differ, but seeds)",
+    },
+    "--difference": {
+        "type": float,
+        "required": True,
+        "metavar": "X",
+        "help": "the difference of means that should be seen",
+    },
+    "label": {
+        "nargs": "?",
+        "metavar": "LABEL",
+        "help": "the label; without it --note, --clear or --undo says what to do",
+    },
+    "--labels": {
+        "type": Path,
+        "dest": "labels_file",
+        "metavar": "FILE",
+        "help": "a file for the labels of all runs (default: labels.jsonl in the folder .rollout-board "
+        "of each run, or in the user's cache)",
+    },
+    "--author": {"metavar": "NAME", "help": "who labels (default: the user's name)"},
+    "--author=counted": {
+        "metavar": "NAME",
+        "help": "count the labels of this author alone (default: the last label of each rollout)",
+    },
+    "--note": {"metavar": "TEXT", "help": "a note on the rollout"},
+    "--tokens": {
+        "metavar": "A-B",
+        "help": "label these tokens of the response, from 0, both included",
+    },
+    "--clear": {"action": "store_true", "help": "remove the author's label, or that of --tokens"},
+    "--undo": {"action": "store_true", "help": "undo the author's last entry"},
+    "--draw": {
+        "type": _count,
+        "metavar": "N",
+        "help": "draw a random sample of N rollouts to label, stratified by step and reward",
+    },
+    "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample1, ...)"},
+    "--seed": {"type": int, "default": 0, "help": "of the random draw (%(default)s)"},
+    "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
+    "--as": {
+        "choices": ("parquet", "jsonl", "csv", "hf", "sft", "dpo"),
+        "dest": "kind",
+        "help": "a data set in place of a page. parquet, jsonl, csv: a table of rollouts; hf: a Hugging "
+        "Face data set folder of it; "
+        "sft: conversations; dpo: pairs of the best and the worst rollout of each group",
+    },
+    "--margin": {
+        "type": float,
+        "metavar": "X",
+        "help": "of dpo: the least difference of the two rewards (default: any above 0)",
+    },
+    "--overwrite": {"action": "store_true", "help": "replace the data set that is there"},
+    "--engine": {
+        "choices": ("local", "ray"),
+        "default": "local",
+        "help": "what reads the log: this machine (%(default)s), or the workers of a Ray cluster, which "
+        "need the run at the same path",
+    },
+    "--address": {
+        "metavar": "HOST:PORT",
+        "help": "of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
+    },
+    "--port": {"type": int, "help": "default: the first free port from 8501 on"},
+    "--host": {"default": "127.0.0.1", "help": "address to listen on (%(default)s)"},
+    "--allow-any-path": {"action": "store_true", "help": "let users of the page open any folder"},
+    "--base": {
+        "default": "",
+        "metavar": "URL",
+        "help": "address of a dashboard on the same folder, such as http://127.0.0.1:8501, which links "
+        "begin with (default: links are relative to it)",
+    },
+    "report": {"type": Path, "metavar": "REPORT", "help": "a report in Markdown"},
+    "--root": {
+        "default": ".",
+        "metavar": "PATH",
+        "help": "the folder of runs that it cites, or a run (default: this folder)",
+    },
+    "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
+}
+"""What each is to argparse. What follows a = tells arguments of one name apart."""
+SHORT: Final = {"--output": ("-o",)}

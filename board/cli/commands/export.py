@@ -1,0 +1,255 @@
+"""The command `export`: findings or rollouts of a run as one HTML file, or as a data set."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from board.analysis.rollout import open_rollout
+from board.cli import output
+from board.cli.commands.analysis import diagnosed
+from board.cli.commands.dataset import write_dataset
+from board.cli.opened_runs import narrowed_as_asked, open_run
+from board.errors import ChoiceError
+from board.export.comparison_part import Side
+from board.export.findings_page import evidence_of, finding_page, named
+from board.export.numbers import counted
+from board.export.page_text import Redaction, file_name
+from board.export.pages import (
+    PageOptions,
+    addresses_of,
+    comparison_page,
+    extreme_rows,
+    first_rows,
+    group_page,
+    group_rows,
+    listed_page,
+    rollout_page,
+    step_page,
+)
+from board.export.rollout_part import Address
+from board.export.sheet import StaticPage
+from board.query.open_run import Run
+from board.query.rollouts import count
+
+_MOST_LISTED: Final = 20
+_STATIC_MB: Final = 10
+_INTERACTIVE_MB: Final = 20
+_MOST_OF_STEP: Final = 8
+_STDOUT: Final = "-"
+_ADDRESS: Final = re.compile(r"(\d+):(\d+)")
+
+
+_OF_PAGES: Final = {
+    "finding": "--finding",
+    "group": "--group",
+    "compare": "--compare",
+    "index": "--index",
+    "interactive": "--interactive",
+    "metric": "--metric",
+    "redact": "--redact",
+}
+_OF_DATA_SETS: Final = {"columns": "--columns", "margin": "--margin", "overwrite": "--overwrite"}
+
+
+class _Selection(NamedTuple):
+    """What is exported. make: makes its static page. addresses: its rollouts. title: in words. what: how
+    its file is called where no name is given, after the run's.
+    """
+
+    run: Run
+    make: Callable[[PageOptions], StaticPage]
+    addresses: Sequence[Address]
+    title: str
+    what: str
+
+
+def export(args: argparse.Namespace) -> int:
+    """Writes the data set or the page that the options choose."""
+    others, kind = (
+        (_OF_DATA_SETS, "data sets, with --as") if args.kind is None else (_OF_PAGES, "pages")
+    )
+    for name, option in others.items():
+        if getattr(args, name) not in (None, False):
+            raise ChoiceError(f"{option} is for {kind}")
+    if args.kind is not None:
+        return write_dataset(args)
+    if args.interactive and args.redact:
+        raise ChoiceError("--redact is for static pages; leave --interactive out")
+    redaction = Redaction.of(args.redact)  # a mistake is said before the run is read
+    chosen = _chosen(args)(args)
+    html = _interactive(args, chosen) if args.interactive else _static(args, chosen)
+    if args.output == _STDOUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(html)
+        return 0
+    name = file_name(redaction.text(f"{chosen.run.info.name}_{chosen.what}"))
+    path = Path(args.output or name)
+    _write(path, html)
+    print(output.one_line(str(path)))
+    return 0
+
+
+def _static(args: argparse.Namespace, chosen: _Selection) -> bytes:
+    most = int((args.max_mb or _STATIC_MB) * 1e6)
+    page = chosen.make(PageOptions(args.metric, args.redact, most))
+    for left_out in page.left_out:
+        output.say(f"left out: {left_out}")
+    if args.redact:
+        output.say(f"{counted(page.redactions, 'match', 'matches')} redacted")
+    return page.html
+
+
+def _interactive(args: argparse.Namespace, chosen: _Selection) -> bytes:
+    # Imported late: the reader comes with Streamlit, which takes a second.
+    from board.export.interactive import interactive_page
+
+    html, left_out = interactive_page(
+        chosen.run,
+        [(one.step, one.index) for one in chosen.addresses],
+        title=chosen.title,
+        metric=args.metric,
+        most_bytes=int((args.max_mb or _INTERACTIVE_MB) * 1e6),
+    )
+    if left_out:
+        output.say(f"left out: {left_out:,} of {len(chosen.addresses):,} rollouts; raise --max-mb")
+    return html
+
+
+def _chosen(args: argparse.Namespace) -> Callable[[argparse.Namespace], _Selection]:
+    """What makes the page. Raises ChoiceError where options do not go together or say nothing."""
+    has_step, has_where = args.step is not None, args.where is not None
+    if args.index is not None and not has_step:
+        raise ChoiceError("--index needs --step: it is the position within a step")
+    kinds = {
+        "--finding": args.finding,
+        "--compare": args.compare,
+        "--group": args.group,
+        "--index": args.index,
+    }
+    given = [name for name, value in kinds.items() if value is not None]
+    if len(given) > 1:
+        raise ChoiceError(f"{' and '.join(given)} do not go together; give one of them")
+    kind = given[0] if given else ""
+    if has_step and kind in ("--finding", "--compare"):
+        raise ChoiceError(f"--step and {kind} do not go together; give one of them")
+    if args.limit is not None and kind:
+        raise ChoiceError("--limit goes with --where, or with --step alone")
+    if args.limit == 0:
+        raise ChoiceError("--limit 0 leaves no rollout to export")
+    if has_where and kind in ("--index", "--compare"):
+        raise ChoiceError(f"--where and {kind} do not go together; give one of them")
+    of_kind = {
+        "--finding": _finding,
+        "--compare": _comparison,
+        "--group": _group,
+        "--index": _rollout,
+    }
+    if kind:
+        return of_kind[kind]
+    if has_where:
+        return _list
+    if has_step:
+        return _step
+    raise ChoiceError(
+        "say what to export: --finding K, --step S with or without --index I, --group G, "
+        "--compare S:I S:J or --where EXPR"
+    )
+
+
+def _finding(args: argparse.Namespace) -> _Selection:
+    run, diagnosis = diagnosed(args)
+    finding = named(diagnosis.findings, args.finding)
+    make = partial(finding_page, run, finding)
+    title = f"{finding.title} in {run.info.name}"
+    return _Selection(run, make, evidence_of(run, [finding]), title, f"finding_{finding.key}")
+
+
+def _rollout(args: argparse.Namespace) -> _Selection:
+    run, at = open_run(args), Address(args.step, args.index)
+    make = partial(rollout_page, run, at)
+    title = f"{at.words} of {run.info.name}"
+    return _Selection(run, make, [at], title, f"step{args.step}_rollout{args.index}")
+
+
+def _comparison(args: argparse.Namespace) -> _Selection:
+    run, addresses = open_run(args), [*map(_address, args.compare)]
+
+    def make(options: PageOptions) -> StaticPage:
+        left, right = (Side(run, open_rollout(run, one.step, one.index), one) for one in addresses)
+        return comparison_page(left, right, options)
+
+    title = " and ".join(one.words.lower() for one in addresses)
+    what = "_".join(args.compare).replace(":", "-")
+    return _Selection(run, make, addresses, f"{run.info.name}: {title}", what)
+
+
+def _address(text: str) -> Address:
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
+        raise ChoiceError(f"--compare {text}: expected STEP:INDEX, such as 12:0")
+    return Address(int(match[1]), int(match[2]))
+
+
+def _group(args: argparse.Namespace) -> _Selection:
+    run = narrowed_as_asked(open_run(args), args)
+    rows = group_rows(run, args.group, args.step)
+    make = partial(group_page, run, args.group, args.step)
+    title = f"Group {args.group} of {run.info.name}"
+    return _Selection(run, make, addresses_of(rows), title, f"group_{args.group}")
+
+
+def _list(args: argparse.Namespace) -> _Selection:
+    run, what = narrowed_as_asked(open_run(args), args), f"Rollouts with {args.where}"
+    if args.step is not None:
+        run.row(args.step, 0)  # raises for an unknown step
+        run, what = run.where(steps=(args.step, args.step)), f"{what} at step {args.step}"
+    rows = first_rows(run, _MOST_LISTED if args.limit is None else args.limit)
+    if rows.empty:
+        raise ChoiceError("no rollout passes --where, so there is nothing to export")
+    make = partial(listed_page, run, rows, count(run), what)
+    return _Selection(run, make, addresses_of(rows), f"{what} of {run.info.name}", "rollouts")
+
+
+def _step(args: argparse.Namespace) -> _Selection:
+    run = narrowed_as_asked(open_run(args), args)
+    if args.step not in run.counts:
+        run.row(args.step, 0)  # raises for a step that the run has not at all
+        raise ChoiceError(f"no rollout of this split and these environments is at step {args.step}")
+    make = partial(step_page, run, args.step, _MOST_OF_STEP if args.limit is None else args.limit)
+    rows = run.of_step(args.step)  # to page through: all of them
+    rows = rows if args.limit is None else extreme_rows(rows, args.limit)
+    title = f"Step {args.step} of {run.info.name}"
+    return _Selection(run, make, addresses_of(rows), title, f"step{args.step}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes the whole file or none: what was there stays until the new one is complete."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".export-", suffix=".tmp")
+    except OSError as error:
+        raise ChoiceError(f"{path} can't be written: {error.strerror}; give another -o") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise ChoiceError(f"{path} can't be written: {error.strerror}; give another -o") from error
+    finally:
+        with suppress(OSError):
+            Path(temporary).unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

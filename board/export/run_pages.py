@@ -1,0 +1,327 @@
+"""The pages that are about whole runs: curves and tables of what the dashboard has on its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from board.charts.palette import category
+from board.core.failures.causes import CAUSES, Cause
+from board.core.metrics.definitions import reward_parts
+from board.core.metrics.intervals import share_interval
+from board.core.metrics.shares import of_many
+from board.core.run_differences import final_mean
+from board.core.sampling import evenly_spaced
+from board.export.curve_svg import StepCurve, step_curve
+from board.export.numbers import counted, number
+from board.export.pages import (
+    PageOptions,
+    add_curves,
+    add_means,
+    add_rollouts,
+    add_rows,
+    addresses_of,
+)
+from board.export.sheet import Sheet, StaticPage, source_of
+from board.query.failures import cause_counts, clusters, plumbing_share, shares_by_step
+from board.query.open_run import Run
+from board.query.prompts import RunPrompts, prompt_table, run_prompts
+from board.query.rollouts import Sorting, frame
+
+_MOST_ROWS: Final = 200
+_MOST_CURVES: Final = 16
+_MOST_PROMPTS: Final = 30
+_MOST_RUNS: Final = 2000
+_MOST_ROLLOUTS: Final = 4
+_LAST_STEPS: Final = 10
+_OF_MISMATCH: Final = ("step", "index", "reward", "response_tokens", "response", "mismatch_kl_mean")
+_USUAL: Final = (
+    *("k3_mean", "response_tokens", "response_chars", "entropy_mean", "is_truncated"),
+    *("mismatch_kl_mean", "zero_std_group_fraction", "ref_reward", "reward_gap"),
+)
+
+
+def overview_page(run: Run, step: int | None, options: PageOptions) -> StaticPage:
+    """How a run went: its curves, and a table of steps. step: marked in the curves."""
+    sheet = options.sheet()
+    title = f"Overview of {run.info.name}"
+    sheet.heading(sheet.line(title))
+    rewards = [name for name in ("reward", *reward_parts(run.metrics)) if name in run.metrics]
+    usual = [name for name in _USUAL if name in run.metrics or name in run.steps]
+    columns = _limited(sheet, [*dict.fromkeys((*rewards, *usual, *run.metrics))])
+    curves = {name: curve for name in columns if (curve := step_curve(run, name)) is not None}
+    if len(run.counts) > 1:
+        for curve in curves.values():
+            sheet.curve([curve], step)
+    _add_steps(sheet, run, curves)
+    return sheet.page(title, source_of(sheet, run))
+
+
+def _limited(sheet: Sheet, columns: Sequence[str]) -> Sequence[str]:
+    if len(columns) > _MOST_CURVES:
+        sheet.left_out.append(f"{len(columns) - _MOST_CURVES} of {len(columns)} curves")
+    return columns[:_MOST_CURVES]
+
+
+def _add_steps(sheet: Sheet, run: Run, curves: dict[str, StepCurve]) -> None:
+    """Means by step; of many steps some, evenly spaced."""
+    steps = np.array([*run.counts], np.int64)
+    if not len(steps):
+        return
+    chosen = steps[evenly_spaced(len(steps), _MOST_ROWS)]
+    words = "Steps" if len(chosen) == len(steps) else f"{len(chosen)} of {len(steps):,} steps"
+    heads = ["step", "rollouts", *(_with_unit(sheet, one) for one in curves.values())]
+    rows = [
+        [str(step), f"{run.counts[step]:,}"]
+        + [number(_mean_at(one, step), one.unit) for one in curves.values()]
+        for step in chosen.tolist()
+    ]
+    sheet.add(f"<h3>{words}: means over their rollouts</h3>")
+    sheet.table(heads, rows, [True] * len(heads))
+
+
+def _with_unit(sheet: Sheet, curve: StepCurve) -> str:
+    has_unit = curve.unit in ("", "share") or curve.unit in curve.label
+    return sheet.line(curve.label if has_unit else f"{curve.label}, {curve.unit}", 60)
+
+
+def _mean_at(curve: StepCurve, step: int) -> float:
+    at = int(np.searchsorted(curve.steps, step))
+    is_there = at < len(curve.steps) and curve.steps[at] == step
+    return float(curve.mean[at]) if is_there else float("nan")
+
+
+def failures_page(run: Run, options: PageOptions) -> StaticPage:
+    """Why rollouts failed: rollouts by cause, their shares by step, and failures with equal evidence."""
+    sheet, counts = options.sheet(), cause_counts(run)
+    title = f"Failures of {run.info.name}"
+    failed, total = plumbing_share(counts)
+    sheet.heading(
+        sheet.line(title), [f"Infrastructure failed in {of_many(failed, total)} rollouts."]
+    )
+    by_cause = counts.dropna().groupby("cause")["rollouts"].sum()
+    rows = [_cause_row(cause, int(by_cause.get(cause, 0)), total) for cause in CAUSES]
+    heads = ("cause", "rollouts", "share", "95 % interval", "what it is")
+    sheet.table(heads, [row for row in rows if row], (False, True, True, True, False))
+    shares = shares_by_step(counts)
+    if len(shares) > 1 and len(shares.columns):
+        _add_shares(sheet, shares)
+    similar = clusters(run)
+    sheet.add("<h3>Equal failures, the most rollouts first</h3>")
+    cells = [
+        [
+            sheet.line(one["cause"]),
+            f"{one['rollouts']:,}",
+            f"{one['first_step']} to {one['last_step']}",
+            sheet.line(one["evidence"], 240),
+        ]
+        for one in similar.table.head(_MOST_ROWS).to_dict("records")
+    ]
+    heads = ("cause", "rollouts", "steps", "evidence")
+    if cells:
+        sheet.table(heads, cells, (False, True, False, False), similar.total)
+    else:
+        sheet.add("<p>No failure but limits and wrong answers.</p>")
+    return sheet.page(title, source_of(sheet, run))
+
+
+def _cause_row(cause: Cause, count: int, total: int) -> list[str]:
+    """The interval is Wilson's, as if rollouts were independent of each other."""
+    if not count:
+        return []
+    share = np.array([count / total])
+    low, high = share_interval(share, np.array([np.nan]), np.array([float(total)]))
+    interval = f"{number(float(low[0]), 'share')} to {number(float(high[0]), 'share')}"
+    return [cause, f"{count:,}", number(count / total, "share"), interval, CAUSES[cause]]
+
+
+def _add_shares(sheet: Sheet, shares: pd.DataFrame) -> None:
+    unknown = np.full(len(shares), np.nan)
+    steps = shares.index.to_numpy(np.int64)
+    curves = [
+        StepCurve(
+            "Causes by step", "share", "", category(place)[0], steps, values, unknown, unknown, name
+        )
+        for place, (name, values) in enumerate(
+            (str(name), shares[name].to_numpy(np.float64)) for name in shares
+        )
+    ]
+    sheet.curve(curves, None, "Share of the rollouts of each step.")
+
+
+def prompts_page(run: Run, options: PageOptions) -> StaticPage:
+    """The prompts that training lost, won or never solved, and the most volatile ones."""
+    sheet, prompts = options.sheet(), run_prompts(run)
+    title = f"Prompts of {run.info.name}"
+    if prompts is None:
+        sheet.heading(sheet.line(title), ["Prompts or rewards are not recorded."])
+        return sheet.page(title, source_of(sheet, run))
+    right_by = sheet.line(prompts.right_by or "the highest reward of the run")
+    sheet.heading(
+        sheet.line(title), [counted(len(prompts.keys), "prompt"), f"Right by {right_by}."]
+    )
+    volatile = np.argsort(-np.nan_to_num(prompts.volatility, nan=-1.0), kind="stable")
+    lists = {
+        "Regressed": np.flatnonzero(prompts.regressed),
+        "Newly solved": np.flatnonzero(prompts.newly_solved),
+        "Never solved": np.flatnonzero(prompts.never_solved),
+        "Most volatile": volatile[np.isfinite(prompts.volatility[volatile])],
+    }
+    for name, places in lists.items():
+        sheet.add(f"<h3>{name}: {counted(len(places), 'prompt')}</h3>")
+        if len(places):
+            _add_prompts(sheet, run, prompts, places)
+    return sheet.page(title, source_of(sheet, run))
+
+
+def _add_prompts(sheet: Sheet, run: Run, prompts: RunPrompts, places: Any) -> None:
+    first = places[:_MOST_PROMPTS]
+    table = prompt_table(run, tuple(prompts.keys[first].tolist()))
+    rows = [
+        [
+            sheet.line(text, 200),
+            f"{prompts.earlier_right[at]} of {prompts.earlier_graded[at]}",
+            f"{prompts.later_right[at]} of {prompts.later_graded[at]}",
+            number(float(prompts.volatility[at])),
+            str(prompts.steps[at]),
+            f"{rollouts:,}",
+        ]
+        for text, rollouts, at in zip(
+            table["prompt"], table["rollouts"], first.tolist(), strict=True
+        )
+    ]
+    heads = ("prompt", "right earlier", "right later", "volatility", "steps", "rollouts")
+    sheet.table(heads, rows, (False, *[True] * 5), len(places))
+
+
+def mismatch_page(run: Run, step: int, options: PageOptions) -> StaticPage:
+    """Sampler against trainer: curves, the means of a step, and its rollouts with the most mismatch."""
+    at = run.where(steps=(step, step))
+    columns = [name for name in _OF_MISMATCH if name in (run.whole or run).columns]
+    largest = Sorting(_OF_MISMATCH[-1], descending=True)
+    rows = frame(at, columns, largest, limit=_MOST_ROLLOUTS)
+    sheet, options = options.sheet(), replace(options, metric=options.metric or "mismatch_kl")
+    own = add_rollouts(sheet, run, addresses_of(rows), options)
+    title = f"Mismatch of sampler and trainer in {run.info.name}, step {step}"
+    sheet.heading(sheet.line(title))
+    add_curves(sheet, run, [name for name in run.metrics if "mismatch" in name], step)
+    add_means(sheet, run, step)
+    sheet.add(f"<h3>Rollouts of step {step} with the most mismatch</h3>")
+    add_rows(sheet, rows, own)
+    return sheet.page(title, source_of(sheet, run))
+
+
+def compared_page(
+    runs: Sequence[Run], columns: Sequence[str], shifts: Mapping[str, int], options: PageOptions
+) -> StaticPage:
+    """Several runs over each other, and where each ended. shifts: steps that are added to those of a run,
+    by its name.
+    """
+    sheet = options.sheet()
+    title = " against ".join(run.info.name for run in runs)
+    moved = [f"steps of {sheet.line(name)} + {by}" for name, by in shifts.items() if by]
+    parts = {tuple(reward_parts(run.metrics)) for run in runs}
+    words = "The reward functions differ: rewards of different parts are other quantities."
+    sheet.heading(sheet.line(title), [", ".join(moved), words if len(parts) > 1 else ""])
+    rows: list[list[str]] = []
+    for column in _limited(sheet, columns):
+        curves = [
+            replace(
+                curve,
+                name=run.info.name,
+                key=category(place)[0],
+                steps=curve.steps + shifts.get(run.info.name, 0),
+            )
+            for place, run in enumerate(runs)
+            if (curve := step_curve(run, column)) is not None
+        ]
+        if curves:
+            sheet.curve(curves, None)
+            ends = {one.name: number(final_mean(one.mean, _LAST_STEPS), one.unit) for one in curves}
+            known = [ends.get(run.info.name, "not recorded") for run in runs]
+            rows.append([_with_unit(sheet, curves[0]), *known])
+    sheet.add(f"<h3>Means of the last {_LAST_STEPS} steps of each run</h3>")
+    heads = ["metric", *(sheet.line(run.info.name, 60) for run in runs)]
+    sheet.table(heads, rows, [False, *[True] * len(runs)])
+    return sheet.page(title, " ".join(source_of(sheet, run) for run in runs))
+
+
+class PageTable(NamedTuple):
+    """A table of texts and numbers. units: by column the unit of its numbers; None for one of texts."""
+
+    title: str
+    heads: Sequence[str]
+    units: Sequence[str | None]
+    rows: Sequence[Sequence[str | float]]
+
+
+def tables_page(
+    run: Run, what: str, words: str, tables: Sequence[PageTable], options: PageOptions
+) -> StaticPage:
+    """Tables about a run, of each the first rows. what: the headline; words: a line below it."""
+    sheet = options.sheet()
+    title = f"{what} of {run.info.name}"
+    sheet.heading(sheet.line(title), [sheet.line(words, 600)])
+    for one in tables:
+        rows = [
+            [
+                sheet.line(cell, 400) if isinstance(cell, str) else number(cell, unit or "")
+                for cell, unit in zip(row, one.units, strict=True)
+            ]
+            for row in one.rows[:_MOST_ROWS]
+        ]
+        sheet.add(f"<h3>{sheet.line(one.title)}</h3>")
+        heads = [*map(sheet.line, one.heads)]
+        sheet.table(heads, rows, [unit is not None for unit in one.units], len(one.rows))
+    return sheet.page(title, source_of(sheet, run))
+
+
+class RunLine(NamedTuple):
+    """A row of the table of runs. reward: mean of the last steps, of n rollouts; None: not recorded."""
+
+    name: str
+    format: str
+    steps: int
+    rollouts: int
+    reward: float | None
+    n: int | None
+    finding: str
+
+
+def runs_page(
+    runs: Iterable[RunLine], unread: Sequence[str], folder: str, options: PageOptions
+) -> StaticPage:
+    """All runs of a folder in one table. unread: names of those that were not read yet."""
+    sheet, lines = options.sheet(), [*runs]
+    title = f"Runs of {folder}"
+    count = len(lines) + len(unread)
+    sheet.heading(sheet.line(title), [counted(count, "run")])
+    rows = [
+        [
+            sheet.line(one.name),
+            sheet.line(one.format, 60),
+            f"{one.steps:,}",
+            f"{one.rollouts:,}",
+            number(one.reward),
+            "–" if one.n is None else f"{one.n:,}",
+            sheet.line(one.finding),
+        ]
+        for one in lines[:_MOST_RUNS]
+    ]
+    heads = (
+        "run",
+        "format",
+        "steps",
+        "rollouts",
+        "reward at the end",
+        "its rollouts",
+        "worst finding",
+    )
+    sheet.table(heads, rows, (False, False, True, True, True, True, False), len(lines))
+    if unread:
+        sheet.add(f"<p>Not read yet: {sheet.line(', '.join(unread), 2000)}.</p>")
+    return sheet.page(title, sheet.line(f"Runs under {folder}."))
