@@ -84,8 +84,7 @@ class RunRows:
         ]
         self.patterns = packaged_patterns()
         self.labels: pa.Table | None = None
-        self._label_schema = ""
-        self._unlabelled: RunRows | None = None
+        self._label_schema, self._unlabelled = "", self
         self._lock = threading.RLock()
         self._folder: Path | None = None
         self._schema = ""
@@ -110,7 +109,7 @@ class RunRows:
     def with_labels(self, table: pa.Table) -> RunRows:
         """The same with columns of labels. table: of labels.columns.label_table."""
         assert self.schema
-        rows, plain = copy(self), self._unlabelled or self
+        rows, plain = copy(self), self._unlabelled
         rows._unlabelled = plain  # whose schema is dropped with it
         rows.labels = table
         rows.columns = (*plain.columns, *columns_of(table))

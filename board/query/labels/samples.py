@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from board.core.labels.entries import RolloutLabels
@@ -21,8 +22,10 @@ from board.core.labels.shares import (
 )
 from board.errors import ChoiceError
 from board.index import label_files
+from board.index.segments import LABEL_COLUMNS
 from board.query.labels.columns import Labels
 from board.query.labels.matching import keyed_rollouts, new_entry
+from board.query.rollouts import Sorting, frame
 from board.query.run import Run
 
 
@@ -154,6 +157,15 @@ def label_counts(run: Run, author: str = "") -> dict[str, int]:
         if key in labels.addresses and (label := _label_of(own, author)):
             counts[label] += 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def labelled_rows(run: Run, limit: int) -> pd.DataFrame:
+    """The labelled rollouts of the newest steps: step, index, the reward and the columns of labels."""
+    if "label" not in run.columns:
+        return pd.DataFrame({"step": [], "index": []})
+    has_any = "not missing(label) or not missing(label_note) or not missing(label_spans)"
+    columns = ["step", "index", *LABEL_COLUMNS, *(["reward"] if "reward" in run.columns else [])]
+    return frame(run.where(has_any), columns, Sorting("step", descending=True), limit=limit)
 
 
 def agreements(run: Run) -> list[Agreement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import pandas as pd
@@ -10,14 +11,15 @@ import streamlit as st
 from board.charts import label_charts
 from board.core.metrics.shares import of_many, percent
 from board.errors import BoardError
+from board.export.labels_page import labels_page
 from board.index.label_files import label_names
-from board.index.segments import LABEL_COLUMNS
 from board.query.labels.matching import usual_author, with_labels
 from board.query.labels.samples import (
     Sample,
     agreements,
     draw_sample,
     label_counts,
+    labelled_rows,
     samples_of,
     shares_over_steps,
 )
@@ -25,7 +27,7 @@ from board.query.open_run import Run
 from board.query.predicate import text_literal
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
-from board.views.shared import page_parts, state, tables
+from board.views.shared import page_export, page_parts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, one_line, plain
 
@@ -191,12 +193,7 @@ def _show_agreement(run: Run) -> None:
 
 
 def _show_list(run: Run) -> None:
-    rows = frame(
-        run.where("not missing(label) or not missing(label_note) or not missing(label_spans)"),
-        ["step", "index", *LABEL_COLUMNS, *(["reward"] if "reward" in run.columns else [])],
-        Sorting("step", descending=True),
-        limit=_MOST_LISTED,
-    )
+    rows = labelled_rows(run, _MOST_LISTED)
     st.markdown(f"#### Labelled rollouts :gray[{len(rows):,}, click to open]")
     texts = {
         name: Column(_texts(rows, name), label=heading)
@@ -233,6 +230,8 @@ def _render() -> None:
     with title:
         st.space("stretch")
         author = _choose_author(run)
+    page_export.offer(f"{run.info.name}_labels", partial(labels_page, run, author))
+    with title:
         _draw_form(run)
     samples = samples_of(run, author)
     if not samples and not label_counts(run):
