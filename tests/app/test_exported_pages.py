@@ -38,6 +38,7 @@ WORDS = {
     "prompts": "Prompts of native",
     "mismatch": "Mismatch of sampler and trainer in native, step 35",
     "compare": "native against rllb",
+    "labels": "Labels of native",
     "rollout": "Step 35, rollout 0 of native",
 }
 

@@ -1,6 +1,8 @@
 """The command `export`: what each choice writes, and where."""
 
 import json
+import zlib
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,3 +118,30 @@ def test_a_file_that_was_there_stays_where_the_page_cannot_be_made(export):
     assert export("--step", 0, "-o", "a.html")[0] == 0
     assert Path("a.html").read_text().startswith("<!DOCTYPE html>")
     assert [path.name for path in Path().iterdir()] == ["a.html"]
+
+
+def test_interactive_pages_have_the_rollouts_of_the_choice(export):
+    for choice, count in (("--step 10", 8), ("--step 10 --limit 2", 2), ("--compare 0:0 10:1", 2)):
+        code, out, err = export(*choice.split(), "--interactive", "-o", "page.html")
+        assert (code, out, err) == (0, "page.html\n", "")
+        page = Path("page.html").read_text(encoding="utf-8")
+        assert "script-src 'sha256-" in page
+        contents = page.partition('id="contents">')[2].partition("<")[0]
+        assert len(json.loads(zlib.decompress(b64decode(contents)))) == count
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--step 10 --interactive --redact x",
+        "--step 10 --as csv --interactive -o x.csv",
+        "--step 10 --as csv",
+        "--step 10 --margin 1",
+        "--as dpo --redact x -o x.jsonl",
+    ],
+)
+def test_options_of_pages_and_of_data_sets_do_not_go_together(export, options):
+    code, out, err = export(*options.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("rollout-board: ")
+    assert not [*Path().iterdir()]
