@@ -13,10 +13,12 @@ import pytest
 from read_formats import run_at, sample_run
 from written_logs import HOSTILE, hostile_run, rllb_run
 
+from board.analysis.rollout import open_rollout
 from board.errors import ChoiceError
 from board.export import interactive
 from board.export.interactive import interactive_page
 from board.export.interactive.tables import packed
+from board.export.rollout_frame import content_and_frame
 
 PARTS = sorted(Path(interactive.__file__).parent.rglob("*.js"))
 SINKS = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc")
@@ -120,3 +122,13 @@ def test_numbers_are_packed_with_what_is_missing_apart_from_nan():
 def test_a_script_has_no_way_to_turn_text_into_markup(part):
     source = part.read_text(encoding="utf-8")
     assert [sink for sink in SINKS if sink in source] == []
+
+
+def test_a_filtered_run_counts_the_solved_of_the_whole_group():
+    run = sample_run("grpo_reward_hack")
+    whole, part = (
+        content_and_frame(one, open_rollout(one, 2, 31))[1]
+        for one in (run, run.where("reward > 1.9"))
+    )
+    assert [fact.after for fact in whole.facts if fact.label == "group"] == ["· 1/8 solved"]
+    assert whole.facts == part.facts
