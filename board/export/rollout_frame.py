@@ -204,7 +204,9 @@ def _count(count: int, noun: str, after: str = "", explained: str = "") -> Fact:
 
 def _solved(run: Run, row: pd.Series[Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
-    rows = (run.whole or run).of_step(int(row["step"]))  # of a group all count, also those not chosen
+    rows = (run.whole or run).of_step(
+        int(row["step"])
+    )  # of a group all count, also those not chosen
     column = correctness_column(rows.columns) or "reward"
     if column not in rows:
         return ""

@@ -135,12 +135,20 @@ def _show_sample(run: Run, sample: Sample, author: str) -> None:
                 dark=page_parts.dark(),
             )
             page_parts.draw_figure(figure, f"labels_steps_{sample.name}")
-        share = sample.shares[0]
-        if share.population < share.all_rollouts:
-            st.caption(
-                f"Shares of the {share.population:,} of {share.all_rollouts:,} rollouts whose stratum "
-                "has a labelled one so far."
-            )
+        st.caption(_share_words(sample))
+
+
+def _share_words(sample: Sample) -> str:
+    """The intervals in words, and what they are of."""
+    first = sample.shares[0]
+    shares = ", ".join(
+        f"{plain(one.label, 30)} {percent(one.low)} to {percent(one.high)}" for one in sample.shares
+    )
+    words = f"By hand, n = {first.n:,} of {first.population:,}, 95 %: {shares}."
+    if first.population < first.all_rollouts:
+        others = first.all_rollouts - first.population
+        words += f" The strata of {counted(others, 'other rollout')} have no label yet."
+    return words
 
 
 def _show_counts(run: Run, author: str) -> None:
