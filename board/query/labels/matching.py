@@ -28,14 +28,15 @@ def with_labels(run: Run) -> Run:
     """
     entries, unreadable = label_files.read_entries(run.info)
     before = run.labels
-    version = hashlib.blake2b(repr((entries, unreadable)).encode("utf-8", "replace")).hexdigest()
+    content = repr((entries, unreadable)).encode("utf-8", "replace")
+    version = hashlib.blake2b(content, digest_size=16).hexdigest()
     if version == (before.version if before else "") or (before is None and not entries):
         return run
     rollouts = labels_of(entries)
     known = before.addresses if before else {}
     wanted = [key for key in rollouts if key not in known]
     addresses = {**known, **_addresses(run, wanted)}
-    labels = Labels(rollouts, addresses, entries, unreadable, version[:32])
+    labels = Labels(rollouts, addresses, entries, unreadable, version)
     return run.labelled(labels, label_table(labels))
 
 
@@ -43,10 +44,11 @@ def _key_sql(run: Run) -> str:
     """SQL for the hash of a rollout."""
     names = run.rows.names
     length = [quoted(name) for name in ("response_chars", "response_tokens") if name in names]
+    # A column that the log does not have yet is as empty as one without a value here.
     parts = [
-        *(quoted(name) for name in ("rollout_id", PROMPT_KEY, "reward") if name in names),
-        *([f"coalesce({', '.join(length)})"] if length else []),
-        *([f'left("response", {_TEXT_CHARACTERS})'] if "response" in names else []),
+        *(quoted(n) if n in names else "''" for n in ("rollout_id", PROMPT_KEY, "reward")),
+        f"coalesce({', '.join(length)})" if length else "''",
+        f'left("response", {_TEXT_CHARACTERS})' if "response" in names else "''",
     ]
     texts = (f"coalesce(CAST({part} AS VARCHAR), '')" for part in parts)
     return f"left(md5(concat_ws(chr(31), {', '.join(texts)}, '')), {_HASH_CHARACTERS})"

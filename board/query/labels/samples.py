@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations
@@ -124,7 +125,11 @@ def _strata(labels: Labels, name: str, author: str) -> dict[str, Stratum]:
             populations[drawn.stratum] = drawn.population
             if label := _label_of(own, author):
                 given[drawn.stratum].append(label)
-    return {stratum: Stratum(count, given[stratum]) for stratum, count in populations.items()}
+    # Of an entry that somebody else wrote the population may be missing.
+    return {
+        stratum: Stratum(max(count, len(given[stratum]), 1), given[stratum])
+        for stratum, count in populations.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +146,9 @@ def shares_over_steps(run: Run, name: str, author: str = "") -> list[StepShares]
     labels = (run.whole or run).labels
     by_range: dict[tuple[int, int], list[Stratum]] = defaultdict(list)
     for stratum, own in _strata(labels, name, author).items() if labels else ():
-        first, _, last = stratum.partition("/")[0].partition("-")
-        if own.labels and first.isdecimal() and last.isdecimal():
-            by_range[int(first), int(last)].append(own)
+        ends = re.fullmatch(r"(-?\d+)-(-?\d+)/\d+", stratum)
+        if own.labels and ends is not None:
+            by_range[int(ends[1]), int(ends[2])].append(own)
     return [StepShares(*ends, tuple(label_shares(own))) for ends, own in sorted(by_range.items())]
 
 

@@ -129,12 +129,13 @@ def _show_sample(run: Run, sample: Sample, author: str) -> None:
             page_parts.draw_figure(figure, f"labels_shares_{sample.name}")
         with right:
             over = shares_over_steps(run, sample.name, author)
-            figure = label_charts.shares_by_steps(
-                [(one.first, one.last, one.shares) for one in over],
-                [one.label for one in sample.shares],
-                dark=page_parts.dark(),
-            )
-            page_parts.draw_figure(figure, f"labels_steps_{sample.name}")
+            if over:
+                figure = label_charts.shares_by_steps(
+                    [(one.first, one.last, one.shares) for one in over],
+                    [one.label for one in sample.shares],
+                    dark=page_parts.dark(),
+                )
+                page_parts.draw_figure(figure, f"labels_steps_{sample.name}")
         st.caption(_share_words(sample))
 
 

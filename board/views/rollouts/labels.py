@@ -11,7 +11,7 @@ from board.components.reader.frame import LabelRow
 from board.core.labels.entries import LONGEST_NOTE, last_of
 from board.core.labels.names import packaged_names
 from board.errors import BoardError, ChoiceError
-from board.index.label_files import label_names
+from board.index.label_files import label_names, read_entries
 from board.query.labels.matching import labels_at, set_label, undo, usual_author
 from board.query.open_run import Run
 from board.views.shared.text import plain
@@ -32,7 +32,7 @@ def label_row(run: Run, step: int, index: int) -> LabelRow:
         st.warning(plain(error, 300), icon=":material/label_off:")
         names = packaged_names()
     own = labels_at(run, step, index)
-    authors = labels.authors if labels else ()
+    authors = dict.fromkeys(entry.author for entry in entries)
     return LabelRow(
         names,
         usual_author(),
@@ -59,7 +59,7 @@ def _write(run: Run, sent: Mapping[str, Any]) -> None:
     author = _text(sent, "author", _LONGEST_AUTHOR).strip() or usual_author()
     kind = sent.get("kind")
     if kind == "undo":
-        last = last_of(run.labels.entries if run.labels else (), author)
+        last = last_of(read_entries(run.info)[0], author)
         if last is not None:
             undo(run, last)
         return

@@ -212,3 +212,19 @@ def test_labels_toml_of_the_run_is_used_and_a_wrong_one_is_said(folder):
     (folder / "labels.toml").write_text("[labels\n")
     with pytest.raises(ChoiceError, match="TOML"):
         label_files.label_names(info)
+
+
+def test_unchanged_labels_give_the_same_run(folder):
+    run = run_at(folder)
+    set_label(run, "ann", max(run.counts), 0, "label", "good")
+    labelled = with_labels(run)
+    assert with_labels(labelled) is labelled
+
+
+def test_a_label_stays_when_later_lines_bring_another_column(tmp_path):
+    rows = [{"step": 1, "response": f"r {i}", "reward": 0.5} for i in range(3)]
+    folder = written_logs.write_lines(tmp_path / "run" / "rank_0.jsonl", rows).parent
+    set_label(run_at(folder), "ann", 1, 1, "label", "good")
+    more = [{"step": 2, "response": "x", "reward": 0.5, "rollout_id": "a"}]
+    written_logs.write_lines(folder / "rank_0.jsonl", [*rows, *more])
+    assert addresses(opened(folder).where("label = 'good'")) == [(1, 1)]

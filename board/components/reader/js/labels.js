@@ -72,7 +72,7 @@ function noteField(view, own) {
 
 /** What others say; of a sample only after one's own label, which it would sway. */
 function otherLabels(view) {
-  if (view.labels.isSample && !ownLabels(view).label) return [];
+  if (isBlind(view)) return [];
   const others = Object.entries(view.labels.authors).filter(([name]) => name !== author(view));
   return others
     .filter(([, { label, note }]) => label || note)
@@ -84,9 +84,17 @@ function otherLabels(view) {
     });
 }
 
+function isBlind(view) {
+  return view.labels.isSample && !ownLabels(view).label;
+}
+
+function shownSpans(view) {
+  return view.labels.spans.filter((span) => span.author === author(view) || !isBlind(view));
+}
+
 function spanChips(view) {
   if (view.rollout.turns) return [];
-  return view.labels.spans.map(({ first, last, label, author: by }) => {
+  return shownSpans(view).map(({ first, last, label, author: by }) => {
     const place = first === last ? `token ${first}` : `tokens ${first}–${last}`;
     const chip = make("span", "span-chip");
     chip.append(makeButton("", `${place}: ${visible(label)}`, `By ${visible(by)}: go there`, () => goTo(view, first)));
@@ -118,11 +126,12 @@ function undoButton(view) {
 }
 
 function undoLabel(view) {
-  if (view.labels?.undoable.includes(author(view))) send(view, { kind: "undo", value: "" });
+  if (canLabel(view) && view.labels.undoable.includes(author(view))) send(view, { kind: "undo", value: "" });
 }
 
 /** The same label again removes it. Selected tokens are labelled in place of the rollout. */
 function setLabel(view, name) {
+  if (!canLabel(view)) return undefined;
   const span = selectedTokens(view);
   if (span) return sendSpan(view, span, name);
   const own = ownLabels(view);
@@ -160,16 +169,23 @@ function selectedTokens(view) {
 
 /** The action of a key: a digit labels, with Shift the pinned token. */
 function labelAction(view, event) {
-  if (!view.labels) return undefined;
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
+  if (!canLabel(view) || event.repeat) return undefined;
+  // Without NumLock the keys at the side are arrows.
+  const isDigit = event.code.startsWith("Digit") || /^[1-9]$/.test(event.key);
+  const digit = isDigit && /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
   const name = digit && view.labels.names[digit - 1]?.name;
   if (!name) return undefined;
   if (!event.shiftKey) return () => setLabel(view, name);
   return view.pin === null ? undefined : () => sendSpan(view, [view.pin, view.pin], name);
 }
 
+/** Not while another rollout is awaited: what is shown is the one before. */
+function canLabel(view) {
+  return Boolean(view.labels) && !view.ui.root.classList.contains("waiting");
+}
+
 function writeNote(view) {
-  if (!view.labels) return;
+  if (!canLabel(view)) return;
   store(LABELS_OPEN_KEY, true);
   drawLabels(view);
   view.ui.labels.querySelector(".note").focus();
@@ -189,10 +205,12 @@ function isWritingLabel({ ui }) {
 function markSpans(view) {
   const wanted = new Set();
   if (!view.rollout.turns) {
-    for (const { first, last } of view.labels.spans) for (let i = first; i <= last; i++) wanted.add(i);
+    for (const { first, last } of shownSpans(view)) {
+      for (let i = Math.max(first, 0); i <= last && i < view.marks.length; i++) wanted.add(i);
+    }
   }
   const before = view.labelled ?? new Set();
   for (const i of before) if (!wanted.has(i)) setMark(view, i, LABELLED, false);
-  for (const i of wanted) if (i < view.marks.length) setMark(view, i, LABELLED, true);
+  for (const i of wanted) setMark(view, i, LABELLED, true);
   view.labelled = wanted;
 }
