@@ -122,8 +122,8 @@ def reader(
         height: in pixels; None fills the window below the place where the reader begins.
         menu: content of the menu "Compare with", None while it is closed.
         on_compare: called with what was chosen in it.
-        on_label: called with a label as the browser sends it, not trusted: kind, value, author, step and
-            index, and first and last of a span.
+        on_label: called with labels as the browser sends them, not trusted: entries, each with id, kind,
+            value, author, step and index, and first and last of a span.
     """
     slot = f"{key}:choice"
     choice = latest(

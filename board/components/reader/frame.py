@@ -54,7 +54,8 @@ class LabelRow:
     """The labels of a rollout, and those to choose from.
 
     names: with keys 1 to 9. author: of who has no other name in the browser. labels: of the rollout.
-    undoable: authors with an entry in the run. is_sample: whether a sample is being labelled.
+    undoable: authors with an entry in the run. is_sample: whether a sample is being labelled. received:
+    ids that the browser gave to what it sent last, written or refused.
     """
 
     names: Sequence[LabelName]
@@ -62,6 +63,7 @@ class LabelRow:
     labels: RolloutLabels
     undoable: Sequence[str] = ()
     is_sample: bool = False
+    received: Sequence[str] = ()
 
     def data(self) -> dict[str, Any]:
         """What the reader's script takes."""
@@ -78,6 +80,7 @@ class LabelRow:
             "spans": sorted(spans, key=lambda span: (span["first"], span["last"])),
             "undoable": self.undoable,
             "isSample": self.is_sample,
+            "received": self.received,
         }
 
 

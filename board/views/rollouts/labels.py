@@ -18,8 +18,11 @@ from board.views.shared.text import plain
 
 _LONGEST_AUTHOR: Final = 40
 _LONGEST_LABEL: Final = 40
-_LAST: Final = "_last_label"
-"""Session key of the time of the last label that was written: a rerun must not write it again."""
+_RECEIVED: Final = "_received_labels"
+"""Session key of the ids of what the browser sent last: it sends all again until it sees their ids."""
+_MOST_RECEIVED: Final = 200
+_MOST_AT_ONCE: Final = 100
+_LONGEST_ID: Final = 40
 
 
 def label_row(run: Run, step: int, index: int) -> LabelRow:
@@ -39,20 +42,27 @@ def label_row(run: Run, step: int, index: int) -> LabelRow:
         own,
         undoable=[name for name in authors if last_of(entries, name) is not None],
         is_sample=bool(own.samples),
+        received=[*st.session_state.get(_RECEIVED, [])],
     )
 
 
 def write(run: Run, sent: Mapping[str, Any]) -> bool:
     """Writes what the browser sent, which may be anything; whether the labels are others now."""
-    if sent.get("at") == st.session_state.get(_LAST):
-        return False
-    st.session_state[_LAST] = sent.get("at")
-    try:
-        _write(run, sent)
-    except BoardError as error:
-        st.toast(plain(error, 300), icon=":material/error:")
-        return False
-    return True
+    received: list[str] = st.session_state.setdefault(_RECEIVED, [])
+    entries: Any = sent.get("entries")
+    new = [
+        entry
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and entry.get("id") not in received
+    ]
+    for entry in new[:_MOST_AT_ONCE]:
+        received.append(str(entry.get("id"))[:_LONGEST_ID])
+        try:
+            _write(run, entry)
+        except BoardError as error:
+            st.toast(plain(error, 300), icon=":material/error:")
+    del received[:-_MOST_RECEIVED]
+    return bool(new)
 
 
 def _write(run: Run, sent: Mapping[str, Any]) -> None:

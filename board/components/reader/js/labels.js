@@ -10,6 +10,10 @@ function author(view) {
 
 /** The row of labels; null where there is nobody to write them. */
 function fillLabels(view, labels) {
+  if (labels && view.unsent.length) {
+    view.unsent = view.unsent.filter(({ id }) => !labels.received.includes(id));
+    sendUnsent(view);
+  }
   view.labels = labels;
   view.ui.labelButton.hidden = !labels;
   if (!labels) view.ui.labels.hidden = true;
@@ -154,7 +158,13 @@ function sendSpan(view, [first, last], value) {
 function send(view, entry) {
   store(LABELS_OPEN_KEY, true);
   const { step, index } = view.place;
-  view.trigger("label", { ...entry, author: author(view), step, index, at: Date.now() });
+  view.unsent.push({ ...entry, author: author(view), step, index, id: crypto.getRandomValues(new Uint32Array(2)).join("-") });
+  sendUnsent(view);
+}
+
+/** A run of the script that is stopped, or two labels in one, would lose a label that was sent once. */
+function sendUnsent(view) {
+  if (view.unsent.length) view.trigger("label", { entries: view.unsent });
 }
 
 /** First and last token of the browser's selection; null without one. */

@@ -52,7 +52,7 @@ function createView(root, shadow) {
   const sheet = new CSSStyleSheet();
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const view = { ui, sheet, rollout: null, hits: [], sent: {}, asked: {}, isRegex: false, pointed: null };
-  Object.assign(view, { frames: {}, settings: stored(SETTINGS_KEY, {}), defaults: {}, ranges: [], sections: [] });
+  Object.assign(view, { unsent: [], frames: {}, settings: stored(SETTINGS_KEY, {}), defaults: {}, ranges: [], sections: [] });
   view.whatIf = { open: false, slots: SLOTS.map(() => ({ numbers: {} })), sources: [], hits: [] };
   bind(view);
   return view;
