@@ -48,6 +48,7 @@ def test_a_label_is_written_listed_filtered_and_undone(run, capsys):
         ["--step", "1", "--index", "1"],
         ["cheat", "--note", "x", "--step", "1", "--index", "1"],
         ["cheat", "--step", "1", "--index", "1", "--tokens", "5-2"],
+        ["cheat", "--step", "0", "--index", "0", "--tokens", "0-99999999999"],
         ["cheat", "--step", "99999", "--index", "0"],
         [" ", "--step", "1", "--index", "1"],
     ],
@@ -61,8 +62,8 @@ def test_what_is_incomplete_or_wrong_exits_2_and_writes_nothing(run, options, ca
 def test_a_sample_is_drawn_and_its_shares_are_printed(run, tmp_path, capsys):
     file = ["--labels", str(tmp_path / "all.jsonl")]
     assert cli.main(["labels", run, "--draw", "6", *file]) == 0
-    assert "sample1" in capsys.readouterr().err
-    where = 'label_sample contains "sample1"'
+    assert "sample01" in capsys.readouterr().err
+    where = 'label_sample contains "sample01"'
     assert cli.main(["rollouts", run, "--where", where, "--json", *file]) == 0
     for row in json.loads(capsys.readouterr().out):
         at = ["--step", str(row["step"]), "--index", str(row["index"])]

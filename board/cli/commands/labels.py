@@ -13,8 +13,16 @@ from board.core.labels.shares import Agreement, LabelShare
 from board.core.metrics.shares import of_many, percent
 from board.errors import ChoiceError
 from board.query.labels.matching import label_indices, set_label, undo, usual_author
-from board.query.labels.samples import Sample, agreements, draw_sample, label_counts, samples_of
+from board.query.labels.samples import (
+    Sample,
+    agreements,
+    draw_sample,
+    label_counts,
+    next_sample_name,
+    samples_of,
+)
 from board.query.open_run import Run
+from board.query.predicate import text_literal
 
 
 def label(args: argparse.Namespace) -> int:
@@ -59,10 +67,10 @@ def labels(args: argparse.Namespace) -> int:
     """Prints what is labelled, or draws a sample."""
     run = narrowed_as_asked(open_run(args), args)
     if args.draw is not None:
-        name = args.sample or f"sample{len(samples_of(run)) + 1}"
+        name = args.sample or next_sample_name(run)
         author = args.author or usual_author()
         drawn = draw_sample(run, author, args.draw, name, args.seed)
-        where = f"--where 'label_sample contains \"{name}\"'"
+        where = f"--where 'label_sample contains {text_literal(name)}'"
         output.say(f"{drawn} rollouts drawn as {name}; they are listed by `rollouts` with {where}")
         return 0
     counts, samples, agreed = (

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from board.core.labels.entries import Entry, Kind, RolloutKey, RolloutLabels, labels_of
+from board.errors import ChoiceError
 from board.index import label_files
 from board.index.segments import PART, PROMPT_KEY
 from board.query.database import quoted
@@ -149,6 +150,8 @@ def set_label(
     Raises ChoiceError where it can't be written, NotFoundError where there is no such rollout.
     """
     key = rollout_key(run, step, index)
+    if kind == "span":
+        _check_span(run, step, index, *tokens)
     entry = new_entry(
         author,
         kind,
@@ -162,6 +165,15 @@ def set_label(
     )
     label_files.append(run.info, [entry])
     return entry
+
+
+def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
+    row = (run.whole or run).row(step, index, ("response_tokens",))
+    count: Any = row.get("response_tokens")
+    is_known = count is not None and count == count
+    if not 0 <= first <= last or (is_known and last >= count):
+        has = f"; the response has {int(count):,}, from 0" if is_known else ""
+        raise ChoiceError(f"tokens {first} to {last} are no span of rollout {index}{has}")
 
 
 def undo(run: Run, entry: Entry) -> None:

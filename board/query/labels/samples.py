@@ -30,15 +30,26 @@ from board.query.rollouts import Sorting, frame
 from board.query.run import Run
 
 
+def next_sample_name(run: Run) -> str:
+    """A name for the next sample: sample01, sample02, ..."""
+    return f"sample{len(samples_of(run)) + 1:02d}"
+
+
 def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
     """Draws rollouts of a run to be labelled, stratified by step and reward, and writes which.
 
     run: narrowed as the sample is to be. size: of about so many. Returns how many were drawn. Raises
-    ChoiceError where there is nothing to draw from, the name was used, or nothing can be written.
+    ChoiceError where there is nothing to draw from, the name is within another or the reverse, or nothing
+    can be written.
     """
-    labels = (run.whole or run).labels
-    if labels is not None and any(e.kind == "sample" and e.value == name for e in labels.entries):
-        raise ChoiceError(f"there is a sample {name} already; give another name")
+    # As they are now: somebody else may have drawn one since the run was opened.
+    entries, _ = label_files.read_entries(run.info)
+    for other in {one.value for one in entries if one.kind == "sample"}:
+        if name.lower() in other.lower() or other.lower() in name.lower():
+            reason = (
+                "is there already" if name == other else "could not be told from it in a filter"
+            )
+            raise ChoiceError(f"sample {other}: {name} {reason}; give another name")
     reward = run.column("reward") if "reward" in run.columns else "NULL"
     table = run.table(f"""
         SELECT step, position, CAST({reward} AS DOUBLE) AS reward

@@ -20,6 +20,7 @@ from board.query.labels.samples import (
     draw_sample,
     label_counts,
     labelled_rows,
+    next_sample_name,
     samples_of,
     shares_over_steps,
 )
@@ -76,7 +77,7 @@ def _draw_form(run: Run) -> None:
             f"A random sample of **{counted(run.rollout_count, 'rollout')}** to label, stratified by "
             "step and reward. Its shares are unbiased for all of them, with 95 % intervals."
         )
-        name = f"sample{len(samples_of(run)) + 1}"
+        name = next_sample_name(run)
         with st.form("labels_draw", border=False):
             size = st.number_input("Rollouts", 2, _LARGEST, _USUAL_SIZE, step=10)
             wanted = st.text_input("Name", name, max_chars=40)

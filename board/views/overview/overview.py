@@ -239,7 +239,9 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
     if not text:
         return
     try:
-        drawn = cache.own_curve(run, text, trainer_metrics(run), options, dark=page_parts.dark())
+        labels = cache.labels_of(run) if "label" in text else ""
+        trainer = trainer_metrics(run)
+        drawn = cache.own_curve(run, text, trainer, options, labels, dark=page_parts.dark())
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return

@@ -166,9 +166,11 @@ def _steps(run: Run, options: CurveOptions, column: str) -> pd.DataFrame:
 
 @_cached(32, "Averaging over the rollouts …")
 def own_curve(
-    run: Run, text: str, trainer: TrainerMetrics, options: CurveOptions, *, dark: bool
+    run: Run, text: str, trainer: TrainerMetrics, options: CurveOptions, labels: str, *, dark: bool
 ) -> LightCurve:
-    """The curve of an expression, which may use the trainer's metrics. Raises ExpressionError."""
+    """The curve of an expression, which may use the trainer's metrics. labels: as of `labels_of`, where
+    it may use labels. Raises ExpressionError.
+    """
     of_steps = {one.name: (one.steps, one.values) for one in trainer.curves.values()}
     steps = own_steps(run, text, of_steps)
     return light(curve(steps, [Series(OWN, text, "gap")], options, dark=dark))

@@ -191,7 +191,7 @@ def test_a_sample_gives_shares_of_what_it_was_drawn_from(folder):
     run = with_labels(run)
     assert run.where("label_sample contains 's1'").rollout_count == drawn >= 10
     with pytest.raises(ChoiceError, match="s1"):
-        draw_sample(run, "ann", 10, "s1", seed=2)
+        draw_sample(run, "ann", 10, "S", seed=2)  # `contains "S"` would have both
     for step, index in addresses(run.where("label_sample contains 's1'")):
         set_label(run, "ann", step, index, "label", "cheat" if index % 2 else "good")
         set_label(run, "bob", step, index, "label", "good")
