@@ -169,10 +169,9 @@ def set_label(
 
 def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
     row = (run.whole or run).row(step, index, ("response_tokens",))
-    count: Any = row.get("response_tokens")
-    is_known = count is not None and count == count
-    if not 0 <= first <= last or (is_known and last >= count):
-        has = f"; the response has {int(count):,}, from 0" if is_known else ""
+    counted = [int(value) for value in row.reindex(["response_tokens"]).dropna().tolist()]
+    if not 0 <= first <= last or any(last >= count for count in counted):
+        has = "".join(f"; the response has {count:,}, from 0" for count in counted)
         raise ChoiceError(f"tokens {first} to {last} are no span of rollout {index}{has}")
 
 
