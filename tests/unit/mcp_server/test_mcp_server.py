@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -44,7 +45,13 @@ def conversation(server: Any, talk: Callable[[Ask], Awaitable[Any]], mode: str =
 
             return await talk(ask)
 
-    return asyncio.run(run())
+    return in_own_loop(run())
+
+
+def in_own_loop(work: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread: after browser tests of the same worker, Playwright's loop runs in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def asked(root: Path, tool: str, **arguments: Any) -> Any:
@@ -150,7 +157,7 @@ def test_the_server_says_that_marked_text_is_data(tmp_path):
         async with Client(server_of(tmp_path)) as client:
             return client.instructions or ""
 
-    assert "untrusted_text" in asyncio.run(instructions())
+    assert "untrusted_text" in in_own_loop(instructions())
 
 
 def links(value: Any) -> Iterator[str]:
