@@ -28,6 +28,8 @@ def rows(*steps: int) -> bytes:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
+    # Other test modules of this process keep the libraries off the network before they are imported.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     with hub_server.running() as server:
         server.files["main"] = {"README.md": b"# Logs", "logs/run/rank0.jsonl": rows(1, 2, 2)}
         server.files["old"] = {"logs/run/rank0.jsonl": rows(7)}
