@@ -58,6 +58,10 @@ _INNER: Final = {name: q for name, q in QUANTILES.items() if 0 < q < 1}
 
 def recorded_counts(run: Run) -> pd.DataFrame:
     """By step, ascending: its rollouts, and as m_n how many of them have a value of each metric m."""
+    is_chosen = bool(run.envs or run.filters or run.split is not None)
+    if run.whole is not None and run.step_range is not None and not is_chosen:
+        steps = run.whole.steps
+        return steps[steps["step"].between(*run.step_range)]
     values = ", ".join(
         f"count({run.column(name)}) AS {quoted(f'{base_name(name)}_n')}"
         for name in run.rows.metrics

@@ -72,9 +72,8 @@ def paired_runs(
     # What rewards say first; parts that both have before totals, which may be of different parts.
     ranks = dict.fromkeys(reward_parts(wanted), 0) | dict.fromkeys(_TOTALS, 1 if note else -1)
     wanted.sort(key=lambda name: ranks.get(name, 2))
-    narrowed = zip((first, second), steps or (), strict=False)
-    tables = [means_of_prompts(run.where(steps=own), wanted) for run, own in narrowed]
-    if len(tables) < 2 or tables[0] is None or tables[1] is None:
+    tables = _tables(first, second, steps, wanted) if steps else None
+    if tables is None:
         return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, note)
     both = tables[0].index.intersection(tables[1].index, sort=False)
     own, other = tables[0].loc[both], tables[1].loc[both]
@@ -88,6 +87,18 @@ def paired_runs(
     envs = own["env"].astype(object).where(own["env"].notna(), None).tolist()
     keys = both.to_numpy(np.int64)
     return PairedRuns(matched, steps, keys, envs, differences, deltas, note)
+
+
+def _tables(
+    first: Run, second: Run, steps: tuple[StepRange, StepRange], columns: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """The means of both runs' prompts. Those of the first are cached: others are compared with it, too."""
+    own = first.remembered(
+        f"means of prompts {steps[0]} {columns}",
+        lambda: means_of_prompts(first.where(steps=steps[0]), columns),
+    )
+    other = means_of_prompts(second.where(steps=steps[1]), columns)
+    return None if own is None or other is None else (own, other)
 
 
 @dataclass(frozen=True, slots=True)
