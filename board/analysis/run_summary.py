@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ from board.query import splits
 from board.query.checks import step_checks
 from board.query.run import Run
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Raised whenever the same run gets another summary."""
 _LINE_POINTS: Final = 60
 _DIGITS: Final = 5
@@ -52,15 +52,24 @@ class LastMean:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedFinding:
+    """A finding in short. key: Finding.key, by which it is muted."""
+
+    severity: str
+    title: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in short; None is not recorded.
 
     split: the one that means and findings are of; empty where the log has a single one. window: the
     first and the last of the steps of the means. reward_line, kl_line: (step, mean) of all steps, thinned
-    to extremes. finding: severity and title of the worst that the index alone tells; findings: how many.
-    lost, partial: lines and values left out. settings: of the newest start, by path, the first
-    MOST_SETTINGS; has_more_settings: whether it has others. has_ended: as RunFiles has it.
-    seconds_per_step: usual time between the last steps. timestamp: the newest recorded.
+    to extremes. findings: those that the index alone tells, the worst first. lost, partial: lines and
+    values left out. settings: of the newest start, by path, the first MOST_SETTINGS; has_more_settings:
+    whether it has others. has_ended: as RunFiles has it. seconds_per_step: usual time between the last
+    steps. timestamp: the newest recorded.
     """
 
     steps: int
@@ -72,8 +81,7 @@ class RunSummary:
     truncated: LastMean | None = None
     reward_line: tuple[tuple[float, ...], ...] = ()
     kl_line: tuple[tuple[float, ...], ...] = ()
-    finding: tuple[str, ...] | None = None
-    findings: int = 0
+    findings: tuple[ListedFinding, ...] = ()
     lost: int = 0
     partial: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -81,6 +89,15 @@ class RunSummary:
     has_ended: bool | None = None
     seconds_per_step: float | None = None
     timestamp: float | None = None
+
+    @property
+    def worst(self) -> ListedFinding | None:
+        """The worst finding; None: there is none."""
+        return next(iter(self.findings), None)
+
+    def without(self, muted: Set[str]) -> RunSummary:
+        """The summary without the findings of these keys."""
+        return replace(self, findings=tuple(one for one in self.findings if one.key not in muted))
 
     def to_bytes(self) -> bytes:
         """The summary as one JSON document."""
@@ -102,8 +119,10 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         own, split = run.where(split=names[0]), _clean(names[0])
     steps = own.steps["step"].to_numpy(np.int64)
     window = window_of(steps, int(steps[-1])) if len(steps) else steps
-    findings = diagnose(own, thresholds, tokens=False).findings
-    worst = min(findings, key=lambda one: SEVERITIES.index(one.severity), default=None)
+    findings = sorted(
+        diagnose(own, thresholds, tokens=False).findings,
+        key=lambda one: SEVERITIES.index(one.severity),
+    )
     clock = _clock(own)
     pace = np.diff(clock[-_PACE_STEPS - 1 :])
     settings, has_more_settings = settings_of(run.settings)
@@ -117,8 +136,9 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         truncated=_last_mean(own, "is_truncated", steps),
         reward_line=_line(own, "reward", steps),
         kl_line=_line(own, "k3_mean", steps),
-        finding=(worst.severity, _clean(worst.title)) if worst else None,
-        findings=len(findings),
+        findings=tuple(
+            ListedFinding(one.severity, _clean(one.title), _clean(one.key)) for one in findings
+        ),
         lost=count_of(run.problems, "lost"),
         partial=count_of(run.problems, "partial"),
         settings=settings,

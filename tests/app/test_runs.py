@@ -16,7 +16,11 @@ from streamlit.testing.v1 import AppTest
 from test_frame import links
 from written_logs import age, native_run, native_sample, write_lines
 
+from board.analysis.findings import default_thresholds, diagnose
+from board.analysis.reviewed_findings import set_muted
 from board.errors import UnreadableError
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 from board.views.runs import summaries
 
 CONFIGS = {"low": {"lr": 1e-6, "seed": 0}, "high": {"lr": 3e-6, "seed": 0}}
@@ -170,6 +174,27 @@ def test_a_run_that_grew_is_read_again(open_app, two):
         app.run()
     assert rows(app)["low"]["cells"]["steps"]["text"] == "5"
     assert not rows(app)["low"]["is_old"]
+
+
+def test_a_muted_finding_is_not_counted_in_the_table(open_app, two):
+    truncated = [
+        native_sample(step, 0, n) | {"finish_reason": "length"}
+        for step in range(5, 40)
+        for n in range(4)
+    ]
+    write_lines(two / "low" / "more.jsonl", truncated)
+    before = rows(filled(open_app(two, "runs")))["low"]["cells"]["finding"]
+    (info,) = (run for run in discover(two).runs if run.name == "low")
+    diagnosis = diagnose(open_run(info), default_thresholds(), tokens=False)
+    for one in (one for one in diagnosis.findings if one.title == before["text"]):
+        set_muted(info, one, muted=True)
+    after = rows(filled(open_app(two, "runs")))["low"]["cells"]["finding"]
+    assert after["text"] != before["text"]
+    for one in diagnosis.findings:
+        set_muted(info, one, muted=True)
+    app = filled(open_app(two, "runs"))
+    assert "help" not in rows(app)["low"]["cells"]["finding"]
+    assert groups(app)["Worst finding"]["none"] >= 1
 
 
 def test_settings_that_differ_are_columns(open_app, known):

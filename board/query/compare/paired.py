@@ -92,7 +92,7 @@ def paired_runs(
 def _tables(
     first: Run, second: Run, steps: tuple[StepRange, StepRange], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """The means of both runs' prompts. Those of the first are cached: others are compared with it, too."""
+    """The means of both runs' prompts. Those of the first are cached, for its other pairs."""
     own = first.remembered(
         f"means of prompts {steps[0]} {columns}",
         lambda: means_of_prompts(first.where(steps=steps[0]), columns),

@@ -77,7 +77,7 @@ def _format(row: RunRow) -> str:
 def _severity(summary: RunSummary | None) -> str:
     if summary is None:
         return ""
-    return "none" if summary.finding is None else summary.finding[0]
+    return "none" if summary.worst is None else summary.worst.severity
 
 
 def passing(
@@ -149,7 +149,7 @@ def _values(
             own |= {name: None if mean is None else mean.mean for name, mean in means.items()}
             own |= {"steps": summary.steps, "rollouts": summary.rollouts}
             own["problems"] = summary.lost + summary.partial
-            own["finding"] = "" if summary.finding is None else summary.finding[1]
+            own["finding"] = "" if summary.worst is None else summary.worst.title
         own |= {"name": row.name, "state": row.state, "format": _format(row)}
         values.append(own)
     return values

@@ -27,9 +27,11 @@ _SEVERITIES: Final = ("severe", "warning", "lead")
 _MISSING: Final[Cell] = {"text": "not recorded", "sort": None, "tone": "missing"}
 
 
-def row_of(info: RunInfo, store: RunSummaries, wanted: Sequence[str], now: float) -> RunRow:
+def row_of(
+    info: RunInfo, known: Known | None, store: RunSummaries, wanted: Sequence[str], now: float
+) -> RunRow:
     """The row of a run. wanted: paths of settings that have a column. now: Unix seconds."""
-    known, share = store.known(info), store.is_reading(info)
+    share = store.is_reading(info)
     summary = None if known is None else known.summary
     state, words = state_of(info, known, share, now)
     cells: dict[str, Cell] = {"format": _format_cell(info), "changed": _changed_cell(info, state)}
@@ -180,7 +182,7 @@ def _finding_cell(summary: RunSummary) -> Cell:
     note: Cell = (
         {"note": problems, "noteTone": "severe" if summary.lost else "warning"} if total else {}
     )
-    if summary.finding is None:
+    if summary.worst is None:
         # Behind all findings: runs with problems before those without.
         return {
             **note,
@@ -188,8 +190,9 @@ def _finding_cell(summary: RunSummary) -> Cell:
             "tone": "missing",
             "sort": min(total, 1) / 2,
         }
-    severity, title = summary.finding
-    more = f", and {counted(summary.findings - 1, 'other')}" if summary.findings > 1 else ""
+    severity, title = summary.worst.severity, summary.worst.title
+    others = len(summary.findings) - 1
+    more = f", and {counted(others, 'other')}" if others else ""
     return {
         **note,
         "text": one_line(title, 120),

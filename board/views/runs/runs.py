@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import streamlit as st
 
+from board.analysis.reviewed_findings import read_reviewed
 from board.analysis.run_summary import MOST_SETTINGS, RunSummary
 from board.charts.palette import category, colour
 from board.components.run_table import (
@@ -30,7 +32,7 @@ from board.views.frame import sidebar
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
 from board.views.runs.filters import filter_groups, passing, search
 from board.views.runs.rows import row_of
-from board.views.runs.summaries import MADE_BY, RunSummaries
+from board.views.runs.summaries import MADE_BY, Known, RunSummaries
 from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
 from board.views.shared.text import ago, counted, one_line, plain, size
 
@@ -59,7 +61,7 @@ def _store(root: str, options: OpenOptions) -> RunSummaries:
 
 
 def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
-    known = [store.known(info) for info in infos]
+    known = [_known(info, store) for info in infos]
     summaries = [None if one is None else one.summary for one in known]
     columns = choose_columns(
         [one.settings for one in summaries if one is not None],
@@ -69,8 +71,20 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
         dark=page_parts.dark(),
     )
     now = time.time()
-    rows = [row_of(info, store, columns.settings, now) for info in infos]
+    rows = [
+        row_of(info, one, store, columns.settings, now)
+        for info, one in zip(infos, known, strict=True)
+    ]
     return _Table(infos, rows, summaries, columns)
+
+
+def _known(info: RunInfo, store: RunSummaries) -> Known | None:
+    """What is known of a run, without its muted findings."""
+    known = store.known(info)
+    if known is None or known.summary is None or not known.summary.findings:
+        return known
+    muted = read_reviewed(info).muted
+    return replace(known, summary=known.summary.without(muted)) if muted else known
 
 
 def _choose_columns(table: _Table) -> None:
@@ -221,7 +235,7 @@ def _offer_export(table: _Table) -> None:
         if one is not None:
             mean, n = (None, None) if one.reward is None else (one.reward.mean, one.reward.n)
             counts = one.steps, one.rollouts
-            finding = ": ".join(one.finding or ())
+            finding = f"{one.worst.severity}: {one.worst.title}" if one.worst else ""
             lines.append(RunLine(info.name, reader_titles(info), *counts, mean, n, finding))
     read = {line.name for line in lines}
     unread = [info.name for info in table.infos if info.name not in read]

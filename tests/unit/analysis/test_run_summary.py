@@ -88,9 +88,13 @@ def test_the_worst_finding_stands_for_all_of_them(tmp_path, write_log, summary):
     truncated = {"finish_reason": "length"}
     write_log("a.jsonl", *rows(range(1, 31), **truncated))
     own = summary()
-    assert own.finding is not None
-    assert own.finding[0] in ("severe", "warning", "lead")
-    assert own.findings >= 1
+    assert own.worst is not None
+    order = ("severe", "warning", "lead")
+    places = [order.index(one.severity) for one in own.findings]
+    assert places == sorted(places)
+    rest = own.without({own.worst.key})
+    assert rest.findings == own.findings[1:]
+    assert own.without({one.key for one in own.findings}).worst is None
 
 
 def test_numbers_are_of_the_split_of_training(write_log, summary):
