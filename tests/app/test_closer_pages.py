@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
 from board.core.records import ReadOptions
-from board.query.open_run import OpenOptions, Run
+from board.query.open_run import Follower, OpenOptions, Run
 from board.views.shared import cache, opened_runs
 
 BUNDLED = Path(__file__).parents[2] / "rollout_samples"
@@ -303,6 +303,16 @@ def test_runs_with_equal_settings_but_for_the_seed_are_put_together(open_app, tm
     assert together["settings"].tolist() == ["lr = 0.1", "lr = 0.2"]
     assert together["last"].tolist() == [3.0, 2.0]
     assert "Performance profiles" in texts(app)
+
+
+def test_twenty_compared_runs_are_opened_once(open_app, tmp_path, monkeypatch):
+    names = [f"run{n:02d}" for n in range(20)]
+    for name in names:
+        write_lines(tmp_path / name / "a.jsonl", [{"step": 1, "prompt": "p", "reward": 1.0}])
+    app = open_app(tmp_path, "compare", run=names[0], compare_runs=",".join(names[1:]))
+    assert "all runs" in texts(app)
+    monkeypatch.setattr(Follower, "run", lambda *_, **__: pytest.fail("opened again"))
+    assert_sound(app.run())
 
 
 def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(open_app, tmp_path):

@@ -22,7 +22,7 @@ from board.query.open_run import Run
 from board.views.compare import paired, seeds
 from board.views.frame import sidebar
 from board.views.shared import cache, opened_runs, page_export, page_parts, state, tables, trainer
-from board.views.shared.text import number, one_line, plain
+from board.views.shared.text import counted, number, one_line, plain
 
 _USUAL: Final = (
     *("k3_mean", "response_tokens", "entropy_mean"),
@@ -45,24 +45,26 @@ def _choose_runs(run: Run) -> tuple[Run, ...]:
     infos = {info.name: info for info in sidebar.neighbours() if info.name != run.info.name}
     chosen = state.keep("compare_runs", infos)
     usual = [] if chosen else _newest_other(run)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="compared"):
-        st.multiselect(
-            "Compare with",
-            [*infos],
-            **state.bound("compare_runs"),
-            placeholder=one_line(usual[0]) if usual else "runs of this folder",
-            help="By default the newest other run that is small enough to be read at once, from "
-            "the same folder if there is one.",
-            format_func=one_line,
-        )
-        split = str(state.get("split"))
-        runs, lacking = [run], list[str]()
-        for name in list(state.get("compare_runs")) or usual:
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="compared")
+    row.multiselect(
+        "Compare with",
+        [*infos],
+        **state.bound("compare_runs"),
+        placeholder=one_line(usual[0]) if usual else "runs of this folder",
+        help="By default the newest other run that is small enough to be read at once, from "
+        "the same folder if there is one.",
+        format_func=one_line,
+    )
+    split, names = str(state.get("split")), list(state.get("compare_runs")) or usual
+    runs, lacking = [run], list[str]()
+    with st.spinner(f"Opening {counted(len(names), 'run')} …"):
+        for name in names:
             of_split = cache.of_split(opened_runs.opened(infos[name], run.options), split)
             if of_split is None:
                 lacking.append(name)
             else:
                 runs.append(of_split)
+    with row:
         if lacking:
             st.caption(plain(f"No rollout of split {split} is in {', '.join(lacking)}.", 300))
         _shift_fields(runs)
@@ -182,11 +184,13 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
     # The last steps of one run may be much earlier than those of another.
     last_steps = [(name, [*run.counts][-_LAST:]) for name, run in zip(names, runs, strict=True)]
-    ranges = [
-        f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
+    ranges = {
+        name: f"steps {last[0]}–{last[-1]}" if len(last) > 1 else f"step {last[0]}"
         for name, last in last_steps
-    ]
-    st.caption(plain(" · ".join(ranges), 400))
+    }
+    if len({*ranges.values()}) == 1:
+        ranges = {"all runs": ranges[names[0]]}
+    st.caption(plain(" · ".join(map(": ".join, ranges.items())), 400))
     if any(own != parts[0] for own in parts):
         _warn_of_rewards(runs)
     formats: Any = dict.fromkeys(ends, number)

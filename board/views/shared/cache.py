@@ -57,7 +57,7 @@ def _cached(
     return decorate
 
 
-environments_of = _cached(16)(environments.environments_of)
+environments_of = _cached(64)(environments.environments_of)
 rollout_count = _cached(64, "Filtering the rollouts …")(rollouts.count)
 by_environment = _cached(64)(environments.environment_curves)
 groups_of = _cached(4)(groups.run_groups)
@@ -75,7 +75,7 @@ within_groups = _cached(16, "Comparing rollouts within their groups …")(contra
 trending_phrases = _cached(32, "Reading a sample of the rollouts …")(words.trending_phrases)
 
 
-@_cached(16)
+@_cached(64)
 def split_counts(run: Run) -> dict[str, int]:
     """The splits of a run, that of training first, with how many rollouts each has."""
     return {name: sum(counts.values()) for name, counts in splits.splits_of(run).items()}
@@ -102,7 +102,7 @@ def labels_of(run: Run) -> str:
     return run.labels.version if run.labels else ""
 
 
-@_cached(16, "Counting the rollouts chosen …")
+@_cached(64, "Counting the rollouts chosen …")
 def narrowed(run: Run, labels: str, *, envs: tuple[str, ...] = (), split: str | None = None) -> Run:
     """The run with the rollouts of environments or a split alone. labels: as of `labels_of`."""
     chosen = run.where(envs=envs, split=split)

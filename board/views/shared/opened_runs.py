@@ -53,7 +53,7 @@ class _Slot:
 
 
 @st.cache_resource(
-    max_entries=16, show_spinner=False, hash_funcs={OpenOptions: repr, type(Path()): str}
+    max_entries=64, show_spinner=False, hash_funcs={OpenOptions: repr, type(Path()): str}
 )
 def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""

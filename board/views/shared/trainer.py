@@ -67,7 +67,7 @@ class _Slot:
         self.results = {shift: self.reader.metrics(run, shift)}
 
 
-@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={type(Path()): str})
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs={type(Path()): str})
 def _slot(path: Location, part: str) -> _Slot:
     given = os.environ.get("ROLLOUT_BOARD_METRICS")
     return _Slot(TrainerMetricsReader(Path(given) if given else None))
