@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from board.charts.profile_chart import profile_chart
 from board.core.metrics.seeds import LEAST
 from board.core.metrics.trainer import PREFIX
 from board.query.compare.seeds import SeedGroup, differing_settings, usual_keys
@@ -52,14 +51,13 @@ def show(runs: tuple[Run, ...], offered: Sequence[str]) -> None:
     )
     page_parts.curves([card], "compare_seeds", across=1, one_legend=True)
     _summary(groups)
-    _profiles(groups, metric)
+    _profiles(runs, keys, metric)
 
 
-def _profiles(groups: Sequence[SeedGroup], metric: str) -> None:
+def _profiles(runs: tuple[Run, ...], keys: tuple[str, ...], metric: str) -> None:
     """Performance profiles, where there are scores of several runs to tell apart."""
-    scores = {group.name: group.scores for group in groups}
     label = page_parts.metric_label(metric)
-    figure = profile_chart(scores, label, dark=page_parts.dark())
+    figure = cache.seed_profiles(runs, keys, metric, label, dark=page_parts.dark())
     if figure is None:
         return
     with st.container(border=True):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from board.analysis import contrasts, mismatch, words
@@ -19,6 +20,7 @@ from board.analysis.utterances import Hit, compiled, hit_in
 from board.charts import curve_charts, group_charts
 from board.charts.curve_data import CurveOptions, Series, together, trainer_series
 from board.charts.curves import LightCurve, curve, light
+from board.charts.profile_chart import profile_chart
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
 from board.core.texts import diff
@@ -293,6 +295,15 @@ def seed_curve(
         for one in groups
     }
     return light(curve_charts.over_seeds(tables, metric, dark=dark))
+
+
+@_cached(32, "Computing performance profiles …")
+def seed_profiles(
+    runs: tuple[Run, ...], keys: tuple[str, ...], metric: str, label: str, *, dark: bool
+) -> go.Figure | None:
+    """Performance profiles of these sets of runs; None where they have no prompt in common."""
+    scores = {one.name: one.scores for one in seed_groups(runs, keys, metric)}
+    return profile_chart(scores, label, dark=dark)
 
 
 @_cached(16, on_release=BackgroundTask.stop)
