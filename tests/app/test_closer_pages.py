@@ -303,6 +303,9 @@ def test_runs_with_equal_settings_but_for_the_seed_are_put_together(open_app, tm
     assert together["settings"].tolist() == ["lr = 0.1", "lr = 0.2"]
     assert together["last"].tolist() == [3.0, 2.0]
     assert "Performance profiles" in texts(app)
+    pairs = next(own.value for own in app.dataframe if "run" in own.value)
+    assert pairs["run"].tolist() == ["b", "c", "d"]
+    assert pairs["prompts"].tolist() == [2, 2, 2]
 
 
 def test_twenty_compared_runs_are_opened_once(open_app, tmp_path, monkeypatch):

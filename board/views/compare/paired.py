@@ -10,12 +10,18 @@ import streamlit as st
 
 from board.components.small_charts import sparkline
 from board.core.metrics.definitions import rollout_metric
-from board.core.metrics.paired import RESAMPLES, SEED, PairedDifference
+from board.core.metrics.paired import (
+    RESAMPLES,
+    SEED,
+    PairedDifference,
+    false_discovery_rates,
+)
 from board.query.compare.matching import Match
 from board.query.compare.paired import SOLVE_RATE, PairedRuns
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.shared import cache, page_parts, shortcuts, state, tables
+from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, number, one_line, plain, where_they_differ
 
@@ -32,9 +38,13 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
     """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Prompt by prompt", width="content")
-        runs = _choose_pair(runs)
+        pair = st.container(width="content")
         st.space("stretch")
-        matched = page_parts.segments("Compared at", "compare_match", _MATCHES)
+        matched = cast("Match", page_parts.segments("Compared at", "compare_match", _MATCHES))
+    if len(narrowed) > 2:
+        _every_pair(narrowed, matched)
+    with pair:
+        runs = _choose_pair(runs)
     if len(runs) < 2:
         st.caption("Choose a second run.")
         return
@@ -49,13 +59,47 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
             missing = f"Not recorded in this run: {page_parts.lacking('Prompts', run)}."
             st.caption(plain(f"{run.info.name}: {missing}", 300))
             return
-    compared = cache.paired_runs(first, second, cast("Match", matched))
+    compared = cache.paired_runs(first, second, matched)
     metric = ""
     if compared.differences:
         metric = _differences(first, second, compared)
     else:
         st.caption(_why_none(compared))
     _same_prompt((first, second), compared, metric)
+
+
+def _every_pair(runs: tuple[Run, ...], matched: Match) -> None:
+    """A row for each other run: its difference from the first one. A click chooses that pair."""
+    first, *others = runs
+    if not has_prompts(first) or "reward" not in first.metrics:
+        return
+    task = cache.solve_rates_against_first(runs, matched)
+    rows = show_progress(task, "Comparing each run with the first", "every_pair")
+    if rows is None:
+        return
+    known = [(run, one) for run, one in zip(others, rows, strict=True) if one is not None]
+    if not known:
+        return
+    p = np.array([np.nan if one.p is None else one.p for _, one in known])
+    st.caption(
+        plain(
+            f"Solve rate of each run (B) minus that of {first.info.name} (A), on the prompts that both "
+            "saw. Click a row for all metrics of the pair.",
+            400,
+        )
+    )
+    row = tables.draw(
+        {
+            "run": Column([one_line(run.info.name, 80) for run, _ in known], label="B", width=210),
+            **_interval_columns([one for _, one in known]),
+            "rate": tables.rate_column(false_discovery_rates(p).tolist(), "these runs"),
+        },
+        # Another pair is another table: no row of it was clicked yet.
+        key=page_parts.chart_key(f"pairs {state.get('compare_pair')}"),
+        most_pixels=330,
+    )
+    if row is not None:
+        state.put(compare_pair=[first.info.name, known[row][0].info.name])
 
 
 def _why_none(compared: PairedRuns) -> str:

@@ -23,6 +23,7 @@ from board.charts.curves import LightCurve, curve, light
 from board.charts.profile_chart import profile_chart
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.paired import PairedDifference
 from board.core.texts import diff
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
@@ -32,7 +33,7 @@ from board.query.compare.matching import Match
 from board.query.open_run import Run
 from board.query.steps import OWN, errors_of, own_steps
 from board.query.trainer.metrics import TrainerMetrics
-from board.views.shared.background import BackgroundTask, coarse_to_fine, collect_by_step
+from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
 
 _HIT_CONTEXT_CHARACTERS: Final = 160
 _MAX_SHARED_PROMPTS: Final = 2000
@@ -268,6 +269,24 @@ def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
 def paired_runs(first: Run, second: Run, matched: Match) -> paired.PairedRuns:
     """The differences of two runs on the prompts that both saw."""
     return paired.paired_runs(first, second, matched=matched)
+
+
+@_cached(8, on_release=BackgroundTask.stop)
+def solve_rates_against_first(
+    runs: tuple[Run, ...], matched: Match
+) -> BackgroundTask[list[PairedDifference | None]]:
+    """How the solve rate of each other run differs from that of the first; None: not recorded in both."""
+    first, *others = runs
+
+    def work(report: Report) -> list[PairedDifference | None]:
+        rows: list[PairedDifference | None] = []
+        for other in others:
+            report(len(rows), len(others))
+            compared = paired.paired_runs(first, other, (), matched)
+            rows.append(compared.differences.get(paired.SOLVE_RATE))
+        return rows
+
+    return BackgroundTask(work, len(others))
 
 
 when_diverged = _cached(256)(matching.when_diverged)
