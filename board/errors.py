@@ -81,7 +81,7 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
     if close := _close(name, known, 0.5):
         return f"did you mean {', '.join(close)}?"
     more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-    return f"nothing comes close; there are {', '.join([*known][:_LISTED])}{more}"
+    return f"expected one of: {', '.join([*known][:_LISTED])}{more}"
 
 
 def _close(name: str, known: Collection[str], cutoff: float) -> list[str]:

@@ -15,6 +15,7 @@ from board.core.metrics.shares import percent
 _ROW: Final = 34
 _HEIGHT: Final = 280
 _TICKS: Final = (0, 25, 50, 75, 100)
+_TICK_TEXTS: Final = tuple(f"{tick} %" for tick in _TICKS)
 _DODGE: Final = 0.012
 """Of the width, between the points of two labels: their intervals would cover each other."""
 _COLOURS: Final = ("kl", "reward", "entropy", "mismatch", "length", "groups", "ratio", "validation")
@@ -41,7 +42,7 @@ def shares_of_labels(shares: Sequence[LabelShare], *, dark: bool) -> go.Figure:
     )
     names = [safe_name(one.label, 24) for one in shares]
     figure.update_yaxes(tickvals=rows, ticktext=names, range=[-0.6, len(shares) - 0.4])
-    figure.update_xaxes(range=[0, 104], tickvals=_TICKS, ticksuffix=" %")
+    figure.update_xaxes(range=[0, 104], tickvals=_TICKS, ticktext=_TICK_TEXTS)
     return figure
 
 
@@ -88,7 +89,10 @@ def shares_by_steps(
             hovertext=texts,
             hoverinfo="text",
         )
-    figure.update_yaxes(range=[0, 104], tickvals=_TICKS, ticksuffix=" %")
-    figure.update_xaxes(title_text="step")
+    figure.update_yaxes(range=[0, 104], tickvals=_TICKS, ticktext=_TICK_TEXTS)
+    # The steps that the ranges cover: of one range the middles are a single place, and no axis.
+    first, last = ranges[0][0], ranges[-1][1]
+    margin = max(1, (last - first) / 50)
+    figure.update_xaxes(title_text="step", range=[first - margin, last + margin], tickformat="d")
     show_legend_above(figure)
     return figure

@@ -67,15 +67,15 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--source": {
         "metavar": "NAME",
-        "help": "which logs of a folder that holds several formats: joined (the default where they can "
-        "be joined), or the name of one, as `rollout-board runs` shows it in brackets, e.g. "
+        "help": "which log to read in a folder that holds several formats: joined (the default where "
+        "they can be joined), or the name of one, as `rollout-board runs` shows it in brackets, e.g. "
         "slime_train",
     },
     "--split": {
         "metavar": "NAME",
-        "help": "rollouts of this split alone, e.g. eval; all: of all of them (default: train, or what "
-        "is not said to be of any split, where there are several; of the command rollouts: all). A "
-        "split that is itself called all is =all",
+        "help": "rollouts of this split only, e.g. eval; all: of every split (default: train, or the "
+        "rollouts without a split, where there are several splits; for the command rollouts: all). For "
+        "a split that is itself called all, write =all",
     },
     "--env": {
         "metavar": "A,B",
@@ -89,8 +89,8 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--metrics": {
         "type": Path,
         "metavar": "PATH",
-        "help": "a file or folder with scalars of the trainer, elsewhere than in the run's folder; of a "
-        "folder that has one called like the run, only that is read",
+        "help": "a file or folder with scalars of the trainer, elsewhere than in the run's folder; in "
+        "a folder that has one with the run's name, only that one is read",
     },
     "--metric-shift": {
         "type": int,
@@ -107,7 +107,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--step=labelled": {"type": int, "help": "trainer step"},
     "--index=labelled": {"type": int, "help": "position within the step, from 0"},
     "--last": {"type": _count, "metavar": "N", "help": "the last N steps only"},
-    "--sort": {"metavar": "COLUMN", "help": "by this column; missing values come last"},
+    "--sort": {"metavar": "COLUMN", "help": "sort by this column; missing values come last"},
     "--desc": {"action": "store_true", "help": "largest first"},
     "--limit": {"type": _count, "metavar": "N", "help": "at most N rollouts"},
     "--columns": {
@@ -132,8 +132,8 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--limit=export": {
         "type": _count,
         "metavar": "N",
-        "help": "at most N rollouts: of --where the first (20), of --step those with the lowest and the "
-        "highest rewards (8; --interactive: all); of a data set the first N rows (all)",
+        "help": "at most N rollouts: with --where the first (20), with --step those with the lowest and "
+        "the highest rewards (8; with --interactive all); in a data set the first N rows (all)",
     },
     "--metric=colour": {
         "metavar": "NAME",
@@ -148,8 +148,8 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--max-mb": {
         "type": _megabytes,
         "metavar": "MB",
-        "help": "the largest page; what does not fit is left out, and that is said (10; of "
-        "--interactive 20)",
+        "help": "the largest size of the page; what does not fit is left out, and the page says so "
+        "(10; with --interactive 20)",
     },
     "--interactive": {
         "action": "store_true",
@@ -158,24 +158,24 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--output": {
         "metavar": "PATH",
         "help": "the page's file, - for stdout (default: named after the run and the choice, in the "
-        "current folder, and printed); of --as a file, or for hf, and for sft and dpo without an ending, "
-        "a folder",
+        "current folder, and printed); with --as a file, or for hf, and for sft and dpo without an "
+        "ending, a folder",
     },
     "--json": {"action": "store_true", "help": "one JSON document; null where not recorded"},
     "--jsonl": {
         "action": "store_true",
-        "help": "a JSON document a line: all columns, and texts in full",
+        "help": "one JSON document per line: all columns, and texts in full",
     },
     "--csv": {
         "action": "store_true",
         "help": "comma-separated values: all columns, and texts in full",
     },
-    "--parquet": {"type": Path, "metavar": "FILE", "help": "write them to a Parquet file"},
+    "--parquet": {"type": Path, "metavar": "FILE", "help": "write the rows to a Parquet file"},
     "--timeout": {
         "type": _seconds,
         "default": 60.0,
         "metavar": "SECONDS",
-        "help": "stop the statement after so long (%(default)g)",
+        "help": "stop the statement after this many seconds (%(default)g)",
     },
     "--thresholds": {
         "type": Path,
@@ -185,11 +185,12 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--all": {
         "action": "store_true",
-        "help": "list each file, also where several have the same reason",
+        "help": "list every file, even where several have the same reason",
     },
     "--write": {
         "action": "store_true",
-        "help": "save the suggested mapping as rollout-board.toml beside the file, where there is none",
+        "help": "save the suggested mapping as rollout-board.toml beside the file, unless there "
+        "is one already",
     },
     "--match": {
         "choices": ("steps", "tokens", "time"),
@@ -200,23 +201,23 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--metric": {
         "metavar": "NAME",
         "default": "reward",
-        "help": "the metric of rollouts that is meant (%(default)s)",
+        "help": "the metric of rollouts to use (%(default)s)",
     },
     "--by": {
         "metavar": "A,B",
-        "help": "group runs that have the same values of these settings (default: of all that "
-        "differ, but seeds)",
+        "help": "group runs that have the same values of these settings (default: all settings that "
+        "differ, except seeds)",
     },
     "--difference": {
         "type": float,
         "required": True,
         "metavar": "X",
-        "help": "the difference of means that should be seen",
+        "help": "the difference of means to detect",
     },
     "label": {
         "nargs": "?",
         "metavar": "LABEL",
-        "help": "the label; without it --note, --clear or --undo says what to do",
+        "help": "the label; leave it out with --note, --clear or --undo",
     },
     "--labels": {
         "type": Path,
@@ -225,10 +226,10 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "a file for the labels of all runs (default: labels.jsonl in the folder .rollout-board "
         "of each run, or in the user's cache)",
     },
-    "--author": {"metavar": "NAME", "help": "who labels (default: the user's name)"},
+    "--author": {"metavar": "NAME", "help": "who labels (default: your user name)"},
     "--author=counted": {
         "metavar": "NAME",
-        "help": "count the labels of this author alone (default: the last label of each rollout)",
+        "help": "count the labels of this author only (default: the last label of each rollout)",
     },
     "--note": {"metavar": "TEXT", "help": "a note on the rollout"},
     "--tokens": {
@@ -242,8 +243,8 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "N",
         "help": "draw a random sample of N rollouts to label, stratified by step and reward",
     },
-    "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample1, ...)"},
-    "--seed": {"type": int, "default": 0, "help": "of the random draw (%(default)s)"},
+    "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample01, ...)"},
+    "--seed": {"type": int, "default": 0, "help": "seed of the random draw (%(default)s)"},
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--as": {
         "choices": ("parquet", "jsonl", "csv", "hf", "sft", "dpo"),
@@ -255,7 +256,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--margin": {
         "type": float,
         "metavar": "X",
-        "help": "of dpo: the least difference of the two rewards (default: any above 0)",
+        "help": "for dpo: the smallest difference of the two rewards (default: any above 0)",
     },
     "--overwrite": {"action": "store_true", "help": "replace the data set that is there"},
     "--engine": {
@@ -266,9 +267,9 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--address": {
         "metavar": "HOST:PORT",
-        "help": "of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
+        "help": "address of the Ray cluster (default: RAY_ADDRESS, else Ray on this machine)",
     },
-    "--port": {"type": int, "help": "default: the first free port from 8501 on"},
+    "--port": {"type": int, "help": "port to listen on (default: the first free one from 8501 on)"},
     "--host": {"default": "127.0.0.1", "help": "address to listen on (%(default)s)"},
     "--allow-any-path": {"action": "store_true", "help": "let users of the page open any folder"},
     "--base": {
@@ -281,7 +282,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--root": {
         "default": ".",
         "metavar": "PATH",
-        "help": "the folder of runs that it cites, or a run (default: this folder)",
+        "help": "the folder of the runs that it cites, or a run (default: the current folder)",
     },
     "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
 }

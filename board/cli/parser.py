@@ -70,16 +70,16 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "compare": Command(
         "compare",
-        "the differences of runs on the prompts that both saw",
+        "the differences between runs on the prompts that both saw",
         "run other --split --env --match --columns --metric --by --json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
-        "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or was equal; and "
+        "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or tied; and "
         "from which step the runs differ beyond chance. Three runs or more are grouped by their "
-        "settings, too (docs/compare_runs.md).",
+        "settings too (docs/compare_runs.md).",
     ),
     "contrasts": Command(
         "compare",
-        "what winners of a group have that its losers have not",
+        "what sets the winners of a group apart from its losers",
         "run --split --env --json",
         "Compares the rollouts above the mean reward of their group with those below it: words of the "
         "response, numbers and parts of the reward, with intervals over groups and false discovery "
@@ -87,35 +87,35 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "sample-size": Command(
         "compare",
-        "how many prompts show a difference",
+        "how many prompts are needed to detect a difference",
         "run --difference --metric --split --env --json",
-        "Prints how many prompts, and rollouts of each, show a difference of two runs in a metric, by "
-        "the variance of this run (docs/compare_runs.md).",
+        "Prints how many prompts, with how many rollouts each, are needed to detect a difference between "
+        "two runs in a metric, given the variance of this run (docs/compare_runs.md).",
     ),
     "sql": Command(
         "query",
-        "ask a run by SQL",
+        "query a run with SQL",
         "run --source statement --group-by-prompt --metrics --metric-shift --timeout "
         "--labels --json|--csv|--parquet",
         "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, "
         "prompts, problems and metrics of a run (docs/sql.md has their columns). It reads nothing else.",
     ),
     "show": Command(
-        "analysis", "one rollout whole, token by token", "run --source --step=needed --index --json"
+        "analysis", "one whole rollout, token by token", "run --source --step=needed --index --json"
     ),
     "check": Command(
         "index",
         "every line and value that could not be used",
         "run --source --metrics --metric-shift --all --json",
         "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
-        "not shown. partial: a value of a rollout is not shown. note: all is shown, and it is said how "
-        "it was read. Exits 1 when anything is lost or partial; notes alone exit 0.",
+        "not shown. partial: a value of a rollout is not shown. note: everything is shown, and the "
+        "note says how it was read. Exits 1 when anything is lost or partial; notes alone exit 0.",
     ),
     "sniff": Command(
         "discovery",
         "why a file is or is not recognised",
         "path=sniffed --write --all --json",
-        "Says of a file, or of each file of a folder that may be a log, by which reader it is read, or "
+        "Says for a file, or for each file of a folder that may be a log, which reader reads it, or "
         "what each reader misses, and suggests a mapping file (docs/own_format.md) with the first "
         "rollouts that it gives. Exits 0 when a file is recognised, 1 when none is.",
     ),
@@ -126,8 +126,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "--index-only --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
-        "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "
-        "step, and of as many steps as 256 MB of the log hold.",
+        "severe; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts of each "
+        "step, and of as many steps as fit in 256 MB of the log.",
     ),
     "export": Command(
         "export",
@@ -155,28 +155,28 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run label --source --step=labelled --index=labelled --tokens --note --clear --undo --author "
         "--labels",
         "Appends to the run's labels (docs/labels.md). The labels to choose from are those of "
-        "labels.toml in the run's folder or in the folder above; any other name is taken, too.",
+        "labels.toml in the run's folder or in the folder above; any other name works too.",
     ),
     "labels": Command(
         "labels",
-        "the labels of a run, the shares of its samples, and how far authors agree",
+        "the labels of a run, the shares of its samples, and the agreement of authors",
         "run --source --split --env --where --author=counted --draw --sample --seed --labels --json",
-        "Prints how many rollouts have each label; of each random sample the share of the run that has "
-        "it, with its 95 % interval; and how far each two authors agree. --draw draws a sample of the "
-        "rollouts that --split, --env and --where choose (docs/labels.md).",
+        "Prints how many rollouts have each label; for each random sample the share of the run that has "
+        "it, with its 95 % interval; and how far each pair of authors agrees. --draw draws a sample of "
+        "the rollouts that --split, --env and --where choose (docs/labels.md).",
     ),
     "index": Command(
         "index",
         "build or extend the index of a run",
         "run --source --engine --address --json",
-        "Reads what is new in a run's log into its index, so that later openings take no time. The index "
+        "Reads what is new in a run's log into its index, so that it opens at once later. The index "
         "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
         "written. It can be interrupted and goes on where it stopped. The folder `index` there can be "
         "deleted at any time; labels are beside it.",
     ),
     "completion": Command(
         "completion",
-        "what a shell needs to complete commands and options",
+        "print a completion script for your shell",
         "shell",
         "Prints a script for bash, zsh or fish. For bash, in ~/.bashrc: "
         'eval "$(rollout-board completion bash)" (docs/command_line.md).',
@@ -190,10 +190,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "verify": Command(
         "verify",
-        "check the quotes and numbers that a report cites",
+        "check the quotes and numbers of a report against the logs",
         "report --root --json",
         "Looks up each citation of a report, such as [run=NAME step=12 rollout=3], and compares what "
-        "stands before it with the log (docs/verify.md). Exits 1 when one does not hold, 2 when the "
+        "stands before it with the log (docs/verify.md). Exits 1 when one is wrong, 2 when the "
         "report or a log can't be read.",
     ),
 }

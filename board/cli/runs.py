@@ -43,7 +43,7 @@ def find_run(wanted: str, source: str | None = None) -> RunInfo:
     if wanted not in {run.name for run in samples.runs}:
         known = ", ".join(run.name for run in samples.runs[:_NAMED]) or "none"
         raise NotFoundError(
-            f"{wanted} does not exist, and no bundled run is called so ({known}); "
+            f"{wanted} does not exist, and no bundled run has that name ({known}); "
             "give a run's folder or a log file"
         )
     folder = samples.run(wanted).path

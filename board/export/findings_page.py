@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from board.core.findings import RULES
-from board.core.findings.finding import Evidence, Finding, in_words
+from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.core.metrics.definitions import REDUCTIONS
 from board.errors import ChoiceError, did_you_mean
 from board.export.numbers import counted
@@ -60,7 +60,11 @@ def findings_page(run: Run, findings: Sequence[Finding], options: PageOptions) -
     own = add_rollouts(sheet, run, evidence_of(run, findings, 1), options)
     title = f"Findings of {run.info.name}"
     severities = [one.severity for one in findings]
-    counts = [f"{severities.count(name)} {name}" for name in dict.fromkeys(severities)]
+    counts = [
+        counted(severities.count(name), name, name if name == "severe" else "")
+        for name in SEVERITIES
+        if name in severities
+    ]
     sheet.heading(sheet.line(title), [", ".join(counts) or "Nothing stood out.", _SAID])
     for place, finding in enumerate(findings):
         if sheet.room < _FINDING_BYTES:

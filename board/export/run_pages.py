@@ -125,7 +125,7 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
     if cells:
         sheet.table(heads, cells, (False, True, False, False), similar.total)
     else:
-        sheet.add("<p>No failure but limits and wrong answers.</p>")
+        sheet.add("<p>No failure other than limits and wrong answers.</p>")
     return sheet.page(title, source_of(sheet, run))
 
 
@@ -225,7 +225,7 @@ def compared_page(
     title = " against ".join(run.info.name for run in runs)
     moved = [f"steps of {sheet.line(name)} + {by}" for name, by in shifts.items() if by]
     parts = {tuple(reward_parts(run.metrics)) for run in runs}
-    words = "The reward functions differ: rewards of different parts are other quantities."
+    words = "The reward functions differ: rewards with different parts are different quantities."
     sheet.heading(sheet.line(title), [", ".join(moved), words if len(parts) > 1 else ""])
     rows: list[list[str]] = []
     for column in _limited(sheet, columns):

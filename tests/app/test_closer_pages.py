@@ -419,7 +419,7 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
     assert metrics(app)["Most common"] == "server"
     assert [card["title"] for card in cards(app)][:2] == [
         "Failures and limits",
-        "With the model's own",
+        "All causes",
     ]
     similar = next(own.value for own in app.dataframe if "evidence" in own.value)
     assert similar["evidence"].tolist() == ["the response has no token"]
@@ -427,3 +427,17 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
     app = open_rows("overview", *rows)
     labels = [link.proto.label for link in app.get("page_link")]
     assert any("Infrastructure failed in 2 of 16" in label for label in labels), labels[8:]
+
+
+def test_failures_of_a_run_without_any_are_no_empty_charts(open_rows):
+    app = open_rows("failures", {"step": 1, "prompt": "p", "response": "r", "reward": 1.0})
+    assert metrics(app)["The model's own"] == "0"
+    assert cards(app) == []
+    assert "Causes by step" not in texts(app)
+
+
+def test_truncated_rollouts_are_the_model_s_own_failures(open_rows):
+    row = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "finish_reason": "length"}
+    app = open_rows("failures", row, row | {"finish_reason": "stop"})
+    assert metrics(app)["The model's own"] == "1"
+    assert [card["title"] for card in cards(app)] == ["Failures and limits"]

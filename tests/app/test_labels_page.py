@@ -33,4 +33,7 @@ def test_a_sample_has_its_shares_in_words_and_authors_their_agreement(open_app, 
     app.button(key='labels_open_a "1" *b*').click().run()
     assert not app.exception
     assert app.session_state["where"] == 'label_sample contains "a ""1"" *b*"'
-    assert app.session_state["index"] is not None
+    # The first of the list, which begins with the newest step: the next key leads to all others.
+    newest = rows[rows["step"] == rows["step"].max()]
+    opened_first = (app.session_state["step"], app.session_state["index"])
+    assert opened_first == (newest["step"].iloc[0], newest["index"].min())

@@ -46,6 +46,13 @@ def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(ope
     assert "No reward is recorded of these rollouts" in texts(app)
 
 
+def test_a_large_standard_error_is_written_in_full(open_rows):
+    rows = [{"step": 0, "response": "r" * size, "reward": 1.0} for size in (1_000, 9_000)]
+    assert (
+        tiles(open_rows("overview", *rows))["Response length in characters"]["error"] == "± 4,000"
+    )
+
+
 def test_a_tile_tells_the_mean_of_the_steps_up_to_the_chosen_one(open_app, logs):
     app = open_app(logs, run="native", step="10")
     # Rewards of step 10: 0.1, 0.2, 0.3, 0.4 on rank 0 and one more each on rank 1; of step 0 less.

@@ -58,6 +58,14 @@ def test_the_step_under_the_pointer_is_shown_in_every_curve(page, serve):
     assert all(cross.is_visible() for cross in crosses.all())
 
 
+def test_of_a_run_that_ended_before_the_chosen_step_no_curve_has_a_value_there(page, serve):
+    board = board_on(serve, SAMPLES)
+    page.goto(f"{board}/compare?run=grpo_reward_hack&compare_runs=ppo_critic&step=100")
+    truncated = page.locator(".curves .card").filter(has_text="Truncated").locator(".readout")
+    expect(truncated).to_contain_text("step 100")
+    assert truncated.locator("b").all_inner_texts() == ["88 %"]
+
+
 @pytest.mark.parametrize("ends", [(0, 0), (1, 5), (10, 35), (1, 100), (-5, 3), (7, 123_456)])
 def test_light_charts_and_those_of_plotly_name_the_same_steps(page, ends):
     page.set_content("<p>")

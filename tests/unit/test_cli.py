@@ -324,7 +324,7 @@ def test_the_mistake_of_a_mapping_file_is_said_first(tmp_path, call):
     [
         (["stepz", "RUN"], "unknown command stepz; did you mean steps?"),
         (["rolouts"], "unknown command rolouts; did you mean rollouts"),
-        (["foo", "RUN"], "unknown command foo; nothing comes close; there are serve, runs"),
+        (["foo", "RUN"], "unknown command foo; expected one of: serve, runs"),
     ],
 )
 def test_a_word_that_is_no_command_is_not_taken_for_a_path(arguments, message, call):
@@ -683,6 +683,8 @@ def test_compare_prints_paired_differences(call, tmp_path):
     assert together["mean"] == pytest.approx([(0.25 + 0.75 + 0.25) / 3] * 2)
     unknown = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--by", "lr")
     assert (unknown.code, "no setting that differs" in unknown.err) == (2, True)
+    unknown = call("compare", tmp_path / "a", tmp_path / "b", "--metric", "rewrd")
+    assert (unknown.code, "did you mean reward" in unknown.err) == (2, True)
 
 
 def test_contrasts_name_the_cheat_of_a_run_first(call):

@@ -46,3 +46,12 @@ def test_a_run_without_rewards_says_that_there_are_no_causes(tmp_path, capsys):
     path = write_lines(tmp_path / "run" / "a.jsonl", [{"step": 1, "prompt": "p", "response": "r"}])
     assert cli.main(["failures", str(path.parent)]) == 0
     assert "no reward, limit or stop reason is recorded" in capsys.readouterr().err
+
+
+def test_means_of_a_run_in_which_every_rollout_failed_are_not_recorded(tmp_path, capsys):
+    row = {"step": 1, "group_id": "a", "prompt": "p", "response": "", "response_ids": []}
+    rows = [row | {"reward": 0.0}, row | {"reward": 0.0}]
+    assert cli.main(["failures", str(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)]) == 0
+    printed = capsys.readouterr().out
+    assert "reward 0 -> not recorded" in printed
+    assert "nan" not in printed

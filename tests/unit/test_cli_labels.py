@@ -74,3 +74,13 @@ def test_a_sample_is_drawn_and_its_shares_are_printed(run, tmp_path, capsys):
     assert "100 %" in printed
     assert "95 % interval" in printed
     assert not [*Path(run).rglob("labels.jsonl")]
+
+
+def test_an_author_or_a_size_that_can_t_be_meant_is_refused_with_the_reason(run, capsys):
+    assert cli.main(["labels", run, "--draw", "0"]) == 2
+    assert "a sample of 0 rollouts can't be drawn" in capsys.readouterr().err
+    at = ["--step", first_step(run, capsys), "--index", "1"]
+    assert cli.main(["label", run, "cheat", *at, "--author", "ann"]) == 0
+    capsys.readouterr()
+    assert cli.main(["labels", run, "--author", "anne"]) == 2
+    assert "anne has no label in run; did you mean ann?" in capsys.readouterr().err

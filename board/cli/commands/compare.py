@@ -16,7 +16,7 @@ from board.cli.runs import find_run
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.sample_size import POWER
 from board.core.metrics.seeds import performance_profile
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
 from board.query.compare.matching import when_diverged
 from board.query.compare.paired import SOLVE_RATE, PairedRuns, by_environment, paired_runs
@@ -35,6 +35,11 @@ def compare(args: argparse.Namespace) -> int:
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
     columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
     pairs = [(run, paired_runs(first, run, columns, args.match)) for run in others]
+    if args.metric not in shared | {"reward"}:  # the default; logs without rewards are compared too
+        raise ChoiceError(
+            f"the runs have no metric {args.metric!r} in common; "
+            f"{did_you_mean(args.metric, sorted(shared))}"
+        )
     groups = _seed_groups(runs, args) if len(runs) > 2 else []
     if args.json:
         documents = [_paired_document(first, run, paired) for run, paired in pairs]
@@ -176,7 +181,9 @@ def contrasts(args: argparse.Namespace) -> int:
 def sample_size(args: argparse.Namespace) -> int:
     """Prints how many prompts show a difference, by the number of rollouts of each."""
     if not args.difference:
-        raise ChoiceError("--difference is 0: no number of prompts shows that")
+        raise ChoiceError(
+            "--difference is 0, which no number of prompts can detect; give another number"
+        )
     run = narrowed_as_asked(opened(find_run(args.run)), args)
     own = group_variances(run, args.metric)
     rows = [] if own is None else [asdict(one) for one in needed(own, args.difference)]
@@ -193,14 +200,14 @@ def sample_size(args: argparse.Namespace) -> int:
         return 0
     if own is None:
         output.say(
-            f"{run.info.name}: its variance is not known, without groups of several rollouts"
+            f"{run.info.name}: its variance is not known: no group has several rollouts with this metric"
         )
         return 0
     output.print_lines(
         [
-            f"Prompts that show a difference of {args.difference:g} in {args.metric} in {POWER:.0%} of "
-            f"comparisons, by the groups of the last {LAST} steps: variance {own.between:.3g} between "
-            f"prompts, {own.within:.3g} between rollouts of one"
+            f"prompts needed to detect a difference of {args.difference:g} in {args.metric} with "
+            f"{POWER:.0%} power; variance over the groups of the last {LAST} steps: {own.between:.3g} "
+            f"between prompts, {own.within:.3g} between rollouts of a prompt"
         ]
     )
     titles = {"rollouts": "rollouts each", "paired": "same prompts", "unpaired": "other prompts"}

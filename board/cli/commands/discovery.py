@@ -141,7 +141,7 @@ def _write_mapping(folder: SniffedFolder) -> None:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise ChoiceError(f"{target} is there already; change it, or remove it first") from None
+        raise ChoiceError(f"{target} already exists; change it, or remove it first") from None
     output.say(f"wrote {target}")
 
 

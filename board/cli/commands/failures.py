@@ -86,14 +86,18 @@ def _document(run_effect: RunEffect) -> dict[str, Any]:
     return {"causes": [*PLUMBING], **recognized, **values}
 
 
+def _number(value: float) -> str:
+    return "not recorded" if value != value else f"{value:.4g}"
+
+
 def _effect_lines(run_effect: RunEffect) -> list[str]:
     own = run_effect.effect
     lines = [
-        f"without them: reward {own.trained.reward:.4g} -> {own.without.reward:.4g}, solve rate "
-        f"{percent(own.trained.solve_rate)} -> {percent(own.without.solve_rate)}, zero-std groups "
-        f"{percent(own.trained.zero_std)} -> {percent(own.without.zero_std)}",
-        f"groups whose advantages they changed: {of_many(own.changed, own.groups)}; of nothing but "
-        f"failures: {own.only_failed:,}",
+        f"without them: reward {_number(own.trained.reward)} -> {_number(own.without.reward)}, "
+        f"solve rate {percent(own.trained.solve_rate)} -> {percent(own.without.solve_rate)}, "
+        f"zero-std groups {percent(own.trained.zero_std)} -> {percent(own.without.zero_std)}",
+        f"groups whose advantages they changed: {of_many(own.changed, own.groups)}; groups with "
+        f"failures only: {own.only_failed:,}",
     ]
     if own.changed:
         lines.append(

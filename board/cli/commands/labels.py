@@ -11,7 +11,7 @@ from board.cli.opened_runs import narrowed_as_asked, open_run
 from board.core.labels.entries import LONGEST_NOTE, RolloutLabels, last_of
 from board.core.labels.shares import Agreement, LabelShare
 from board.core.metrics.shares import of_many, percent
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.query.labels.matching import label_indices, set_label, undo, usual_author
 from board.query.labels.samples import (
     Sample,
@@ -59,7 +59,9 @@ def _tokens(text: str | None) -> tuple[int, int] | None:
         return None
     first, _, last = text.partition("-")
     if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) < int(first):
-        raise ChoiceError(f"--tokens {text} is no span; write the first and the last token as 3-17")
+        raise ChoiceError(
+            f"--tokens {text} is not a span; write the first and the last token as 3-17"
+        )
     return int(first), int(last or first)
 
 
@@ -71,8 +73,17 @@ def labels(args: argparse.Namespace) -> int:
         author = args.author or usual_author()
         drawn = draw_sample(run, author, args.draw, name, args.seed)
         where = f"--where 'label_sample contains {text_literal(name)}'"
-        output.say(f"{drawn} rollouts drawn as {name}; they are listed by `rollouts` with {where}")
+        output.say(
+            f"{drawn} rollouts drawn as {name}; `rollout-board rollouts` with {where} lists them"
+        )
         return 0
+    authors = run.labels.authors if run.labels else ()
+    if args.author and args.author not in authors:
+        raise ChoiceError(
+            f"{args.author} has no label in {run.info.name}; {did_you_mean(args.author, authors)}"
+            if authors
+            else f"nobody has labelled {run.info.name} yet"
+        )
     counts, samples, agreed = (
         label_counts(run, args.author or ""),
         samples_of(run, args.author or ""),
@@ -82,7 +93,10 @@ def labels(args: argparse.Namespace) -> int:
         output.print_json(_document(run, counts, samples, agreed))
         return 0
     if not (counts or samples):
-        output.say(f"{run.info.name}: nothing is labelled (`rollout-board label`, or keys 1 to 9)")
+        output.say(
+            f"{run.info.name}: nothing is labelled yet; use `rollout-board label`, or the keys 1 to 9 "
+            "in an open rollout"
+        )
         return 0
     total = (run.whole or run).rollout_count
     output.print_lines([f"{run.info.name}: {of_many(sum(counts.values()), total)} labelled"])

@@ -171,8 +171,10 @@ def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
     row = (run.whole or run).row(step, index, ("response_tokens",))
     counted = [int(value) for value in row.reindex(["response_tokens"]).dropna().tolist()]
     if not 0 <= first <= last or any(last >= count for count in counted):
-        has = "".join(f"; the response has {count:,}, from 0" for count in counted)
-        raise ChoiceError(f"tokens {first} to {last} are no span of rollout {index}{has}")
+        has = "".join(f", which has tokens 0 to {count - 1}" for count in counted if count)
+        raise ChoiceError(
+            f"tokens {first} to {last} are not within the response of rollout {index}{has}"
+        )
 
 
 def undo(run: Run, entry: Entry) -> None:

@@ -46,16 +46,19 @@ def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
     entries, _ = label_files.read_entries(run.info)
     for other in {one.value for one in entries if one.kind == "sample"}:
         if name.lower() in other.lower() or other.lower() in name.lower():
-            reason = (
-                "is there already" if name == other else "could not be told from it in a filter"
+            if name == other:
+                raise ChoiceError(f"there is already a sample {name}; give another name")
+            raise ChoiceError(
+                f"a filter would not tell the sample {name} from the sample {other}; give another name"
             )
-            raise ChoiceError(f"sample {other}: {name} {reason}; give another name")
     reward = run.column("reward") if "reward" in run.columns else "NULL"
     table = run.table(f"""
         SELECT step, position, CAST({reward} AS DOUBLE) AS reward
         FROM {run.view} WHERE {run.condition} ORDER BY step, position
     """)
-    if not table.num_rows or size < 1:
+    if size < 1:
+        raise ChoiceError(f"a sample of {size} rollouts can't be drawn; give 1 or more")
+    if not table.num_rows:
         raise ChoiceError("there is no rollout to draw from")
     steps = table["step"].to_numpy()
     strata, ranges = strata_of(steps, table["reward"].to_numpy(zero_copy_only=False), size)

@@ -221,9 +221,9 @@ def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
     own = [listed(reward_parts(run.metrics)) or "none recorded" for run in runs]
     parts = "; ".join(map(": ".join, zip(_names(runs), own, strict=True)))
     shared = listed(_shared_parts(runs))
-    advice = f" Compare what all of them have: {shared}." if shared else ""
+    advice = f" Compare the parts that all of them have: {shared}." if shared else ""
     words = (
-        "The reward functions differ: rewards of different parts are not subtracted. Parts of "
+        "The reward functions differ: rewards with different parts are not subtracted. Parts of "
         f"{parts}.{advice}"
     )
     st.warning(plain(words, 700), icon=":material/warning:")

@@ -19,7 +19,7 @@ from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import Column
-from board.views.shared.text import number, one_line, plain
+from board.views.shared.text import counted, number, one_line, plain
 
 _KIND_NAMES: Final = {"env": "environment", "tool": "tool", "rank": "rank"}
 _HELP: Final = (
@@ -34,7 +34,7 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
     totals = counts.dropna().groupby("cause")["rollouts"].sum()
     worst = max(PLUMBING, key=lambda cause: totals.get(cause, 0))
     unknown = int(totals.get("unknown", 0))
-    zeros = int(totals.get("policy", 0))
+    wrong, truncated = (int(totals.get(cause, 0)) for cause in ("policy", "truncated"))
     cards = [
         (
             "Infrastructure failed",
@@ -45,16 +45,21 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
         (
             "Most common",
             worst if failed else "–",
-            f"{int(totals.get(worst, 0)):,} rollouts" if failed else "no such failure",
+            counted(int(totals.get(worst, 0)), "rollout") if failed else "no such failure",
             CAUSES[worst],
         ),
         (
             "Not clear",
             f"{unknown:,}",
             f"{percent(unknown / rollouts)} of the rollouts",
-            "Something failed or looks so, and the log does not say what: see the evidence below.",
+            "Something failed, or seems to have, and the log does not say what: see the evidence below.",
         ),
-        ("The model's own", f"{zeros:,}", f"{percent(zeros / rollouts)}: reward 0 or less", _HELP),
+        (
+            "The model's own",
+            f"{wrong + truncated:,}",
+            f"{wrong:,} with reward 0 or less, {truncated:,} truncated",
+            _HELP,
+        ),
     ]
     if effect is not None:
         share, groups = effect.effect.weight_share, effect.effect
@@ -65,11 +70,13 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
 
 
 def _show_steps(run: Run, counts: pd.DataFrame) -> None:
+    shares = shares_by_step(counts)
+    if not len(shares.columns):
+        return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Causes by step", help=_HELP)
         st.space("stretch")
         smoothing = page_parts.smoothing()
-    shares = shares_by_step(counts)
     other = shares.drop(columns="policy", errors="ignore")
     cards = [
         Card(
@@ -80,9 +87,9 @@ def _show_steps(run: Run, counts: pd.DataFrame) -> None:
         )
         for key, title, own, about in (
             ("failures", "Failures and limits", other, "Shares of all rollouts of the step."),
-            ("policy", "With the model's own", shares, "Wrong answers (policy) included."),
+            ("policy", "All causes", shares, "Wrong answers (policy) included."),
         )
-        if not own.empty and len(own.columns)
+        if len(own.columns) and (key == "failures" or "policy" in own)
     ]
     if clicked := page_parts.curves(cards, "failures", across=2):
         where = "cause != ''" if clicked.chart == "policy" else "cause != '' and cause != 'policy'"
@@ -112,6 +119,9 @@ def _show_kinds(run: Run) -> None:
 
 def _show_clusters(run: Run, similar: Clusters) -> None:
     listed = len(similar.table)
+    if not listed:
+        st.caption("No failure other than limits and wrong answers.")
+        return
     words = (
         f"the first {listed:,} of {similar.total:,}" if similar.total > listed else "click to open"
     )
@@ -119,9 +129,6 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
         f"#### Equal failures :gray[{words}]",
         help="Rollouts of one cause whose evidence is the same but for numbers.",
     )
-    if not listed:
-        st.caption("No failure but limits and wrong answers.")
-        return
     table = similar.table
     row = tables.draw(
         {
@@ -148,7 +155,8 @@ def _show_effect(effect: RunEffect | None) -> None:
     own = None if effect is None else effect.effect
     if effect is None or own is None:
         st.caption(
-            "What failures did to training needs groups, rewards and a failure of infrastructure."
+            "No rollout with a group and a reward failed by its infrastructure: there is no effect on "
+            "training to show."
         )
         return
     with st.container(border=True, height="stretch"):
@@ -192,7 +200,7 @@ def _show_effect(effect: RunEffect | None) -> None:
 def _effect_words(effect: RunEffect) -> str:
     own = effect.effect
     words = [
-        f"{own.changed:,} of {own.groups:,} groups changed, {own.only_failed:,} are of failures alone."
+        f"{own.changed:,} of {own.groups:,} groups changed; {own.only_failed:,} have failures only."
     ]
     if own.changed:
         moved = number(own.baseline_shift)
@@ -202,9 +210,9 @@ def _effect_words(effect: RunEffect) -> str:
             f"The advantages of their other rollouts moved by {number(own.moved)}; {own.too_large:,} of "
             f"{own.compared:,} were too large."
         )
-    words.append(
-        f"{percent(own.weight_share)} of the sum of |advantage| came from failures ({effect.convention})."
-    )
+    if own.weight_share == own.weight_share:
+        part = f"{percent(own.weight_share)} of the sum of |advantage| came from failures"
+        words.append(f"{part} ({effect.convention}).")
     return " ".join(words)
 
 

@@ -246,7 +246,7 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
     words = [f"{checked} of {len(rules)} rules checked {steps}."]
     if count := diagnosis.rollouts_read:
         read = f"{counted(count, 'rollout')} of {counted(diagnosis.steps_read, 'step')}"
-        words.append(f"{read} were read; problems in others are not found.")
+        words.append(f"The tokens and texts of {read} were read: problems in others are not found.")
     if missing := by_state["not recorded"]:
         words.append(f"{len(missing)} need values that are not recorded: see the rules below.")
     if unread := by_state["not read"]:

@@ -49,9 +49,9 @@ def _show_names(run: Run, *, expanded: bool = False) -> None:
             }
         )
         st.caption(
-            "Open a rollout and press its key; again removes the label. Selected tokens are labelled in "
-            "place of the rollout. m writes a note, u undoes. Your own labels: labels.toml in the run's "
-            "folder (docs/labels.md)."
+            "Open a rollout and press the key of a label; press it again to remove the label. Where "
+            "tokens are selected, it labels these instead of the rollout. m: write a note, u: undo. "
+            "Define your own labels in labels.toml in the run's folder (docs/labels.md)."
         )
 
 
@@ -72,12 +72,13 @@ def _choose_author(run: Run) -> str:
 
 def _draw_form(run: Run) -> None:
     """Draws a sample of the rollouts that the page is about."""
-    with st.popover("Draw a sample", icon=":material/casino:"):
+    name = next_sample_name(run)
+    # Named after the sample that is drawn next: where one was drawn, the popover is another, and closed.
+    with st.popover("Draw a sample", icon=":material/casino:", key=f"labels_draw_{name}"):
         st.markdown(
             f"A random sample of **{counted(run.rollout_count, 'rollout')}** to label, stratified by "
             "step and reward. Its shares are unbiased for all of them, with 95 % intervals."
         )
-        name = next_sample_name(run)
         with st.form("labels_draw", border=False):
             size = st.number_input("Rollouts", 2, _LARGEST, _USUAL_SIZE, step=10)
             wanted = st.text_input("Name", name, max_chars=40)
@@ -94,13 +95,14 @@ def _draw_form(run: Run) -> None:
 
 
 def _open_sample(run: Run, name: str) -> None:
-    """Opens the first rollout of a sample that has no label, in the list of the sample."""
+    """Opens the first rollout of a sample that has no label, in the list's order: J goes on from it."""
     where = f"label_sample contains {text_literal(name)}"
     chosen = with_labels(run.whole or run).where(where)
-    rows = frame(chosen, ["step", "index", "label"], Sorting())
+    rows = frame(chosen, ["step", "index", "label"], Sorting("step", descending=True))
     left = rows[rows["label"].isna()]
     first = (left if len(left) else rows).iloc[0] if len(rows) else None
     choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where, "q": ""}
+    choices |= {"sort": "index", "desc": False}
     if first is None:
         state.go("rollouts", **state.NO_ROLLOUT, **choices)
     at = {"step": int(first["step"]), "index": int(first["index"])}
@@ -146,10 +148,10 @@ def _share_words(sample: Sample) -> str:
     shares = ", ".join(
         f"{plain(one.label, 30)} {percent(one.low)} to {percent(one.high)}" for one in sample.shares
     )
-    words = f"By hand, n = {first.n:,} of {first.population:,}, 95 %: {shares}."
+    words = f"Labelled by hand, n = {first.n:,} of {first.population:,}; 95 % intervals: {shares}."
     if first.population < first.all_rollouts:
         others = first.all_rollouts - first.population
-        words += f" The strata of {counted(others, 'other rollout')} have no label yet."
+        words += f" The other strata, of {counted(others, 'rollout')}, have no label yet."
     return words
 
 
@@ -158,7 +160,7 @@ def _show_counts(run: Run, author: str) -> None:
     total = (run.whole or run).rollout_count
     st.markdown(
         f"#### All labels :gray[{of_many(sum(counts.values()), total)}]",
-        help="Chosen by hand as well as drawn: no shares of the run. For these draw a sample.",
+        help="Rollouts chosen by hand as well as drawn: no shares of the run. For shares, draw a sample.",
     )
     rows = {
         "label": Column([*counts], width=160),
@@ -246,8 +248,8 @@ def _render() -> None:
     samples = samples_of(run, author)
     if not samples and not label_counts(run):
         st.info(
-            "Nothing is labelled yet. Open a rollout and press 1 to 9, or draw a sample and label it: "
-            "it gives the share of the run with its interval.",
+            "Nothing is labelled yet. Open a rollout and press 1 to 9. To estimate the share of a label "
+            "in the run, with its interval, draw a sample and label it.",
             icon=":material/label:",
         )
         _show_names(run, expanded=True)
@@ -265,7 +267,7 @@ def _render() -> None:
     if labels is not None and labels.missing:
         words = counted(labels.missing, "labelled rollout")
         st.caption(
-            f"{words} not in the run any more: a resume wrote them again, or they are elsewhere."
+            f"{words} not in the run any more: a resume wrote them again, or their file is elsewhere."
         )
     if labels is not None and labels.unreadable:
         st.warning(f"{counted(labels.unreadable, 'line')} of labels.jsonl can't be read.")

@@ -139,14 +139,18 @@ def _error(run: Run, stem: str, unit: str) -> str:
     if not len(errors) or not np.isfinite(errors).all():
         return ""
     error = float(np.sqrt((errors**2).sum()) / len(errors))
-    return f"± {100 * error:.1f}" if unit == "share" else f"± {error:.2g}"
+    return f"± {100 * error:.1f}" if unit == "share" else f"± {number(float(f'{error:.2g}'))}"
 
 
 def _change(now: Recent, unit: str, *, is_enough: bool) -> tuple[str, str]:
     """The change in words, and a note on it. A share that goes from 10 to 15 % grows by 5 points."""
 
     def size(value: float) -> str:
-        return f"{100 * abs(value):.1f} points" if unit == "share" else f"{abs(value):.2g}"
+        return (
+            f"{100 * abs(value):.1f} points"
+            if unit == "share"
+            else number(float(f"{abs(value):.2g}"))
+        )
 
     if now.mean is None:
         return "", ""

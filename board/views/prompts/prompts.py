@@ -146,7 +146,11 @@ def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict
             help="Right rollouts of the judged ones, in the earlier and the later half of its steps.",
         ),
         "earlier": Column(prompts.earlier[places], tables.PERCENT, "solved earlier"),
-        "later": Column(prompts.later[places], tables.PERCENT, "solved later"),
+        "later": Column(
+            prompts.later[places],
+            tables.PERCENT,
+            "solved later" if (prompts.steps > 1).any() else "solved",
+        ),
         "rate": Column(
             prompts.rate[places],
             "%.2g",

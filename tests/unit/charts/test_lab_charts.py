@@ -1,6 +1,6 @@
 """Charts of prompts, environments, mismatch, words and several runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from board.charts.curve_charts import (
 )
 from board.charts.curve_data import CurveOptions
 from board.charts.curves import light
+from board.charts.label_charts import shares_by_steps
 from board.charts.layout import notes_of
 from board.charts.mismatch_charts import (
     fields_over_steps,
@@ -25,6 +26,7 @@ from board.charts.mismatch_charts import (
 )
 from board.charts.palette import CATEGORIES
 from board.core.groups.environments import EnvCurves, curves_from
+from board.core.labels.shares import LabelShare
 from board.core.tokens.mismatch import Decomposition, Likelihood, Slice, apart
 from board.core.tokens.rule_counts import RuleShares, SignShares
 
@@ -168,3 +170,15 @@ def test_a_tool_that_says_nothing_at_a_step_has_a_gap_there():
     first, second = likelihoods(values, "largest", dark=True).lines
     assert first.name == "tool search"
     np.testing.assert_array_equal([first.y, second.y], [[2.0, NAN], [NAN, 3.0]])
+
+
+def test_shares_of_labels_are_drawn_over_the_steps_that_their_ranges_cover():
+    one = LabelShare(
+        "cheat", count=1, n=2, share=0.5, low=0.1, high=0.9, population=64, all_rollouts=96
+    )
+    other = replace(one, label="good")
+    figure = shares_by_steps([(1, 25, (one, other))], ["cheat", "good"], dark=True)
+    low, high = figure.layout.xaxis.range
+    assert low <= 1
+    assert high >= 25
+    assert figure.layout.yaxis.ticktext[-1] == "100 %"

@@ -10,6 +10,8 @@ const EDGE = 0.055;
 const ROUNDING = 1e-9;
 const LEGEND = 22;
 const LANE = 13;
+// What stands for a number that is not recorded, of a share and of any other.
+const MISSING = new Set(["-", "not recorded"]);
 
 /** The ends of both axes: of the page's zoom where this run has such steps, else of the whole run. */
 function rangeOf(cell) {
@@ -242,7 +244,7 @@ function readoutOf(cell, step) {
   const lines = cell.chart.lines.flatMap((line, i) => (cell.hidden.has(line.name) || !line.named ? [] : [{ line, text: textsOf(cell)[i].get(step) }]));
   const values = lines.flatMap(({ line, text }) => {
     const value = /<b>(.*?)<\/b>/.exec(text ?? "")?.[1];
-    return value && value !== "-" ? [{ line, value: shortNumber(unescaped(value)) }] : [];
+    return value && !MISSING.has(value) ? [{ line, value: shortNumber(unescaped(value)) }] : [];
   });
   if (!values.length || values.length > MOST_VALUES) return step === null ? [] : [make("span", "", `step ${step}`)];
   const parts = values.map(({ line, value }) => {
