@@ -542,17 +542,17 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
 
 @pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])
 def test_a_split_of_joined_logs_can_be_named_and_all_of_them(joined_folder, call, command):
-    def rollouts(*split: str) -> int:
-        result = call(command, joined_folder, *split, "--json").document
+    def rollouts(*split: str) -> tuple[int, str]:
+        called = call(command, joined_folder, *split, "--json")
         if command == "findings":
-            return result["rollouts_read"]
-        return sum(row.get("rollouts", 1) for row in result)
+            return called.document["rollouts_read"], called.err
+        return sum(row.get("rollouts", 1) for row in called.document), called.err
 
-    counts = [rollouts("--split", name) for name in ("train", "eval", "all")]
+    counts = [rollouts("--split", name)[0] for name in ("train", "eval", "all")]
     assert counts[0] + counts[1] == counts[2]
     assert 0 < counts[1] < counts[0]
-    assert rollouts() == counts[2 if command == "rollouts" else 0]
-    message = call(command, joined_folder, "--json").err
+    usual, message = rollouts()
+    assert usual == counts[2 if command == "rollouts" else 0]
     left_out = f"rollouts of split train; left out: {counts[1]} eval"
     assert (left_out in message) == (command != "rollouts")
 
