@@ -27,6 +27,8 @@ _TOGETHER = {
     "tests/unit/analysis/test_rollout_tokens.py": "real runs",
     "tests/unit/query/test_user_sql.py": "real runs",
     "tests/unit/query/test_whole_texts.py": "real runs",
+    "tests/faults/test_honest_answers.py": "real runs",
+    "tests/unit/formats/test_failures.py": "real runs",
 }
 """What one worker does: it starts the browser and its servers, loads TRL, or reads all real runs once."""
 _LONGEST = (
@@ -58,9 +60,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests keep in the user's cache goes with them."""
+    """What tests keep in the user's cache goes with them; bundled runs are indexed there once for all
+    workers, as for all processes of a user.
+    """
+    own = tmp_path_factory.getbasetemp()
+    session = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("ROLLOUT_BOARD_CACHE", str(session / "cache"))
         yield
 
 

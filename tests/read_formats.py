@@ -60,12 +60,15 @@ def _data_run(path: Path) -> Run:
 
 
 def run_at(folder: Path, options: OpenOptions | None = None, *, persist: bool = False) -> Run:
-    """The one run at a folder, or below it; that of test files is read once for all tests of a process.
+    """The one run at a folder, or below it; that of test files, and a bundled one, is read once for all
+    tests of a process.
 
     persist: with an index on disk.
     """
     if options is None and not persist and folder.is_relative_to(DATA):
         return _data_run(folder)
+    if options is None and not persist and folder.parent == SAMPLES:
+        return sample_run(folder.name)
     return Follower(options, persist=persist).run(info_at(folder))
 
 

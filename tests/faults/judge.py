@@ -17,7 +17,7 @@ from board.query.trainer.metrics import read_trainer_metrics
 
 @dataclass(frozen=True)
 class Verdict:
-    """own: what the fault's rule found that holds at the planted step or begins later; of several, what
+    """run: with the fault. own: what the fault's rule found that holds at the planted step or begins later; of several, what
     begins there. None where it found nothing, or only something that had ended before. is_at: whether it
     begins there.
     named: whether its evidence is of rollouts and tokens that were changed, and of no other. others:
@@ -25,6 +25,7 @@ class Verdict:
     """
 
     planted: Planted
+    run: Run
     own: Finding | None
     is_at: bool
     named: bool
@@ -65,6 +66,7 @@ def verdict_on(
     best = own[0] if own else None
     return Verdict(
         planted,
+        run,
         best,
         best is not None and best.first_step == planted.step,
         best is not None and is_named(best, planted),

@@ -1,19 +1,33 @@
 """Each fault, planted in a real run, is found where it was planted; clean runs raise nothing severe."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+
 import pytest
-from faults.judge import findings_of, opened, severe, verdict_on
-from faults.plant import FAULTS
-from faults.scene import LATER, TUNED, clean
+from faults.judge import Verdict, findings_of, opened, severe, verdict_on
+from faults.plant import FAULTS, Fault
+from faults.scene import LATER, TUNED, Place, clean
 from read_formats import sample_run
 
 from board.analysis.findings import diagnose
 from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding
+from board.query.open_run import Run
+
+SHORT = replace(TUNED, last=35)
+"""What is found soon after a fault begins is found later too."""
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], Verdict]:
+    """What is found of a fault, whose run is looked over once."""
+    return cache(lambda fault: verdict_on(fault, tmp_path_factory.mktemp("fault"), SHORT))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(fault, tmp_path):
-    verdict = verdict_on(fault, tmp_path)
+def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(fault, planted):
+    verdict = planted(fault)
     assert verdict.own, [(result.rule, result.first_step) for result in verdict.findings]
     assert verdict.own.first_step == verdict.planted.step
     assert verdict.named, verdict.own.evidence
@@ -23,24 +37,29 @@ def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(fault, 
     assert not verdict.others
 
 
-@pytest.mark.parametrize("scene", [TUNED, LATER], ids=["tuned", "later"])
-@pytest.mark.parametrize(
-    "fault", [one for one in FAULTS if one.cause], ids=lambda fault: fault.name
-)
-def test_exactly_the_rollouts_that_were_made_to_fail_have_that_cause(fault, scene, tmp_path):
-    log = clean(scene)
-    planted = fault.plant(log).rollouts
-    frame = opened(log.write(tmp_path / "run")).frame(["cause"])
+CAUSED = [one for one in FAULTS if one.cause]
+
+
+@pytest.mark.parametrize("fault", CAUSED, ids=lambda fault: fault.name)
+def test_exactly_the_rollouts_that_were_made_to_fail_have_that_cause(fault, planted, tmp_path):
+    verdict = planted(fault)
+    assert_caused(fault, verdict.run, verdict.planted.rollouts)
+    log = clean(LATER)
+    rollouts = fault.plant(log).rollouts
+    assert_caused(fault, opened(log.write(tmp_path / "run")), rollouts)
+
+
+def assert_caused(fault: Fault, run: Run, rollouts: Iterable[Place]) -> None:
+    frame = run.frame(["cause"])
     causes = zip(frame["step"], frame["index"], frame["cause"].fillna(""), strict=True)
     own = {(step, index): cause for step, index, cause in causes}
-    assert {own[place] for place in planted} == {fault.cause}
-    others = {cause for place, cause in own.items() if place not in planted}
-    assert others <= {"policy", "truncated", ""}
+    assert {own.pop(place) for place in rollouts} == {fault.cause}
+    assert {*own.values()} <= {"policy", "truncated", ""}
 
 
-def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path):
+def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(planted):
     fault = next(one for one in FAULTS if one.name == "off by one")
-    first, *others = verdict_on(fault, tmp_path).findings
+    first, *others = planted(fault).findings
     assert first.rule == "misaligned"
     assert "kl_spike" in {one.rule for one in others if one.severity == first.severity}
 

@@ -29,23 +29,26 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
     return json.loads(capsys.readouterr().out)
 
 
-def test_frames_have_the_numbers_of_the_command_line(run, capsys):
-    steps = pd.DataFrame(printed(capsys, "steps", "grpo_reward_hack"))
+def test_frames_have_the_numbers_of_the_command_line(capsys):
+    resumed = board.open_run("resumed")
+    steps = pd.DataFrame(printed(capsys, "steps", "resumed"))
     columns = ["step", "rollouts", "reward_mean", "reward_se", "k3_mean"]
-    pd.testing.assert_frame_equal(run.steps[columns], steps[columns], check_dtype=False)
+    pd.testing.assert_frame_equal(resumed.steps[columns], steps[columns], check_dtype=False)
     rows = printed(
-        *(capsys, "rollouts", "grpo_reward_hack", "--where", "reward > 2", "--sort", "k3_max"),
+        *(capsys, "rollouts", "resumed", "--where", "reward > 0.5", "--sort", "k3_max"),
         *("--desc", "--limit", "5"),
     )
-    own = run.rollouts("reward > 2", sort="k3_max", descending=True, limit=5)
+    own = resumed.rollouts("reward > 0.5", sort="k3_max", descending=True, limit=5)
     assert own["index"].tolist() == [row["index"] for row in rows]
     assert own["k3_max"].tolist() == [row["k3_max"] for row in rows]
     assert own["file"].tolist() == [row["file"] for row in rows]
-    logged = pd.DataFrame(printed(capsys, "metrics", "grpo_reward_hack"))
-    assert run.metrics()["trainer/loss"].tolist() == logged["trainer/loss"].tolist()
-    findings = printed(capsys, "findings", "grpo_reward_hack")["findings"]
-    assert run.findings()["rule"].tolist() == [one["rule"] for one in findings]
-    assert run.findings()["evidence"].tolist() == [one["evidence"] for one in findings]
+    logged = pd.DataFrame(printed(capsys, "metrics", "resumed"))
+    assert resumed.metrics()["trainer/loss"].tolist() == logged["trainer/loss"].tolist()
+    findings = printed(capsys, "findings", "resumed")["findings"]
+    own = resumed.findings()
+    assert own["rule"].tolist() == [one["rule"] for one in findings]
+    assert own["evidence"].tolist() == [one["evidence"] for one in findings]
+    assert any(own["evidence"])
 
 
 def test_tokens_of_a_rollout_stand_beside_their_metrics(native):

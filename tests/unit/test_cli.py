@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from read_formats import json_lines
 from streamlit import config
 from written_logs import write_lines as write
 
@@ -27,16 +28,15 @@ Call = Callable[..., "Called"]
 REWARDS = [0.5, 1.0, 0.0, None]
 
 
+TOKENS = {
+    "response_tokens": ["t", "wo"],
+    "logprobs": [-0.5, -1.0],
+    "ref_logprobs": [-0.75, -1.0],
+}
+
+
 def rollout(step: int, **keys: Any) -> dict[str, Any]:
-    base = {
-        "step": step,
-        "prompt": "1 + 1 =",
-        "response": "two",
-        "response_tokens": ["t", "wo"],
-        "logprobs": [-0.5, -1.0],
-        "ref_logprobs": [-0.75, -1.0],
-    }
-    return {**base, **keys}
+    return {"step": step, "prompt": "1 + 1 =", "response": "two", **keys}
 
 
 @pytest.fixture
@@ -46,6 +46,14 @@ def run_folder(tmp_path: Path) -> Path:
     first[2]["response"] = "a long way " * 60 + "to THE needle"
     write(folder / "rank_0.jsonl", [*first, rollout(1, reward=0.25)])
     return folder
+
+
+@pytest.fixture
+def with_tokens(run_folder: Path) -> Path:
+    """The same with tokens, of which each run has a dozen metrics more to compute."""
+    path = run_folder / "rank_0.jsonl"
+    write(path, [row | TOKENS for row in json_lines(path)])
+    return run_folder
 
 
 class Called:
@@ -121,13 +129,13 @@ def test_steps_and_findings_are_of_the_rollouts_that_are_chosen(tmp_path, call):
     assert "no environment 'c'" in refuses(call, "steps", folder, "--env", "c")
 
 
-def test_steps_have_the_fixed_keys_and_null_where_nothing_is_recorded(run_folder, call):
-    first, second = call("steps", run_folder, "--json").document
+def test_steps_have_the_fixed_keys_and_null_where_nothing_is_recorded(with_tokens, call):
+    first, second = call("steps", with_tokens, "--json").document
     assert (first["step"], first["rollouts"], first["reward_mean"]) == (0, 4, 0.5)
     assert first["k1_mean"] == 0.125
     assert {"mismatch_kl_mean", "entropy_mean", "zero_std_group_fraction"} <= first.keys()
     assert (first["mismatch_kl_mean"], second["reward_std"]) == (None, None)
-    table = call("steps", run_folder, "--columns", "step,reward_std", "--csv").out.splitlines()
+    table = call("steps", with_tokens, "--columns", "step,reward_std", "--csv").out.splitlines()
     assert (table[0], table[-1]) == ("step,reward_std", "1,")
 
 
@@ -216,8 +224,8 @@ def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(tmp_pa
     assert [[str(value) for value in json.loads(line).values()] for line in lines] == expected
 
 
-def test_show_holds_texts_tokens_and_derived_arrays(run_folder, call):
-    whole = call("show", run_folder, "--step", 0, "--index", 1, "--json").document
+def test_show_holds_texts_tokens_and_derived_arrays(with_tokens, call):
+    whole = call("show", with_tokens, "--step", 0, "--index", 1, "--json").document
     assert whole["texts"]["response"] == "two"
     assert whole["scores"] == {"reward": 1.0}
     assert whole["tokens"] == ["t", "wo"]
@@ -229,7 +237,8 @@ def test_show_holds_texts_tokens_and_derived_arrays(run_folder, call):
 
 def test_numbers_are_unrounded_and_beyond_64_bits_and_those_that_are_none_null(tmp_path, call):
     rewards = {"reward": 0.1 + 0.2, "rewards": {"tiny": 1e-17}}
-    unusual = {"big": 2**70, "level": float("nan"), "logprobs": [float("nan"), float("-inf")]}
+    unusual = {"big": 2**70, "level": float("nan")}
+    unusual |= TOKENS | {"logprobs": [float("nan"), float("-inf")]}
     file = write(tmp_path / "a.jsonl", [rollout(0, **rewards, **unusual), rollout(1, level=1.0)])
     assert call("steps", file, "--json").document[0]["level_mean"] is None
     whole = call("show", file, "--step", 0, "--index", 0, "--json").document
@@ -533,17 +542,17 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
 
 @pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])
 def test_a_split_of_joined_logs_can_be_named_and_all_of_them(joined_folder, call, command):
-    def rollouts(*split: str) -> int:
-        result = call(command, joined_folder, *split, "--json").document
+    def rollouts(*split: str) -> tuple[int, str]:
+        called = call(command, joined_folder, *split, "--json")
         if command == "findings":
-            return result["rollouts_read"]
-        return sum(row.get("rollouts", 1) for row in result)
+            return called.document["rollouts_read"], called.err
+        return sum(row.get("rollouts", 1) for row in called.document), called.err
 
-    counts = [rollouts("--split", name) for name in ("train", "eval", "all")]
+    counts = [rollouts("--split", name)[0] for name in ("train", "eval", "all")]
     assert counts[0] + counts[1] == counts[2]
     assert 0 < counts[1] < counts[0]
-    assert rollouts() == counts[2 if command == "rollouts" else 0]
-    message = call(command, joined_folder, "--json").err
+    usual, message = rollouts()
+    assert usual == counts[2 if command == "rollouts" else 0]
     left_out = f"rollouts of split train; left out: {counts[1]} eval"
     assert (left_out in message) == (command != "rollouts")
 

@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from faults.plant import go_in_circles, shift_logprobs
-from faults.scene import AT, clean
+from faults.scene import AT, TUNED, clean
 from read_formats import info_at, run_at, run_of, sample_run
 from written_logs import rllb_run, texts_only_run
 
@@ -19,30 +20,34 @@ from board.analysis.token_sample import ROLLOUTS, STEPS, sampled_digests
 from board.errors import UnreadableError
 from board.index.discovery.discovered_runs import RunInfo
 from board.query import groups
+from board.query.open_run import Run
+
+
+SHORT = replace(TUNED, first=AT - 8, last=AT + 4)
 
 
 @pytest.fixture(scope="module")
-def shifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shifted(tmp_path_factory: pytest.TempPathFactory) -> Run:
     log = clean()
     shift_logprobs(log)
-    return log.write(tmp_path_factory.mktemp("faults") / "run")
+    return run_at(log.write(tmp_path_factory.mktemp("faults") / "run"))
 
 
 def test_a_small_budget_still_tells_the_first_step_exactly(shifted):
-    result = diagnose(run_at(shifted), budget=Budget(rollouts=16, bytes=200_000))
+    result = diagnose(shifted, budget=Budget(rollouts=16, bytes=200_000))
     assert result.steps_read < result.steps
     assert [f.first_step for f in result.findings if f.rule == "misaligned"] == [AT]
 
 
 def test_progress_never_goes_beyond_what_is_to_read(shifted):
     seen: list[tuple[int, int]] = []
-    diagnose(run_at(shifted), progress=lambda done, total: seen.append((done, total)))
+    diagnose(shifted, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] > 0
     assert all(done <= total for done, total in seen)
 
 
 def test_without_tokens_no_rule_speaks_of_them(shifted):
-    result = diagnose(run_at(shifted), tokens=False)
+    result = diagnose(shifted, tokens=False)
     assert result.rollouts_read == 0
     assert {f.rule for f in result.findings} == {"kl_spike"}
 
@@ -70,7 +75,7 @@ def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
 
 
 def test_the_command_exits_by_severity_and_prints_one_document(shifted, capsys):
-    assert cli.main(["findings", str(shifted), "--json"]) == 1
+    assert cli.main(["findings", str(shifted.info.path), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["severe"] == sum(f["severity"] == "severe" for f in document["findings"])
     first = next(f for f in document["findings"] if f["rule"] == "misaligned")
@@ -79,7 +84,7 @@ def test_the_command_exits_by_severity_and_prints_one_document(shifted, capsys):
 
 
 def test_thresholds_of_a_file_change_what_is_found(tmp_path, capsys):
-    log = clean()
+    log = clean(SHORT)
     go_in_circles(log)
     folder = log.write(tmp_path / "run")
     own = tmp_path / "own.toml"
@@ -99,7 +104,7 @@ def test_thresholds_that_can_t_be_read_end_the_command(tmp_path, capsys):
 
 
 def test_a_model_s_text_can_t_steer_the_terminal(tmp_path, capsys):
-    log = clean()
+    log = clean(SHORT)
     go_in_circles(log)
     log.vocabulary["pieces"][17] = "\u202e0"
     folder = log.write(tmp_path / "run")

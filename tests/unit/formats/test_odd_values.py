@@ -76,7 +76,7 @@ def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most
     assert len(lines) + 1 in set(run.rollouts["line"]) or run.repeated
     assert not run.where('any_text contains "nobody said this"').counts
     for row in run.rollouts.itertuples():
-        if row.line % 7 == 0:
+        if row.line % 13 == 0:  # another odd value of each key
             with suppress(BoardError):
                 open_rollout(run, row.step, row.index)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from read_formats import DATA, json_lines, opened, reasons
+from read_formats import DATA, json_lines, opened, real_run, reasons
 from slime_files import ARRAYS, MILES, SLIME, torch_data
 
 from board.analysis.findings import facts_of
@@ -36,7 +36,8 @@ def sources(folder: Path) -> dict[str, RunInfo]:
 
 
 def joined(folder: Path) -> Run:
-    return open_run(sources(folder)[JOINED])
+    info = sources(folder)[JOINED]
+    return real_run(info) if folder.is_relative_to(DATA) else open_run(info)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -159,14 +160,15 @@ def written(launches: Sequence[tuple[int, int, int, bool]]) -> list[Line]:
     return lines
 
 
-@settings(max_examples=20, deadline=None)
-@given(LAUNCHES, st.integers(60, 900), st.integers(1, 9))
-@example([(1, 6, 2, False), (4, 4, 0, True)], 300, 3)
-@example([(1, 1, 0, True), (2, 0, 0, False)], 60, 1)
+@settings(max_examples=20)
+@given(LAUNCHES, st.integers(60, 900), st.integers(1, 9), st.sets(st.integers(1, 99), max_size=4))
+@example([(1, 6, 2, False), (4, 4, 0, True)], 300, 3, {*range(7, 43, 7)})
+@example([(1, 1, 0, True), (2, 0, 0, False)], 60, 1, {*range(1, 13)})
 def test_however_a_file_is_cut_and_followed_the_same_is_superseded(
-    tmp_path_factory, launches, size, rows
+    tmp_path_factory, launches, size, rows, stops
 ):
     lines = written(launches)
+    ends = [*sorted(stop for stop in stops if stop < len(lines)), len(lines)]
     folder = tmp_path_factory.mktemp("launches")
     write_lines(folder / "whole" / "a.jsonl", lines)
     expected = run_at(folder / "whole")
@@ -177,9 +179,9 @@ def test_however_a_file_is_cut_and_followed_the_same_is_superseded(
         follower = Follower()
         path = folder / "grown" / "a.jsonl"
         path.parent.mkdir()
-        for begin in range(0, len(lines), 7):
+        for begin, end in pairwise((0, *ends)):
             with path.open("a") as file:
-                file.writelines(json.dumps(line) + "\n" for line in lines[begin : begin + 7])
+                file.writelines(json.dumps(line) + "\n" for line in lines[begin:end])
             grown = follower.run(info_at(path.parent))
     for run in (cut, grown):
         assert rewards(run) == rewards(expected)

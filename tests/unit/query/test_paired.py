@@ -1,13 +1,11 @@
 """Two runs paired by prompt, at the steps that both have."""
 
 import pytest
-from read_formats import run_of
+from read_formats import run_of, sample_run
 
-from board.cli.runs import find_run
 from board.query.compare.matching import matched_steps, when_diverged
 from board.query.compare.paired import SOLVE_RATE, by_environment, paired_runs
 from board.query.compare.seeds import differing_settings, seed_groups, usual_keys
-from board.query.open_run import open_run
 
 
 def lines(steps, reward, prompts=range(4), **more):
@@ -54,7 +52,7 @@ def test_rewards_of_different_parts_are_said_and_common_parts_come_first(tmp_pat
 
 def test_the_hacked_run_is_worse_at_what_is_correct():
     """grpo_reward_hack was paid for effort, not for being right."""
-    runs = [open_run(find_run(name)) for name in ("grpo_arithmetic", "grpo_reward_hack")]
+    runs = [sample_run(name) for name in ("grpo_arithmetic", "grpo_reward_hack")]
     result = paired_runs(*runs)
     correct = result.differences["rewards.correct"]
     assert correct.prompts == 48

@@ -5,9 +5,9 @@ import os
 
 import numpy as np
 import pytest
+from read_formats import sample_run
 
 from board.analysis.findings import Diagnosis, with_trainer
-from board.cli.runs import find_run
 from board.errors import ExpressionError
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, open_run
@@ -132,7 +132,7 @@ def test_step_ends_of_a_rank_without_rollouts_are_read(write_log, opened):
     ["grpo_arithmetic", "grpo_calculator", "grpo_calculator_trl", "grpo_reward_hack", "resumed"],
 )
 def test_the_bundled_runs_show_loss_and_grad_norm_and_agree_with_their_rollouts(name):
-    run = open_run(find_run(name))
+    run = sample_run(name)
     trainer = read_trainer_metrics(run)
     for metric in ("trainer/loss", "trainer/grad_norm"):
         assert trainer.curves[metric].steps.tolist() == list(run.counts)
@@ -143,7 +143,7 @@ def test_the_bundled_runs_show_loss_and_grad_norm_and_agree_with_their_rollouts(
 
 
 def test_every_number_of_a_bundled_log_is_read():
-    run = open_run(find_run("grpo_arithmetic"))
+    run = sample_run("grpo_arithmetic")
     expected: dict[str, dict[int, list[float]]] = {}
     for file in run.info.files:
         for text in file.path.read_text().splitlines():

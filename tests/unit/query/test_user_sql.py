@@ -52,10 +52,14 @@ def lines(*steps: int, **more: object) -> str:
     )
 
 
-@pytest.fixture
-def indexed(tmp_path: Path) -> Run:
-    """A run on disk, in a folder whose name is a pattern, with a restart that wrote step 2 again."""
-    folder = tmp_path / "a[b]*'c"
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run on disk, in a folder whose name is a pattern, with a restart that wrote step 2 again; a file
+    that is none of its own lies beside it.
+    """
+    root = tmp_path_factory.mktemp("indexed")
+    (root / "secret.csv").write_text("secret\n1\n")
+    folder = root / "a[b]*'c"
     folder.mkdir()
     (folder / "rank_1.jsonl").write_text(lines(1, 2, 3, word="x") + lines(2, 3, word=1.5))
     (folder / "rank_0.jsonl").write_text(lines(1, 2, 3))
@@ -138,16 +142,16 @@ NO_QUESTIONS = [
 
 
 @pytest.mark.parametrize("statement", [*FORBIDDEN, *NO_QUESTIONS])
-def test_a_statement_that_writes_or_reads_something_else_is_refused(indexed, tmp_path, statement):
-    (tmp_path / "secret.csv").write_text("secret\n1\n")
-    before = sorted(tmp_path.rglob("*"))
+def test_a_statement_that_writes_or_reads_something_else_is_refused(indexed, statement):
+    folder = indexed.info.path.parent
+    before = sorted(folder.rglob("*"))
     with pytest.raises(ChoiceError):
-        select(indexed, statement.format(folder=tmp_path))
+        select(indexed, statement.format(folder=folder))
     if statement in FORBIDDEN:
         database = database_of(indexed.info.root, indexed.index_folder)
         with database.cursor() as cursor, pytest.raises(duckdb.Error):
-            cursor.execute(statement.format(folder=tmp_path))
-    assert sorted(tmp_path.rglob("*")) == before
+            cursor.execute(statement.format(folder=folder))
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_runs_of_one_root_share_a_database_and_its_limit_of_memory(indexed, tmp_path):
@@ -184,11 +188,12 @@ def test_an_unknown_column_is_named_with_those_that_come_close(indexed):
         select(indexed, "select rewrad from rollouts")
 
 
-def test_a_damaged_index_is_an_error_that_says_so(indexed):
-    for segment in indexed.index_folder.glob("rows-*.parquet"):
+def test_a_damaged_index_is_an_error_that_says_so(tmp_path):
+    run = run_of(tmp_path, [{"step": 1, "response": "a"}], persist=True)
+    for segment in run.index_folder.glob("rows-*.parquet"):
         segment.write_bytes(b"PAR1 damaged")
     with pytest.raises(UnreadableError, match="open the run again"):
-        select(indexed, "select * from rollouts")
+        select(run, "select * from rollouts")
 
 
 def test_the_columns_of_the_views_are_documented(run):
