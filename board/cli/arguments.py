@@ -242,7 +242,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "N",
         "help": "draw a random sample of N rollouts to label, stratified by step and reward",
     },
-    "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample1, ...)"},
+    "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample01, ...)"},
     "--seed": {"type": int, "default": 0, "help": "of the random draw (%(default)s)"},
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--as": {
