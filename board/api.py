@@ -15,7 +15,6 @@ import pandas as pd
 
 from board.analysis.findings import whole_diagnosis
 from board.analysis.rollout import OpenRollout, open_rollout
-from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.segments import PART, TEXT_NAMES
@@ -270,8 +269,7 @@ def _without_categories(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _tokens(opened: OpenRollout) -> tuple[pd.DataFrame, list[str]]:
     """The tokens with their metrics, and which metrics have no place beside them."""
-    length = len(opened.tokens) or max(map(len, opened.metrics.values()), default=0)
-    texts = [PLACEHOLDER_SIGN if text == PLACEHOLDER else text for text in opened.tokens]
+    length, texts = opened.token_count, opened.listed_tokens
     columns: dict[str, Any] = {"position": np.arange(length), "token": texts or [None] * length}
     remarks: list[str] = []
     for name, values in opened.metrics.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
@@ -13,6 +13,7 @@ import pandas as pd
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.citations import Citation, Number
 from board.core.metrics.definitions import base_name
+from board.core.metrics.shares import NOT_RECORDED
 from board.core.metrics.trainer import PREFIX
 from board.core.tokens.pieces import joined
 from board.errors import BoardError, NotFoundError, UnreadableError
@@ -23,7 +24,6 @@ from board.query.run import Run
 from board.query.splits import chosen_split
 from board.query.trainer.metrics import TrainerMetrics, read_trainer_metrics
 
-NOT_RECORDED: Final = "not recorded"
 _LEFT_OUT: Final = re.compile(r"\s*(?:\[?…\]?|\[?\.\.\.\]?)\s*")
 """Stands in a quote for what was left out of it."""
 
@@ -75,7 +75,7 @@ class ReportCheck:
             return Checked(citation, True, "it is there")
         if piece is not None:
             return Checked(citation, piece.strip() == citation.says.strip(), repr(piece))
-        texts = dict(_texts(opened))
+        texts = _texts(opened)
         if "text" in citation.keys:
             name = known_column(citation.keys["text"], texts)
             texts = {name: texts[name]}
@@ -154,20 +154,19 @@ def _normal(text: str) -> str:
     return " ".join(text.split())
 
 
-def _texts(opened: OpenRollout) -> Iterator[tuple[str, str]]:
-    """The texts of a rollout by name: those recorded, its tokens together, and its messages."""
-    yield from opened.record.texts.items()
-    if "response" not in opened.record.texts and opened.response_text:
-        yield "response", opened.response_text
+def _texts(opened: OpenRollout) -> dict[str, str]:
+    """The texts of a rollout by name, with its tokens together and its messages."""
+    texts = opened.texts
     if opened.tokens and not opened.tokens_are_ids:
-        yield "tokens", joined(opened.tokens)
+        texts["tokens"] = joined(opened.tokens)
     if opened.record.messages:
-        yield "messages", conversation_text(opened.record.messages)
+        texts["messages"] = conversation_text(opened.record.messages)
+    return texts
 
 
 def _token(opened: OpenRollout, token: int) -> int:
     """The position. Raises NotFoundError where the response has no such token."""
-    count = len(opened.tokens) or max(map(len, opened.metrics.values()), default=0)
+    count = opened.token_count
     if not 0 <= token < count:
         last = f"tokens 0 to {count - 1}" if count else "no tokens"
         raise NotFoundError(f"the response has {last}, not {token}")

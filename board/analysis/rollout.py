@@ -16,7 +16,7 @@ from board.core.metrics.definitions import token_metrics
 from board.core.metrics.kl import recorded_gamma, td_error
 from board.core.records import Record, Remark, TopK, read_top_k
 from board.core.tokens.masks import RULES, hit, recorded_clip
-from board.core.tokens.pieces import joined
+from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
@@ -81,6 +81,33 @@ class OpenRollout:
         else `response_text`.
         """
         return response_text(self._turns) if len(self._turns) > 1 else self.response_text
+
+    @property
+    def compared_text(self) -> str:
+        """What a response is compared by: its tokens together where their texts are known, else the
+        transcript.
+        """
+        return joined(self.tokens) if self.tokens and not self.tokens_are_ids else self.transcript
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Whole texts by name: those recorded, the response, and the transcript where that is another."""
+        texts = dict(self.record.texts)
+        if "response" not in texts and self.response_text:
+            texts["response"] = self.response_text
+        if self.transcript not in texts.values():
+            texts["transcript"] = self.transcript
+        return texts
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the response; of one without them the entries of its longest array."""
+        return len(self.tokens) or max(map(len, self.metrics.values()), default=0)
+
+    @property
+    def listed_tokens(self) -> list[str]:
+        """The tokens as they are listed one by one."""
+        return [PLACEHOLDER_SIGN if text == PLACEHOLDER else text for text in self.tokens]
 
     @property
     def _turns(self) -> list[Mapping[str, Any]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from board.charts.layout import new_figure, safe_name, show_legend_above
 from board.charts.palette import colour
 from board.core.labels.shares import LabelShare
-from board.core.metrics.shares import percent
+from board.core.metrics.shares import interval, percent
 
 _ROW: Final = 34
 _HEIGHT: Final = 280
@@ -31,11 +31,7 @@ def shares_of_labels(shares: Sequence[LabelShare], *, dark: bool) -> go.Figure:
         y=rows,
         mode="markers",
         marker={"size": 9, "color": colour("kl", dark=dark)},
-        error_x={
-            "array": [100 * (one.high - one.share) for one in shares],
-            "arrayminus": [100 * (one.share - one.low) for one in shares],
-            "color": colour("kl", dark=dark),
-        },
+        error_x=_errors(shares, colour("kl", dark=dark)),
         hovertext=[_words(one) for one in shares],
         hoverinfo="text",
         showlegend=False,
@@ -46,10 +42,17 @@ def shares_of_labels(shares: Sequence[LabelShare], *, dark: bool) -> go.Figure:
     return figure
 
 
+def _errors(shares: Sequence[LabelShare], ink: str) -> dict[str, Any]:
+    """The 95 % intervals in percent, as error bars."""
+    above = [100 * (one.high - one.share) for one in shares]
+    below = [100 * (one.share - one.low) for one in shares]
+    return {"array": above, "arrayminus": below, "color": ink}
+
+
 def _words(one: LabelShare) -> str:
     name = safe_name(one.label, 24)
     return (
-        f"{name} <b>{percent(one.share)}</b><br>95 %: {percent(one.low)} to {percent(one.high)}<br>"
+        f"{name} <b>{percent(one.share)}</b><br>95 %: {interval(one.low, one.high)}<br>"
         f"{one.count} of {one.n} labelled"
     )
 
@@ -59,31 +62,26 @@ def shares_by_steps(
 ) -> go.Figure:
     """A line for each label over the middles of ranges of steps, with 95 % intervals, in percent.
 
-    ranges: first and last step, and the shares of those labels that any rollout there has.
+    ranges: first and last step, and the shares of all labels there.
     """
     figure = new_figure(dark=dark, height=_HEIGHT)
     for place, label in enumerate(labels):
         aside = (place - (len(labels) - 1) / 2) * _DODGE * (ranges[-1][1] - ranges[0][0])
         middles = [(first + last) / 2 + aside for first, last, _ in ranges]
-        own = [next((s for s in shares if s.label == label), None) for *_, shares in ranges]
-        n = [shares[0].n for *_, shares in ranges]
-        values = [0.0 if one is None else 100 * one.share for one in own]
+        own = [next(one for one in shares if one.label == label) for *_, shares in ranges]
         shade = colour(_COLOURS[place % len(_COLOURS)], dark=dark)
         texts = [
-            f"steps {first} to {last}<br>"
-            + (_words(one) if one else f"{safe_name(label, 24)}: 0 of {count} labelled")
-            for (first, last, _), one, count in zip(ranges, own, n, strict=True)
+            f"steps {first} to {last}<br>{_words(one)}"
+            for (first, last, _), one in zip(ranges, own, strict=True)
         ]
         figure.add_scatter(
             x=middles,
-            y=values,
+            y=[100 * one.share for one in own],
             mode="lines+markers",
             name=safe_name(label, 24),
             line={"color": shade, "width": 1.5},
             error_y={
-                "array": [100 * (one.high - one.share) if one else 0 for one in own],
-                "arrayminus": [100 * (one.share - one.low) if one else 0 for one in own],
-                "color": shade,
+                **_errors(own, shade),
                 "thickness": 1,
             },
             hovertext=texts,

@@ -172,10 +172,4 @@ def _visible(char: str) -> str:
 
 def number(value: float) -> str:
     """A number to read: 4 significant digits, all digits left of the point, "-" if not recorded."""
-    if math.isnan(value):
-        return "-"
-    if abs(value) < shares.ROUNDING_NOISE:
-        return "0"
-    if not math.isfinite(value) or not 1e3 <= abs(value) < 1e15:
-        return f"{value:.4g}".replace("e-0", "e-")
-    return f"{value:,.0f}"
+    return "-" if math.isnan(value) else shares.number(value)

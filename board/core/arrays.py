@@ -12,6 +12,12 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
+def fitted(values: npt.ArrayLike, length: int) -> FloatArray:
+    """[length] the values, those beyond left out and NaN where there are none."""
+    own = np.asarray(values, np.float64)[:length]
+    return np.pad(own, (0, length - len(own)), constant_values=np.nan)
+
+
 def divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:
     """Quotients of two arrays of one shape; NaN where there is nothing to divide by."""
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from board.core.arrays import BoolArray, FloatArray
 from board.core.metrics.definitions import LOW_IS_NOTABLE, RATIOS, Metric, token_metric
-from board.export.numbers import number
+from board.core.metrics.shares import number
 
 SHADES: Final = 15
 BEYOND: Final = SHADES + 1

@@ -13,13 +13,13 @@ from board.core.texts.conversation import ConversationTurn
 from board.core.texts.diff import text_diff
 from board.core.tokens.pieces import PLACEHOLDER, joined
 from board.export.page_text import html
+from board.export.rollout_facts import place_of
 from board.export.rollout_part import (
     Address,
     conversation_on,
     facts_markup,
     fitted,
     notes_markup,
-    place_of,
     prompt_markup,
     shows_tokens,
 )
@@ -85,7 +85,7 @@ def _column(
     row = run.row(address.step, address.index)
     words = f"{sheet.line(run.info.name)}: {address.words}"
     facts = facts_markup(sheet, row, place_of(run, row))
-    head = own.take(f"<h2>{words}</h2>{facts}{''.join(notes_markup(sheet, opened))}")
+    head = own.take(f"<h2>{words}</h2>{facts}{notes_markup(sheet, opened)}")
     head += "".join(prompt_markup(sheet, prompt, own))
     if tokens is None:
         body = _text(pieces, own)

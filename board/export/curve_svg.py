@@ -12,10 +12,9 @@ import pandas as pd
 
 from board.charts.palette import SERIES, colour_key
 from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.definitions import Metric, base_name, rollout_metric
 from board.core.metrics.intervals import mean_interval, share_interval
-from board.core.metrics.shares import without_residue
-from board.export.numbers import number
+from board.core.metrics.shares import number, without_residue
 from board.query.open_run import Run
 from board.query.steps import errors_of
 
@@ -34,13 +33,11 @@ _MOST_WITH_INTERVAL: Final = 300_000
 class StepCurve:
     """Means by step, arrays [steps], NaN where not recorded. low, high: the 95 % interval of the mean.
 
-    label, unit, formula: of the metric. key: of the colour in charts.palette.SERIES, a word. name: in the
-    legend, where several curves share a picture.
+    key: of the colour in charts.palette.SERIES, a word. name: in the legend, where several curves share a
+    picture.
     """
 
-    label: str
-    unit: str
-    formula: str
+    metric: Metric
     key: str
     steps: IntArray
     mean: FloatArray
@@ -73,8 +70,7 @@ def step_curve(run: Run, column: str) -> StepCurve | None:
         if np.nanmin(_numbers(steps, f"{stem}_q00"), initial=math.inf) >= 0:
             low = np.maximum(low, 0.0)  # a length, or an estimate that is never negative
     own_steps = steps["step"].to_numpy(np.int64)
-    key = colour_key(stem)
-    return StepCurve(metric.label, metric.unit, metric.formula, key, own_steps, mean, low, high)
+    return StepCurve(metric, colour_key(stem), own_steps, mean, low, high)
 
 
 def _numbers(steps: pd.DataFrame, name: str) -> FloatArray:
@@ -100,7 +96,7 @@ def curve_svg(curves: Sequence[StepCurve], marked: int | None, title: str) -> st
     axes = _Axes(x_ends, (float(every.min()), float(every.max())))
     parts = [
         f'<svg class=curve viewBox="0 0 {_WIDTH} {_HEIGHT}" role=img><title>{title}</title>',
-        *axes.grid(curves[0].unit),
+        *axes.grid(curves[0].metric.unit),
     ]
     for one in curves:
         parts.append(f"<g class=c-{one.key}>")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from board.charts import layout
-from board.core.metrics.shares import percent
+from board.core.metrics import shares
 
 _UNSEEN: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
@@ -20,9 +19,6 @@ def one_line(text: object, limit: int = 80) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """A number at four significant digits with its unit; "not recorded" for None and NaN."""
-    if value is None or value != value:
-        return "not recorded"
-    if unit == "share":
-        return percent(value)
-    return layout.number(value).replace("-", "−", 1) if value < 0 else layout.number(value)
+    """As `core.metrics.shares.number`, with the sign of a minus."""
+    text = shares.number(value, unit)
+    return f"−{text[1:]}" if text.startswith("-") else text

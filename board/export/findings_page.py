@@ -7,15 +7,14 @@ from typing import Final
 
 from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
-from board.core.metrics.definitions import REDUCTIONS
+from board.core.metrics.definitions import MEAN_COLUMNS, REDUCTIONS
+from board.core.metrics.shares import counted
 from board.errors import ChoiceError, did_you_mean
-from board.export.numbers import counted
 from board.export.pages import PageOptions, add_curves, add_rollouts, main_column
 from board.export.rollout_part import Address
 from board.export.sheet import Sheet, StaticPage, source_of
 from board.query.open_run import Run
 
-_COLUMN_OF: Final = {metric: column for column, metric, how in REDUCTIONS if how == "mean"}
 _TOKEN_METRIC_OF: Final = {column: metric for column, metric, _ in REDUCTIONS}
 _MOST_EVIDENCE: Final = 4
 _MOST_ROLLOUTS: Final = 8
@@ -132,7 +131,7 @@ def _link(sheet: Sheet, evidence: Evidence, own: Sequence[Address]) -> str:
 def _columns(run: Run, finding: Finding) -> list[str]:
     """The curves on which a finding is seen: of its metric, of what it is about, and of the reward."""
     metric = finding.target.metric
-    wanted = (_COLUMN_OF.get(metric, metric), finding.subject, main_column(run))
+    wanted = (MEAN_COLUMNS.get(metric, metric), finding.subject, main_column(run))
     return [name for name in dict.fromkeys(wanted) if name in run.metrics or name in run.steps]
 
 

@@ -6,8 +6,7 @@ from typing import Final
 
 import pandas as pd
 
-from board.core.metrics.shares import of_many
-from board.export.numbers import number
+from board.core.metrics.shares import interval, of_many
 from board.export.pages import PageOptions
 from board.export.run_pages import PageTable, tables_page
 from board.export.sheet import StaticPage
@@ -26,30 +25,24 @@ def labels_page(run: Run, author: str, options: PageOptions) -> StaticPage:
     tables = [PageTable("All labels", ("label", "rollouts"), (None, ""), rows)]
     tables += [_shares(sample) for sample in samples_of(run, author) if sample.shares]
     pairs = [
-        [one.first, one.second, of_many(one.equal, one.n), number(one.kappa)]
+        [
+            *(one.first, one.second, of_many(one.equal, one.n), interval(one.low, one.high)),
+            one.kappa_text,
+        ]
         for one in agreements(run)
     ]
-    heads = ("author", "other author", "the same label", "Cohen's kappa")
-    tables.append(PageTable("Agreement", heads, (None,) * 4, pairs))
+    heads = ("author", "other author", "the same label", "95 % interval", "Cohen's kappa")
+    tables.append(PageTable("Agreement", heads, (None,) * len(heads), pairs))
     tables.append(_rollouts(run))
     words = f"{of_many(sum(counts.values()), total)} rollouts are labelled."
     return tables_page(run, "Labels", words, [one for one in tables if one.rows], options)
 
 
 def _shares(sample: Sample) -> PageTable:
-    rows = [
-        [
-            one.label,
-            f"{one.count} of {one.n}",
-            one.share,
-            f"{number(one.low, 'share')} to {number(one.high, 'share')}",
-            f"{one.population:,} of {one.all_rollouts:,}",
-        ]
-        for one in sample.shares
-    ]
+    rows = [one.cells() for one in sample.shares]
     title = f"Sample {sample.name}: {sample.labelled} of {sample.size} labelled"
-    heads = ("label", "labelled", "share", "95 % interval", "of rollouts")
-    return PageTable(title, heads, (None, None, "share", None, None), rows)
+    units = [None if head == "label" else "" for head in rows[0]]
+    return PageTable(title, [*rows[0]], units, [[*row.values()] for row in rows])
 
 
 def _rollouts(run: Run) -> PageTable:

@@ -11,18 +11,18 @@ import pandas as pd
 
 from board.analysis.rollout import open_rollout
 from board.core.metrics.definitions import TOKEN_METRICS, base_name, reward_parts, rollout_metric
+from board.core.metrics.shares import counted, interval, number
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import ChoiceError, did_you_mean
 from board.export.comparison_part import Side, comparison_markup
 from board.export.curve_svg import StepCurve, step_curve
-from board.export.numbers import counted, number
 from board.export.page_text import Redaction
 from board.export.rollout_part import Address, rollout_markup
 from board.export.sheet import MOST_BYTES, Room, Sheet, StaticPage, source_of
 from board.query.columns import numbers
 from board.query.groups import group_names
 from board.query.open_run import Run
-from board.query.rollouts import Sorting, frame
+from board.query.rollouts import Sorting, at_step, frame
 
 _RESERVE_BYTES: Final = 150_000
 """For what stands above the rollouts of a page: a curve, and tables of _MOST_ROWS."""
@@ -261,7 +261,7 @@ def _cell(sheet: Sheet, column: str, value: object) -> str:
 
 def add_means(sheet: Sheet, run: Run, step: int) -> None:
     """The mean of each metric at a step with its 95 % interval and number of rollouts."""
-    at = run.where(steps=(step, step))
+    at = at_step(run, step)
     curves = ((name, step_curve(at, name)) for name in at.metrics)
     rows = [_mean_row(sheet, at, name, curve) for name, curve in curves if curve is not None]
     heads = ("metric", "mean", "95 % interval", "rollouts")
@@ -272,11 +272,11 @@ def add_means(sheet: Sheet, run: Run, step: int) -> None:
 def _mean_row(sheet: Sheet, at: Run, name: str, curve: StepCurve) -> list[str]:
     """at: the run at the one step that the curve is of."""
     mean, low, high = (float(array[0]) for array in (curve.mean, curve.low, curve.high))
-    unit, label = curve.unit, curve.label
-    interval = f"{number(low, unit)} to {number(high, unit)}" if np.isfinite(low + high) else "–"
+    unit = curve.metric.unit
+    bounds = interval(low, high, unit) if np.isfinite(low + high) else "–"
     count = at.steps[f"{base_name(name)}_n"].iloc[0]
-    label = label if unit in ("", "share") or unit in label else f"{label}, {unit}"
-    return [sheet.line(label), number(mean, unit), interval, f"{int(count):,}"]
+    label = sheet.line(curve.metric.label_with_unit)
+    return [label, number(mean, unit), bounds, f"{int(count):,}"]
 
 
 def _add_groups(sheet: Sheet, rows: pd.DataFrame) -> None:

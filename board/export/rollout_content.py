@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from board.analysis.rollout import OpenRollout
 from board.components.token_data import PromptPart, TokenContent, TokenSegment
-from board.core.arrays import FloatArray
+from board.core.arrays import FloatArray, fitted
 from board.core.metrics.definitions import Metric, in_menu_order, token_metric
 from board.core.texts.messages import TOOL_ROLES, error_within
 from board.core.texts.turns import (
-    Turn,
     from_markers,
     from_messages,
     of_tokens,
     over_tokens,
     token_starts,
+    without_gaps,
     without_markers,
 )
 from board.core.tokens.pieces import joined
@@ -49,7 +48,7 @@ def content_of(opened: OpenRollout) -> TokenContent:
         metrics,
         specs_of(metrics),
         loss_mask=metrics.get("loss_mask"),
-        ids=None if ids is None or len(ids) != length else _fitted(ids.values(), count),
+        ids=None if ids is None or len(ids) != length else _masked(ids.values(), count),
         surplus=count - length,
         segments=segments_of(opened, count),
         prompt=prompt_parts(opened),
@@ -61,16 +60,15 @@ def content_of(opened: OpenRollout) -> TokenContent:
 
 def metrics_of(opened: OpenRollout, count: int) -> dict[str, MaskedFloats]:
     """Name -> [count] values in the order of the menu; what is not recorded is masked."""
-    return {name: _fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
+    return {name: _masked(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
 
 
-def _fitted(values: FloatArray, length: int) -> MaskedFloats:
+def _masked(values: FloatArray, length: int) -> MaskedFloats:
     """[length] values; NaN and what is missing at the end are masked. NaN alone was measured so."""
-    recorded = np.asarray(values[:length], np.float64)
-    padded = np.pad(recorded, (0, length - len(recorded)), constant_values=np.nan)
+    padded = fitted(values, length)
     missing = np.isnan(padded)
-    if missing[: len(recorded)].all():
-        missing[: len(recorded)] = False
+    if missing[: len(values)].all():
+        missing[: len(values)] = False
     return np.ma.masked_array(padded, mask=missing)
 
 
@@ -84,7 +82,7 @@ def segments_of(opened: OpenRollout, count: int) -> list[TokenSegment]:
     """Who speaks in which of `count` tokens: as recorded, by chat markers, or by messages."""
     turns = of_tokens(opened.tokens, opened.record.segments, opened.record.messages)
     segments: list[TokenSegment] = []
-    for turn in _covered(turns, count, role=""):
+    for turn in without_gaps(turns, count, ""):
         error = ""
         if turn.role in TOOL_ROLES:
             text = without_markers(joined(opened.tokens[turn.start : turn.end]), closing=True)
@@ -100,7 +98,7 @@ def prompt_parts(opened: OpenRollout) -> list[PromptPart]:
     prompt = opened.record.texts.get("prompt")
     if prompt is not None:
         turns = from_markers(prompt) or from_messages(prompt, opened.record.messages)
-        covered = _covered(turns, len(prompt), _MARKER_CHARACTERS)
+        covered = without_gaps(turns, len(prompt), "prompt", _MARKER_CHARACTERS)
         return [PromptPart(prompt[t.start : t.end], t.role, t.name) for t in covered]
     return _parts_of_messages(opened)
 
@@ -111,30 +109,11 @@ def _parts_of_tokens(tokens: Sequence[str], opened: OpenRollout) -> list[PromptP
     recorded = opened.record.prompt_ids
     ids = [] if recorded is None else recorded.values().tolist()
     parts: list[PromptPart] = []
-    for turn in _covered(over_tokens(turns, tokens), len(tokens), _MARKER_TOKENS):
+    for turn in without_gaps(over_tokens(turns, tokens), len(tokens), "prompt", _MARKER_TOKENS):
         own = tokens[turn.start : turn.end]
         known = ids[turn.start : turn.end] if len(ids) == len(tokens) else ()
         parts.append(PromptPart(joined(own), turn.role, turn.name, own, known))
     return parts
-
-
-def _covered(
-    turns: Sequence[Turn], length: int, marker: int = 0, role: str = "prompt"
-) -> list[Turn]:
-    """Turns without gaps. A gap of at most `marker` before a turn belongs to it, as its marker; any other
-    is a turn of this role.
-    """
-    covered: list[Turn] = []
-    position = 0
-    for turn in turns:
-        is_marker = turn.start - position <= marker
-        if not is_marker:
-            covered.append(Turn(position, turn.start, role))
-        covered.append(replace(turn, start=position) if is_marker else turn)
-        position = turn.end
-    if position < length:
-        covered.append(Turn(position, length, role))
-    return covered
 
 
 def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -17,14 +16,10 @@ from board.core.metrics.definitions import REWARD_PART, reward_parts, rollout_me
 from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.export.display_text import number, one_line
 from board.export.rollout_content import content_of, has_tokens
+from board.export.rollout_facts import TEXTS, has_text, has_value, notes_of, scores_of
 from board.query.open_run import Run
 from board.query.rollouts import joined_places
 
-TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
-_SCORES: Final = (
-    *("reward", "ref_reward", "reward_gap", "valid_reward", "ref_valid_reward", "advantage"),
-    *("k1_mean", "k3_mean", "k3_max", "mismatch_kl_mean", "entropy_mean", "response_tokens"),
-)
 _SOLVED_HELP: Final = (
     "Solved: the reward part that says so (such as correct) is 1; without one, the reward is 1 where all "
     "rewards of the group are 0 or 1."
@@ -63,7 +58,7 @@ def content_and_frame(
         details=details_of(run, opened, row, raw=raw),
         turns=turns,
         messages=_messages_text(opened),
-        can_switch=has_tokens(opened) and _has_text(opened),
+        can_switch=has_tokens(opened) and has_text(opened),
     )
     return content, frame
 
@@ -72,23 +67,14 @@ def _turns(opened: OpenRollout, read: str, think: str) -> list[ConversationTurn]
     """The rollout as a conversation, where no tokens are recorded or the text is asked for."""
     # Ids that nothing decodes say nothing to a reader: the text comes first there.
     as_text = read == "text" or (not read and opened.tokens_are_ids)
-    if has_tokens(opened) and not (as_text and _has_text(opened)):
+    if has_tokens(opened) and not (as_text and has_text(opened)):
         return None
     return conversation_of(opened.record.messages, opened.record.texts, think_tags(think))
 
 
-def _has_text(opened: OpenRollout) -> bool:
-    return bool(opened.record.messages or opened.record.texts.get("response"))
-
-
 def _notes(opened: OpenRollout, ids_note: str) -> list[str]:
     """What the reader should know of how the rollout was read, in sentences."""
-    notes = length_notes(opened)
-    notes += [
-        one_line("; ".join(filter(None, (remark.reason, remark.hint))), 300)
-        for remark in opened.remarks
-        if remark.severity != "note"
-    ]
+    notes = [one_line(note, 400) for note in notes_of(opened)]
     if opened.tokens_are_ids and ids_note:
         notes.append(one_line(ids_note, 400))
     if has_tokens(opened) and opened.tokens and not opened.metrics:
@@ -115,28 +101,6 @@ def _without_data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _without_data(one) for name, one in value.items()}
     return [_without_data(one) for one in value] if isinstance(value, list) else value
-
-
-def length_notes(opened: OpenRollout) -> list[str]:
-    """Arrays that are longer or shorter than the response: values stay at the position they had."""
-    length = len(opened.tokens)
-    others: dict[int, list[str]] = defaultdict(list)
-    for name, values in opened.metrics.items():
-        if len(values) != length:
-            others[len(values)].append(name)
-    notes: list[str] = []
-    for count, names in others.items():
-        what = f"the last {length - count:,} tokens are shown without a value."
-        if count > length:
-            what = f"the last {count - length:,} are shown below as values without a token."
-        verb = "has" if len(names) == 1 else "have"
-        notes.append(f"{', '.join(names)} {verb} {count:,} entries for {length:,} tokens: {what}")
-    return notes
-
-
-def has_value(row: pd.Series[Any], name: str) -> bool:
-    """Whether a row of the table of rollouts has something in this column."""
-    return name in row and bool(pd.notna(row[name]))
 
 
 def preview(text: Any) -> str:
@@ -204,9 +168,8 @@ def _count(count: int, noun: str, after: str = "", explained: str = "") -> Fact:
 
 def _solved(run: Run, row: pd.Series[Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
-    rows = (run.whole or run).of_step(
-        int(row["step"])
-    )  # of a group all count, also those not chosen
+    # Of a group all rollouts count, also those that are not chosen.
+    rows = (run.whole or run).of_step(int(row["step"]))
     column = correctness_column(rows.columns) or "reward"
     if column not in rows:
         return ""
@@ -244,14 +207,10 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
 
 
 def _scores(row: pd.Series[Any]) -> list[Score]:
-    scores: list[Score] = []
-    for name in (*_SCORES, *reward_parts(row.index)):
-        if has_value(row, name):
-            metric = rollout_metric(name)
-            unit = "" if metric.unit in ("", "share") else f" {metric.unit}"
-            value = number(float(row[name]), metric.unit) + unit
-            scores.append(Score(metric.label, value, metric.formula))
-    return scores
+    return [
+        Score(own.label, f"{number(value, own.unit)} {own.unit_after_label}".rstrip(), own.formula)
+        for own, value in scores_of(row)
+    ]
 
 
 def _as_json(value: Any, indent: int | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from board.analysis.rollout import OpenRollout
-from board.core.metrics.definitions import reward_parts, rollout_metric
+from board.core.metrics.shares import NOT_RECORDED, number
 from board.core.texts.conversation import (
     Block,
     ConversationTurn,
@@ -17,8 +17,8 @@ from board.core.texts.conversation import (
     conversation_of,
 )
 from board.core.tokens.pieces import joined
-from board.export.numbers import number
 from board.export.page_text import html
+from board.export.rollout_facts import TEXTS, has_text, has_value, notes_of, place_of, scores_of
 from board.export.sheet import Room, Sheet
 from board.export.token_markup import (
     Tokens,
@@ -30,16 +30,11 @@ from board.export.token_markup import (
 )
 from board.query.open_run import Run
 
-_SCORES: Final = (
-    *("reward", "ref_reward", "reward_gap", "advantage", "k1_mean", "k3_mean", "k3_max"),
-    *("mismatch_kl_mean", "entropy_mean", "response_tokens", "response_chars"),
-)
 _IDS: Final = ("group_id", "env", "split", "policy_version", "finish_reason", "rollout_id")
 _NOTE_BYTES: Final = 300
 """For what is said of a text that is cut."""
 _FRAME_BYTES: Final = 400
 """Of what stands around a turn or a block: role, name, error, seconds."""
-_OWN_TEXTS: Final = {"ground_truth": "Ground truth", "ref_response": "Reference response"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +61,7 @@ class Address:
 
 def shows_tokens(opened: OpenRollout) -> bool:
     """Whether it is shown token by token: not where ids that nothing decodes stand beside a text."""
-    record = opened.record
-    has_text = bool(record.messages or record.texts.get("response"))
-    return bool(opened.tokens) and not (opened.tokens_are_ids and has_text)
+    return bool(opened.tokens) and not (opened.tokens_are_ids and has_text(opened))
 
 
 def rollout_markup(
@@ -85,7 +78,7 @@ def rollout_markup(
     """
     row = run.row(address.step, address.index)
     parts = [f"<section id={address.anchor}><h2>{address.words}</h2>"]
-    parts += [facts_markup(sheet, row, place_of(run, row)), *notes_markup(sheet, opened)]
+    parts += [facts_markup(sheet, row, place_of(run, row)), notes_markup(sheet, opened)]
     room.take("".join(parts))
     conversation = conversation_on(sheet, opened)
     parts += prompt_markup(sheet, conversation, room)
@@ -117,34 +110,25 @@ def _tokens(sheet: Sheet, tokens: Tokens, address: Address, room: Room) -> Itera
 
 
 def _own_texts(sheet: Sheet, opened: OpenRollout, room: Room) -> Iterator[str]:
-    for name, title in _OWN_TEXTS.items():
+    for name, title in TEXTS.items():
         if name in opened.record.texts:
             text = sheet.redaction.text(opened.record.texts[name])
             yield f"<h3>{title}</h3>{_pre(text, room, title.lower())}"
 
 
-def facts_markup(sheet: Sheet, row: pd.Series[Any], place: str = "") -> str:
+def facts_markup(sheet: Sheet, row: pd.Series[Any], place: str) -> str:
     """What is recorded of reward, lengths, ending and group. place: in the log, a text."""
     pairs: list[tuple[str, str, str]] = []
-    for name in (*_SCORES, *reward_parts(row.index)):
-        value = row.get(name)
-        if value is not None and pd.notna(value):
-            metric = rollout_metric(name)
-            unit = (
-                "" if metric.unit == "share" or metric.unit in metric.label else f" {metric.unit}"
-            )
-            words = number(float(value), metric.unit) + sheet.line(unit, 20)
-            pairs.append((sheet.line(metric.label, 60), words, sheet.line(metric.formula, 300)))
+    if not has_value(row, "reward"):
+        pairs.append(("reward", NOT_RECORDED, ""))
+    for metric, value in scores_of(row):
+        words = f"{number(value, metric.unit)} {sheet.line(metric.unit_after_label, 20)}".rstrip()
+        pairs.append((sheet.line(metric.label, 60), words, sheet.line(metric.formula, 300)))
     if row.get("is_truncated") == 1:
         pairs.append(("truncated", "yes", "The response was cut off before it ended."))
-    for name in _IDS:
-        value = row.get(name)
-        if value is not None and pd.notna(value) and str(value):
-            pairs.append((name.replace("_", " "), sheet.line(value, 60), ""))
-    if place:
-        pairs.append(("in the log", sheet.line(place), ""))
-    if not any(name in row and pd.notna(row[name]) for name in ("reward",)):
-        pairs.insert(0, ("reward", "not recorded", ""))
+    ids = [name for name in _IDS if has_value(row, name) and str(row[name])]
+    pairs += [(name.replace("_", " "), sheet.line(row[name], 60), "") for name in ids]
+    pairs.append(("in the log", sheet.line(place), ""))
     return "<dl>" + "".join(map(_fact, pairs)) + "</dl>"
 
 
@@ -154,22 +138,9 @@ def _fact(pair: tuple[str, str, str]) -> str:
     return f"<div{title}><dt>{label}</dt><dd>{value}</dd></div>"
 
 
-def place_of(run: Run, row: pd.Series[Any]) -> str:
-    """Where a rollout stands in the log: its file and line."""
-    return f"{run.info.path_of(run.info.files[int(row['file'])])}:{int(row['line'])}"
-
-
-def notes_markup(sheet: Sheet, opened: OpenRollout) -> Iterator[str]:
-    """What was wrong with the record, and arrays that are not as long as the response."""
-    for remark in opened.remarks:
-        if remark.severity != "note":
-            words = "; ".join(filter(None, (remark.reason, remark.hint)))
-            yield f"<p class=note>{sheet.line(words, 300)}</p>"
-    length = len(opened.tokens)
-    for name, values in opened.metrics.items() if length else ():
-        if len(values) != length:
-            words = f"{sheet.line(name, 60)} has {len(values):,} entries for {length:,} tokens"
-            yield f"<p class=note>{words}; values stay at the position they have.</p>"
+def notes_markup(sheet: Sheet, opened: OpenRollout) -> str:
+    """What was wrong with the record."""
+    return "".join(f"<p class=note>{sheet.line(note, 400)}</p>" for note in notes_of(opened))
 
 
 def conversation_on(sheet: Sheet, opened: OpenRollout) -> list[ConversationTurn]:

@@ -11,13 +11,12 @@ import pandas as pd
 
 from board.charts.palette import category
 from board.core.failures.causes import CAUSES, Cause
-from board.core.metrics.definitions import reward_parts
-from board.core.metrics.intervals import share_interval
-from board.core.metrics.shares import of_many
+from board.core.metrics.definitions import Metric, reward_parts
+from board.core.metrics.intervals import wilson
+from board.core.metrics.shares import counted, interval, number, of_many, percent
 from board.core.run_differences import final_mean
 from board.core.sampling import evenly_spaced
 from board.export.curve_svg import StepCurve, step_curve
-from board.export.numbers import counted, number
 from board.export.pages import (
     PageOptions,
     add_curves,
@@ -30,7 +29,7 @@ from board.export.sheet import Sheet, StaticPage, source_of
 from board.query.failures import cause_counts, clusters, plumbing_share, shares_by_step
 from board.query.open_run import Run
 from board.query.prompts import RunPrompts, prompt_table, run_prompts
-from board.query.rollouts import Sorting, frame
+from board.query.rollouts import Sorting, at_step, frame
 
 _MOST_ROWS: Final = 200
 _MOST_CURVES: Final = 16
@@ -74,19 +73,18 @@ def _add_steps(sheet: Sheet, run: Run, curves: dict[str, StepCurve]) -> None:
         return
     chosen = steps[evenly_spaced(len(steps), _MOST_ROWS)]
     words = "Steps" if len(chosen) == len(steps) else f"{len(chosen)} of {len(steps):,} steps"
-    heads = ["step", "rollouts", *(_with_unit(sheet, one) for one in curves.values())]
+    heads = [
+        "step",
+        "rollouts",
+        *(sheet.line(one.metric.label_with_unit, 60) for one in curves.values()),
+    ]
     rows = [
         [str(step), f"{run.counts[step]:,}"]
-        + [number(_mean_at(one, step), one.unit) for one in curves.values()]
+        + [number(_mean_at(one, step), one.metric.unit) for one in curves.values()]
         for step in chosen.tolist()
     ]
     sheet.add(f"<h3>{words}: means over their rollouts</h3>")
     sheet.table(heads, rows, [True] * len(heads))
-
-
-def _with_unit(sheet: Sheet, curve: StepCurve) -> str:
-    has_unit = curve.unit in ("", "share") or curve.unit in curve.label
-    return sheet.line(curve.label if has_unit else f"{curve.label}, {curve.unit}", 60)
 
 
 def _mean_at(curve: StepCurve, step: int) -> float:
@@ -133,19 +131,17 @@ def _cause_row(cause: Cause, count: int, total: int) -> list[str]:
     """The interval is Wilson's, as if rollouts were independent of each other."""
     if not count:
         return []
-    share = np.array([count / total])
-    low, high = share_interval(share, np.array([np.nan]), np.array([float(total)]))
-    interval = f"{number(float(low[0]), 'share')} to {number(float(high[0]), 'share')}"
-    return [cause, f"{count:,}", number(count / total, "share"), interval, CAUSES[cause]]
+    share = count / total
+    bounds = interval(*wilson(share, total))
+    return [cause, f"{count:,}", percent(share), bounds, CAUSES[cause]]
 
 
 def _add_shares(sheet: Sheet, shares: pd.DataFrame) -> None:
     unknown = np.full(len(shares), np.nan)
     steps = shares.index.to_numpy(np.int64)
+    metric = Metric("cause", "Causes by step", "share")
     curves = [
-        StepCurve(
-            "Causes by step", "share", "", category(place)[0], steps, values, unknown, unknown, name
-        )
+        StepCurve(metric, category(place)[0], steps, values, unknown, unknown, name)
         for place, (name, values) in enumerate(
             (str(name), shares[name].to_numpy(np.float64)) for name in shares
         )
@@ -200,7 +196,7 @@ def _add_prompts(sheet: Sheet, run: Run, prompts: RunPrompts, places: Any) -> No
 
 def mismatch_page(run: Run, step: int, options: PageOptions) -> StaticPage:
     """Sampler against trainer: curves, the means of a step, and its rollouts with the most mismatch."""
-    at = run.where(steps=(step, step))
+    at = at_step(run, step)
     columns = [name for name in _OF_MISMATCH if name in (run.whole or run).columns]
     largest = Sorting(_OF_MISMATCH[-1], descending=True)
     rows = frame(at, columns, largest, limit=_MOST_ROLLOUTS)
@@ -241,9 +237,10 @@ def compared_page(
         ]
         if curves:
             sheet.curve(curves, None)
-            ends = {one.name: number(final_mean(one.mean, _LAST_STEPS), one.unit) for one in curves}
-            known = [ends.get(run.info.name, "not recorded") for run in runs]
-            rows.append([_with_unit(sheet, curves[0]), *known])
+            metric = curves[0].metric
+            ends = {one.name: final_mean(one.mean, _LAST_STEPS) for one in curves}
+            known = [number(ends.get(run.info.name), metric.unit) for run in runs]
+            rows.append([sheet.line(metric.label_with_unit, 60), *known])
     sheet.add(f"<h3>Means of the last {_LAST_STEPS} steps of each run</h3>")
     heads = ["metric", *(sheet.line(run.info.name, 60) for run in runs)]
     sheet.table(heads, rows, [False, *[True] * len(runs)])

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from board import __version__
+from board.core.metrics.shares import counted
 from board.export.colours import level_styles
 from board.export.curve_svg import StepCurve, curve_styles, curve_svg
-from board.export.numbers import counted
 from board.export.page_text import Redaction, html
 from board.query.open_run import Run, reader_titles
 
@@ -116,16 +116,14 @@ class Sheet:
 
     def curve(self, curves: Sequence[StepCurve], marked: int | None, words: str = "") -> None:
         """A picture of curves that share their unit. words: markup in place of what the mean is over."""
-        first = curves[0]
-        label, unit = self.line(first.label), ""
-        if first.unit not in ("", "share") and first.unit not in first.label:
-            unit = f", {self.line(first.unit)}"
+        metric = curves[0].metric
+        label = self.line(metric.label)
         explained = [words or "Mean over the rollouts of each step."]
         if any(np.isfinite(one.low).any() for one in curves):
             explained.append("Band: 95 % interval of the mean.")
-        if first.formula:
-            explained.append(f"{label}: {self.line(first.formula, 400)}")
-        parts = [f"<h3>{label}{unit}</h3>"]
+        if metric.formula:
+            explained.append(f"{label}: {self.line(metric.formula, 400)}")
+        parts = [f"<h3>{self.line(metric.label_with_unit)}</h3>"]
         for one in curves:
             if one.name:
                 dot = f"<span class=c-{one.key}><span class=dot></span></span>"
@@ -133,7 +131,7 @@ class Sheet:
         parts.append(curve_svg(curves, marked, label))
         markup = "".join((*parts, f"<p class=mute>{' '.join(explained)}</p>"))
         if len(markup) > self.room:
-            self.left_out.append(f"the curve of {first.label}, {self.why_cut}")
+            self.left_out.append(f"the curve of {metric.label}, {self.why_cut}")
         else:
             self.add(markup)
 

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from board.analysis.rollout import OpenRollout
-from board.core.arrays import BoolArray, FloatArray
+from board.core.arrays import BoolArray, FloatArray, fitted
 from board.core.metrics.definitions import in_menu_order, token_metric
-from board.core.texts.turns import Turn, of_tokens
+from board.core.metrics.shares import number
+from board.core.texts.turns import of_tokens, without_gaps
 from board.core.tokens.scales import shared_spans
 from board.export.colours import (
     ABSENT,
@@ -22,7 +23,6 @@ from board.export.colours import (
     colours_of,
     level_classes,
 )
-from board.export.numbers import number, terse
 from board.export.page_text import html
 from board.export.sheet import Room, Sheet, table
 
@@ -62,9 +62,7 @@ def tokens_of(
     spans: by metric the ends of a scale that other rollouts share, and words for what it is over.
     """
     length = len(opened.tokens)
-    metrics = {
-        name: _fitted(opened.metrics[name], length) for name in in_menu_order(opened.metrics)
-    }
+    metrics = {name: fitted(opened.metrics[name], length) for name in in_menu_order(opened.metrics)}
     chosen = metric if metric in metrics else next(iter(metrics), None)
     mask = metrics.get("loss_mask")
     in_loss = np.ones(length, bool) if mask is None else mask != 0
@@ -83,11 +81,6 @@ def spans_of_both(
     """A scale for each metric of two rollouts, by their tokens in the loss."""
     spans = shared_spans([left, right])
     return {name: (low, high, "p1–p99 of both") for name, (low, high) in spans.items()}
-
-
-def _fitted(values: FloatArray, length: int) -> FloatArray:
-    own = np.asarray(values[:length], np.float64)
-    return np.pad(own, (0, length - len(own)), constant_values=np.nan)
 
 
 def legend(sheet: Sheet, tokens: Tokens) -> str:
@@ -125,9 +118,8 @@ def legend(sheet: Sheet, tokens: Tokens) -> str:
 
 def _labelled(sheet: Sheet, name: str) -> str:
     metric = token_metric(name)
-    unit = f", {metric.unit}" if metric.unit and metric.unit not in metric.label else ""
     own = sheet.line(name, 40)
-    return own if metric.label == name else f"{own} = {sheet.line(metric.label)}{unit}"
+    return own if metric.label == name else f"{own} = {sheet.line(metric.label_with_unit)}"
 
 
 def token_turns(
@@ -146,32 +138,16 @@ def token_turns(
     count = int(np.searchsorted(sizes, room.left - 500, side="right"))
     if count < len(spans):
         room.cut.append(f"{len(spans) - count:,} of {len(spans):,} tokens")
-    parts: list[str] = []
-    turns = of_tokens(
-        tokens.opened.tokens, tokens.opened.record.segments, tokens.opened.record.messages
-    )
-    for turn in _covered(turns, len(spans)):
-        if turn.start < count:
-            own = "".join(spans[turn.start : min(turn.end, count)])
-            parts.append(
-                turn_markup(sheet, turn.role, turn.name, f"<pre class=response>{own}</pre>")
-            )
+    record = tokens.opened.record
+    turns = of_tokens(tokens.opened.tokens, record.segments, record.messages)
+    parts = [
+        turn_markup(sheet, turn.role, turn.name, f"<pre class=response>{own}</pre>")
+        for turn in without_gaps(turns, len(spans), "response")
+        if (own := "".join(spans[turn.start : min(turn.end, count)]))
+    ]
     if count < len(spans):
         parts.append(f"<p class=note>{len(spans) - count:,} tokens more are left out.</p>")
     return room.take("".join(parts))
-
-
-def _covered(turns: Sequence[Turn], length: int) -> list[Turn]:
-    """Turns without gaps; what no turn holds is the response."""
-    covered: list[Turn] = []
-    position = 0
-    for turn in (*turns, Turn(length, length, "")):
-        if turn.start > position:
-            covered.append(Turn(position, turn.start, "response"))
-        if turn.end > turn.start:
-            covered.append(turn)
-        position = turn.end
-    return covered
 
 
 def turn_markup(sheet: Sheet, role: str, name: str, content: str, words: str = "") -> str:
@@ -224,10 +200,15 @@ def _classes(tokens: Tokens, differs: BoolArray | None, evidence: int | None) ->
 def _titles(sheet: Sheet, tokens: Tokens) -> Sequence[str]:
     positions = map(str, range(len(tokens.texts)))
     columns = [
-        [f"{label} {value}" for value in terse(tokens.metrics[name])]
+        [f"{label} {value}" for value in _three_digits(tokens.metrics[name])]
         for name, label in ((name, sheet.line(name, 40)) for name in tokens.titled)
     ]
     return ["\n".join(row) for row in zip(positions, *columns, strict=True)]
+
+
+def _three_digits(values: FloatArray) -> list[str]:
+    """[R] numbers as short as can be, "-" for NaN."""
+    return ["-" if text == "nan" else text for text in map("%.3g".__mod__, values.tolist())]
 
 
 def largest_tokens(
@@ -245,8 +226,7 @@ def largest_tokens(
     metric = tokens.colours.metric
     named = dict.fromkeys((*tokens.titled, *tokens.metrics))
     others = [name for name in named if name not in (metric.name, "loss_mask")][:_MOST_OTHERS]
-    unit = f", {metric.unit}" if metric.unit and metric.unit not in metric.label else ""
-    heads = ["token", "text", "in context", f"{sheet.line(metric.label)}{sheet.line(unit)}"]
+    heads = ["token", "text", "in context", sheet.line(metric.label_with_unit)]
     rows: list[list[str]] = []
     for place in places:
         before, after = _around(tokens.texts, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -22,7 +22,6 @@ _FEWER: Final = "ask for fewer columns, metrics, tokens or characters"
 _LARGEST_INTEGER: Final = 2**63 - 1
 
 Answer = dict[str, Any]
-T = TypeVar("T")
 
 
 def untrusted(text: str, most: int = _CELL_CHARACTERS, start: int = 0) -> Answer:
@@ -58,7 +57,12 @@ def cells(row: Mapping[str, Any], most: int = _CELL_CHARACTERS) -> Answer:
     return {name: cell(value, most) for name, value in row.items()}
 
 
-def paged(head: Answer, rows: Iterable[Answer], total: int, offset: int = 0) -> Answer:
+def paged(head: Answer, rows: Sequence[Answer], offset: int, limit: int) -> Answer:
+    """An answer with `limit` of all its rows; see page_of."""
+    return page_of(head, rows[offset : offset + limit], len(rows), offset)
+
+
+def page_of(head: Answer, rows: Iterable[Answer], total: int, offset: int = 0) -> Answer:
     """An answer with as many of the rows as fit, and how to get more.
 
     rows: those from `offset` on, of `total`. Raises ChoiceError where not even one of them fits.
@@ -92,10 +96,3 @@ def bounded_json(answer: Answer) -> str:
             f"the answer would be {len(document):,} bytes, more than {MOST_BYTES:,}; {_FEWER}"
         )
     return document.decode()
-
-
-def window(rows: Sequence[T], offset: int, limit: int) -> Sequence[T]:
-    """Some rows of a list. Raises ChoiceError for numbers below 0."""
-    if offset < 0 or limit < 0:
-        raise ChoiceError("offset and limit are 0 or more")
-    return rows[offset : offset + min(limit, MOST_ROWS)]

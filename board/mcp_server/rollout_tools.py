@@ -14,16 +14,16 @@ from board.core.arrays import FloatArray
 from board.core.citations import written
 from board.core.metrics.definitions import in_menu_order
 from board.core.texts.diff import Change, similarity, text_diff
-from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
+from board.core.tokens.pieces import PLACEHOLDER_SIGN
 from board.errors import ChoiceError, NotFoundError
-from board.mcp_server.answers import Answer, cell, cells, paged, untrusted, window
+from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links
 from board.mcp_server.open_runs import OpenRuns
 from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Where
 from board.mcp_server.step_tools import Step
 from board.query.columns import known_column, known_columns, records_of
 from board.query.predicate import parsed
-from board.query.rollouts import Sorting, count, frame
+from board.query.rollouts import Sorting, at_step, count, frame
 from board.query.run import Run
 
 Index = Annotated[int, Field(ge=0, description="position of the rollout within its step, from 0")]
@@ -67,9 +67,7 @@ class RolloutTools:
         with `show`.
         """
         part = self.open_runs.part(run, split, envs)
-        if step is not None:
-            part.row(step, 0)
-        chosen = part.where(where, steps=None if step is None else (step, step))
+        chosen = (part if step is None else at_step(part, step)).where(where)
         hidden = ("offset", "size", "part", "file", "line")
         names = [name for name in (part.whole or part).columns if name not in hidden]
         asked = parsed(part.columns, where).names if where else ()
@@ -88,7 +86,7 @@ class RolloutTools:
             {**cells(row), "link": self.links.rollout(chosen, row["step"], row["index"])}
             for row in records_of(table)
         )
-        return paged(head, rows, total, offset)
+        return page_of(head, rows, total, offset)
 
     def show(
         self,
@@ -119,7 +117,7 @@ class RolloutTools:
         """
         opened_run = self.open_runs.run(run)
         opened = open_rollout(opened_run, step, index)
-        texts = _texts(opened)
+        texts = opened.texts
         head: Answer = {
             "run": run,
             "step": step,
@@ -166,7 +164,7 @@ class RolloutTools:
         at = step if other_step is None else other_step
         left = open_rollout(left_run, step, index)
         right = open_rollout(right_run, at, other_index)
-        changes = text_diff(_response(left), _response(right))
+        changes = text_diff(left.compared_text, right.compared_text)
         rows = [*_changes(changes)]
         vs = f"{at}:{other_index}" if not other_run else f"{other_run}/{at}:{other_index}"
         head = {
@@ -176,22 +174,7 @@ class RolloutTools:
             "are_too_different_to_align": not all(one.is_aligned for one in changes),
             "link": self.links.page("rollouts", left_run, step=step, index=index, reader_vs=vs),
         }
-        return paged(head, window(rows, offset, limit), len(rows), offset)
-
-
-def _texts(opened: OpenRollout) -> dict[str, str]:
-    """The texts of a rollout: those recorded, and the conversation where there is one."""
-    texts = dict(opened.record.texts)
-    if "response" not in texts and opened.response_text:
-        texts["response"] = opened.response_text
-    if opened.transcript not in texts.values():
-        texts["transcript"] = opened.transcript
-    return texts
-
-
-def _response(opened: OpenRollout) -> str:
-    has_tokens = opened.tokens and not opened.tokens_are_ids
-    return joined(opened.tokens) if has_tokens else opened.transcript
+        return paged(head, rows, offset, limit)
 
 
 def _side(run: Run, opened: OpenRollout) -> Answer:
@@ -199,7 +182,7 @@ def _side(run: Run, opened: OpenRollout) -> Answer:
     row = run.row(opened.step, opened.index)
     facts: dict[str, Any] = {name: row[name] for name in names if name in row}
     place = {"run": run.info.name, "step": opened.step, "index": opened.index}
-    return {**place, **cells(facts), "characters": len(_response(opened))}
+    return {**place, **cells(facts), "characters": len(opened.compared_text)}
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[Answer]:
@@ -221,7 +204,7 @@ def _changes(changes: Sequence[Change]) -> Iterator[Answer]:
 
 def _window(opened: OpenRollout, token: int | None, around: int, wanted: Sequence[str]) -> Answer:
     """The tokens around one, with their values. Raises NotFoundError, ChoiceError."""
-    length = len(opened.tokens) or max(map(len, opened.metrics.values()), default=0)
+    length = opened.token_count
     if not length:
         return {"not_recorded": ["tokens"], "tokens_total": 0}
     if token is not None and token >= length:
@@ -232,11 +215,11 @@ def _window(opened: OpenRollout, token: int | None, around: int, wanted: Sequenc
     names = known_columns(wanted, aligned) if wanted else in_menu_order(aligned)[:_SHOWN_METRICS]
     middle = token or 0
     start, end = max(middle - around, 0), min(middle + around + 1, length)
-    pieces = opened.tokens or (PLACEHOLDER_SIGN,) * length
+    pieces = opened.listed_tokens or [PLACEHOLDER_SIGN] * length
     rows = [
         {
             "token": place,
-            "piece": untrusted(PLACEHOLDER_SIGN if pieces[place] == PLACEHOLDER else pieces[place]),
+            "piece": untrusted(pieces[place]),
             **{name: cell(float(aligned[name][place])) for name in names},
         }
         for place in range(start, end)

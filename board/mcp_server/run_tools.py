@@ -13,8 +13,8 @@ from board.analysis.findings import whole_diagnosis
 from board.core.citations import written
 from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
-from board.core.metrics.definitions import REDUCTIONS, base_name
-from board.mcp_server.answers import Answer, cell, cells, paged, untrusted, window
+from board.core.metrics.definitions import MEAN_COLUMNS, base_name
+from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, records_of
@@ -37,7 +37,6 @@ Limit = Annotated[int, Field(ge=0, le=200, description="rows at most")]
 _USUAL: Final = ("reward", "k3", "mismatch_kl", "entropy", "response_tokens", "is_truncated")
 _PARTS: Final = ("mean", "n", "se")
 _MOST_EVIDENCE: Final = 5
-_COLUMN_OF: Final = {metric: column for column, metric, how in REDUCTIONS if how == "mean"}
 SQL_SECONDS: Final = 30.0
 
 
@@ -60,7 +59,7 @@ class RunTools:
             }
             for info in infos
         ]
-        return paged({}, window(rows, offset, limit), len(rows), offset)
+        return paged({}, rows, offset, limit)
 
     def steps(
         self,
@@ -101,7 +100,7 @@ class RunTools:
             "cite_as": cite_mean(chosen, "COLUMN", "STEP"),
             "link": self.links.page("", chosen),
         }
-        return paged(head, window(rows, offset, limit), len(rows), offset)
+        return paged(head, rows, offset, limit)
 
     def metrics(
         self,
@@ -125,7 +124,7 @@ class RunTools:
             "link": self.links.page("", chosen),
         }
         if not trainer.curves:
-            return {**head, "not_recorded": ["metrics of the trainer"], "rows": [], "rows_total": 0}
+            return paged({**head, "not_recorded": ["metrics of the trainer"]}, [], offset, limit)
         if names:
             table = trainer.table(known_columns(names, trainer.curves))
             rows = [*map(cells, records_of(_of_steps(table, first, last, limit)))]
@@ -134,7 +133,7 @@ class RunTools:
                 {"name": cell(one.name), "points": one.points, "last": cell(one.last)}
                 for one in trainer.curves.values()
             ]
-        return paged(head, window(rows, offset, limit), len(rows), offset)
+        return paged(head, rows, offset, limit)
 
     def findings(
         self,
@@ -166,11 +165,11 @@ class RunTools:
             "steps_whose_tokens_were_read": diagnosis.steps_read,
             "link": self.links.page("findings", chosen),
         }
-        return paged(head, window(rows, offset, limit), len(rows), offset)
+        return paged(head, rows, offset, limit)
 
     def _finding(self, run: Run, finding: Finding) -> Answer:
         target = finding.target
-        column = _COLUMN_OF.get(target.metric, target.metric)
+        column = MEAN_COLUMNS.get(target.metric, target.metric)
         spike = {}
         if target.step is not None and column in run.metrics:
             spike = {"spike": {"step": target.step, "metric": column, "only": target.only}}
@@ -216,7 +215,7 @@ class RunTools:
         chosen = self.open_runs.part(run, split, envs, where)
         head: Answer = {"run": run, "split": chosen.split}
         if not has_causes(chosen):
-            return {**head, "not_recorded": ["causes of failures"], "rows": [], "rows_total": 0}
+            return paged({**head, "not_recorded": ["causes of failures"]}, [], offset, limit)
         counts, similar = cause_counts(chosen), clusters(chosen)
         totals = counts.dropna().groupby("cause")["rollouts"].sum()
         failed, total = plumbing_share(counts)
@@ -235,7 +234,7 @@ class RunTools:
             }
             for row in records_of(similar.table)
         ]
-        return paged(head, window(rows, offset, limit), len(rows), offset)
+        return paged(head, rows, offset, limit)
 
     def sql(
         self,
@@ -254,7 +253,7 @@ class RunTools:
         trainer = self.open_runs.trainer(run) if asks_for_metrics(statement) else None
         table = select(chosen, statement, SQL_SECONDS, trainer, limit=limit + 1)
         rows = [cells(row) for row in rows_of(table.slice(0, limit))]
-        answer = paged({"run": run, "columns": [*map(cell, table.column_names)]}, rows, len(rows))
+        answer = page_of({"run": run, "columns": [*map(cell, table.column_names)]}, rows, len(rows))
         if table.num_rows > limit:
             answer["more"] = f"there are more than {limit} rows; use LIMIT and OFFSET, or aggregate"
         return answer

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from board.analysis.spike import Spike, spike_of
 from board.core.citations import written
-from board.core.metrics.definitions import REDUCTIONS, base_name, rollout_metric
+from board.core.metrics.definitions import MEAN_COLUMNS, base_name, rollout_metric
 from board.core.tokens.contributions import (
     TOKEN_SOURCES,
     Contributions,
@@ -23,19 +23,19 @@ from board.core.tokens.contributions import (
     whole,
 )
 from board.errors import ChoiceError
-from board.mcp_server.answers import Answer, cell, cells, paged, untrusted, window
+from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
 from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Where
 from board.query.columns import known_column, numbers, records_of
 from board.query.groups import group_table
 from board.query.prompts import LISTS, prompt_table, prompts_with, run_prompts, written_key
+from board.query.rollouts import at_step
 from board.query.run import Run
 
 Step = Annotated[int, Field(description="trainer step")]
 
 _FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
-_COLUMN_OF: Final = {metric: column for column, metric, how in REDUCTIONS if how == "mean"}
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("piece", "kind", "role")
 _TYPES: Final = 8
 _CONTEXT_TOKENS: Final = 8
@@ -75,9 +75,8 @@ class StepTools:
         the rollouts with the highest values. kinds: shares by kind of token. Read on with `show`.
         """
         part = self.open_runs.part(run, split, envs)
-        part.row(step, 0)
-        column = _column(part, metric)
-        rows = part.where(steps=(step, step)).frame([column])
+        at, column = at_step(part, step), _column(part, metric)
+        rows = at.frame([column])
         values = numbers(rows, column)
         known = values[np.isfinite(values)]
         about = rollout_metric(column)
@@ -98,15 +97,15 @@ class StepTools:
         }
         spike = None
         if column in TOKEN_SOURCES and len(known):
-            spike = spike_of(_at(part, step), step, column)
+            spike = spike_of(at, step, column)
         if spike is None or spike.headline is None:
             ranked = self._rollouts(part, step, rows, column)
-            return paged(head, window(ranked, offset, limit), len(ranked), offset)
+            return paged(head, ranked, offset, limit)
         head |= _headline(spike, spike.headline)
         chosen, total = _only(spike.contributions, only), _total(spike)
         tokens = chosen.top_tokens(offset + limit)[offset:]
         answered = [self._token(part, spike, one, total) for one in tokens]
-        return paged(head, answered, int(chosen.counted.sum()), offset)
+        return page_of(head, answered, int(chosen.counted.sum()), offset)
 
     def _token(self, run: Run, spike: Spike, one: TokenShare, total: float) -> Answer:
         own = spike.contributions
@@ -169,9 +168,9 @@ class StepTools:
                     "step", chosen, step=step, step_part="groups", groups_id=row["group_id"]
                 ),
             }
-            for row in window(records_of(table), offset, limit)
+            for row in records_of(table)[offset : offset + limit]
         ]
-        return paged(head, rows, len(table), offset)
+        return page_of(head, rows, len(table), offset)
 
     def prompts(
         self,
@@ -201,11 +200,11 @@ class StepTools:
         head: Answer = {"run": run, "which": which, "link": self.links.page("prompts", chosen)}
         own = run_prompts(chosen)
         if own is None:
-            return {**head, "not_recorded": ["prompt or reward"], "rows": [], "rows_total": 0}
+            return paged({**head, "not_recorded": ["prompt or reward"]}, [], offset, limit)
         places = own.listed(which)
         if words:
             places = places[np.isin(own.keys[places], prompts_with(chosen, words))]
-        shown_places = window(places.tolist(), offset, limit)
+        shown_places = places.tolist()[offset : offset + limit]
         table = prompt_table(chosen, own.keys[shown_places].tolist())
         rows = [
             {
@@ -219,7 +218,7 @@ class StepTools:
             }
             for place, row in zip(shown_places, records_of(table), strict=True)
         ]
-        return paged(head, rows, len(places), offset)
+        return page_of(head, rows, len(places), offset)
 
 
 def _column(run: Run, metric: str) -> str:
@@ -230,11 +229,7 @@ def _column(run: Run, metric: str) -> str:
         metric = next((name for name in (*_FIRST, *run.metrics) if name in run.metrics), "")
         if not metric:
             raise ChoiceError(f"{run.info.name} records no metric to break down")
-    return known_column(_COLUMN_OF.get(metric, metric), run.metrics)
-
-
-def _at(run: Run, step: int) -> Run:
-    return run.where(steps=(step, step))
+    return known_column(MEAN_COLUMNS.get(metric, metric), run.metrics)
 
 
 def _only(own: Contributions, only: str) -> Contributions:

@@ -38,6 +38,12 @@ class Sorting:
         return "path" if self.column == "file" else run.column(self.column)
 
 
+def at_step(run: Run, step: int) -> Run:
+    """The run at one step alone. Raises NotFoundError where the whole run has no such step."""
+    run.row(step, 0, ("step",))
+    return run.where(steps=(step, step))
+
+
 def total(run: Run, column: str) -> float:
     """Sum of a column over all rollouts; 0 where the log holds nothing of it. Raises UnreadableError."""
     if column not in run.columns:

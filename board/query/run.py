@@ -68,7 +68,7 @@ class Run:
 
     whole: the run that this one was made of by `where`; None: this is the whole. The predicate: envs
     (none: all), split (None: all), step_range (None: all) and filters, made of `expression`. Rollouts
-    have their index within the whole step, by which `row` finds each. labels: of people; None: none.
+    have their index within the whole step, by which `row` finds each. labels: of people.
 
     Everything that asks the index raises UnreadableError where it was deleted or damaged meanwhile.
     """
@@ -87,7 +87,7 @@ class Run:
     step_range: StepRange | None = None
     expression: str = ""
     filters: tuple[BoundSql, ...] = ()
-    labels: Labels | None = None
+    labels: Labels = field(default_factory=Labels)
     _cache: _Cache = field(default_factory=_Cache, repr=False)
 
     def where(
@@ -374,7 +374,7 @@ class Run:
     def version(self) -> str:
         """Another one whenever anything of the run may be different, but labels that do not choose it."""
         vocabulary = f"{self.sidecars.vocabulary_hash} {self.sidecars.vocabulary_error}"
-        labels = self.labels.version if self.labels and LABEL_COLUMNS[0] in self.expression else ""
+        labels = self.labels.version if LABEL_COLUMNS[0] in self.expression else ""
         chosen = (self.envs, self.split, self.step_range, self.expression, labels)
         return f"{self.rows.version} {self.done} {vocabulary} {chosen!r}"
 

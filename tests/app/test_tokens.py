@@ -25,7 +25,7 @@ def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(open_rows):
     row = {"step": 0, "response_tokens": ["a", " b"], "logprobs": [-1.0, -2.0]}
     message = texts(open_rows("rollout", row | {"values": [1.0, 2.0, 3.0, 4.0]})).replace("\\", "")
     assert "values has 4 entries for 2 tokens" in message
-    assert "the last 2 are shown below as values without a token" in message
+    assert "the last 2 values have no token" in message
 
 
 def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(open_rows, tmp_path):

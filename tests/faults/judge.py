@@ -17,9 +17,9 @@ from board.query.trainer.metrics import read_trainer_metrics
 
 @dataclass(frozen=True)
 class Verdict:
-    """run: with the fault. own: what the fault's rule found that holds at the planted step or begins later; of several, what
-    begins there. None where it found nothing, or only something that had ended before. is_at: whether it
-    begins there.
+    """run: with the fault. own: what the fault's rule found that holds at the planted step or begins
+    later; of several, what begins there. None where it found nothing, or only something that had ended
+    before. is_at: whether it begins there.
     named: whether its evidence is of rollouts and tokens that were changed, and of no other. others:
     rules that called something severe that has nothing to do with the fault.
     """

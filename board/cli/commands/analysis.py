@@ -22,7 +22,6 @@ from board.cli.opened_runs import (
 )
 from board.cli.runs import find_run
 from board.core.findings.finding import Evidence, Finding, in_words
-from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.errors import ChoiceError
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
@@ -57,7 +56,7 @@ def _document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, 
         "prompt_ids": _whole_numbers(record.prompt_ids),
         "prompt_tokens": rollout.prompt_tokens,
         "response_ids": _whole_numbers(record.response_ids),
-        "tokens": [PLACEHOLDER_SIGN if t == PLACEHOLDER else t for t in rollout.tokens],
+        "tokens": rollout.listed_tokens,
         "tokens_are_ids": rollout.tokens_are_ids,
         "pad_tokens": record.pad_tokens,
         "metrics": {name: values.tolist() for name, values in rollout.metrics.items()},

@@ -18,10 +18,10 @@ from board.cli import output
 from board.cli.commands.analysis import diagnosed
 from board.cli.commands.dataset import write_dataset
 from board.cli.opened_runs import narrowed_as_asked, open_run
+from board.core.metrics.shares import counted
 from board.errors import ChoiceError
 from board.export.comparison_part import Side
 from board.export.findings_page import evidence_of, finding_page, named
-from board.export.numbers import counted
 from board.export.page_text import Redaction, file_name
 from board.export.pages import (
     PageOptions,
@@ -38,7 +38,7 @@ from board.export.pages import (
 from board.export.rollout_part import Address
 from board.export.sheet import StaticPage
 from board.query.open_run import Run
-from board.query.rollouts import count
+from board.query.rollouts import at_step, count
 
 _MOST_LISTED: Final = 20
 _STATIC_MB: Final = 10
@@ -210,8 +210,7 @@ def _group(args: argparse.Namespace) -> _Selection:
 def _list(args: argparse.Namespace) -> _Selection:
     run, what = narrowed_as_asked(open_run(args), args), f"Rollouts with {args.where}"
     if args.step is not None:
-        run.row(args.step, 0)  # raises for an unknown step
-        run, what = run.where(steps=(args.step, args.step)), f"{what} at step {args.step}"
+        run, what = at_step(run, args.step), f"{what} at step {args.step}"
     rows = first_rows(run, _MOST_LISTED if args.limit is None else args.limit)
     if rows.empty:
         raise ChoiceError("no rollout passes --where, so there is nothing to export")

@@ -8,11 +8,11 @@ from typing import Any
 
 from board.cli import output
 from board.cli.opened_runs import narrowed_as_asked, open_run
-from board.core.labels.entries import LONGEST_NOTE, RolloutLabels, last_of
-from board.core.labels.shares import Agreement, LabelShare
-from board.core.metrics.shares import of_many, percent
+from board.core.labels.entries import LONGEST_NOTE, RolloutLabels
+from board.core.labels.shares import Agreement
+from board.core.metrics.shares import interval, of_many
 from board.errors import ChoiceError, did_you_mean
-from board.query.labels.matching import label_indices, set_label, undo, usual_author
+from board.query.labels.matching import label_indices, set_label, undo_last, usual_author
 from board.query.labels.samples import (
     Sample,
     agreements,
@@ -29,10 +29,9 @@ def label(args: argparse.Namespace) -> int:
     """Writes a label, a note or that of a span; or undoes the last one."""
     run, author = open_run(args), args.author or usual_author()
     if args.undo:
-        last = last_of(run.labels.entries if run.labels else (), author)
+        last = undo_last(run, author)
         if last is None:
             raise ChoiceError(f"{author} has no label in {run.info.name} to undo")
-        undo(run, last)
         output.say(f"undone: {last.kind} {last.value!r} of step {last.step}, index {last.index}")
         return 0
     if args.step is None or args.index is None:
@@ -77,7 +76,7 @@ def labels(args: argparse.Namespace) -> int:
             f"{drawn} rollouts drawn as {name}; `rollout-board rollouts` with {where} lists them"
         )
         return 0
-    authors = run.labels.authors if run.labels else ()
+    authors = run.labels.authors
     if args.author and args.author not in authors:
         raise ChoiceError(
             f"{args.author} has no label in {run.info.name}; {did_you_mean(args.author, authors)}"
@@ -105,13 +104,13 @@ def labels(args: argparse.Namespace) -> int:
     )
     for sample in samples:
         output.print_lines(["", _sample_words(sample)])
-        rows = [_share_row(share) for share in sample.shares]
+        rows = [share.cells() for share in sample.shares]
         if rows:
             output.print_table(rows, [*rows[0]])
     for one in agreed:
         output.print_lines(["", _agreement_words(one)])
-    if run.labels is not None and (missing := run.labels.missing):
-        output.say(f"{missing} labelled rollouts are not in the run any more")
+    if run.labels.missing:
+        output.say(f"{run.labels.missing} labelled rollouts are not in the run any more")
     return 0
 
 
@@ -123,23 +122,10 @@ def _sample_words(sample: Sample) -> str:
     )
 
 
-def _share_row(share: LabelShare) -> dict[str, Any]:
-    return {
-        "label": share.label,
-        "labelled": f"{share.count} of {share.n}",
-        "share": percent(share.share),
-        "95 % interval": f"{percent(share.low)} to {percent(share.high)}",
-        "of": f"{share.population:,} of {share.all_rollouts:,} rollouts",
-    }
-
-
 def _agreement_words(one: Agreement) -> str:
-    kappa = "not defined" if one.kappa != one.kappa else f"{one.kappa:.2f}"
-    if one.kappa == one.kappa:
-        kappa += f" ({one.kappa_low:.2f} to {one.kappa_high:.2f})"
     return (
         f"{one.first} and {one.second} agree on {of_many(one.equal, one.n)} rollouts, "
-        f"{percent(one.low)} to {percent(one.high)}; Cohen's kappa {kappa}"
+        f"{interval(one.low, one.high)}; Cohen's kappa {one.kappa_text}"
     )
 
 
@@ -149,8 +135,8 @@ def _document(
     labels, indices = run.labels, label_indices(run)
     rollouts = [
         {"step": key.step, "index": indices[at], **_of_rollout(labels.rollouts[key])}
-        for key, at in (labels.addresses.items() if labels else ())
-        if labels and any(labels.rollouts[key].authors.values())
+        for key, at in labels.addresses.items()
+        if any(labels.rollouts[key].authors.values())
     ]
     pairs = [
         asdict(one) | {"pairs": [[*names, count] for names, count in one.pairs.items()]}
@@ -161,7 +147,7 @@ def _document(
         "counts": counts,
         "samples": [asdict(sample) for sample in samples],
         "agreement": pairs,
-        "missing": run.labels.missing if run.labels else 0,
+        "missing": labels.missing,
         "rollouts": rollouts,
     }
 

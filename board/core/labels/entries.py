@@ -133,6 +133,12 @@ class RolloutLabels:
         given = [(own.time, own.label, name) for name, own in self.authors.items() if own.label]
         return max(given)[1:] if given else ("", "")
 
+    def label_of(self, author: str) -> str:
+        """The label that an author gave, "" for none. author: "" is whoever gave the last one."""
+        if not author:
+            return self.latest[0]
+        return self.authors[author].label if author in self.authors else ""
+
     @property
     def spans(self) -> tuple[Span, ...]:
         """The labelled spans of all authors, in the order of tokens."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.intervals import Z, share_interval
+from board.core.metrics.intervals import Z, wilson
+from board.core.metrics.shares import interval, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,16 @@ class LabelShare:
     population: int
     all_rollouts: int
 
+    def cells(self) -> dict[str, str]:
+        """A row of a table of shares: heading -> text."""
+        return {
+            "label": self.label,
+            "labelled": f"{self.count} of {self.n}",
+            "share": percent(self.share),
+            "95 % interval": interval(self.low, self.high),
+            "of rollouts": f"{self.population:,} of {self.all_rollouts:,}",
+        }
+
 
 class Stratum(NamedTuple):
     """population: its rollouts in the run. labels: of those drawn from it that are labelled."""
@@ -39,8 +50,9 @@ class Stratum(NamedTuple):
     labels: Sequence[str]
 
 
-def label_shares(strata: Sequence[Stratum]) -> list[LabelShare]:
-    """The share of each label, the largest first.
+def label_shares(strata: Sequence[Stratum], names: Iterable[str] = ()) -> list[LabelShare]:
+    """The share of each label, the largest first. names: labels whose share is given, too, where no
+    labelled rollout has them.
 
     A stratum's labelled rollouts stand for all of it: share = sum_h N_h p_h / sum_h N_h over the
     strata with any (Cochran, Sampling Techniques, 1977, ch. 5). The interval is Wilson's for the
@@ -51,28 +63,16 @@ def label_shares(strata: Sequence[Stratum]) -> list[LabelShare]:
     used = [one for one in strata if one.labels]
     population = sum(one.population for one in used)
     n = sum(len(one.labels) for one in used)
-    names = {label for one in used for label in one.labels}
-    variances = (one.population * (one.population / len(one.labels) - 1) for one in used)
-    variance = sum(variances)
+    variance = sum(one.population * (one.population / len(one.labels) - 1) for one in used)
     shares: list[LabelShare] = []
-    for name in names:
+    for name in {*names, *(label for one in used for label in one.labels)}:
         counts = [Counter(one.labels)[name] for one in used]
-        share = _weighted(used, counts) / population
+        of_strata = zip(used, counts, strict=True)
+        share = sum(one.population * k / len(one.labels) for one, k in of_strata) / population
         # Where every rollout is labelled nothing is left to chance.
-        low, high = _wilson(share, population**2 / variance) if variance else (share, share)
+        low, high = wilson(share, population**2 / variance) if variance else (share, share)
         shares.append(LabelShare(name, sum(counts), n, share, low, high, population, every))
     return sorted(shares, key=lambda one: (-one.share, one.label))
-
-
-def _wilson(share: float, size: float) -> tuple[float, float]:
-    nothing = np.array([np.nan])
-    low, high = share_interval(np.array([share]), nothing, np.array([float(size)]))
-    return float(low[0]), float(high[0])
-
-
-def _weighted(strata: Sequence[Stratum], counts: Sequence[int]) -> float:
-    pairs = zip(strata, counts, strict=True)
-    return sum(one.population * count / len(one.labels) for one, count in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,13 @@ class Agreement:
     kappa_high: float
     pairs: Mapping[tuple[str, str], int]
 
+    @property
+    def kappa_text(self) -> str:
+        """Kappa with its interval in words."""
+        if math.isnan(self.kappa):
+            return "not defined: both use one label"
+        return f"{self.kappa:.2f} ({self.kappa_low:.2f} to {self.kappa_high:.2f})"
+
 
 def agreement(first: str, second: str, pairs: Sequence[tuple[str, str]]) -> Agreement:
     """How far two authors agree; pairs: their labels of each rollout that both labelled, [n].
@@ -104,7 +111,7 @@ def agreement(first: str, second: str, pairs: Sequence[tuple[str, str]]) -> Agre
     """
     n, counts = len(pairs), Counter(pairs)
     equal = sum(count for (one, other), count in counts.items() if one == other)
-    low, high = _wilson(equal / n, n) if n else (math.nan, math.nan)
+    low, high = wilson(equal / n, n) if n else (math.nan, math.nan)
     ours, theirs = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     chance = sum(ours[label] * theirs[label] for label in ours) / n**2 if n else 1.0
     if chance == 1:

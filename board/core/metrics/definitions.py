@@ -45,6 +45,16 @@ class Metric:
     short: str = ""
     axis: str = ""
 
+    @property
+    def unit_after_label(self) -> str:
+        """The unit, where label and number do not say it: "" of a share, which is written in percent."""
+        return "" if self.unit == "share" or self.unit in self.label else self.unit
+
+    @property
+    def label_with_unit(self) -> str:
+        """The label as a heading: Entropy, nats."""
+        return ", ".join(filter(None, (self.label, self.unit_after_label)))
+
 
 _KNOWN: Final = tomllib.loads(
     resources.files("board.core.metrics").joinpath("metrics.toml").read_text(encoding="utf-8")
@@ -82,6 +92,8 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
     ("clipped_mean", "clipped", "mean"),
 )
 """(column, token metric, reduction) of every per-rollout aggregate."""
+MEAN_COLUMNS: Final = {metric: column for column, metric, how in REDUCTIONS if how == "mean"}
+"""Token metric -> the column of its mean over a rollout."""
 
 
 def _over_tokens(column: str, metric: str, reduction: Reduction) -> Metric:

@@ -59,3 +59,10 @@ def share_interval(
         error_of_middle = np.sqrt(share * (1 - share) / size + Z**2 / (4 * size**2))
         reach = Z / (1 + Z**2 / size) * error_of_middle
     return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
+
+
+def wilson(share: float, count: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of one share of so many independent observations."""
+    no_error = np.array([np.nan])
+    low, high = share_interval(np.array([share]), no_error, np.array([float(count)]))
+    return float(low[0]), float(high[0])

@@ -9,6 +9,7 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 
+NOT_RECORDED: Final = "not recorded"
 ROUNDING_NOISE: Final = 1e-12
 """What is smaller is left of a sum that is zero, such as the mean advantage of a group: it reads 0."""
 _RELATIVE_TO_STD: Final = 1e-7
@@ -18,6 +19,31 @@ _SHARES_FROM: Final = 10
 """Of fewer the count alone says more than a percentage."""
 
 
+def number(value: float | None, unit: str = "") -> str:
+    """A number at four significant digits and all that are left of the point; a share in percent; "not
+    recorded" for None and NaN.
+    """
+    if value is None or math.isnan(value):
+        return NOT_RECORDED
+    if unit == "share":
+        return percent(value)
+    if abs(value) < ROUNDING_NOISE:
+        return "0"
+    if 1e3 <= abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:.4g}".replace("e-0", "e-")
+
+
+def interval(low: float, high: float, unit: str = "share") -> str:
+    """Both ends of an interval in words: 3.1 % to 12 %."""
+    return f"{number(low, unit)} to {number(high, unit)}"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """A count with its noun: 1 rollout, 2 rollouts. several: the plural, where it is not one + s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
 def percent(share: float) -> str:
     """A share of 1 in percent: one decimal below 10 % and above 90 %, else whole: 77 %, 3.1 %, 99.4 %.
 
@@ -25,7 +51,7 @@ def percent(share: float) -> str:
     NaN, nothing to take a share of, is "not recorded".
     """
     if share != share:
-        return "not recorded"
+        return NOT_RECORDED
     if 0 < share < 0.001:
         return "<0.1 %"
     if 0.999 < share < 1:

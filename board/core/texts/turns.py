@@ -273,3 +273,20 @@ def _turns(text: str, role: str, *, by_lines: bool, headings: bool) -> list[Turn
         turns = [Turn(one.end(), end, one[1]) for one, end in zip(signs, ends, strict=True)]
         first = signs[0].start()
     return [*([Turn(0, first, role)] if first else []), *turns]
+
+
+def without_gaps(turns: Iterable[Turn], length: int, role: str, marker: int = 0) -> list[Turn]:
+    """Turns over all of `length` units. A gap of at most `marker` before a turn belongs to it, as its
+    marker; any other is a turn of this role.
+    """
+    covered: list[Turn] = []
+    position = 0
+    for turn in turns:
+        is_marker = turn.start - position <= marker
+        if not is_marker:
+            covered.append(Turn(position, turn.start, role))
+        covered.append(replace(turn, start=position) if is_marker else turn)
+        position = turn.end
+    if position < length:
+        covered.append(Turn(position, length, role))
+    return covered

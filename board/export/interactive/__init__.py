@@ -24,7 +24,8 @@ from board.components.reader import Chosen, first_choice, reader_data, sources
 from board.errors import ChoiceError, did_you_mean
 from board.export.display_text import number, one_line
 from board.export.interactive.tables import packed
-from board.export.rollout_frame import content_and_frame, has_value, preview
+from board.export.rollout_facts import has_value
+from board.export.rollout_frame import content_and_frame, preview
 from board.query.open_run import Run
 
 MOST_BYTES: Final = 20_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -21,11 +21,13 @@ Address = tuple[int, int, int]
 @dataclass(frozen=True, slots=True)
 class Labels:
     """The labels of a run. rollouts: by their key. addresses: of those that the run has. unreadable:
-    lines of the file that are no entry. version: another one when any of it is another.
+    lines of the file that are no entry. version: another one when any of it is another, "" without any.
     """
 
-    rollouts: Mapping[RolloutKey, RolloutLabels]
-    addresses: Mapping[RolloutKey, Address]
+    rollouts: Mapping[RolloutKey, RolloutLabels] = field(
+        default_factory=dict[RolloutKey, RolloutLabels]
+    )
+    addresses: Mapping[RolloutKey, Address] = field(default_factory=dict[RolloutKey, Address])
     entries: tuple[Entry, ...] = ()
     unreadable: int = 0
     version: str = ""

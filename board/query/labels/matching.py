@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from board.core.labels.entries import Entry, Kind, RolloutKey, RolloutLabels, labels_of
+from board.core.labels.entries import Entry, Kind, RolloutKey, RolloutLabels, labels_of, last_of
 from board.errors import ChoiceError
 from board.index import label_files
 from board.index.segments import PART, PROMPT_KEY
@@ -28,15 +28,14 @@ def with_labels(run: Run) -> Run:
     Raises ChoiceError where the label file can't be read.
     """
     entries, unreadable = label_files.read_entries(run.info)
-    before = run.labels
     content = repr((entries, unreadable)).encode("utf-8", "replace")
-    version = hashlib.blake2b(content, digest_size=16).hexdigest()
-    if version == (before.version if before else "") or (before is None and not entries):
+    is_any = entries or unreadable
+    version = hashlib.blake2b(content, digest_size=16).hexdigest() if is_any else ""
+    if version == run.labels.version:
         return run
-    rollouts = labels_of(entries)
-    known = before.addresses if before else {}
-    wanted = [key for key in rollouts if key not in known]
-    addresses = {**known, **_addresses(run, wanted)}
+    rollouts, before = labels_of(entries), run.labels.addresses
+    known = {key: before[key] for key in rollouts if key in before}
+    addresses = known | _addresses(run, [key for key in rollouts if key not in known])
     labels = Labels(rollouts, addresses, entries, unreadable, version)
     return run.labelled(labels, label_table(labels))
 
@@ -83,9 +82,9 @@ def _addresses(run: Run, keys: Sequence[RolloutKey]) -> dict[RolloutKey, Address
 
 def label_indices(run: Run) -> dict[Address, int]:
     """The index within its step of each labelled rollout that the run has, by its address."""
-    addresses = [*run.labels.addresses.values()] if run.labels else []
-    steps = {key.step for key in run.labels.addresses} if run.labels else set[int]()
-    files, lines, parts = [*zip(*addresses, strict=True)] or ((), (), ())
+    addresses = run.labels.addresses
+    steps = {key.step for key in addresses}
+    files, lines, parts = [*zip(*addresses.values(), strict=True)] or ((), (), ())
     table = run.rows.table(
         f"""
         SELECT file, line, {PART}, position FROM {run.rows.view()}
@@ -109,14 +108,11 @@ def rollout_key(run: Run, step: int, index: int) -> RolloutKey:
 
 def labels_at(run: Run, step: int, index: int) -> RolloutLabels:
     """What is said of a rollout."""
-    labels = (run.whole or run).labels
-    if labels is None:
-        return RolloutLabels()
     row = (run.whole or run).row(step, index, ("file", "line", PART))
     part = row.get(PART)
     at = (int(row["file"]), int(row["line"]), 0 if part is None or part != part else int(part))
-    keys = (key for key, address in labels.addresses.items() if address == at)
-    return next((labels.rollouts[key] for key in keys if key in labels.rollouts), RolloutLabels())
+    keys = (key for key, address in run.labels.addresses.items() if address == at)
+    return next((run.labels.rollouts[key] for key in keys), RolloutLabels())
 
 
 # Writing
@@ -144,7 +140,7 @@ def set_label(
     value: str,
     *,
     tokens: tuple[int, int] = (-1, -1),
-) -> Entry:
+) -> None:
     """Writes a label, a note or the label of a span of a rollout. value: "" clears it.
 
     Raises ChoiceError where it can't be written, NotFoundError where there is no such rollout.
@@ -152,19 +148,9 @@ def set_label(
     key = rollout_key(run, step, index)
     if kind == "span":
         _check_span(run, step, index, *tokens)
-    entry = new_entry(
-        author,
-        kind,
-        step=step,
-        index=index,
-        key=key.key,
-        copy=key.copy,
-        value=value,
-        first=tokens[0],
-        last=tokens[1],
-    )
+    ends = {"first": tokens[0], "last": tokens[1]}
+    entry = new_entry(author, kind, index=index, value=value, **key._asdict(), **ends)
     label_files.append(run.info, [entry])
-    return entry
 
 
 def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
@@ -177,7 +163,12 @@ def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
         )
 
 
-def undo(run: Run, entry: Entry) -> None:
-    """Writes that an entry does not count. Raises ChoiceError."""
-    undoing = new_entry(entry.author, "undo", undoes=entry.id, step=entry.step, index=entry.index)
-    label_files.append(run.info, [undoing])
+def undo_last(run: Run, author: str) -> Entry | None:
+    """Writes that the last label, note or span of an author does not count, and returns it; None where
+    there is none. Raises ChoiceError where it can't be written.
+    """
+    last = last_of(label_files.read_entries(run.info)[0], author)
+    if last is not None:
+        undoing = new_entry(author, "undo", undoes=last.id, step=last.step, index=last.index)
+        label_files.append(run.info, [undoing])
+    return last

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from board.core.labels.entries import RolloutLabels
+from board.core.labels.entries import RolloutKey
 from board.core.labels.shares import (
     Agreement,
     LabelShare,
@@ -31,8 +32,9 @@ from board.query.run import Run
 
 
 def next_sample_name(run: Run) -> str:
-    """A name for the next sample: sample01, sample02, ..."""
-    return f"sample{len(samples_of(run)) + 1:02d}"
+    """A name that no sample has: sample01, sample02, ..."""
+    names = {name.lower() for name in run.labels.samples}
+    return next(name for n in count(1) if (name := f"sample{n:02d}") not in names)
 
 
 def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
@@ -74,11 +76,9 @@ def draw_sample(run: Run, author: str, size: int, name: str, seed: int) -> int:
         new_entry(
             author,
             "sample",
-            step=row["step"],
             index=row["position"],
-            key=row["key"],
-            copy=row["copy"],
             value=name,
+            **{name: row[name] for name in RolloutKey._fields},
             stratum="{}-{}/{}".format(*ends[ranges[row["place"]]], strata[row["place"]]),
             population=int(populations[strata[row["place"]]]),
         )
@@ -104,16 +104,7 @@ class Sample:
 
 def samples_of(run: Run, author: str = "") -> list[Sample]:
     """The samples of a run, the newest first. author: whose labels count; "": the latest of anybody."""
-    labels = (run.whole or run).labels
-    if labels is None:
-        return []
-    return [_sample(labels, name, author) for name in labels.samples]
-
-
-def _label_of(own: RolloutLabels, author: str) -> str:
-    if not author:
-        return own.latest[0]
-    return own.authors[author].label if author in own.authors else ""
+    return [_sample(run.labels, name, author) for name in run.labels.samples]
 
 
 def _sample(labels: Labels, name: str, author: str) -> Sample:
@@ -137,7 +128,7 @@ def _strata(labels: Labels, name: str, author: str) -> dict[str, Stratum]:
     for own in labels.rollouts.values():
         if drawn := own.samples.get(name):
             populations[drawn.stratum] = drawn.population
-            if label := _label_of(own, author):
+            if label := own.label_of(author):
                 given[drawn.stratum].append(label)
     # Of an entry that somebody else wrote the population may be missing.
     return {
@@ -146,8 +137,7 @@ def _strata(labels: Labels, name: str, author: str) -> dict[str, Stratum]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class StepShares:
+class StepShares(NamedTuple):
     """Shares of labels among the rollouts of the steps first to last, both included."""
 
     first: int
@@ -155,26 +145,26 @@ class StepShares:
     shares: tuple[LabelShare, ...]
 
 
-def shares_over_steps(run: Run, name: str, author: str = "") -> list[StepShares]:
-    """The shares of a sample in each of its ranges of steps that has a labelled rollout, ascending."""
-    labels = (run.whole or run).labels
+def shares_over_steps(run: Run, sample: Sample, author: str) -> list[StepShares]:
+    """The shares of all labels of a sample in each of its ranges of steps that has a labelled rollout,
+    ascending.
+    """
+    names = [one.label for one in sample.shares]
     by_range: dict[tuple[int, int], list[Stratum]] = defaultdict(list)
-    for stratum, own in _strata(labels, name, author).items() if labels else ():
+    for stratum, own in _strata(run.labels, sample.name, author).items():
         ends = re.fullmatch(r"(-?\d+)-(-?\d+)/\d+", stratum)
         if own.labels and ends is not None:
             by_range[int(ends[1]), int(ends[2])].append(own)
-    return [StepShares(*ends, tuple(label_shares(own))) for ends, own in sorted(by_range.items())]
+    return [
+        StepShares(*ends, tuple(label_shares(own, names))) for ends, own in sorted(by_range.items())
+    ]
 
 
 def label_counts(run: Run, author: str = "") -> dict[str, int]:
     """How many rollouts of the run have each label, the commonest first; no share of the run."""
-    labels = (run.whole or run).labels
-    if labels is None:
-        return {}
-    counts: dict[str, int] = defaultdict(int)
-    for key, own in labels.rollouts.items():
-        if key in labels.addresses and (label := _label_of(own, author)):
-            counts[label] += 1
+    rollouts = run.labels.rollouts
+    counts = Counter(rollouts[key].label_of(author) for key in run.labels.addresses)
+    del counts[""]
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -189,11 +179,9 @@ def labelled_rows(run: Run, limit: int) -> pd.DataFrame:
 
 def agreements(run: Run) -> list[Agreement]:
     """How far each two authors agree who labelled any rollout both."""
-    labels = (run.whole or run).labels
-    every = [*labels.rollouts.values()] if labels else []
     several: list[Agreement] = []
-    for first, second in combinations(labels.authors if labels else (), 2):
-        both = ((_label_of(own, first), _label_of(own, second)) for own in every)
+    for first, second in combinations(run.labels.authors, 2):
+        both = ((o.label_of(first), o.label_of(second)) for o in run.labels.rollouts.values())
         pairs = [(one, other) for one, other in both if one and other]
         if pairs:
             several.append(agreement(first, second, pairs))

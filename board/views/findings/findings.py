@@ -16,7 +16,7 @@ from board.analysis.reviewed_findings import Reviewed, read_reviewed, set_muted,
 from board.charts.finding_charts import findings_chart
 from board.core.findings import RULES, Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
-from board.core.metrics.definitions import REDUCTIONS
+from board.core.metrics.definitions import MEAN_COLUMNS
 from board.core.metrics.trainer import PREFIX
 from board.export.findings_page import findings_page
 from board.query.groups import group_names
@@ -40,7 +40,6 @@ _PARTS: Final = {False: "Findings", True: "Log health"}
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
-_COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
 _PAGE_OF: Final = {
     "tokens": "step",
     "groups": "step",
@@ -327,7 +326,7 @@ def _link_of(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
 
 
 def _choices_of_page(run: Run, target: Target) -> dict[str, Any]:
-    column = _COLUMN_OF.get(target.metric, target.metric)
+    column = MEAN_COLUMNS.get(target.metric, target.metric)
     match target.page:
         case "tokens":
             grouping = target.only.partition(":")[0]
@@ -371,7 +370,7 @@ def _group_of(run: Run, target: Target) -> str:
 
 def _reader_of(run: Run, metric: str) -> dict[str, str]:
     """The reader coloured by a token metric; by its own first one where the rule names none of tokens."""
-    is_recorded = _COLUMN_OF.get(metric) in run.metrics
+    is_recorded = MEAN_COLUMNS.get(metric) in run.metrics
     return {"reader_metric": metric if is_recorded else "", "reader_vs": ""}
 
 

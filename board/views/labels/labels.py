@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from board.charts import label_charts
-from board.core.metrics.shares import of_many, percent
+from board.core.metrics.shares import interval, of_many
 from board.errors import BoardError
 from board.export.labels_page import labels_page
 from board.index.label_files import label_names
@@ -56,7 +56,7 @@ def _show_names(run: Run, *, expanded: bool = False) -> None:
 
 
 def _choose_author(run: Run) -> str:
-    authors = run.labels.authors if run.labels else ()
+    authors = run.labels.authors
     if len(authors) < 2:
         return ""
     state.ensure("labels_author", ["", *authors], "")
@@ -131,10 +131,10 @@ def _show_sample(run: Run, sample: Sample, author: str) -> None:
             figure = label_charts.shares_of_labels(sample.shares, dark=page_parts.dark())
             page_parts.draw_figure(figure, f"labels_shares_{sample.name}")
         with right:
-            over = shares_over_steps(run, sample.name, author)
+            over = shares_over_steps(run, sample, author)
             if over:
                 figure = label_charts.shares_by_steps(
-                    [(one.first, one.last, one.shares) for one in over],
+                    over,
                     [one.label for one in sample.shares],
                     dark=page_parts.dark(),
                 )
@@ -146,7 +146,7 @@ def _share_words(sample: Sample) -> str:
     """The intervals in words, and what they are of."""
     first = sample.shares[0]
     shares = ", ".join(
-        f"{plain(one.label, 30)} {percent(one.low)} to {percent(one.high)}" for one in sample.shares
+        f"{plain(one.label, 30)} {interval(one.low, one.high)}" for one in sample.shares
     )
     words = f"Labelled by hand, n = {first.n:,} of {first.population:,}; 95 % intervals: {shares}."
     if first.population < first.all_rollouts:
@@ -166,7 +166,7 @@ def _show_counts(run: Run, author: str) -> None:
         "label": Column([*counts], width=160),
         "rollouts": Column([*counts.values()], "localized", width=90),
     }
-    row = tables.draw(rows, key=f"labels_counts_{run.labels.version if run.labels else ''}")
+    row = tables.draw(rows, key=f"labels_counts_{run.labels.version}")
     if row is not None:
         where = f"label == {text_literal([*counts][row])}"
         choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where}
@@ -180,19 +180,12 @@ def _show_agreement(run: Run) -> None:
         st.caption("No rollout has labels of two authors.")
         return
     for one in pairs:
-        kappa = "not defined: both use one label"
-        if one.kappa == one.kappa:
-            kappa = f"{one.kappa:.2f} ({one.kappa_low:.2f} to {one.kappa_high:.2f})"
         st.markdown(f"**{plain(one.first, 40)} and {plain(one.second, 40)}**")
         tables.draw(
             {
                 "": Column(["the same label", "95 % interval", "Cohen's kappa"]),
                 "value": Column(
-                    [
-                        of_many(one.equal, one.n),
-                        f"{percent(one.low)} to {percent(one.high)}",
-                        kappa,
-                    ],
+                    [of_many(one.equal, one.n), interval(one.low, one.high), one.kappa_text],
                     label="",
                     alignment="right",
                 ),
@@ -224,7 +217,7 @@ def _show_list(run: Run) -> None:
             **({"reward": Column(rows["reward"].tolist(), width=80)} if "reward" in rows else {}),
             **texts,
         },
-        key=f"labels_list_{run.labels.version if run.labels else ''}",
+        key=f"labels_list_{run.labels.version}",
         most_pixels=420,
     )
     if row is not None:
@@ -261,16 +254,15 @@ def _render() -> None:
         _show_counts(run, author)
     with right:
         _show_agreement(run)
-    if (run.whole or run).labels is not None and "label" in run.columns:
+    if "label" in run.columns:
         _show_list(run)
-    labels = (run.whole or run).labels
-    if labels is not None and labels.missing:
-        words = counted(labels.missing, "labelled rollout")
+    if run.labels.missing:
+        words = counted(run.labels.missing, "labelled rollout")
         st.caption(
             f"{words} not in the run any more: a resume wrote them again, or their file is elsewhere."
         )
-    if labels is not None and labels.unreadable:
-        st.warning(f"{counted(labels.unreadable, 'line')} of labels.jsonl can't be read.")
+    if run.labels.unreadable:
+        st.warning(f"{counted(run.labels.unreadable, 'line')} of labels.jsonl can't be read.")
     _show_names(run)
 
 

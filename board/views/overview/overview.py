@@ -112,8 +112,7 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
     if metric.name.startswith(REWARD_PART):
         label, unit = metric.name.removeprefix(REWARD_PART), "part"
     else:
-        has_unit = metric.unit not in ("", "share") and metric.unit not in metric.label
-        label, unit = metric.label, metric.unit if has_unit else ""
+        label, unit = metric.label, metric.unit_after_label
     is_enough = int(np.count_nonzero(steps <= step)) >= _COMPARED_STEPS
     change, note = _change(now, metric.unit, is_enough=is_enough)
     return Tile(

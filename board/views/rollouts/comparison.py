@@ -25,7 +25,8 @@ from board.errors import BoardError, ChoiceError, NotFoundError
 from board.export import comparison_part
 from board.export.pages import PageOptions, comparison_page
 from board.export.rollout_content import metrics_of, specs_of
-from board.export.rollout_frame import TEXTS, has_value, preview
+from board.export.rollout_facts import TEXTS, has_value
+from board.export.rollout_frame import preview
 from board.export.rollout_part import Address
 from board.export.sheet import StaticPage
 from board.query.open_run import Run

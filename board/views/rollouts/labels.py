@@ -11,8 +11,8 @@ from board.components.reader.frame import LabelRow
 from board.core.labels.entries import LONGEST_NOTE, last_of
 from board.core.labels.names import packaged_names
 from board.errors import BoardError, ChoiceError
-from board.index.label_files import label_names, read_entries
-from board.query.labels.matching import labels_at, set_label, undo, usual_author
+from board.index.label_files import label_names
+from board.query.labels.matching import labels_at, set_label, undo_last, usual_author
 from board.query.open_run import Run
 from board.views.shared.text import plain
 
@@ -27,8 +27,7 @@ _LONGEST_ID: Final = 40
 
 def label_row(run: Run, step: int, index: int) -> LabelRow:
     """The row of labels of a rollout."""
-    labels = run.labels
-    entries = labels.entries if labels else ()
+    entries = run.labels.entries
     try:
         names = label_names(run.info)
     except ChoiceError as error:
@@ -69,19 +68,14 @@ def _write(run: Run, sent: Mapping[str, Any]) -> None:
     author = _text(sent, "author", _LONGEST_AUTHOR).strip() or usual_author()
     kind = sent.get("kind")
     if kind == "undo":
-        last = last_of(read_entries(run.info)[0], author)
-        if last is not None:
-            undo(run, last)
+        undo_last(run, author)
         return
     step, index = _number(sent, "step"), _number(sent, "index")
-    if kind == "note":
-        set_label(run, author, step, index, "note", _text(sent, "value", LONGEST_NOTE))
-    elif kind == "label":
-        set_label(run, author, step, index, "label", _text(sent, "value", _LONGEST_LABEL))
-    elif kind == "span":
-        tokens = _number(sent, "first"), _number(sent, "last")
-        value = _text(sent, "value", _LONGEST_LABEL)
-        set_label(run, author, step, index, "span", value, tokens=tokens)
+    if kind not in ("note", "label", "span"):
+        raise ChoiceError("the kind is none of note, label, span and undo")
+    value = _text(sent, "value", LONGEST_NOTE if kind == "note" else _LONGEST_LABEL)
+    tokens = (_number(sent, "first"), _number(sent, "last")) if kind == "span" else (-1, -1)
+    set_label(run, author, step, index, kind, value, tokens=tokens)
 
 
 def _text(sent: Mapping[str, Any], name: str, longest: int) -> str:

@@ -133,7 +133,7 @@ def show(run: Run, page: ListPage, *, prefix: str) -> None:
 def page_of(run: Run, listed: Listed) -> ListPage:
     """The page that is chosen, else the one with the open rollout; cached while nothing else changes."""
     number = int(state.get("page"))
-    key = (_identity(run), run.version, run.labels and run.labels.version, number)
+    key = (_identity(run), run.version, run.labels.version, number)
     before: tuple[Any, ListPage] | None = st.session_state.get(_PAGE)
     at = opened()
     if before is not None and before[0] == key and (number or at in (None, *before[1].addresses)):

@@ -102,7 +102,7 @@ def of_environments(run: Run, envs: tuple[str, ...]) -> Run:
 
 def labels_of(run: Run) -> str:
     """Another text whenever the labels of a run are others."""
-    return run.labels.version if run.labels else ""
+    return run.labels.version
 
 
 @_cached(64, "Counting the rollouts chosen …")

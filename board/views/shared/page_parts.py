@@ -184,8 +184,7 @@ def card(
     that are drawn, if others are; unit: other words behind the title.
     """
     metric = rollout_metric(column)
-    if not unit and metric.unit != "share" and metric.unit not in metric.label:
-        unit = one_line(metric.unit)
+    unit = unit or one_line(metric.unit_after_label)
     all_metrics = map(rollout_metric, columns or (column,))
     formulas = [(one.label, one_line(one.formula, 400)) for one in all_metrics if one.formula]
     lines = [f"{one_line(label)}: {formula}" for label, formula in formulas]

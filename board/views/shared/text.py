@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from board.core.metrics import shares
 from board.export.display_text import number as number
 from board.export.display_text import one_line as one_line
 
@@ -35,7 +36,7 @@ _VERBS: Final = {"is": "are", "was": "were", "repeats": "repeat"}
 
 def counted(count: int, noun: str, verb: str = "") -> str:
     """A number of things in words, with what they do: 1 step, 2 steps, 1 line is, 2 lines are."""
-    words = f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    words = shares.counted(count, noun)
     return f"{words} {verb if count == 1 else _VERBS[verb]}" if verb else words
 
 

@@ -22,7 +22,6 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.query import groups
 from board.query.open_run import Run
 
-
 SHORT = replace(TUNED, first=AT - 8, last=AT + 4)
 
 

@@ -13,7 +13,7 @@ from opened_logs import run_at
 from board.core.labels.entries import Entry
 from board.errors import ChoiceError, ExpressionError
 from board.index import label_files
-from board.query.labels.matching import labels_at, set_label, undo, with_labels
+from board.query.labels.matching import labels_at, set_label, undo_last, with_labels
 from board.query.labels.samples import agreements, draw_sample, label_counts, samples_of
 from board.query.user_sql import select
 
@@ -87,7 +87,6 @@ def test_labels_are_of_the_same_rollouts_after_the_log_moved_and_was_read_again(
     again = opened(moved)
     cheats = again.where("label = 'cheat'").rollouts
     assert cheats["response"].tolist() == [response]
-    assert again.labels is not None
     assert again.labels.missing == 0
 
 
@@ -101,7 +100,6 @@ def test_a_label_does_not_go_to_the_rollout_that_a_resume_wrote_in_its_place(tmp
     assert label_counts(opened(write("before"))) == {"cheat": 1}
     after = opened(write("after"))
     assert label_counts(after) == {}
-    assert after.labels is not None
     assert after.labels.missing == 1
 
 
@@ -145,15 +143,14 @@ def test_a_torn_line_is_counted_and_the_next_entry_stands_alone(folder):
     set_label(run, "ann", step, 1, "label", "good")
     run = opened(folder)
     assert label_counts(run) == {"good": 2}
-    assert run.labels is not None
     assert run.labels.unreadable == 1
     assert path.read_bytes().endswith(b"\n")
 
 
 def test_undo_is_an_entry_too(folder):
     run = run_at(folder)
-    entry = set_label(run, "ann", max(run.counts), 0, "label", "good")
-    undo(run, entry)
+    set_label(run, "ann", max(run.counts), 0, "label", "good")
+    undo_last(run, "ann")
     assert label_counts(opened(folder)) == {}
     assert len(label_files.read_entries(run.info)[0]) == 2
 

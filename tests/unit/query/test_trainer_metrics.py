@@ -10,7 +10,7 @@ from read_formats import sample_run
 from board.analysis.findings import Diagnosis, with_trainer
 from board.errors import ExpressionError
 from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Follower, open_run
+from board.query.open_run import Follower
 from board.query.steps import OWN, own_steps
 from board.query.trainer.agreement import agreements
 from board.query.trainer.metrics import TrainerMetricsReader, read_trainer_metrics
