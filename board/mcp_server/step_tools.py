@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.spike import Spike, spike_of
-from board.core.citations import written
+from board.core.citations import citation_text
 from board.core.metrics.definitions import MEAN_COLUMNS, base_name, rollout_metric
 from board.core.tokens.contributions import (
     TOKEN_SOURCES,
@@ -30,6 +30,7 @@ from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Wher
 from board.query.columns import known_column, numbers, records_of
 from board.query.groups import group_table
 from board.query.prompts import LISTS, prompt_table, prompts_with, run_prompts, written_key
+from board.query.rollouts import at_step
 from board.query.run import Run
 
 Step = Annotated[int, Field(description="trainer step")]
@@ -74,7 +75,7 @@ class StepTools:
         the rollouts with the highest values. kinds: shares by kind of token. Read on with `show`.
         """
         part = self.open_runs.part(run, split, envs)
-        at, column = part.at_step(step), _column(part, metric)
+        at, column = at_step(part, step), _column(part, metric)
         rows = at.frame([column])
         values = numbers(rows, column)
         known = values[np.isfinite(values)]
@@ -89,7 +90,7 @@ class StepTools:
             "n": len(known),
             "rollouts": len(rows),
             "cite_mean_as": cite_mean(part, f"{base_name(column)}_mean", step),
-            "cite_value_as": written(
+            "cite_value_as": citation_text(
                 run, step=step, rollout="INDEX", token="TOKEN", metric="TOKEN_METRIC"
             ),
             "link": self.links.page("step", part, step=step, step_metric=column, step_only=only),
