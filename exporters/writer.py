@@ -15,7 +15,6 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from exporters.batch import count_rollouts, take_padded
@@ -149,12 +148,7 @@ class RolloutExporter:
     def __enter__(self) -> RolloutExporter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -253,9 +247,8 @@ class RolloutExporter:
             "loss_mask": loss_mask,
             "prompt_lens": prompt_lens,
         }
-        self._log(
-            take_packed, step, micro_step, frame, {"reward": rewards, **arrays}, meta, seq_lens
-        )
+        given = {"reward": rewards, **arrays}
+        self._log(take_packed, step, micro_step, frame, given, meta, seq_lens)
 
     def log_ragged(
         self,
@@ -369,7 +362,7 @@ class RolloutExporter:
     def _log(
         self,
         take: Take,
-        step: int,
+        step: Any,
         micro_step: int,
         frame: Mapping[str, Any],
         arrays: Mapping[str, Any],
@@ -381,16 +374,14 @@ class RolloutExporter:
             if self._intake is not None and self.wants(step):
                 self._intake.log(take, step, int(micro_step), frame, arrays, meta or {})
         except Exception as error:
-            self._lose_call(step, count_rollouts(rollouts))
+            lost = count_rollouts(rollouts)
+            if isinstance(step, int):
+                self._counters.add_to_step("lost", step, lost)
+            else:
+                self._counters.add("lost", lost)
             self._counters.fail("log", error)
             if self._strict:
                 raise
-
-    def _lose_call(self, step: Any, rollouts: int) -> None:
-        if isinstance(step, int):
-            self._counters.add_to_step("lost", step, rollouts)
-        else:
-            self._counters.add("lost", rollouts)
 
 
 _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()

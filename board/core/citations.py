@@ -92,8 +92,8 @@ class Report:
     quotes: int
 
 
-def written(run: str, **keys: object) -> str:
-    """A citation as a report has it."""
+def citation_text(run: str, **keys: object) -> str:
+    """The text of a citation: [run=NAME step=12 rollout=3]."""
     return Citation(0, {"run": run, **{k: str(v) for k, v in keys.items()}}, None).words
 
 

@@ -61,6 +61,7 @@ def write_dataset(run: Run, request: Request, progress: Progress) -> Summary:
 
 
 def _refuse(run: Run, request: Request) -> None:
+    """Raises ChoiceError for options that do not go together, and for a target within the log."""
     of_pairs = request.kind == "dpo"
     if request.margin is not None and not of_pairs:
         raise ChoiceError("--margin goes with --as dpo alone")

@@ -110,7 +110,7 @@ class ParquetFile:
 class DatasetFolder:
     """A data set as the Hugging Face Hub has them: data/SPLIT-00000-of-0000N.parquet.
 
-    paths: by split of the run, what its files are called. The names of splits have letters, digits and
+    names: by split of the run, its name in the data set. The names of splits have letters, digits and
     _ alone, as `datasets` wants them.
     """
 
@@ -178,7 +178,8 @@ def replacing(target: Path, *, overwrite: bool) -> Generator[Path]:
     """A path beside the target, for a file or a folder that takes its place in the end.
 
     Whatever ends the block early removes what was written. Raises ChoiceError where the target exists,
-    unless overwrite; where it is a folder that is no data set; and where it can't be written.
+    unless overwrite; where it is a folder that is no data set, or a device; and where it can't be
+    written.
     """
     if not target.parent.is_dir():
         raise ChoiceError(f"{target.parent} is not a folder; make it, or choose another")
@@ -198,6 +199,8 @@ def replacing(target: Path, *, overwrite: bool) -> Generator[Path]:
 def _may_be_replaced(target: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise ChoiceError(f"{target} exists; choose another name, or replace it by --overwrite")
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise ChoiceError(f"{target} is no file that could be replaced; choose another")
     if target.is_dir():
         others = {path.name for path in target.iterdir()} - {README, _DATA}
         if others or not (target / README).is_file():

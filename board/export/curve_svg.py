@@ -25,6 +25,8 @@ _RIGHT: Final = 12
 _TOP: Final = 12
 _BOTTOM: Final = 26
 _MOST_POINTS: Final = 600
+_LARGEST: Final = 1e300
+"""Farther apart the ends of an axis would have no difference."""
 _MOST_WITH_INTERVAL: Final = 300_000
 """Of more rollouts an interval that is not in the index takes longer than a picture is worth."""
 
@@ -92,7 +94,7 @@ def curve_svg(curves: Sequence[StepCurve], marked: int | None, title: str) -> st
     x_ends = min(one.steps[0] for one in curves), max(one.steps[-1] for one in curves)
     curves = [_thinned(one, marked) for one in curves]
     every = np.concatenate([array for one in curves for array in (one.mean, one.low, one.high)])
-    every = every[np.isfinite(every)]
+    every = np.clip(every[np.isfinite(every)], -_LARGEST, _LARGEST)
     axes = _Axes(x_ends, (float(every.min()), float(every.max())))
     parts = [
         f'<svg class=curve viewBox="0 0 {_WIDTH} {_HEIGHT}" role=img><title>{title}</title>',
@@ -128,6 +130,7 @@ class _Axes:
 
     def y(self, value: float) -> float:
         low, high = self._values
+        value = min(max(value, low), high)
         return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     def grid(self, unit: str) -> list[str]:

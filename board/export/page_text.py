@@ -15,9 +15,9 @@ _LONGEST_NAME: Final = 100
 REDACTED: Final = "[redacted]"
 """What stands in place of a match."""
 _MARK: Final = "\ufdd1"
-"""The same until a text is written: a code point that no text has, and that a pattern seldom matches."""
+"""Stands for REDACTED until the text is written: a code point that no text has and few patterns match."""
 _REST: Final = "\ufdd2"
-"""The same of a token that lies within a match."""
+"""Stands for a token that lies within a match."""
 _STRUCTURE: Final = ("role", "type", "id", "tool_call_id", "tool_use_id")
 _SIGNS: Final = {_MARK: REDACTED, _REST: "▒", PLACEHOLDER: PLACEHOLDER_SIGN}
 _INVISIBLE: Final = re.compile(

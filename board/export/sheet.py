@@ -82,7 +82,7 @@ class Sheet:
         return html(whole if len(whole) <= limit else f"{whole[: limit - 1]}…")
 
     def add(self, *markup: str) -> None:
-        """Writes a part. Who writes many, or large ones, asks for `room` first."""
+        """Writes a part. `room` says whether it fits: ask before many or large ones."""
         part = "".join(markup).encode()
         self._parts.append(part)
         self._left -= len(part)

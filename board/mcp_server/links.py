@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from board.core.citations import written
+from board.core.citations import citation_text
 from board.query import splits
 from board.query.run import Run
 
@@ -49,4 +49,4 @@ def cite_mean(run: Run, metric: str, step: int | str) -> str | None:
         return None
     parts = {"split": split_of(run), "env": ",".join(run.envs)}
     chosen = {name: value for name, value in parts.items() if value}
-    return written(run.info.name, metric=metric, step=step, **chosen)
+    return citation_text(run.info.name, metric=metric, step=step, **chosen)

@@ -18,7 +18,7 @@ from board.query.splits import chosen_split
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
 _LISTED_SECONDS: Final = 5.0
-"""As long the list of runs is believed, unless somebody asks for the list itself."""
+"""How long the list of runs is reused, unless somebody asks for the list itself."""
 _MOST_OPEN: Final = 8
 _MOST_PARTS: Final = 16
 """Of one run."""

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.arrays import FloatArray
-from board.core.citations import written
+from board.core.citations import citation_text
 from board.core.metrics.definitions import in_menu_order
 from board.core.texts.diff import Change, similarity, text_diff
 from board.core.tokens.pieces import PLACEHOLDER_SIGN
@@ -80,7 +80,7 @@ class RolloutTools:
         head = {
             "run": run,
             "columns": [*map(cell, names)],
-            "cite_as": written(run, step="STEP", rollout="INDEX", metric="COLUMN"),
+            "cite_as": citation_text(run, step="STEP", rollout="INDEX", metric="COLUMN"),
         }
         rows = (
             {**cells(row), "link": self.links.rollout(chosen, row["step"], row["index"])}
@@ -123,7 +123,7 @@ class RolloutTools:
             "step": step,
             "index": index,
             "link": self.links.rollout(opened_run, step, index, token, *metrics[:1]),
-            "cite_text_as": written(run, step=step, rollout=index),
+            "cite_text_as": citation_text(run, step=step, rollout=index),
         }
         if text:
             whole = texts[known_column(text, texts)]
@@ -141,7 +141,7 @@ class RolloutTools:
         }
         if opened.tokens:
             place = {"step": step, "rollout": index, "token": "TOKEN", "metric": "METRIC"}
-            head["cite_value_as"] = written(run, **place)
+            head["cite_value_as"] = citation_text(run, **place)
         return head
 
     def diff(

@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.findings import whole_diagnosis
-from board.core.citations import written
+from board.core.citations import citation_text
 from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
 from board.core.metrics.definitions import MEAN_COLUMNS, base_name
@@ -120,7 +120,7 @@ class RunTools:
         chosen, trainer = self.open_runs.run(run), self.open_runs.trainer(run)
         head: Answer = {
             "run": run,
-            "cite_as": written(run, metric="NAME", step="STEP"),
+            "cite_as": citation_text(run, metric="NAME", step="STEP"),
             "link": self.links.page("", chosen),
         }
         if not trainer.curves:

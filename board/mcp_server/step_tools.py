@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.spike import Spike, spike_of
-from board.core.citations import written
+from board.core.citations import citation_text
 from board.core.metrics.definitions import MEAN_COLUMNS, base_name, rollout_metric
 from board.core.tokens.contributions import (
     TOKEN_SOURCES,
@@ -90,7 +90,7 @@ class StepTools:
             "n": len(known),
             "rollouts": len(rows),
             "cite_mean_as": cite_mean(part, f"{base_name(column)}_mean", step),
-            "cite_value_as": written(
+            "cite_value_as": citation_text(
                 run, step=step, rollout="INDEX", token="TOKEN", metric="TOKEN_METRIC"
             ),
             "link": self.links.page("step", part, step=step, step_metric=column, step_only=only),

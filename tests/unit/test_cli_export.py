@@ -1,6 +1,7 @@
 """The command `export`: what each choice writes, and where."""
 
 import json
+import os
 import zlib
 from base64 import b64decode
 from collections.abc import Callable
@@ -145,3 +146,18 @@ def test_options_of_pages_and_of_data_sets_do_not_go_together(export, options):
     assert (code, out) == (2, "")
     assert err.startswith("rollout-board: ")
     assert not [*Path().iterdir()]
+
+
+@pytest.mark.parametrize("kind", [["--step", "0"], ["--as", "csv", "--overwrite"]])
+def test_what_is_no_file_is_not_replaced(export, kind):
+    os.mkfifo("pipe")
+    assert export(*kind, "-o", "pipe")[0] == 2
+    assert Path("pipe").is_fifo()
+    assert [*Path().iterdir()] == [Path("pipe")]
+
+
+def test_a_page_does_not_take_the_place_of_a_data_set(export):
+    assert export("--as", "hf", "-o", "set")[0] == 0
+    code, _, said = export("--step", "0", "-o", "set")
+    assert (code, Path("set/README.md").is_file()) == (2, True)
+    assert "set is a folder" in said

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,9 +14,10 @@ from typing import Final, NamedTuple
 from board.analysis.rollout import open_rollout
 from board.cli import output
 from board.cli.commands.analysis import diagnosed
-from board.cli.commands.dataset import write_dataset
-from board.cli.opened_runs import narrowed_as_asked, open_run
+from board.cli.opened_runs import listed, narrowed_as_asked, open_run
 from board.core.metrics.shares import counted
+from board.datasets.export import Request, write_dataset
+from board.datasets.files import replacing
 from board.errors import ChoiceError
 from board.export.comparison_part import Side
 from board.export.findings_page import evidence_of, finding_page, named
@@ -81,7 +80,7 @@ def export(args: argparse.Namespace) -> int:
         if getattr(args, name) not in (None, False):
             raise ChoiceError(f"{option} is for {kind}")
     if args.kind is not None:
-        return write_dataset(args)
+        return _write_dataset(args)
     if args.interactive and args.redact:
         raise ChoiceError("--redact is for static pages; leave --interactive out")
     redaction = Redaction.of(args.redact)  # a mistake is said before the run is read
@@ -93,7 +92,10 @@ def export(args: argparse.Namespace) -> int:
         return 0
     name = file_name(redaction.text(f"{chosen.run.info.name}_{chosen.what}"))
     path = Path(args.output or name)
-    _write(path, html)
+    if path.is_dir():
+        raise ChoiceError(f"{path} is a folder; give a file by -o")
+    with replacing(path, overwrite=True) as partial_file:
+        partial_file.write_bytes(html)
     print(output.one_line(str(path)))
     return 0
 
@@ -129,13 +131,13 @@ def _chosen(args: argparse.Namespace) -> Callable[[argparse.Namespace], _Selecti
     has_step, has_where = args.step is not None, args.where is not None
     if args.index is not None and not has_step:
         raise ChoiceError("--index needs --step: it is the position within a step")
-    kinds = {
-        "--finding": args.finding,
-        "--compare": args.compare,
-        "--group": args.group,
-        "--index": args.index,
+    choices = {
+        "--finding": (args.finding, _finding),
+        "--compare": (args.compare, _comparison),
+        "--group": (args.group, _group),
+        "--index": (args.index, _rollout),
     }
-    given = [name for name, value in kinds.items() if value is not None]
+    given = [name for name, (value, _) in choices.items() if value is not None]
     if len(given) > 1:
         raise ChoiceError(f"{' and '.join(given)} do not go together; give one of them")
     kind = given[0] if given else ""
@@ -147,14 +149,8 @@ def _chosen(args: argparse.Namespace) -> Callable[[argparse.Namespace], _Selecti
         raise ChoiceError("--limit 0 leaves no rollout to export")
     if has_where and kind in ("--index", "--compare"):
         raise ChoiceError(f"--where and {kind} do not go together; give one of them")
-    of_kind = {
-        "--finding": _finding,
-        "--compare": _comparison,
-        "--group": _group,
-        "--index": _rollout,
-    }
     if kind:
-        return of_kind[kind]
+        return choices[kind][1]
     if has_where:
         return _list
     if has_step:
@@ -230,25 +226,29 @@ def _step(args: argparse.Namespace) -> _Selection:
     return _Selection(run, make, addresses_of(rows), title, f"step{args.step}")
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Writes the whole file or none: what was there stays until the new one is complete."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".export-", suffix=".tmp")
-    except OSError as error:
-        raise ChoiceError(f"{path} can't be written: {error.strerror}; give another -o") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise ChoiceError(f"{path} can't be written: {error.strerror}; give another -o") from error
-    finally:
-        with suppress(OSError):
-            Path(temporary).unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _write_dataset(args: argparse.Namespace) -> int:
+    """Writes the rollouts of a run as a data set, and says on stderr how many."""
+    if args.output is None:
+        raise ChoiceError("--as needs -o PATH, a file or a folder to write")
+    path = Path(args.output)
+    run = narrowed_as_asked(open_run(args), args)
+    if args.step is not None:
+        run = at_step(run, args.step)
+    choices = {
+        "filter": run.expression,
+        "split": run.split or "",
+        "environments": ", ".join(run.envs),
+        "step": "" if args.step is None else str(args.step),
+        "least difference of rewards": "" if args.margin is None else f"{args.margin:g}",
+    }
+    request = Request(
+        *(args.kind, path, [*dict.fromkeys(listed(args.columns))] or None, args.limit, args.margin),
+        overwrite=args.overwrite,
+        choices={words: text for words, text in choices.items() if text},
+    )
+    with closing(output.ProgressLine(text=output.rows_text)) as progress:
+        summary = write_dataset(run, request, progress)
+    for line in summary.lines():
+        output.say(line)
+    output.say(f"written to {output.one_line(args.output)}")
+    return 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.citations import Citation, Number, citations_in, written
+from board.core.citations import Citation, Number, citation_text, citations_in
 
 
 def only(markdown: str) -> Citation:
@@ -91,7 +91,7 @@ names = st.text(characters, min_size=1)
 
 @given(names)
 def test_what_is_written_as_a_citation_is_read_as_it(name):
-    text = written(name, step=3, rollout=0, token=17, metric="k3")
+    text = citation_text(name, step=3, rollout=0, token=17, metric="k3")
     keys = only(f"0.5 {text}").keys
     assert keys == {"run": name, "step": "3", "rollout": "0", "token": "17", "metric": "k3"}
 

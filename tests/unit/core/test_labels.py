@@ -96,6 +96,12 @@ def test_a_share_weights_strata_by_their_size_not_by_what_was_drawn():
     assert shares["cheat"].n == 20
 
 
+def test_a_label_that_no_labelled_rollout_has_is_no_certain_zero():
+    (_, cheat) = label_shares([Stratum(100, ["good"] * 10)], names=["cheat"])
+    assert (cheat.label, cheat.count, cheat.share, cheat.low) == ("cheat", 0, 0.0, 0.0)
+    assert 0.2 < cheat.high < 0.35
+
+
 def test_a_stratum_without_labels_is_left_out_and_said():
     (one,) = label_shares([Stratum(50, ["cheat"]), Stratum(70, [])])
     assert (one.population, one.all_rollouts) == (50, 120)

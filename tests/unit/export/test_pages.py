@@ -344,3 +344,10 @@ def test_a_page_with_room_leaves_nothing_out(long_run):
     page = listed_page(long_run, rows, len(rows), "All", PageOptions(most_bytes=30_000_000))
     assert not page.left_out
     assert page.html.count(b"<section") == 4
+
+
+def test_the_largest_numbers_have_a_curve(tmp_path):
+    lines = [{"step": step, "response": "r", "reward": 1.7e308 * (-1) ** step} for step in (1, 2)]
+    write_lines(tmp_path / "run" / "a.jsonl", lines)
+    page = overview_page(run_at(tmp_path), None, PLAIN)
+    assert "<polyline" in page.html.decode()

@@ -14,7 +14,14 @@ from board.core.labels.entries import Entry
 from board.errors import ChoiceError, ExpressionError
 from board.index import label_files
 from board.query.labels.matching import labels_at, set_label, undo_last, with_labels
-from board.query.labels.samples import agreements, draw_sample, label_counts, samples_of
+from board.query.labels.samples import (
+    agreements,
+    draw_sample,
+    label_counts,
+    next_sample_name,
+    samples_of,
+    shares_over_steps,
+)
 from board.query.user_sql import select
 
 
@@ -225,3 +232,25 @@ def test_a_label_stays_when_later_lines_bring_another_column(tmp_path):
     more = [{"step": 2, "response": "x", "reward": 0.5, "rollout_id": "a"}]
     written_logs.write_lines(folder / "rank_0.jsonl", [*rows, *more])
     assert addresses(opened(folder).where("label = 'good'")) == [(1, 1)]
+
+
+def test_the_next_sample_has_a_name_of_its_own(folder):
+    draw_sample(run_at(folder), "ann", 4, "sample02", 0)
+    name = next_sample_name(opened(folder))
+    draw_sample(opened(folder), "ann", 4, name, 0)
+    assert next_sample_name(opened(folder)) == "sample03"
+
+
+def test_every_range_of_steps_has_the_share_of_every_label_of_its_sample(folder):
+    run = run_at(folder)
+    draw_sample(run, "ann", 24, "one", 0)
+    rows = opened(folder).where('label_sample contains "one"').frame(["step"])
+    for place, (step, index) in enumerate(zip(rows["step"], rows["index"], strict=True)):
+        set_label(run, "ann", int(step), int(index), "label", "good" if place else "cheat")
+    run = opened(folder)
+    (sample,) = samples_of(run)
+    ranges = shares_over_steps(run, sample, "")
+    assert len(ranges) > 1
+    for own in ranges:
+        assert {one.label for one in own.shares} == {"good", "cheat"}
+        assert all(one.high > 0 or one.n == one.population for one in own.shares)
