@@ -11,6 +11,7 @@ import pytest
 from written_logs import native_run
 
 from board import cli
+from board.cli import output
 
 Export = Callable[..., tuple[int, str, str]]
 
@@ -27,6 +28,8 @@ def export(
     """`export("--step", 0)` in an empty folder; its exit code, stdout and stderr."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+    # On a busy machine a line of progress would stand before an error.
+    monkeypatch.setattr(output.ProgressLine, "_QUIET_SECONDS", 3600.0)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = cli.main(["export", str(folder), *map(str, arguments)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from board.query.checks import step_checks
 from board.query.run import Run
 
 Match = Literal["steps", "tokens", "time"]
-MATCHES: Final[tuple[Match, ...]] = ("steps", "tokens", "time")
 """Runs are compared at the same steps, after as many response tokens, or after as much time."""
 
 
