@@ -340,6 +340,12 @@ def test_a_word_that_is_no_command_is_not_taken_for_a_path(arguments, message, c
     assert message in refuses(call, *arguments)
 
 
+def test_files_that_sniff_reads_alike_are_counted_in_words(run_folder, call):
+    lines = (run_folder / "rank_0.jsonl").read_text(encoding="utf-8")
+    (run_folder / "rank_2.jsonl").write_text(lines, encoding="utf-8")
+    assert "and 1 more file like it" in call("sniff", run_folder).out
+
+
 def test_runs_are_counted_again_only_when_they_change(run_folder, call, monkeypatch):
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(run_folder.parents[1] / "cache"))
     opened: list[str] = []
@@ -646,7 +652,7 @@ def test_the_trainer_is_compared_with_all_rollouts_of_training_only(call, tmp_pa
 def test_metrics_of_a_run_without_any_are_none(call, run_folder):
     result = call("metrics", run_folder, "--json")
     assert (result.document, result.code) == ([], 0)
-    assert "no metrics of its trainer" in result.err
+    assert "no metrics of the trainer" in result.err
 
 
 def test_check_names_what_is_wrong_with_metrics_and_where_they_differ(call, with_metrics):

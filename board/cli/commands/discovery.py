@@ -14,6 +14,7 @@ from board.cli import output
 from board.cli.runs import default_root, mapping_hint, no_runs
 from board.core.problems import count_of
 from board.errors import ChoiceError
+from board.export.numbers import counted
 from board.formats import reader_named
 from board.formats.io.locations import Location, location_of
 from board.formats.mapping import PREFIX
@@ -163,7 +164,8 @@ def _print_sniffed(path: Location, folder: SniffedFolder, *, each: bool) -> None
                 for row in file.preview
             ]
         if len(own) > 1:
-            lines.append(f"  and {len(own) - 1:,} more files like it; --all lists each")
+            more = counted(len(own) - 1, "more file")
+            lines.append(f"  and {more} like it; --all lists each")
         output.print_lines([f"{file.path}: {verdict}", *lines])
     if folder.unexplained:
         output.say(f"and {folder.unexplained:,} more files; give one of the folders")

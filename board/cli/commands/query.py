@@ -121,7 +121,10 @@ def metrics(args: argparse.Namespace) -> int:
         output.print_rows(args, [rows], ("name", "file", "points", "last"))
         return 0
     if not trainer.curves:
-        output.say(f"{run.info.name}: no metrics of its trainer are in its folder (--metrics PATH)")
+        output.say(
+            f"{run.info.name}: its folder has no metrics of the trainer; --metrics PATH reads them from "
+            "elsewhere"
+        )
     names = [*trainer.curves]
     usual = [name for topic in TOPICS for name in topic.of(names)]
     if args.columns:

@@ -57,7 +57,7 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
         (
             "The model's own",
             f"{wrong + truncated:,}",
-            f"{wrong:,} with reward 0 or less, {truncated:,} truncated",
+            f"{wrong:,} wrong, {truncated:,} truncated",
             _HELP,
         ),
     ]
