@@ -244,7 +244,10 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "draw a random sample of N rollouts to label, stratified by step and reward",
     },
     "--sample": {"metavar": "NAME", "help": "name of the sample to draw (default: sample01, ...)"},
-    "--seed": {"type": int, "default": 0, "help": "seed of the random draw (%(default)s)"},
+    "--seed": {
+        "type": int,
+        "help": "seed of the random draw (default: the number of samples that the run has)",
+    },
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--as": {
         "choices": ("parquet", "jsonl", "csv", "hf", "sft", "dpo"),

@@ -65,6 +65,8 @@ def _refuse(run: Run, request: Request) -> None:
     of_pairs = request.kind == "dpo"
     if request.margin is not None and not of_pairs:
         raise ChoiceError("--margin goes with --as dpo alone")
+    if request.margin is not None and not request.margin >= 0:
+        raise ChoiceError(f"--margin {request.margin:g} is not 0 or more")
     if request.columns is not None and (of_pairs or request.kind == "sft"):
         raise ChoiceError(
             f"--columns does not go with --as {request.kind}, whose columns are fixed"

@@ -70,7 +70,7 @@ def read_entries(info: RunInfo) -> tuple[tuple[Entry, ...], int]:
     """
     files = [_read(*state) for state in state_of(info)]
     entries = [entry for own, _ in files for entry in own]
-    if NAMED_BY in os.environ:
+    if os.environ.get(NAMED_BY):
         entries = [entry for entry in entries if entry.run == _run_name(info)]
     return tuple(entries), sum(unread for _, unread in files)
 
@@ -98,7 +98,7 @@ def append(info: RunInfo, entries: list[Entry]) -> Path:
     for path in _places(info):
         try:
             # A run that was deleted must not come back as an empty folder.
-            parents = path.parent.name != INDEX_FOLDER and NAMED_BY not in os.environ
+            parents = path.parent.name != INDEX_FOLDER and not os.environ.get(NAMED_BY)
             if not path.parent.is_dir():
                 path.parent.mkdir(parents=parents, exist_ok=True)
             _append(path, content)

@@ -59,7 +59,8 @@ def test_what_is_incomplete_or_wrong_exits_2_and_writes_nothing(run, options, ca
     assert not [*Path(run).rglob("labels.jsonl")]
 
 
-def test_a_sample_is_drawn_and_its_shares_are_printed(run, tmp_path, capsys):
+def test_a_sample_is_drawn_and_its_shares_are_printed(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ROLLOUT_BOARD_LABELS", "")  # which the option sets for the process
     file = ["--labels", str(tmp_path / "all.jsonl")]
     assert cli.main(["labels", run, "--draw", "6", *file]) == 0
     assert "sample01" in capsys.readouterr().err

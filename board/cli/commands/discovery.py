@@ -12,9 +12,9 @@ from typing import Final
 from board import __version__
 from board.cli import output
 from board.cli.runs import default_root, mapping_hint, no_runs
+from board.core.metrics.shares import counted
 from board.core.problems import count_of
 from board.errors import ChoiceError
-from board.export.numbers import counted
 from board.formats import reader_named
 from board.formats.io.locations import Location, location_of
 from board.formats.mapping import PREFIX

@@ -70,7 +70,9 @@ def labels(args: argparse.Namespace) -> int:
     if args.draw is not None:
         name = args.sample or next_sample_name(run)
         author = args.author or usual_author()
-        drawn = draw_sample(run, author, args.draw, name, args.seed)
+        # Another sample with the same seed would be of the same rollouts.
+        seed = len(run.labels.samples) if args.seed is None else args.seed
+        drawn = draw_sample(run, author, args.draw, name, seed)
         where = f"--where 'label_sample contains {text_literal(name)}'"
         output.say(
             f"{drawn} rollouts drawn as {name}; `rollout-board rollouts` with {where} lists them"

@@ -82,7 +82,8 @@ def _draw_form(run: Run) -> None:
         with st.form("labels_draw", border=False):
             size = st.number_input("Rollouts", 2, _LARGEST, _USUAL_SIZE, step=10)
             wanted = st.text_input("Name", name, max_chars=40)
-            seed = st.number_input("Seed", 0, 2**31, 0)
+            # Another sample with the same seed would be of the same rollouts.
+            seed = st.number_input("Seed", 0, 2**31, len(run.labels.samples))
             if not st.form_submit_button("Draw", type="primary"):
                 return
         try:

@@ -226,6 +226,7 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, capsys):
     run = native_run(tmp_path / "run")
     for options, words in (
         ("--as sft --margin 1", "--margin goes with"),
+        ("--as dpo --margin -1", "is not 0 or more"),
         ("--as dpo --columns step", "whose columns are fixed"),
         ("--as csv --columns rewrad", "did you mean reward"),
         ("--as csv --where 'reward > 9e9'", "nothing to write"),
