@@ -45,7 +45,7 @@ def content_and_frame(
 
     read: which of the two, where both are recorded; "" for what suits the rollout. think: names of
     reasoning tags, separated by commas; "" for the usual ones. raw: with the record of the log, else a
-    button that asks for it. ids_note: said where tokens are shown as ids.
+    button that asks for it. ids_note: said over tokens that are shown as ids.
     """
     turns = _turns(opened, read, think)
     content = TokenContent([], {}) if turns is not None else content_of(opened)
@@ -54,7 +54,7 @@ def content_and_frame(
         title=f"Rollout {opened.index}",
         place=(opened.step, opened.index),
         facts=[*facts_of(run, opened, row, turns)],
-        notes=_notes(opened, ids_note),
+        notes=_notes(opened, ids_note if turns is None else ""),
         details=details_of(run, opened, row, raw=raw),
         turns=turns,
         messages=_messages_text(opened),

@@ -34,6 +34,11 @@ def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(open_rows, tmp_
     assert "Tokens are shown as ids" in message
 
 
+def test_a_text_beside_ids_that_nothing_decodes_has_no_note_about_ids(open_rows):
+    as_text = open_rows("rollout", IDS | {"messages": MESSAGES})
+    assert "Tokens are shown as ids" not in texts(as_text)
+
+
 @pytest.mark.parametrize(
     ("fields", "prompt_tokens", "expected"),
     [
