@@ -20,7 +20,9 @@ def verify(args: argparse.Namespace) -> int:
     """Checks a report; 1 when a citation does not hold."""
     try:
         report = citations_in(args.report.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UnreadableError(f"{args.report} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise UnreadableError(f"{args.report} can't be read: {error}") from error
     discovery = discover(location_of(args.root))
 
