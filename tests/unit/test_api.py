@@ -44,8 +44,11 @@ def test_frames_have_the_numbers_of_the_command_line(capsys):
     assert own["file"].tolist() == [row["file"] for row in rows]
     logged = pd.DataFrame(printed(capsys, "metrics", "resumed"))
     assert resumed.metrics()["trainer/loss"].tolist() == logged["trainer/loss"].tolist()
-    findings = printed(capsys, "findings", "resumed")["findings"]
-    own = resumed.findings()
+
+
+def test_findings_are_those_of_the_command_line_with_tokens_read(run, capsys):
+    findings = printed(capsys, "findings", "grpo_reward_hack")["findings"]
+    own = run.findings()
     assert own["rule"].tolist() == [one["rule"] for one in findings]
     assert own["evidence"].tolist() == [one["evidence"] for one in findings]
     assert any(own["evidence"])
