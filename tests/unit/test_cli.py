@@ -384,8 +384,8 @@ def test_a_bundled_run_goes_by_its_name(run_folder, monkeypatch, call):
 @pytest.mark.parametrize(
     "command", [["runs"], ["steps"], ["rollouts"], ["show", "--step", "0", "--index", "3"]]
 )
-def test_without_json_a_table_stands_on_the_terminal(run_folder, call, command):
-    called = call(command[0], run_folder, *command[1:])
+def test_without_json_a_table_stands_on_the_terminal(with_tokens, call, command):
+    called = call(command[0], with_tokens, *command[1:])
     assert called.code == 0
     assert "step" in called.out
     assert "nan" not in called.out.lower().replace("tenant", "")
