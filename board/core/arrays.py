@@ -12,8 +12,8 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def fitted(values: npt.ArrayLike, length: int) -> FloatArray:
-    """[length] the values, those beyond left out and NaN where there are none."""
+def with_length(values: npt.ArrayLike, length: int) -> FloatArray:
+    """[length] the values: cut off there, or padded with NaN."""
     own = np.asarray(values, np.float64)[:length]
     return np.pad(own, (0, length - len(own)), constant_values=np.nan)
 

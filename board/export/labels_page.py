@@ -39,7 +39,7 @@ def labels_page(run: Run, author: str, options: PageOptions) -> StaticPage:
 
 
 def _shares(sample: Sample) -> PageTable:
-    rows = [one.cells() for one in sample.shares]
+    rows = [one.table_row() for one in sample.shares]
     title = f"Sample {sample.name}: {sample.labelled} of {sample.size} labelled"
     units = [None if head == "label" else "" for head in rows[0]]
     return PageTable(title, [*rows[0]], units, [[*row.values()] for row in rows])

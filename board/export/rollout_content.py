@@ -9,7 +9,7 @@ import numpy as np
 
 from board.analysis.rollout import OpenRollout
 from board.components.token_data import PromptPart, TokenContent, TokenSegment
-from board.core.arrays import FloatArray, fitted
+from board.core.arrays import FloatArray, with_length
 from board.core.metrics.definitions import Metric, in_menu_order, token_metric
 from board.core.texts.messages import TOOL_ROLES, error_within
 from board.core.texts.turns import (
@@ -65,7 +65,7 @@ def metrics_of(opened: OpenRollout, count: int) -> dict[str, MaskedFloats]:
 
 def _masked(values: FloatArray, length: int) -> MaskedFloats:
     """[length] values; NaN and what is missing at the end are masked. NaN alone was measured so."""
-    padded = fitted(values, length)
+    padded = with_length(values, length)
     missing = np.isnan(padded)
     if missing[: len(values)].all():
         missing[: len(values)] = False

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from board.analysis.rollout import OpenRollout
-from board.core.arrays import BoolArray, FloatArray, fitted
+from board.core.arrays import BoolArray, FloatArray, with_length
 from board.core.metrics.definitions import in_menu_order, token_metric
 from board.core.metrics.shares import number
 from board.core.texts.turns import of_tokens, without_gaps
@@ -62,7 +62,9 @@ def tokens_of(
     spans: by metric the ends of a scale that other rollouts share, and words for what it is over.
     """
     length = len(opened.tokens)
-    metrics = {name: fitted(opened.metrics[name], length) for name in in_menu_order(opened.metrics)}
+    metrics = {
+        name: with_length(opened.metrics[name], length) for name in in_menu_order(opened.metrics)
+    }
     chosen = metric if metric in metrics else next(iter(metrics), None)
     mask = metrics.get("loss_mask")
     in_loss = np.ones(length, bool) if mask is None else mask != 0

@@ -5,6 +5,7 @@ import re
 import pytest
 from board_steps import SAMPLES, board_on, settled
 from playwright.sync_api import Locator, Page, expect
+from waits import until
 
 pytestmark = pytest.mark.browser
 
@@ -71,7 +72,13 @@ def test_a_click_opens_a_run_and_keys_do_the_same(filled):
     # Keys work once their help is there.
     expect(filled.get_by_role("button", name="Keyboard shortcuts")).to_be_visible()
     settled(filled)
-    filled.keyboard.press("k")
+    cursor = filled.locator(".runs .row.cursor .run-name")
+
+    def moves() -> bool:
+        filled.keyboard.press("k")
+        return cursor.inner_text() != "ppo_critic"
+
+    until(filled, "k moves the cursor", moves)
     filled.keyboard.press("x")
     expect(filled.locator(".runs .row.cursor .tick")).to_have_attribute("aria-checked", "true")
     filled.keyboard.press("Escape")

@@ -106,7 +106,7 @@ def labels(args: argparse.Namespace) -> int:
     )
     for sample in samples:
         output.print_lines(["", _sample_words(sample)])
-        rows = [share.cells() for share in sample.shares]
+        rows = [share.table_row() for share in sample.shares]
         if rows:
             output.print_table(rows, [*rows[0]])
     for one in agreed:

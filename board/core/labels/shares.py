@@ -32,8 +32,8 @@ class LabelShare:
     population: int
     all_rollouts: int
 
-    def cells(self) -> dict[str, str]:
-        """A row of a table of shares: heading -> text."""
+    def table_row(self) -> dict[str, str]:
+        """The share as a row of a table: heading -> text."""
         return {
             "label": self.label,
             "labelled": f"{self.count} of {self.n}",

@@ -92,11 +92,14 @@ def paired_runs(
 def _tables(
     first: Run, second: Run, steps: tuple[StepRange, StepRange], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """The means of both runs' prompts. Those of the first are cached, for its other pairs."""
-    own = first.remembered(
-        f"means of prompts {steps[0]} {columns}",
-        lambda: means_of_prompts(first.where(steps=steps[0]), columns),
-    )
+    """The means of both runs' prompts. Those of the first's whole run are cached, for its other pairs."""
+
+    def means() -> pd.DataFrame | None:
+        return means_of_prompts(first.where(steps=steps[0]), columns)
+
+    # Of a part of the run each pair may have another one: too many to cache.
+    is_whole = steps[0] == (min(first.counts), max(first.counts))
+    own = first.remembered(f"means of prompts {columns}", means) if is_whole else means()
     other = means_of_prompts(second.where(steps=steps[1]), columns)
     return None if own is None or other is None else (own, other)
 

@@ -23,7 +23,8 @@ _ON_REQUEST: Final = frozenset(("problems",))
 _LEAST_SETTING, _MOST_SETTING = 34, 140
 _SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
-_MOST_VISIBLE: Final = 4
+_MOST_VISIBLE: Final = 3
+"""More make the table wider than a window of 1,440 pixels."""
 _LEAST_SHARE: Final = 0.5
 """Of the runs with settings, those that record a setting before it is a column of its own accord."""
 _ABOUT_THE_MACHINE: Final = ("versions.", "tokenizer.", "world_size", "start_step", "digits")

@@ -200,7 +200,8 @@ function resultElement(view, section, parent, result) {
     button.append(make("span", "", "result"));
     head.append(button);
   }
-  const size = [counted(countLines(result.text), "line"), `${shortCount(result.text.length)} chars`];
+  const length = result.text.length;
+  const size = [counted(countLines(result.text), "line"), `${shortCount(length)} ${length === 1 ? "char" : "chars"}`];
   if (result.seconds !== null) size.push(secondsWords(result.seconds));
   head.append(words, make("span", "end", size.join(" · ")));
   const fold = makeFold(view, "tool", {
