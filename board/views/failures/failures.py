@@ -71,8 +71,6 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
 
 def _show_steps(run: Run, counts: pd.DataFrame) -> None:
     shares = shares_by_step(counts)
-    if not len(shares.columns):
-        return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Causes by step", help=_HELP)
         st.space("stretch")
@@ -229,6 +227,9 @@ def _render() -> None:
     page_export.offer(f"{run.info.name}_failures", partial(failures_page, run))
     effect = cache.failure_effect(run)
     _show_cards(counts, effect)
+    if not len(shares_by_step(counts).columns):
+        st.caption("No failure, no limit reached, and no reward of 0 or less.")
+        return
     _show_steps(run, counts)
     left, right = st.columns(2, gap="small")
     with left:
