@@ -17,7 +17,7 @@ from board.core.metrics.kl import recorded_gamma, td_error
 from board.core.records import Record, Remark, TopK, read_top_k
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
-from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
+from board.core.tokens.scales import Histogram, Span
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_of
@@ -308,9 +308,9 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
 
 @dataclass(frozen=True, slots=True)
 class StepSpans:
-    """spans: 1st and 99th percentile by metric, over loss tokens; of `read` rollouts out of `total`."""
+    """spans: by metric, over loss tokens; of `read` rollouts out of `total`."""
 
-    spans: dict[str, tuple[float, float]]
+    spans: dict[str, Span]
     read: int
     total: int
 
@@ -326,16 +326,16 @@ def read_spans(run: Run, step: int, progress: Progress) -> StepSpans:
         for name, values in in_loss(_metrics(run, record)[0]).items():
             spreads.setdefault(name, Histogram()).add(values)
         progress(read, total)
-    ranges = {name: one.percentiles(*SCALE_PERCENTILES) for name, one in spreads.items()}
+    ranges = {name: one.span() for name, one in spreads.items()}
     return StepSpans({name: span for name, span in ranges.items() if span is not None}, read, total)
 
 
 def in_loss(metrics: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Token metrics at the tokens that enter the loss; at all of them where no mask fits."""
+    """Token metrics at the tokens that enter the loss, those of an unknown mask too; at all of them where
+    no mask fits.
+    """
     mask = metrics.get("loss_mask")
     return {
-        name: values[mask > 0]
-        if mask is not None and len(mask) == len(values) and (mask > 0).any()
-        else values
+        name: values[mask != 0] if mask is not None and len(mask) == len(values) else values
         for name, values in metrics.items()
     }

@@ -15,7 +15,6 @@ import streamlit as st
 from board.components import declare, read_files, reruns
 from board.components.reader.frame import Frame
 from board.components.token_data import (
-    ScaleSpan,
     TokenContent,
     TokenSegment,
     metric_table,
@@ -25,8 +24,9 @@ from board.components.token_data import (
     top_k_tables,
 )
 from board.core.tokens.masks import RECORDED, RULES, ChosenMasks, chosen_masks
+from board.core.tokens.scales import Span
 
-StepSpans = Callable[[], Mapping[str, ScaleSpan]]
+StepSpans = Callable[[], Mapping[str, Span]]
 """Gives the range of each metric over the step; called only where its scale is chosen."""
 
 _SCRIPTS: Final = (
@@ -153,7 +153,7 @@ def reader_data(
     `reader` returns it; the other arguments are those of `reader`.
     """
     count, top_k = len(content.tokens), content.top_k
-    spans = step_spans() if choice.over == "step" else {}
+    spans = step_spans() if choice.over == "step" and content.metrics else {}
     view = {
         "signature": signature,
         "height": None,

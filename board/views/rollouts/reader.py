@@ -153,7 +153,10 @@ def _data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
     """What the reader would be sent for a rollout. Raises BoardError where it can't be read."""
     opened = cache.rollout(run, step, index, str(state.get("tokenizer")))
     content, frame = _content_and_frame(run, opened, raw=False)
-    wanted = Chosen(metric=state.get("reader_metric") or None, heat=bool(state.get("reader_heat")))
+    # Another step's scale would first be read, for a rollout that may never be opened.
+    over = state.get("reader_over") if step == state.get("step") else "rollout"
+    heat = bool(state.get("reader_heat"))
+    wanted = Chosen(metric=state.get("reader_metric") or None, heat=heat, over=over)
     return reader_data(
         content,
         frame,

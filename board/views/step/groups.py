@@ -209,7 +209,7 @@ def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
 
 
 def _open_rollout(index: int) -> None:
-    state.go("rollouts", index=int(index), token=None)
+    state.go("rollouts", index=int(index), token=None, reader_over="step")
 
 
 def _show_curves(run: Run) -> None:

@@ -157,7 +157,7 @@ def _choose_metric(run: Run, step: int) -> str | None:
         words = f"at step {step}: **{plain(mean)}** {plain(unit)}"
         st.markdown(words, width="content", help=explained)
         st.space("stretch")
-        choices = {"rollouts_scope": "step", "index": None, "token": None}
+        choices = {"rollouts_scope": "step", "index": None, "token": None, "reader_over": "step"}
         state.link("rollouts", f"All rollouts of step {step}", "table_rows", **choices)
     return column
 

@@ -239,7 +239,7 @@ function showKeys(view) {
     item.append(make("span", className, "ab"), words);
     return item;
   };
-  const keys = { outside: key("token outside", "outside the loss") };
+  const keys = { outside: key("token outside", "outside the loss, no colour") };
   keys.absent = key("token absent", "not recorded");
   keys.nan = key("token nan", "not a number");
   keys.surplus = key("token surplus", "value without a token");

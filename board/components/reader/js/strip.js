@@ -72,11 +72,11 @@ function drawStrip(view, context, width, height) {
 }
 
 function firstColour(view) {
-  return shade(view.palette, LEVELS, 1);
+  return shade(view.palette, SHADES, 1);
 }
 
 function secondColour(view) {
-  return shade(view.palette, -LEVELS, 1);
+  return shade(view.palette, -SHADES, 1);
 }
 
 /** From a value to its height in the strip. */
