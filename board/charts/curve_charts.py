@@ -15,7 +15,7 @@ from board.charts.layout import number
 from board.charts.palette import CATEGORIES, category, colour, faded
 from board.core.arrays import FloatArray, IntArray
 from board.core.groups.environments import EnvCurves
-from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.definitions import Metric, base_name, rollout_metric
 
 ALL: Final = "all environments"
 """Name of the mean over all; the stems of the curves are numbers, so no environment's name clashes."""
@@ -79,7 +79,7 @@ def overlaid_runs(
         mean = f"{stem}_mean" if f"{stem}_mean" in steps else stem
         names = {"step": "step", mean: "mean", f"{stem}_std": "std", f"{stem}_n": "n"}
         tables[name] = steps[[c for c in names if c in steps]].rename(columns=names)
-    chart = _by_name(tables, rollout_metric(column).unit, options, dark=dark, height=260)
+    chart = _by_name(tables, rollout_metric(column), options, dark=dark, height=260)
     for line in chart.lines:  # runs that log every tenth step are lines, not lone points
         line.connect = True
     return chart
@@ -91,7 +91,7 @@ def over_seeds(tables: Mapping[str, pd.DataFrame], column: str, *, dark: bool) -
     tables: with the columns step, mean, low and high.
     """
     options = CurveOptions(band="runs")
-    return _by_name(tables, rollout_metric(column).unit, options, dark=dark, height=270)
+    return _by_name(tables, rollout_metric(column), options, dark=dark, height=270)
 
 
 class StepHits(Protocol):
@@ -116,11 +116,16 @@ def word_shares(
         counts = counts.groupby("step", as_index=False).sum()
         tables[name] = counts.assign(mean=counts["hits"] / counts["n"].where(counts["n"] > 0))
     options = CurveOptions(band="none", smoothing=smoothing)
-    return _by_name(tables, "share", options, dark=dark, height=270)
+    return _by_name(tables, Metric("", "", "share"), options, dark=dark, height=270)
 
 
 def _by_name(
-    tables: Mapping[str, pd.DataFrame], unit: str, options: CurveOptions, *, dark: bool, height: int
+    tables: Mapping[str, pd.DataFrame],
+    metric: Metric,
+    options: CurveOptions,
+    *,
+    dark: bool,
+    height: int,
 ) -> CurveChart:
     """A curve in a colour or dash of its own for each table with rows.
 
@@ -132,7 +137,8 @@ def _by_name(
             own = table.set_index("step").add_prefix(f"c{place}_")
             joined = joined.join(own, how="outer")
             key, dash = category(place)
-            series.append(Series(f"c{place}", name, key, unit, dash=dash))
+            one = Series(f"c{place}", name, key, metric.unit, dash=dash, possible=metric.possible)
+            series.append(one)
     return curve(joined.sort_index().reset_index(), series, options, dark=dark, height=height)
 
 

@@ -45,6 +45,7 @@ class Line:
 
     name, text: of the line and shown at each point, escaped as for plotly. group: what a click on it
     reports, and what hides with it. lone: points that are visible, None for none. named: by the legend.
+    low, high: between what the value axis shows around each point; None: the point alone.
     """
 
     x: IntArray
@@ -58,6 +59,8 @@ class Line:
     lone: BoolArray | None = None
     connect: bool = False
     named: bool = True
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
 
 @dataclass(slots=True)
@@ -165,7 +168,7 @@ def _fit_log_axis(chart: CurveChart, drawn: Sequence[Drawn]) -> None:
     means = np.concatenate([np.array([]), *(one.mean for one in drawn)])
     if not np.isfinite(means).any():
         return
-    tops = np.concatenate([means, *(high for one in drawn for _, high in one.bands)])
+    tops = np.concatenate([means, *(one.reach[1] for one in drawn)])
     floor = float(np.nanmin(means)) * 10**-_LOG_HEADROOM
     top = float(tops[np.isfinite(tops)].max()) * 10 ** (_LOG_HEADROOM / 3)
     for one in drawn:
@@ -189,6 +192,8 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
     line = Line(x, one.mean, hover_texts(one), safe_name(one.series.label), shade, group=group)
     line.dash = one.series.dash or dash(one.series.colour)
     line.lone = visible if visible.any() else None
+    if one.bands:
+        line.low, line.high = one.reach
     if one.points:
         line.width, line.named = 1.4, False
     chart.lines.append(line)
@@ -242,7 +247,9 @@ def light(chart: CurveChart) -> LightCurve:
 
 def _value_axis(chart: CurveChart) -> dict[str, Any]:
     lines = _finite([one.y for one in (*chart.lines, *chart.dots)])
-    values = np.concatenate([lines, _finite([one.y for one in chart.shapes])])
+    reaches = [edge for one in chart.lines for edge in (one.low, one.high) if edge is not None]
+    recorded = [one.y for one in chart.shapes if one.recorded]
+    values = np.concatenate([lines, _finite([*reaches, *recorded])])
     is_one_share = len(values) and np.ptp(values) < ROUNDING_NOISE and 0 <= values[0] <= 1
     ends = chart.ends
     if chart.percent and ends is None and is_one_share:  # its own height says nothing

@@ -1,6 +1,7 @@
 """Curves: band, smoothing, gaps, log axes, thinning, hover texts, and the JSON that the browser gets."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,9 @@ def test_names_from_a_log_are_text_in_every_part_of_the_chart():
 
 
 def test_series_of_a_column_takes_the_words_of_the_registry():
-    assert Series.of("k3_mean") == Series("k3", "KL(policy‖ref), k3", "kl", "nats")
+    assert Series.of("k3_mean") == Series(
+        "k3", "KL(policy‖ref), k3", "kl", "nats", possible=(0, math.inf)
+    )
     assert Series.of("rewards.format").label == "Reward part: format"
 
 
