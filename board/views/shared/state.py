@@ -8,7 +8,7 @@ link, the back button); `push` writes what was chosen, but for defaults, into th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -114,7 +114,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "findings_superseded": _flag("old"),
     "failures_by": _one_of("env", "tool", "rank"),
     # Step: contributions, groups, and mismatch
-    "step_part": _part_of("step", old_name="part"),
+    "step_part": replace(_part_of("step", old_name="part"), default=None),  # by what the run has
     "step_metric": Choice("", old_name="of"),
     "step_types": _one_of("kind", "piece", "role", default="piece", old_name="types"),
     "step_only": Choice("", old_name="only"),
@@ -318,9 +318,9 @@ def page_file(page: str) -> Path:
 
 
 def _with_part(page: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A link that names no part of its page leads to the first one, whichever was open there."""
-    parts, choice = pages.page_of(page).parts, pages.page_of(page).choice
-    return {choice: parts[0].name, **changes} if parts else dict(changes)
+    """A link that names no part of its page leads to what it begins with, whichever was open there."""
+    choice = pages.page_of(page).choice
+    return {choice: CHOICES[choice].default, **changes} if choice else dict(changes)
 
 
 def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> None:

@@ -19,7 +19,7 @@ from board.export.pages import step_page
 from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.mismatch import mismatch
-from board.views.shared import cache, page_export, page_parts, run_options, shortcuts, state
+from board.views.shared import cache, page_export, page_parts, pages, run_options, shortcuts, state
 from board.views.shared.background import show_progress
 from board.views.shared.text import counted, number, one_line, plain, visible_token
 from board.views.step import contribution_tables, groups
@@ -185,9 +185,17 @@ def _show_contributions(run: Run, step: int) -> None:
         contribution_tables.rollouts_table(run, column, spike)
 
 
+def _first_part(run: Run) -> str:
+    """What the page begins with: of a log without values per token, its groups."""
+    has_groups = not page_parts.lacking("Groups", run)
+    return (
+        "groups" if has_groups and TOKEN_SOURCES.keys().isdisjoint(run.columns) else "contributions"
+    )
+
+
 def _render() -> None:
     run = sidebar.narrowed()
-    part = state.get("step_part")
+    part = state.ensure("step_part", pages.page_of("step").part_names, _first_part(run))
     page_parts.header(run, page="step")
     if not page_parts.has_step(run):
         return
