@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from page_elements import assert_sound, cards, go_to, notices, query, table, texts, tiles
+from page_elements import assert_sound, cards, go_to, notices, query, readers, table, texts, tiles
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -37,6 +37,19 @@ def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(open_ap
     app.button(key="answer_grpo_arithmetic_97_13").click().run()
     assert query(app)["index"] == "13"
     assert "Rollout 13" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("part", "button"),
+    [("contributions", "open_largest"), ("groups", "answer_grpo_arithmetic_97_13")],
+)
+def test_what_is_opened_from_a_step_is_coloured_on_the_scale_of_the_step(open_app, part, button):
+    app = open_app(BUNDLED, "step", run="grpo_arithmetic", step="97", step_part=part)
+    app.button(key=button).click().run()
+    assert (query(app)["index"], query(app)["reader_over"]) == ("13", "step")
+    (view,) = readers(app)
+    spans = {spec["name"]: spec["span"] for spec in view["specs"]}
+    assert spans["k3"]["most"] > 300 > 1 > spans["k3"]["high"]
 
 
 def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(open_rows):

@@ -26,6 +26,7 @@ def step_spans(run: Run, step: int) -> dict[str, Span]:
         describe=lambda done, total: f"{done:,} of {total:,} rollouts",
     )
     assert spans is not None, "nobody can stop it"
-    part = "" if spans.read == spans.total else f"{spans.read} of "
-    over = f"of the step's {part}{spans.total:,} rollouts"
+    # Short: the legend has room for the number of values beyond it, too.
+    part = "" if spans.read == spans.total else f" ({spans.read:,} of {spans.total:,} rollouts)"
+    over = f"of the step{part}"
     return {name: replace(span, over=over) for name, span in spans.spans.items()}

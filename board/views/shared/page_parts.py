@@ -278,14 +278,24 @@ def smoothing() -> float:
     return float(state.get("smooth"))
 
 
-def answer(run: Run, step: int, index: int, label: str, *, width: int, note: str = "") -> None:
+def answer(
+    run: Run,
+    step: int,
+    index: int,
+    label: str,
+    *,
+    width: int,
+    note: str = "",
+    over: str = "rollout",
+) -> None:
     """A button that opens a rollout of a run, a note, and what the rollout answered, in lines of so many
-    characters.
+    characters. over: what the colours of the opened rollout are on the scale of.
     """
     with st.container(gap=None):
         key = f"answer_{run.info.name}_{step}_{index}"
         if st.button(plain(label), key=key, type="tertiary", help="Open the rollout"):
-            state.go("rollouts", run=run.info.name, step=step, index=index, token=None)
+            chosen = {"index": index, "token": None, "reader_over": over}
+            state.go("rollouts", run=run.info.name, step=step, **chosen)
         if note:
             st.caption(plain(note))
     try:

@@ -203,7 +203,7 @@ def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
             scores = [f"{name} {number(float(row[name]))}" for name in scored]
             index, note = int(row["index"]), " · ".join(scores) or "not scored"
             with st.container():
-                answer(run, step, index, f"rollout {index}", width=22, note=note)
+                answer(run, step, index, f"rollout {index}", width=22, note=note, over="step")
     if len(members) > _MOST_ANSWERS:
         st.caption(f"The best {_MOST_ANSWERS} of {len(members):,} are shown.")
 
