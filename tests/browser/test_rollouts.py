@@ -143,3 +143,15 @@ def test_the_next_rollouts_are_in_the_browser_before_their_key_is_pressed(page, 
     expect(page.get_by_text("Answer number 5.").last).to_be_visible()
     settled(page)
     assert index_of(open_row(page)) == 5
+
+
+def test_what_hides_the_list_is_not_cut_off_however_long_its_count(page, serve):
+    page.goto(
+        f"{board_on(serve, SAMPLES)}/rollouts?run=grpo_arithmetic&rollouts_scope=run&index=13"
+    )
+    foot = page.locator(".list .foot, .foot").first
+    hide = foot.get_by_role("button", name="Hide the list")
+    expect(foot).to_contain_text("of 4,800")
+    settled(page)
+    edges = [one.bounding_box() for one in (foot, hide)]
+    assert edges[1]["x"] + edges[1]["width"] <= edges[0]["x"] + edges[0]["width"]

@@ -20,11 +20,10 @@ function sharpContext(canvas, width, height) {
 function drawLegend(view) {
   const { metric, ui } = view;
   const scale = view.rollout.texts.length ? metric?.scale : null;
-  ui.range.textContent = scale ? scale.caption : "";
+  // How many values lie beyond the range is said last, and is underlined as they are.
+  const [range, ...beyond] = (scale?.caption ?? "").split(" · ");
+  ui.range.replaceChildren(range, ...beyond.flatMap((words) => [" · ", make("span", "underlined", words)]));
   ui.range.title = scale ? legendTitle(metric) : "";
-  if (scale && countBeyond(scale.sorted, scale.excess)) {
-    ui.range.append(" ", make("span", "underlined", "underlined"));
-  }
   ui.ends ??= endsAround(ui.histogram);
   const drawn = Boolean(scale?.span);
   ui.histogram.hidden = ui.ends[0].hidden = ui.ends[1].hidden = !drawn;

@@ -83,7 +83,7 @@ function build(root) {
   };
   const foot = make("div", "foot");
   const keys = make("span", "keys");
-  keys.append(make("kbd", "", "J"), make("kbd", "", "K"), " next, previous");
+  keys.append(make("kbd", "", "J"), make("kbd", "", "K"), " ", make("span", "", "next, previous"));
   foot.append(ui.range, button("previous", "‹", "Previous page"), button("next", "›", "Next page"));
   foot.append(make("span", "grow"), keys, button("hide", "", "Hide the list"));
   button("show", "", "Show the list").append(make("span", "upright", "Rollouts"));
