@@ -155,8 +155,8 @@ def tick_words(ticks: Sequence[float], unit: str = "") -> list[str]:
     largest = max(map(abs, values))
     if not after and (0 < largest < _TINY or largest >= _HUGE):
         digits = [math.floor(math.log10(abs(value) or 1.0)) - power for value in values]
-        shown = [f"{value:.{max(n, 0)}e}" for value, n in zip(values, digits, strict=True)]
-        return ["0" if float(text) == 0 else _short_exponent(text) for text in shown]
+        texts = [f"{value:.{max(n, 0)}e}" for value, n in zip(values, digits, strict=True)]
+        return ["0" if float(text) == 0 else _short_exponent(text) for text in texts]
     texts = [f"{value:,.{max(-power, 0)}f}" for value in values]
     return [("0" if float(text.replace(",", "")) == 0 else text) + after for text in texts]
 

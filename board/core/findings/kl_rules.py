@@ -34,9 +34,9 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
     if k3 is None:
         return
     fires, bound, jump = spikes(k3, limits)
-    found = sorted(periods(facts.steps, fires, jump), key=lambda s: (-s.count, -jump[s.worst]))
-    highest = max(found, key=lambda s: jump[s.worst], default=None)
-    listed = [one for one in found[:_MOST_SPIKES] if one is not highest]
+    ranked = sorted(periods(facts.steps, fires, jump), key=lambda s: (-s.count, -jump[s.worst]))
+    highest = max(ranked, key=lambda s: jump[s.worst], default=None)
+    listed = [one for one in ranked[:_MOST_SPIKES] if one is not highest]
     prominence = {one: _prominence(one, jump, limits) for one in (highest, *listed) if one}
     for period in prominence:
         step, value, limit = period.step, float(k3[period.worst]), float(bound[period.worst])
