@@ -42,7 +42,8 @@ _OF_PAGE: Final[Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]] = {
     "Runs": {
         "Runs": (
             *_list("run", "the run"),
-            ("x Space", "tick the run, to compare it with others"),
+            ("→ ←", "unfold or fold runs that differ in the seed alone; O does both"),
+            ("x Space", "tick the run, or all runs of a folded row, to compare them with others"),
             ("/", "search"),
             ("Esc", "clear the search, or the ticks"),
         ),
