@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from board.core.groups.environments import EnvCurves, curves_from
 from board.core.metrics.definitions import is_zero_std
+from board.core.metrics.intervals import mean_interval
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
 from board.query.groups import group_codes
@@ -60,6 +61,44 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
     names = sorted(map(str, pc.unique(table["env"]).drop_null().to_pylist()))
     codes = pc.index_in(table["env"], pa.array(names, pa.string())).fill_null(-1)
     return curves_from(steps, codes.to_numpy().astype(np.int64), names, sums, counts)
+
+
+def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
+    """A row for each environment, by name, over all steps: env, rollouts, n (those with a value), mean,
+    and low and high, its 95 % interval by an error clustered by group; NaN for fewer than two groups.
+
+    Raises ChoiceError where the run has no such metric, UnreadableError.
+    """
+    if column not in run.metrics:
+        raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a mean")
+    group = run.column("group_id")
+    table = run.table(f"""
+        WITH rollouts AS (
+            SELECT env, CAST({run.column(column)} AS DOUBLE) AS value,
+                CASE WHEN {group} IS NULL THEN hash(file, line, part)
+                ELSE hash(step, {group}, {run.split_value}) END AS own_group
+            FROM {run.view} WHERE {run.condition} AND env IS NOT NULL),
+        centred AS (
+            SELECT env, own_group, value, avg(value) OVER (PARTITION BY env) AS middle
+            FROM rollouts),
+        groups AS (
+            SELECT env, any_value(middle) AS middle, sum(value - middle) AS deviation,
+                count(value) AS known, count(*) AS rollouts
+            FROM centred GROUP BY env, own_group)
+        SELECT env, sum(rollouts) AS rollouts, sum(known) AS n, any_value(middle) AS mean,
+            count(*) FILTER (known > 0) AS groups,
+            sqrt(count(*) FILTER (known > 0) / nullif(count(*) FILTER (known > 0) - 1, 0)
+                * sum(deviation * deviation)) / nullif(sum(known), 0) AS error
+        FROM groups GROUP BY env ORDER BY env
+    """).to_pandas()
+    mean, error, groups = (
+        table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "error", "groups")
+    )
+    low, high = mean_interval(mean, error, groups)
+    counts = {name: table[name].astype(np.int64) for name in ("rollouts", "n")}
+    return pd.DataFrame(
+        {"env": table["env"].astype(str), **counts, "mean": mean, "low": low, "high": high}
+    )
 
 
 def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from board.core.metrics.definitions import reward_parts, rollout_metric
 from board.core.metrics.shares import without_residue
 from board.query.environments import table_of_step
 from board.query.open_run import Run
-from board.views.overview import curves
+from board.views.overview import curves, environment_table
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import number, one_line, plain
@@ -29,7 +29,7 @@ _TABLE: Final = (
 )
 _MOST_TABLE_PARTS: Final = 4
 _MOST_ENVIRONMENTS: Final = 8
-"""Drawn unless others are asked for: more colours can't be distinguished."""
+"""Drawn in one chart: more colours can't be distinguished, and are a table."""
 
 
 def choose_options(run: Run) -> CurveOptions:
@@ -132,9 +132,8 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
     counts = cache.by_environment(run, "step")
-    largest = np.argsort(-counts.counts.sum(axis=1), kind="stable")[:_MOST_ENVIRONMENTS]
     chosen = [counts.names.index(name) for name in state.get("env")]
-    codes = tuple(chosen or sorted(largest.tolist()))
+    codes = tuple(chosen or range(len(counts.names)))
     parts = reward_parts(run.metrics)[:_MOST_PARTS]
     usual = [name for name in ("reward", *parts, *_USUAL) if name in run.metrics]
     metrics = list(state.get("overview_metrics")) or usual or list(run.metrics[:2])
@@ -144,9 +143,10 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         for one in hidden(cache.by_environment(run, metric))[:3]:
             words = _hidden_words(one, counts.names, metric)
             st.warning(words, icon=":material/visibility_off:")
-    if not chosen and len(counts.names) > _MOST_ENVIRONMENTS:
-        of = f"{_MOST_ENVIRONMENTS} of {len(counts.names):,}"
-        st.caption(f"The largest {of} environments are drawn.")
+    if len(codes) > _MOST_ENVIRONMENTS:
+        environment_table.show(run, tuple(counts.names[code] for code in codes))
+        _table(run)
+        return
     look = {"alone": False, "dark": page_parts.dark()}
     click = "Click the curve of an environment to see its rollouts of that step."
     drawn = {one: cache.environment_curve(run, one, codes, options, **look) for one in metrics}

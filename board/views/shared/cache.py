@@ -27,7 +27,7 @@ from board.core.metrics.paired import PairedDifference
 from board.core.texts import diff
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.query import environments, failures, groups, prompts, rollouts, splits
+from board.query import environments, failures, groups, prompts, rollouts, splits, tasks
 from board.query.compare import matching, paired, seeds
 from board.query.compare.matching import Match
 from board.query.open_run import Run
@@ -63,6 +63,8 @@ def _cached(
 environments_of = _cached(64)(environments.environments_of)
 rollout_count = _cached(64, "Filtering the rollouts …")(rollouts.count)
 by_environment = _cached(64)(environments.environment_curves)
+means_by_environment = _cached(16)(environments.environment_means)
+tasks_of = _cached(8)(tasks.tasks_of)
 groups_of = _cached(4)(groups.run_groups)
 cause_counts = _cached(8)(failures.cause_counts)
 failures_by = _cached(16)(failures.counts_by)
