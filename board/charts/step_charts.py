@@ -30,6 +30,7 @@ from board.core.sampling import evenly_spaced
 
 _WHO: Final = {"group_id": "group", "env": "env"}
 _HEIGHT: Final = 260
+_SMALL_HEIGHT: Final = 170
 _MANY_ROLLOUTS: Final = 150
 _FEW_ROLLOUTS: Final = 10
 _MOST_VALUES: Final = 12
@@ -133,11 +134,15 @@ def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | No
     return distribution(rollouts, "reward", dark=dark)
 
 
-def distribution(rollouts: pd.DataFrame, name: str, *, dark: bool) -> go.Figure | None:
+def distribution(
+    rollouts: pd.DataFrame, name: str, *, dark: bool, is_small: bool = False
+) -> go.Figure | None:
     """Histogram of a metric of rollouts, and of a reward's reference as an outline over the same bins.
 
-    A few distinct, well separated values get a bar each, at the value. None when no value is
-    recorded; entries that are not recorded are in no bar.
+    is_small: low, and without a legend for a single histogram, whose name is said elsewhere.
+
+    A few distinct, well separated values get a bar each, at the value. None when no value is recorded;
+    entries that are not recorded are in no bar.
     """
     values = _finite(_values(rollouts, name))
     reference = _finite(_values(rollouts, "ref_reward" if name == "reward" else ""))
@@ -145,12 +150,13 @@ def distribution(rollouts: pd.DataFrame, name: str, *, dark: bool) -> go.Figure 
         return None
     both = np.concatenate([values, reference])
     edges = _bin_edges(both)
-    figure = new_figure(dark=dark, height=_HEIGHT)
+    figure = new_figure(dark=dark, height=_SMALL_HEIGHT if is_small else _HEIGHT)
     label = "Reward" if name == "reward" else safe_name(rollout_metric(name).label, 40)
     figure.add_trace(_histogram(values, edges, colour_key(base_name(name)), label, dark))
     if len(reference):
         figure.add_trace(_histogram(reference, edges, "reference", "Reference reward", dark))
-    _finish(figure, safe_name(name.removeprefix(REWARD_PART), 40))
+    if not is_small or len(reference):
+        _finish(figure, "" if is_small else safe_name(name.removeprefix(REWARD_PART), 40))
     figure.update_layout(barmode="overlay", hovermode="x")
     figure.update_yaxes(title_text="rollouts", rangemode="tozero", tickformat="d")
     margin = (edges[-1] - edges[0]) * (0.03 if len(edges) > 2 else 2)

@@ -19,7 +19,7 @@ from board.query.run import Run
 
 _MOST_TRIES: Final = 64
 """k of pass@k is doubled up to it."""
-_BEGINNING: Final = 300
+_BEGINNING: Final = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,17 @@ _MOST_ENVIRONMENTS: Final = 8
 """Drawn in one chart: more colours can't be distinguished, and are a table."""
 
 
+def are_many(run: Run) -> bool:
+    """Whether the environments that are chosen are too many for curves, and are a table."""
+    return len(state.get("env") or cache.environments_of(run)) > _MOST_ENVIRONMENTS
+
+
 def choose_options(run: Run) -> CurveOptions:
     """Menus of which curves are drawn by environment, and how."""
-    page_parts.choose_metrics("overview_metrics", run.metrics)
-    smoothing = page_parts.smoothing()
+    smoothing = 0.0
+    if not are_many(run):
+        page_parts.choose_metrics("overview_metrics", run.metrics)
+        smoothing = page_parts.smoothing()
     if "env" in run.columns:
         names, chosen = cache.environments_of(run), list(state.get("env"))
         if len(names) > 1:
@@ -143,7 +150,7 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         for one in hidden(cache.by_environment(run, metric))[:3]:
             words = _hidden_words(one, counts.names, metric)
             st.warning(words, icon=":material/visibility_off:")
-    if len(codes) > _MOST_ENVIRONMENTS:
+    if are_many(run):
         environment_table.show(run, tuple(counts.names[code] for code in codes))
         _table(run)
         return

@@ -287,7 +287,8 @@ def _show_curves(run: Run) -> None:
             for one, key in zip(evaluations, EVALUATIONS, strict=False)
         ]
         steps, key = run.steps["step"], page_parts.chart_key("bar")
-        curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
+        if not (by_environment and environments.are_many(sidebar.current())):
+            curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
     if by_environment:
         environments.show(sidebar.current(), options, marks)
     else:

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.step_charts import distribution
-from board.core.metrics.definitions import REWARD_PART, reward_parts, rollout_metric
+from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.metrics.shares import percent
 from board.query.open_run import Run
 from board.query.predicate import text_literal
@@ -18,11 +18,12 @@ from board.query.tasks import Tasks
 from board.views.overview import environment_table
 from board.views.shared import cache, page_parts, state, tables
 from board.views.shared.tables import Column
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, number, one_line, plain, where_they_differ
 
 _MOST_PARTS: Final = 4
 _MOST_TASKS: Final = 1000
-_ACROSS: Final = 3
+_ACROSS, _MOST_ACROSS = 3, 4
+"""Charts beside each other where there are many, and where all are beside each other."""
 _MOST_PIXELS: Final = 460
 _INTERVAL: Final = (
     "95 % interval of the mean reward of a task that was tried twice or more: Wilson's where all rewards "
@@ -36,7 +37,7 @@ def show(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("#### Distributions", width="content")
         st.space("stretch")
-        chosen = page_parts.choose_metrics("overview_metrics", run.metrics)
+        chosen = page_parts.choose_metrics("overview_metrics", run.metrics, what="Metrics")
         if st.button("Open the rollouts", icon=":material/list:"):
             state.go("rollouts", step=step, **state.NO_ROLLOUT, rollouts_scope="step")
     _distributions(run, step, chosen)
@@ -56,16 +57,26 @@ def _distributions(run: Run, step: int, chosen: list[str]) -> None:
     if not names:
         st.caption("Not recorded in this run: rewards and lengths.")
         return
-    across = st.columns(min(len(names), _ACROSS))
+    across = st.columns(len(names) if len(names) <= _MOST_ACROSS else _ACROSS)
     for place, name in enumerate(names):
         with across[place % len(across)], st.container(border=True):
-            label = rollout_metric(name).label
-            st.markdown(f"**{plain(label, 60)}**", help=plain(tables.definition(name), 600))
-            figure = distribution(rows, name, dark=page_parts.dark())
+            title = f"**{plain(_title(name), 60)}** :gray[{plain(_mean(rows, name))}]"
+            st.markdown(title, help=plain(tables.definition(name), 600))
+            figure = distribution(rows, name, dark=page_parts.dark(), is_small=True)
             if figure is None:
                 st.caption("No value is recorded.")
             else:
                 page_parts.draw_figure(figure, f"distribution_{name}")
+
+
+def _title(name: str) -> str:
+    return name.removeprefix(REWARD_PART) if name.startswith(REWARD_PART) else tables.heading(name)
+
+
+def _mean(rows: pd.DataFrame, name: str) -> str:
+    values = rows[name].to_numpy(np.float64, na_value=np.nan)
+    known = values[np.isfinite(values)]
+    return f"mean {number(float(known.mean()))}, n = {len(known):,}" if len(known) else ""
 
 
 def _repeats_reward(rows: pd.DataFrame, name: str) -> bool:
@@ -128,7 +139,8 @@ def _rates(tasks: Tasks) -> str:
 def _columns(tasks: Tasks) -> dict[str, Column]:
     table = tasks.table.head(_MOST_TASKS)
     names = [_name(task, by_group=tasks.by_group) for task in table["task"]]
-    prompts = [None if pd.isna(text) else one_line(str(text), 200) for text in table["prompt"]]
+    has_prompts = table["prompt"].notna().all()
+    prompts = where_they_differ(table["prompt"].tolist()) if has_prompts else None
     envs = [None if pd.isna(env) else one_line(str(env), 60) for env in table["env"]]
     right = [
         None if not graded else f"{int(n)}/{int(graded)}"
