@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from board.core.groups.environments import EnvCurves, curves_from
 from board.core.metrics.definitions import is_zero_std
-from board.core.metrics.intervals import mean_interval
+from board.core.metrics.intervals import mean_interval, share_interval
+from board.core.metrics.seeds import LEAST
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
 from board.query.groups import group_codes
@@ -65,7 +66,8 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
 
 def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
     """A row for each environment, by name, over all steps: env, rollouts, n (those with a value), mean,
-    and low and high, its 95 % interval by an error clustered by group; NaN for fewer than two groups.
+    and low and high, its 95 % interval by an error clustered by group: of zeros and ones Wilson's, else
+    Student's t of three groups or more. NaN for fewer groups.
 
     Raises ChoiceError where the run has no such metric, UnreadableError.
     """
@@ -83,10 +85,10 @@ def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
             FROM rollouts),
         groups AS (
             SELECT env, any_value(middle) AS middle, sum(value - middle) AS deviation,
-                count(value) AS known, count(*) AS rollouts
+                count(value) AS known, count(*) AS rollouts, bool_and(value IN (0, 1)) AS is_share
             FROM centred GROUP BY env, own_group)
         SELECT env, sum(rollouts) AS rollouts, sum(known) AS n, any_value(middle) AS mean,
-            count(*) FILTER (known > 0) AS groups,
+            count(*) FILTER (known > 0) AS groups, bool_and(is_share) AS is_share,
             sqrt(count(*) FILTER (known > 0) / nullif(count(*) FILTER (known > 0) - 1, 0)
                 * sum(deviation * deviation)) / nullif(sum(known), 0) AS error
         FROM groups GROUP BY env ORDER BY env
@@ -94,7 +96,13 @@ def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
     mean, error, groups = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "error", "groups")
     )
-    low, high = mean_interval(mean, error, groups)
+    if table["is_share"].fillna(value=True).all():
+        low, high = share_interval(mean, error, table["n"].to_numpy(np.float64))
+        least = 2
+    else:
+        low, high = mean_interval(mean, error, groups)
+        least = LEAST
+    low, high = (np.where(groups >= least, end, np.nan) for end in (low, high))
     counts = {name: table[name].astype(np.int64) for name in ("rollouts", "n")}
     return pd.DataFrame(
         {"env": table["env"].astype(str), **counts, "mean": mean, "low": low, "high": high}

@@ -12,6 +12,7 @@ from board.core.arrays import FloatArray
 from board.core.groups.solve_rates import pass_at_k
 from board.core.groups.statistics import correctness_column
 from board.core.metrics.intervals import mean_interval, share_interval
+from board.core.metrics.seeds import LEAST
 from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, score_range
 from board.query.prompts import length_column
@@ -27,8 +28,8 @@ class Tasks:
     """Tasks, those with the lowest mean reward first, then those without any reward.
 
     table: columns task (its group_id, or the key of its prompt), env, prompt (its beginning), rollouts,
-    scored, mean, low and high (95 % interval of the mean reward, NaN for fewer than two rewards), graded,
-    right, length; missing where not recorded. by_group: whether tasks are groups, else prompts. without:
+    scored, mean, low and high (95 % interval of the mean reward; NaN for too few rewards), graded, right,
+    length; missing where not recorded. by_group: whether tasks are groups, else prompts. without:
     how many rollouts name no task. length: the column of lengths.
     """
 
@@ -92,16 +93,20 @@ def tasks_of(run: Run) -> Tasks | None:
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Wilson's where all rewards of the log are 0 or 1, else Student's t over the rollouts of a task."""
+    """Wilson's where all rewards of the log are 0 or 1, else Student's t over the rollouts of a task, of
+    three or more: two say nothing of their spread.
+    """
     mean, scored = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "scored")
     )
     if table["is_share"].fillna(value=True).all():
         low, high = share_interval(mean, np.full(len(mean), np.nan), scored)
+        least = 2
     else:
         std = table["std"].to_numpy(np.float64, na_value=np.nan)
         low, high = mean_interval(mean, std / np.sqrt(np.maximum(scored, 1)), scored)
-    several = scored >= 2
+        least = LEAST
+    several = scored >= least
     right = np.where(table["graded"] > 0, table["right"], np.nan)
     return table.drop(columns=["std", "is_share"]).assign(
         low=np.where(several, low, np.nan), high=np.where(several, high, np.nan), right=right

@@ -58,7 +58,7 @@ def _usual(run: Run) -> str:
 def _columns(metric: str, table: pd.DataFrame, curves: EnvCurves) -> dict[str, Column]:
     is_share = rollout_metric(metric).unit == "share"
     number = PERCENT if is_share else "%.3g"
-    interval = "95 % interval of the mean, by an error clustered by group; over two groups or more."
+    interval = "95 % interval of the mean, by an error clustered by group; none of too few groups."
     about = plain(tables.definition(metric), 600)
     columns = {
         "env": Column([one_line(name, 80) for name in table["env"]], width=220),

@@ -266,6 +266,11 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
             _draw(run, others, options, marks, key="curves_more")
     trainer.show(run, options, marks)
     _expression_curve(run, options, marks)
+    _say_missing(run)
+
+
+def _say_missing(run: Run) -> None:
+    """What a run lacks that most have, and what it would take."""
     needs = {name: needed for name, needed in _NEEDS.items() if not _has(run, name)}
     missing = [f"{rollout_metric(name).label} (needs {one})" for name, one in needs.items()]
     if missing:
@@ -307,6 +312,7 @@ def _render() -> None:
     if len(run.steps) == 1:
         single_step.show(run)
         trainer.show(run, CurveOptions(band="none"), curves.marks())
+        _say_missing(run)
     else:
         _show_curves(run)
 

@@ -26,8 +26,8 @@ _ACROSS, _MOST_ACROSS = 3, 4
 """Charts beside each other where there are many, and where all are beside each other."""
 _MOST_PIXELS: Final = 460
 _INTERVAL: Final = (
-    "95 % interval of the mean reward of a task that was tried twice or more: Wilson's where all rewards "
-    "are 0 or 1, else Student's t."
+    "95 % interval of the mean reward: Wilson's where all rewards are 0 or 1, of two or more; else "
+    "Student's t, of three or more."
 )
 
 

@@ -53,12 +53,17 @@ def without_equal(
         [name for name in columns.visible if name not in stays], [row.cells for row in rows]
     )
     said = [
-        f"{columns.by_id[name].label} {cell.get('text') or 'not recorded'}"
+        f"{_head(columns, name)} {cell.get('text') or 'not recorded'}"
         for name, cell in equal.items()
         if cell is not None
     ]
     visible = [name for name in columns.visible if name not in equal]
     return columns._replace(visible=visible), [one_line(words, _LONGEST) for words in said]
+
+
+def _head(columns: Columns, name: str) -> str:
+    """What the column is called, without what else its cells say."""
+    return columns.by_id[name].label.partition(",")[0]
 
 
 def shared_settings(summaries: Sequence[RunSummary | None]) -> list[str]:
