@@ -74,7 +74,8 @@ LINKS = (
     (
         "runs",
         "runs_search=nat&runs_sort=reward&runs_desc=0&runs_fold=0&runs_ticked=native,rllb"
-        "&runs_state=stale,unchanged&runs_columns=reward,settings.config.lr&runs_finding=severe,none&runs_format=Rollout Board",
+        "&runs_state=stale,unchanged&runs_columns=reward,settings.config.lr&runs_finding=severe,none"
+        "&runs_format=Rollout Board",
     ),
 )
 # What is chosen then, where it is not the text of the link.

@@ -29,7 +29,7 @@ def curves(app):
 
 
 def frames(app):
-    return {tuple(one.value.columns)[0]: one.value for one in app.dataframe}
+    return {next(iter(one.value.columns)): one.value for one in app.dataframe}
 
 
 def test_a_log_of_one_step_has_distributions_and_tasks_and_no_curve(open_rows):
