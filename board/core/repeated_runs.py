@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final
 
@@ -25,11 +26,13 @@ _TOKEN: Final = re.compile(r"\d+|[^\W\d_]+|[\W_]")
 _FIELD: Final = "\x1f"
 
 
+@lru_cache(maxsize=1 << 14)
 def is_seed(path: str) -> bool:
     """Whether a setting, by its path, is a seed."""
     return _SEED.search(path) is not None
 
 
+@lru_cache(maxsize=1 << 14)
 def is_of_the_setup(path: str) -> bool:
     """Whether a setting says how a run was set up, and is neither a seed nor a name of the run."""
     return not (path in _OF_A_START or is_seed(path) or _NAMES_A_RUN.search(path))

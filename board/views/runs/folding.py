@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -35,14 +35,21 @@ class MeanOverRuns(NamedTuple):
     reach: float | None
 
 
-def mean_over_runs(values: Sequence[float | None]) -> MeanOverRuns | None:
-    """The mean over the runs that have a value, by Student's t as in Compare; None where none has."""
-    known = np.array([value for value in values if value is not None], np.float64)
-    if not len(known):
-        return None
-    mean, _, high = over_seeds(known[:, None])
-    reach = float(high[0] - mean[0])
-    return MeanOverRuns(float(mean[0]), len(known), reach if np.isfinite(reach) else None)
+def means_over_runs(groups: Sequence[Sequence[float | None]]) -> list[MeanOverRuns | None]:
+    """Of each group of runs the mean over those that have a value, by Student's t as in Compare; None
+    where none has.
+    """
+    curves = np.full((max(map(len, groups), default=0), len(groups)), np.nan)
+    for place, values in enumerate(groups):
+        curves[: len(values), place] = [np.nan if one is None else one for one in values]
+    mean, _, high = (own.tolist() for own in over_seeds(curves))
+    counts = np.isfinite(curves).sum(axis=0).tolist()
+    return [
+        MeanOverRuns(mean[n], counts[n], high[n] - mean[n] if counts[n] >= LEAST else None)
+        if counts[n]
+        else None
+        for n in range(len(groups))
+    ]
 
 
 def together(
@@ -67,11 +74,31 @@ def folded(
     wanted: Sequence[str],
 ) -> list[RunGroup]:
     """The groups among the rows at these places. wanted: paths of settings that have a column."""
-    groups: list[RunGroup] = []
-    for name, members in together(places, rows, summaries):
-        known = [summary for place in members if (summary := summaries[place]) is not None]
-        groups.append(_group(name, members, [rows[place] for place in members], known, wanted))
-    return groups
+    sets = together(places, rows, summaries)
+    known = [
+        [summary for place in members if (summary := summaries[place]) is not None]
+        for _, members in sets
+    ]
+    means = {
+        column: means_over_runs([[_mean_of(one, column) for one in own] for own in known])
+        for column in _MEANS
+    }
+    return [
+        _group(
+            name,
+            members,
+            [rows[place] for place in members],
+            known[n],
+            _cells([rows[place] for place in members], known[n], wanted)
+            | {column: _mean_cell(known[n], column, over[n]) for column, over in means.items()},
+        )
+        for n, (name, members) in enumerate(sets)
+    ]
+
+
+def _mean_of(summary: RunSummary, column: str) -> float | None:
+    recorded: LastMean | None = getattr(summary, column)
+    return None if recorded is None else recorded.mean
 
 
 def _group(
@@ -79,7 +106,7 @@ def _group(
     members: Sequence[int],
     rows: Sequence[RunRow],
     summaries: Sequence[RunSummary],
-    wanted: Sequence[str],
+    cells: Mapping[str, Cell],
 ) -> RunGroup:
     counts = Counter(row.state for row in rows)
     states = [state for state in _STATES if counts[state]]
@@ -92,7 +119,7 @@ def _group(
         members=members,
         state=states[0] if states else rows[0].state,
         words=", ".join(f"{counts[state]} {state}" for state in states),
-        cells=_cells(rows, summaries, wanted),
+        cells=cells,
     )
 
 
@@ -115,7 +142,6 @@ def _cells(
         "finding": {**worst, "help": f"the worst of {counted(len(rows), 'run')}: unfold them"},
         "problems": _problems_cell(summaries),
     }
-    cells |= {column: _mean_cell(summaries, column) for column in _MEANS}
     return cells | {id_of(path): _values_cell(summaries, path) for path in wanted}
 
 
@@ -147,10 +173,8 @@ def _problems_cell(summaries: Sequence[RunSummary]) -> Cell:
     return {"text": f"{total:,}", "tone": tone, "sort": total, "help": "of all runs together"}
 
 
-def _mean_cell(summaries: Sequence[RunSummary], column: str) -> Cell:
+def _mean_cell(summaries: Sequence[RunSummary], column: str, over: MeanOverRuns | None) -> Cell:
     """The mean over the runs with its interval, and the lines of all of them in one box."""
-    recorded: list[LastMean | None] = [getattr(one, column) for one in summaries]
-    over = mean_over_runs([None if one is None else one.mean for one in recorded])
     if over is None:
         return {"text": "not recorded", "sort": None, "tone": "missing"}
     metric = rollout_metric(_MEANS[column])

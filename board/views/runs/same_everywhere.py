@@ -27,10 +27,11 @@ def equal_columns(
     """
     if len(rows) < 2:
         return {}
+    first = {name: _said(rows[0].get(name)) for name in names}
     return {
         name: rows[0].get(name)
         for name in names
-        if all(_said(row.get(name)) == _said(rows[0].get(name)) for row in rows)
+        if all(_said(row.get(name)) == first[name] for row in rows[1:])
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from board.analysis.run_summary import LastMean, RunSummary
 from board.components.run_table import RunRow
 from board.core.repeated_runs import setup_of, shared_name
-from board.views.runs.folding import folded, mean_over_runs, together
+from board.views.runs.folding import folded, means_over_runs, together
 from board.views.runs.headings import LINES, MOST_SIGNS, cut_names, lines_of, signs_for
 from board.views.runs.same_everywhere import equal_columns
 
@@ -78,7 +78,8 @@ def test_the_mean_of_a_group_is_that_of_its_runs_with_a_value(runs):
 
 @given(st.lists(means, max_size=8))
 def test_a_single_seed_has_no_interval(values):
-    over, n = mean_over_runs(values), sum(value is not None for value in values)
+    (over, other), n = means_over_runs([values, [1.0]]), sum(one is not None for one in values)
+    assert other == (1.0, 1, None)
     if over is None:
         assert n == 0
         return
