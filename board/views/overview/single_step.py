@@ -50,7 +50,8 @@ def _distributions(run: Run, step: int, chosen: list[str]) -> None:
     length = length_column(run)
     usual = ["reward", *reward_parts(run.metrics)[:_MOST_PARTS], *([length] if length else [])]
     names = chosen or [name for name in usual if name in run.metrics]
-    columns = [*dict.fromkeys((*names, *(["ref_reward"] if "ref_reward" in run.columns else [])))]
+    reference = [name for name in ("ref_reward",) if name in run.columns]
+    columns = [*dict.fromkeys([*names, *reference])]
     rows = run.frame(columns, (step, step))
     if not chosen:
         names = [name for name in names if not _repeats_reward(rows, name)]

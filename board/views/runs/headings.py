@@ -44,12 +44,12 @@ def cut_names(names: Mapping[str, str]) -> dict[str, str]:
     begin and end differently; names that would be alike then bear a number.
     """
     cut = {key: _cut(name) for key, name in names.items()}
-    counts, taken = Counter(cut.values()), set(cut.values())
+    counts, used = Counter(cut.values()), set(cut.values())
     for key, name in cut.items():
         if counts[name] > 1:
             numbered = (_cut(f"{n}{_CUT}{names[key]}") for n in count(1))
-            cut[key] = next(one for one in numbered if one not in taken)
-            taken.add(cut[key])
+            cut[key] = next(one for one in numbered if one not in used)
+            used.add(cut[key])
     return cut
 
 
