@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from board.analysis.audit import audited_remarks
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
@@ -127,8 +128,10 @@ def open_rollout(
     no longer holds that line.
     """
     row = run.row(step, index, _COLUMNS)
-    line, record, mended = _read(run, row)
+    lines, record, mended = _read(run, row)
     metrics, remarks = _metrics(run, record)
+    for reader, logged_line in lines.items():
+        remarks += audited_remarks(reader_named(reader), logged_line, record)
     if mended:
         remarks.append(MENDED)
     vocabulary = run.vocabulary or vocabulary
@@ -144,7 +147,7 @@ def open_rollout(
         step=step,
         index=index,
         record=record,
-        line=line,
+        line=lines if len(lines) > 1 else next(iter(lines.values())),
         tokens=tuple(tokens),
         prompt_tokens=prompt_tokens(vocabulary, record),
         metrics=metrics,
@@ -208,11 +211,13 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     return TopK(texts, np.where(recorded_ids < 0, np.int32(-1), shaped), logprobs)
 
 
-def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:
-    """The line of a row, its Record, and whether broken text in it had to be mended.
+def _read(
+    run: Run, row: pd.Series[Any]
+) -> tuple[Mapping[str, Mapping[str, Any]], Record, bool]:
+    """The lines of a row by reader, its Record, and whether broken text in it had to be mended.
 
-    Where it is joined of several logs: their lines by reader, and the Record with remarks on token
-    arrays that differ between them.
+    There are several where it is joined of several logs; the Record has remarks on token arrays that
+    differ between them then.
     """
     line, own, is_mended = _read_log(run, row)
     reader = _file(run, row).reader
@@ -226,7 +231,7 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
         is_mended = is_mended or also_mended
     if not _is_of_row(joined.record, row, run.vocabulary, own):
         raise _changed(_where(run, row))
-    return (lines if others else line), joined.record, is_mended
+    return lines, joined.record, is_mended
 
 
 _Place = Mapping[str, Any] | pd.Series

@@ -140,6 +140,12 @@ class LineContext:
         return self._sidecars[find]
 
 
+_LEFT_OUT: Final = {
+    "index": "the place of a rollout in its step is counted when it is read",
+}
+"""What no reader shows."""
+
+
 class Reader(ABC):
     """Knows one on-disk format of rollouts.
 
@@ -161,6 +167,10 @@ class Reader(ABC):
     """
     keys: Mapping[str, str] = {}
     """The record's names for keys of a line that are called otherwise; empty: the key is left out."""
+    left_out: Mapping[str, str] = {}
+    """What no rollout shows on purpose, with the reason: paths such as `response.usage`, which stand for
+    all below them. Any other text or number of a line that is not shown is found by `core.conservation`.
+    """
     repeats: Repeats = "never"
     """How the framework writes the same rollout again."""
     family: str = ""
@@ -173,6 +183,7 @@ class Reader(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Bounds what the reader overrides, so that no reader has to think of nesting."""
         super().__init_subclass__(**options)
+        cls.left_out = {**_LEFT_OUT, **cls.left_out}
         for name in _BOUNDED & cls.__dict__.keys():
             setattr(cls, name, _bounded(cls.__dict__[name]))
 
