@@ -50,8 +50,8 @@ class Audit:
         of_files = f"{self.lines:,} lines of {self.files:,} files were audited"
         if not self.problems:
             return f"{of_files}: every text and number is shown, or left out for a stated reason"
-        kinds = len(self.problems)
-        return f"{of_files}: {kinds} {'kind of value is' if kinds == 1 else 'kinds of values are'} not shown"
+        kinds = "kind of value is" if len(self.problems) == 1 else "kinds of values are"
+        return f"{of_files}: {len(self.problems)} {kinds} not shown"
 
 
 def audit_sample(run: Run) -> Audit:

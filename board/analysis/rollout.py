@@ -211,9 +211,7 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     return TopK(texts, np.where(recorded_ids < 0, np.int32(-1), shaped), logprobs)
 
 
-def _read(
-    run: Run, row: pd.Series[Any]
-) -> tuple[Mapping[str, Mapping[str, Any]], Record, bool]:
+def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Mapping[str, Any]], Record, bool]:
     """The lines of a row by reader, its Record, and whether broken text in it had to be mended.
 
     There are several where it is joined of several logs; the Record has remarks on token arrays that

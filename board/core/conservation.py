@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -24,6 +25,9 @@ SHORTEST_TEXT: Final = 12
 """Characters; shorter texts are found somewhere by chance."""
 _MOST_LEVELS: Final = 60
 _LONGEST_NUMBER: Final = 24
+_NUMBER: Final = re.compile(r"[0-9]{1,40}")
+_MOST_STARTS: Final = 16
+"""Places in an array at which another is looked for."""
 
 _Numbers = npt.NDArray[np.float32]
 """Sorted. Single precision: logs write fewer digits, and tables of frameworks have no more."""
@@ -45,10 +49,22 @@ def not_shown(
     shown = _Shown(records)
     prefixes = frozenset(left_out)
     missing: dict[str, Any] = {}
-    for path, value in leaves(line):
-        if path not in missing and not _is_below(path, prefixes) and not shown.has(value):
-            missing[path] = value
+    _look_for(line, "", shown, prefixes, missing)
     return missing
+
+
+def _look_for(
+    value: Any, path: str, shown: _Shown, prefixes: frozenset[str], missing: dict[str, Any]
+) -> None:
+    """Adds the leaves of a value that are not shown to `missing`; of JSON in a text those within it."""
+    for leaf_path, leaf in leaves(value, path):
+        if leaf_path in missing or _is_below(leaf_path, prefixes) or shown.has(leaf):
+            continue
+        parsed = _json_in(leaf) if isinstance(leaf, str) else None
+        if parsed is None:
+            missing[leaf_path] = leaf
+        else:
+            _look_for(parsed, leaf_path, shown, prefixes, missing)
 
 
 def remark_on(path: str, value: Any) -> Remark:
@@ -104,9 +120,11 @@ class _Shown:
         """Whether a leaf of the line is shown."""
         if isinstance(value, str):
             return self._has_text(value)
-        # What a log writes for the first token of a sequence, before which there is none, is filler.
-        wanted = _sorted(np.atleast_1d(value)[1 if np.size(value) > 1 else 0 :])
-        return bool(np.isin(wanted, self._numbers, assume_unique=True).all())
+        wanted = np.atleast_1d(value)
+        if np.isin(_sorted(wanted), self._numbers, assume_unique=True).all():
+            return True
+        # Arrays over a whole sequence are cut to the response: what stands at the prompt is no loss.
+        return any(_is_part(array, wanted) for array in self._arrays)
 
     def _has_text(self, text: str) -> bool:
         plain = _plain(text)
@@ -114,9 +132,6 @@ class _Shown:
             return True
         if text.startswith("data:"):  # an image, which is shown by its size
             return True
-        parsed = _json_in(text)
-        if parsed is not None:
-            return all(self.has(leaf) for _, leaf in leaves(parsed))
         blocks = blocks_of(text)
         if not blocks or (len(blocks) == 1 and blocks[0].text == text):
             return False
@@ -125,13 +140,19 @@ class _Shown:
 
     def _take_record(self, record: Record) -> None:
         self._take([record.step, *record.ids.values(), *record.scores.values()])
+        ids = (str(value) for value in record.ids.values())
+        self._scalars += (float(number) for text in ids for number in _NUMBER.findall(text))
+        lengths = [record.response_length or 0, len(record.prompt_ids or ())]
+        self._scalars += (*map(float, lengths), float(sum(lengths)))
         self._take([*record.texts.values(), dict(record.extras), [*record.segments]])
         self._take("".join(record.response_tokens or ()))
+        self._take(f"{record.texts.get('prompt', '')}{record.texts.get('response', '')}")
         self._texts.update(map(_plain, record.response_tokens or ()))
         for array in (record.prompt_ids, record.response_ids, *record.tokens.values()):
             if array is not None:
                 with suppress(RecordError):  # which is remarked where it is shown
-                    self._arrays.append(array.values())
+                    values = array.values()
+                    self._arrays.append(values[np.isfinite(values)])
         for turn in conversation_of(record.messages, record.texts):
             self._take([turn.role, turn.name, turn.seconds, turn.at])
             for block in (*turn.blocks, *turn.results.values()):
@@ -149,7 +170,6 @@ class _Shown:
                 self._scalars.append(leaf)
             else:
                 self._arrays.append(leaf)
-
 
     def _take_number_in(self, text: str) -> None:
         """Takes a number that is shown as text, as ids are."""
@@ -210,6 +230,15 @@ def _numbers_of(entries: Sequence[Any]) -> npt.NDArray[np.float64] | None:
             return np.array([entry for entry in entries if entry is not None], np.float64)
         return None
     return None if any(not is_number(entry) for entry in entries) else np.empty(0)
+
+
+def _is_part(array: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> bool:
+    """Whether an array of at least two values is a stretch of another."""
+    if not 2 <= len(array) <= len(of):
+        return False
+    starts = np.flatnonzero(of[: len(of) - len(array) + 1] == array[0])
+    first, last = starts[:_MOST_STARTS], starts[-1:]
+    return any(np.array_equal(of[i : i + len(array)], array) for i in (*first, *last))
 
 
 def _sorted(numbers: npt.NDArray[np.float64]) -> _Numbers:
