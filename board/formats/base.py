@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeVar
 
-from board.core.records import ReadOptions, Record
+from board.core.records import ReadOptions, Record, Remark
 from board.formats.columns import Columns, gather
 from board.formats.field_values import split_of, step_of_text
 from board.formats.fields import Fields, record_of, too_deep
@@ -66,14 +66,56 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A line that is no rollout: what a writer says about its file, a step or its end.
+    """A line that is no rollout: what a writer says about its file, a step or its end, or numbers of the
+    trainer.
 
     line: its number, which whoever reads the file fills in.
     """
 
-    kind: Literal["header", "step_end", "close"]
+    kind: Literal["header", "step_end", "close", "metrics"]
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     line: int = 0
+
+
+_LABELS: Final = frozenset(
+    ("type", "event", "kind", "phase", "mode", "stage", "split", "run", "name", "time", "date")
+)
+"""Keys of a line of metrics that may hold a text."""
+
+
+_OF_TRAINING: Final = frozenset(
+    ("loss", "policy_loss", "lr", "learning_rate", "grad_norm", "train/loss", "actor/loss")
+)
+"""Numbers that a rollout does not have: beside one of them a reward is the mean of a step."""
+
+
+METRICS: Final = Remark(
+    None,
+    "a line of numbers without text, tokens or reward is no rollout",
+    "its numbers are among the trainer's metrics",
+    "note",
+)
+
+
+def metrics_in(line: Mapping[str, Any], content: Container[str]) -> Event | None:
+    """A line of numbers alone as an Event: it is the trainer's, and no rollout.
+
+    content: the keys that make a line a rollout, whatever they hold. None where the line has one, or a
+    text or a list.
+    """
+    has_number = False
+    for key, value in line.items():
+        if key in content and (key != "reward" or _OF_TRAINING.isdisjoint(line)):
+            return None
+        if isinstance(value, Mapping):
+            if metrics_in(value, ()) is None:
+                return None
+            has_number = True
+        elif isinstance(value, int | float):
+            has_number = has_number or not isinstance(value, bool)
+        elif value is not None and not (isinstance(value, str) and key in _LABELS):
+            return None
+    return Event("metrics", line) if has_number else None
 
 
 @dataclass(frozen=True, slots=True)
