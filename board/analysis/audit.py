@@ -89,9 +89,11 @@ def _audit_of(auditors: Sequence[_Auditor]) -> Audit:
     return Audit(sum(auditor.lines for auditor in audited), len(audited), problems.as_tuple())
 
 
-def audited_remarks(reader: Reader, line: Mapping[str, Any], record: Record) -> list[Remark]:
-    """The remarks on what a line, or its part of a line, holds and its rollout does not show."""
-    missing = not_shown(line, [record], reader.left_out)
+def audited_remarks(
+    reader: Reader, line: Mapping[str, Any], records: Sequence[Record]
+) -> list[Remark]:
+    """The remarks on what a line holds and none of its rollouts shows."""
+    missing = not_shown(line, records, reader.left_out)
     return [remark_on(path, value) for path, value in missing.items()]
 
 
@@ -131,12 +133,12 @@ class _Auditor:
             return
         self.lines += 1
         records = [result for result in results if isinstance(result, Record)]
-        missing = not_shown(content, records, self._reader.left_out)
         if records:
-            remarks = [remark_on(path, value) for path, value in missing.items()]
+            remarks = audited_remarks(self._reader, content, records)
         elif any(isinstance(result, Event) for result in results):
             return
         else:
+            missing = not_shown(content, (), self._reader.left_out)
             is_text = any(isinstance(value, str) for value in missing.values())
             remarks = [NO_ROLLOUT] if is_text else []
         for remark in remarks:

@@ -46,25 +46,25 @@ def not_shown(
     Returns:
         Of each path, such as `turns[].content`, the first value that is not shown.
     """
-    shown = _Shown(records)
+    displayed = _Shown(records)
     prefixes = frozenset(left_out)
     missing: dict[str, Any] = {}
-    _look_for(line, "", shown, prefixes, missing)
+    _look_for(line, "", displayed, prefixes, missing)
     return missing
 
 
 def _look_for(
-    value: Any, path: str, shown: _Shown, prefixes: frozenset[str], missing: dict[str, Any]
+    value: Any, path: str, displayed: _Shown, prefixes: frozenset[str], missing: dict[str, Any]
 ) -> None:
     """Adds the leaves of a value that are not shown to `missing`; of JSON in a text those within it."""
     for leaf_path, leaf in leaves(value, path):
-        if leaf_path in missing or _is_below(leaf_path, prefixes) or shown.has(leaf):
+        if leaf_path in missing or _is_below(leaf_path, prefixes) or displayed.has(leaf):
             continue
         parsed = _json_in(leaf) if isinstance(leaf, str) else None
         if parsed is None:
             missing[leaf_path] = leaf
         else:
-            _look_for(parsed, leaf_path, shown, prefixes, missing)
+            _look_for(parsed, leaf_path, displayed, prefixes, missing)
 
 
 def remark_on(path: str, value: Any) -> Remark:

@@ -11,14 +11,15 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from pathlib import Path, PurePath
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast
 
-from board.core.records import ReadOptions, Record, Remark
+from board.core.records import ReadOptions, Record, Remark, is_number
 from board.formats.columns import Columns, gather
 from board.formats.field_values import split_of, step_of_text
 from board.formats.fields import Fields, record_of, too_deep
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.io.remote import RemoteLocation
+from board.formats.metrics.base import step_of
 from board.formats.sources import JSON_LINES, Source
 
 Result = TypeVar("Result")
@@ -98,24 +99,29 @@ METRICS: Final = Remark(
 
 
 def metrics_in(line: Mapping[str, Any], content: Container[str]) -> Event | None:
-    """A line of numbers alone as an Event: it is the trainer's, and no rollout.
+    """A line of a step and numbers alone as an Event: it is the trainer's, and no rollout.
 
     content: the keys that make a line a rollout, whatever they hold. None where the line has one, or a
     text or a list.
     """
-    has_number = False
     for key, value in line.items():
         if key in content and (key != "reward" or _OF_TRAINING.isdisjoint(line)):
             return None
-        if isinstance(value, Mapping):
-            if metrics_in(value, ()) is None:
-                return None
-            has_number = True
-        elif isinstance(value, int | float):
-            has_number = has_number or not isinstance(value, bool)
-        elif value is not None and not (isinstance(value, str) and key in _LABELS):
+        if not (_holds_numbers(value) or (isinstance(value, str) and key in _LABELS)):
             return None
+    counted = step_of(line)
+    if counted is None:
+        return None
+    others = (value for key, value in line.items() if key != counted[0])
+    has_number = any(is_number(value) or isinstance(value, Mapping) for value in others)
     return Event("metrics", line) if has_number else None
+
+
+def _holds_numbers(value: object) -> bool:
+    """Whether it is a number, null, true or false, or an object of such."""
+    if isinstance(value, Mapping):
+        return all(map(_holds_numbers, cast("Mapping[str, Any]", value).values()))
+    return value is None or isinstance(value, int | float)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from board.core.metrics.aggregate import Aggregator
 from board.core.problems import MOST_LINES, Problem, ProblemLog
 from board.core.records import Record, Remark
+from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats.base import METRICS, Event, LineContext, Reader
@@ -261,7 +262,11 @@ class RowBatch:
     def _add_logged(self, row: dict[str, Any], record: Record, line: int) -> None:
         """Puts what else the line holds into its row, up to a bound on the number of columns."""
         logged = {key: row.pop(key) for key in [*row] if key not in segments.FIXED}
-        cells = ((column_name(key), cell(value)) for key, value in record.extras.items())
+        cells = (
+            (column_name(key), cell(value))
+            for key, value in record.extras.items()
+            if key not in TOPK_FIELDS
+        )
         logged |= {name: value for name, value in cells if value is not None}
         row |= {name: value for name, value in logged.items() if self._has_place(name)}
         if not row.keys() >= logged.keys():

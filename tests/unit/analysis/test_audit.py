@@ -1,12 +1,10 @@
 """Nothing that a log holds vanishes: every line of every real file, and of the handed cases."""
 
-import json
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from read_formats import DATA, REAL_RUNS, collection, info_at, real_run, run_at
+from read_formats import REAL_RUNS, collection, real_run, run_at
 from written_logs import write_lines
 
 from board.analysis.audit import SAMPLE_LINES, audit_all, audit_sample
@@ -58,7 +56,11 @@ def lossy(tmp_path, count):
             "index": i,
             "messages": [
                 {"role": "user", "content": f"question number {i}"},
-                {"role": "assistant", "content": f"answer number {i}", "aside": f"an aside no. {i}"},
+                {
+                    "role": "assistant",
+                    "content": f"answer number {i}",
+                    "aside": f"an aside no. {i}",
+                },
             ],
         }
         for i in range(count)

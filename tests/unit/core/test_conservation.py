@@ -71,7 +71,10 @@ def test_what_a_message_says_and_no_turn_shows_is_missing(lost):
             "role": "assistant",
             "reasoning_content": "I need to look that up first.",
             "tool_calls": [
-                {"id": "c1", "function": {"name": "weather", "arguments": '{"city": "Paris, France"}'}}
+                {
+                    "id": "c1",
+                    "function": {"name": "weather", "arguments": '{"city": "Paris, France"}'},
+                }
             ],
         },
         {"role": "tool", "tool_call_id": "c1", "content": "It is sunny and warm there."},

@@ -1,4 +1,4 @@
-"""A line of numbers alone is the trainer's: it is no rollout, wherever it stands and whatever it is called."""
+"""A line of numbers alone is the trainer's: it is no rollout, wherever it stands."""
 
 import hypothesis.strategies as st
 import pytest
@@ -17,7 +17,9 @@ METRIC_NAMES = st.sampled_from(["loss", "kl", "lr", "entropy", "tokens_per_secon
 
 
 @pytest.mark.parametrize("kind", NAMES)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     metrics=st.dictionaries(METRIC_NAMES, st.floats(-10, 10, width=32), min_size=1),
     nested=st.booleans(),
