@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.analysis import contrasts, mismatch, words
+from board.analysis.audit import audit_sample
 from board.analysis.findings import Diagnosis, OwnThresholds, diagnose
 from board.analysis.rollout import OpenRollout, StepSpans, open_rollout, read_spans
 from board.analysis.spike import Spike, spike_of
@@ -60,6 +61,7 @@ def _cached(
     return decorate
 
 
+audit_of = _cached(8, "Comparing lines of the log with what is shown …")(audit_sample)
 environments_of = _cached(64)(environments.environments_of)
 rollout_count = _cached(64, "Filtering the rollouts …")(rollouts.count)
 by_environment = _cached(64)(environments.environment_curves)
