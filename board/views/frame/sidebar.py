@@ -18,7 +18,7 @@ from board.query import rollouts, splits
 from board.query.open_run import Run
 from board.views.frame import live
 from board.views.shared import cache, opened_runs, run_options, state, step_choice
-from board.views.shared.text import counted, one_line, plain, size
+from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
 BUNDLED: Final = Path(__file__).parents[3] / "rollout_samples"
 _RUN: Final = "_run"
@@ -169,7 +169,7 @@ def _choose_run(folder: Discovery) -> RunInfo:
             "Run :gray[:small[· type to search]]" if len(names) > 1 else "Run",
             names,
             **state.bound("run"),
-            format_func=lambda name: one_line(name, 200),
+            format_func=distinct_options(names, limit=200),
             on_change=step_choice.first_rollout,
         )
     return by_name[name or names[0]]
