@@ -13,7 +13,7 @@ import pandas as pd
 from board.charts.palette import SERIES, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import Metric, base_name, rollout_metric
-from board.core.metrics.intervals import mean_interval, share_interval
+from board.core.metrics.intervals import interval_of_means
 from board.core.metrics.shares import number, without_residue
 from board.query.open_run import Run
 from board.query.steps import errors_of
@@ -65,12 +65,9 @@ def step_curve(run: Run, column: str) -> StepCurve | None:
         np.where(np.isfinite(values), values, np.nan), _numbers(steps, f"{stem}_std")
     )
     error, groups, count = (_numbers(steps, f"{stem}_{part}") for part in ("se", "groups", "n"))
-    if metric.unit == "share":
-        low, high = share_interval(mean, error, np.where(np.isfinite(error), count, np.nan))
-    else:
-        low, high = mean_interval(mean, error, groups)
-        if np.nanmin(_numbers(steps, f"{stem}_q00"), initial=math.inf) >= 0:
-            low = np.maximum(low, 0.0)  # a length, or an estimate that is never negative
+    least = np.nanmin(_numbers(steps, f"{stem}_q00"), initial=math.inf)
+    kind = {"is_share": metric.unit == "share", "is_positive": bool(least >= 0)}
+    low, high = interval_of_means(mean, error, groups, count, **kind)
     own_steps = steps["step"].to_numpy(np.int64)
     return StepCurve(metric, colour_key(stem), own_steps, mean, low, high)
 

@@ -690,7 +690,7 @@ def test_compare_prints_paired_differences(call, tmp_path):
         "equal": 0,
     }
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
-    assert "A a, B b: steps 1–2, 2 prompts in both" in result.out
+    assert "A a, B b: steps 1 to 2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
     assert [pair["b"] for pair in several["pairs"]] == ["b", "a"]
     (together,) = several["seeds"]

@@ -61,7 +61,9 @@ def test_what_differs_stays(names, short):
 def test_a_long_name_alone_shows_its_beginning_and_its_end():
     (name,) = distinct_names([LONG + "a" * 40 + "_seed7"])
     assert len(name) == 40
-    assert name.startswith("experiments") and CUT in name and name.endswith("_seed7")
+    assert name.startswith("experiments")
+    assert CUT in name
+    assert name.endswith("_seed7")
 
 
 def test_names_that_look_the_same_are_numbered():

@@ -14,6 +14,7 @@ from written_logs import HOSTILE, hostile_run, native_run, texts_only_run, write
 from board.analysis.findings import diagnose
 from board.analysis.rollout import open_rollout
 from board.errors import ChoiceError
+from board.export.compared_page import compared_page
 from board.export.comparison_part import Side
 from board.export.findings_page import finding_page, findings_page, named
 from board.export.pages import (
@@ -28,7 +29,6 @@ from board.export.pages import (
 from board.export.rollout_part import Address
 from board.export.run_pages import (
     RunLine,
-    compared_page,
     failures_page,
     mismatch_page,
     overview_page,
@@ -115,7 +115,7 @@ def every_page(run: Run, options: PageOptions = PLAIN) -> dict[str, StaticPage]:
         "overview": partial(overview_page, run, step),
         "failures": partial(failures_page, run),
         "prompts": partial(prompts_page, run),
-        "compared": partial(compared_page, [run, run], run.metrics, {run.info.name: 1}),
+        "compared": partial(compared_page, [run, run], run.metrics, [0, 1], "steps"),
         "runs": partial(runs_page, [line], [HOSTILE[0]], run.info.name),
     }
     makers |= {f"finding {n}": partial(finding_page, run, one) for n, one in enumerate(findings)}
