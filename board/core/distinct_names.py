@@ -44,7 +44,7 @@ def _short(names: Sequence[str], limit: int) -> list[str]:
         return [_cut_within(names[0], limit)]
     best = [*names]
     for parts in ([_PART.findall(name) for name in names], [[*name] for name in names]):
-        for shorten in (_without_ends, _without_common):
+        for shorten in (_without_start, _without_ends, _without_common):
             shorter = shorten(parts)
             if _all_differ(shorter) and _longest(shorter) < _longest(best):
                 best = shorter
@@ -57,8 +57,14 @@ def _short(names: Sequence[str], limit: int) -> list[str]:
     return best
 
 
+def _without_start(parts: Sequence[Sequence[str]]) -> list[str]:
+    """Names without the parts that all of them begin with; of each one part at least stays."""
+    first = _equal_parts([name[: min(map(len, parts)) - 1] for name in parts])
+    return [f"{CUT if first else ''}{''.join(name[first:])}" for name in parts]
+
+
 def _without_ends(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Names without the parts that all of them begin or end with; of each one part at least stays."""
+    """The same, without the parts that all of them end with too."""
     most = min(map(len, parts)) - 1
     first = _equal_parts([name[:most] for name in parts])
     last = _equal_parts([name[::-1][: most - first] for name in parts])

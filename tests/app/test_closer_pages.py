@@ -246,7 +246,7 @@ def test_winners_of_groups_are_set_against_losers(open_app):
 
 def test_compared_runs_show_their_ends_and_what_differs(open_app):
     app = open_app(BUNDLED, "compare", run="grpo_arithmetic", compare_runs="grpo_reward_hack")
-    ends = next(frame.value for frame in app.dataframe if "gap 0" in frame.value).set_index(
+    ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value).set_index(
         "metric"
     )
     settings = next(frame.value for frame in app.dataframe if "setting" in frame.value)
@@ -257,12 +257,42 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app):
     # The two rewards have other parts: their sums can't be subtracted, one part of them can.
     parts = "grpo_arithmetic: correct, format; grpo_reward_hack: correct, effort"
     assert parts in texts(app).replace("\\", "")
-    assert reward["gap 0"] == "–"
-    assert ends.loc["Reward part: correct", "gap 0"].startswith("-0.")
+    assert reward["gap 1"] == "–"
+    assert ends.loc["Reward part: correct", "gap 1"].startswith("-0.")
     message = dict(zip(settings["setting"], settings["run 1"], strict=True))
     assert message["reward"] == '"loophole"'
     assert "created" not in message
     assert len(app.code) >= 2
+
+
+def test_runs_with_equal_beginnings_stay_apart(open_app, tmp_path):
+    common = "experiments_2026-11_Qwen2.5-7B-Instruct_grpo_gsm8k_hinted_clip_"
+    for seed in (1, 2, 3):
+        rows = [
+            {"step": step, "prompt": f"p{n}", "response": "r", "reward": seed * 0.1 * n}
+            for step in (1, 2)
+            for n in range(8)
+        ]
+        write_lines(tmp_path / f"{common}seed{seed}" / "x.jsonl", rows)
+        config = {"config": {"seed": seed}}
+        (tmp_path / f"{common}seed{seed}" / "run-z.json").write_text(json.dumps(config))
+    names = [f"{common}seed{seed}" for seed in (1, 2, 3)]
+    app = open_app(tmp_path, "compare", run=names[0], compare_runs=names[1])
+    said = texts(app).replace("\\", "")
+    assert "…seed2 - …seed1: Reward +0.35 (" in said
+    (card, *_) = cards(app)
+    assert [line["name"] for line in card["chart"]["lines"]] == ["…seed1", "…seed2"]
+    ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value).iloc[0]
+    assert ends["run 0"].startswith("0.35")
+    assert ends["run 1"].startswith("0.70")
+    assert ends["gap 1"].startswith("+0.35")
+    settings = next(frame.value for frame in app.dataframe if "setting" in frame.value)
+    assert settings[["run 0", "run 1"]].iloc[0].tolist() == ["1", "2"]
+    app.multiselect(key="compare_runs").select("…seed3").run()
+    assert query(app)["compare_runs"] == ",".join(names[1:])
+    pairs = next(frame.value for frame in app.dataframe if "answer" in frame.value)
+    assert pairs["run"].tolist() == ["…seed2", "…seed3"]
+    assert pairs["answer"].tolist() == ["higher", "higher"]
 
 
 def paired_table(app):
@@ -325,7 +355,7 @@ def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(ope
     assert "compare_runs" not in query(app)
     assert "settings (run-*.json) of b/mine, b/old" in texts(app).replace("\\", "")
     assert "None of the recorded settings" not in texts(app)
-    ends = next(frame.value for frame in app.dataframe if "gap 0" in frame.value)
+    ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value)
     assert "Response length in characters" in ends["metric"].tolist()
 
 

@@ -62,8 +62,9 @@ def answer(pair: PairedRuns) -> Answer:
     known = (name for name in (SOLVE_RATE, *totals, *parts) if name in pair.differences)
     metric = next(known, None)
     if metric is None:
-        reason = pair.obstacle or pair.reward_note or "no reward is recorded in both runs"
-        return Answer("not compared", reason=reason)
+        are_others = any(name in pair.differences for name in TOTALS)
+        lacking = pair.reward_note if are_others else "no reward is recorded in both runs"
+        return Answer("not compared", reason=pair.obstacle or lacking)
     paired = pair.differences[metric]
     return Answer(_outcome(paired), metric, paired, pair.steps_text)
 

@@ -60,12 +60,13 @@ def _columns(ends: Sequence[MetricEnd], names: Sequence[str]) -> dict[str, Colum
     for place, name in enumerate(names):
         texts = [end.means[place].text(unit) for end, unit in zip(ends, units, strict=True)]
         columns[f"run {place}"] = Column(texts, "", one_line(name), _WIDTH, alignment="right")
-    for place, name in enumerate(names[1:]):
-        texts = [
-            end.gaps[place].text(unit, signed=True) for end, unit in zip(ends, units, strict=True)
-        ]
-        label = one_line(f"{name} − {names[0]}", 90)
-        columns[f"gap {place}"] = Column(texts, "", label, _WIDTH, alignment="right")
+        if place:
+            texts = [
+                end.gaps[place - 1].text(unit, signed=True)
+                for end, unit in zip(ends, units, strict=True)
+            ]
+            label = one_line(f"minus {names[0]}")
+            columns[f"gap {place}"] = Column(texts, "", label, _WIDTH, alignment="right")
     if len({*steps}) > 1:
         columns["steps"] = Column(steps, width=150)
     return columns

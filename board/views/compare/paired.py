@@ -106,7 +106,7 @@ def _every_pair(compared: Compared, matched: Match) -> None:
     row = tables.draw(
         {
             "run": Column([*compared.names[1:]], label="B", width=210),
-            "answer": Column([one.outcome for one in answers], label="B is", width=190),
+            "answer": Column([one.outcome for one in answers], label="answer", width=190),
             **({} if same else {"metric": Column(labels, width=120)}),
             **_interval_columns(rows),
             "rate": tables.rate_column(false_discovery_rates(p).tolist(), "these runs"),

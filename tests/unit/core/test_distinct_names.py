@@ -44,8 +44,9 @@ def test_names_with_equal_beginnings_and_ends_are_short_however_long_they_are(st
     [
         (["grpo_arithmetic", "grpo_reward_hack"], ["grpo_arithmetic", "grpo_reward_hack"]),
         ([LONG + "seed1", LONG + "seed2"], ["…seed1", "…seed2"]),
-        ([LONG + "lr1e-6_seed1", LONG + "lr3e-6_seed1"], ["…lr1e-6_…", "…lr3e-6_…"]),
+        ([LONG + "lr1e-6_seed1", LONG + "lr3e-6_seed1"], ["…lr1e-6_seed1", "…lr3e-6_seed1"]),
         ([LONG + "a", LONG + "a_b"], ["…a", "…a_b"]),
+        ([LONG + "lr1_" + LONG, LONG + "lr2_" + LONG], ["…lr1_…", "…lr2_…"]),
         (
             [f"lr{rate}_{LONG}seed{seed}" for rate in (1, 2) for seed in (1, 2)],
             ["lr1_…seed1", "lr1_…seed2", "lr2_…seed1", "lr2_…seed2"],
