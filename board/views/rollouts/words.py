@@ -152,10 +152,11 @@ def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]
     if clicked := page_parts.curves(cards, "words"):
         state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
     rows: list[dict[str, Any]] = []
+    phrase_of = distinct_options(results, limit=60)
     for text, entries in results.items():
         scopes = [("all", "", entries), *(("env", *one) for one in _by_env(entries).items())]
         rows += [
-            {"phrase": one_line(text, 60), "scope": scope, "env": env, **_sums(own)}
+            {"phrase": phrase_of(text), "scope": scope, "env": env, **_sums(own)}
             for scope, env, own in scopes
         ]
     own = PageTable(
