@@ -109,9 +109,9 @@ def _longest(names: Sequence[str]) -> int:
 
 def _numbered(names: Sequence[str]) -> list[str]:
     """The names; of those that were there before each with the first number that makes it another."""
-    taken, result = {*names}, dict[str, None]()
+    given, result = {*names}, dict[str, None]()
     for name in names:
         numbered = (f"{name} ({count})" for count in itertools.count(2))
-        free = (another for another in numbered if another not in taken and another not in result)
+        free = (another for another in numbered if another not in given and another not in result)
         result[name if name not in result else next(free)] = None
     return [*result]

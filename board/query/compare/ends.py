@@ -196,8 +196,8 @@ def _estimate(course: _Course, metric: str) -> Estimate:
     if not np.isfinite(course.error).all():
         if count < LEAST:
             return Estimate(value, np.nan, np.nan)
-        spread = float(course.mean.std(ddof=1)) / np.sqrt(count)
-        reach = float(student_t(np.array([count - 1.0]))[0]) * spread
+        error = float(course.mean.std(ddof=1)) / np.sqrt(count)
+        reach = float(student_t(np.array([count - 1.0]))[0]) * error
         return Estimate(value, value - reach, value + reach)
     squares = course.error**2
     with np.errstate(invalid="ignore", divide="ignore"):

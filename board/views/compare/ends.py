@@ -111,5 +111,5 @@ def show_settings(compared: Compared) -> None:
         ]
         columns[f"run {place}"] = Column(values, "", one_line(name))
     frame = pd.DataFrame({key: column.values for key, column in columns.items()})
-    looks = {str(key): columns[str(key)].config(values) for key, values in frame.items()}
-    tables.draw_frame(frame, looks, most_pixels=420)
+    configs = {str(key): columns[str(key)].config(values) for key, values in frame.items()}
+    tables.draw_frame(frame, configs, most_pixels=420)
