@@ -290,8 +290,8 @@ def test_large_numbers_close_together_are_written_in_full():
 
 
 def test_lines_of_a_chart_have_different_names_however_alike_theirs_are():
-    common = "x" * 70
-    names = [f"{common}/a", f"{common}/b", "a\n", "a⏎"]
-    series = [Series("reward", name) for name in names]
-    lines = light(curve(table([1.0, 2.0]), series, dark=False))["lines"]
-    assert [line["name"] for line in lines] == ["…a", "…b", "a⏎", "a⏎ (2)"]
+    for alike in (["x" * 70 + "/a", "x" * 70 + "/b"], ["a\n", "a⏎"]):
+        series = [Series("reward", name) for name in alike]
+        lines = light(curve(table([1.0, 2.0]), series, dark=False))["lines"]
+        assert len({line["name"] for line in lines}) == 2
+        assert all(len(line["name"]) <= 60 for line in lines)
