@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from board.charts.palette import category
 from board.core.metrics.definitions import reward_parts, rollout_metric
-from board.core.metrics.shares import with_interval
+from board.core.metrics.shares import counted, with_interval
 from board.export.curve_svg import step_curve
 from board.export.pages import PageOptions
 from board.export.run_pages import limited
@@ -30,7 +30,8 @@ def compared_page(
     the steps of a pair are chosen.
     """
     sheet, names = options.sheet(), run_names(runs)
-    title = " against ".join(run.info.name for run in runs)
+    against = runs[1].info.name if len(runs) == 2 else counted(len(runs) - 1, "run")
+    title = f"{runs[0].info.name} against {against}"
     sides = zip(names, shifts, strict=True)
     moved = ", ".join(f"steps of {sheet.line(name)} + {by}" for name, by in sides if by)
     parts = {tuple(reward_parts(run.metrics)) for run in runs}
