@@ -22,9 +22,10 @@ from board.charts.curve_data import (
     prepared,
     thinned,
 )
-from board.charts.layout import safe_name
+from board.charts.layout import safe_name, visible_text
 from board.charts.palette import EVALUATIONS, colour, dash, faded, ink
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.distinct_names import distinct_names
 from board.core.metrics.shares import ROUNDING_NOISE
 
 LightCurve = Mapping[str, Any]
@@ -32,6 +33,7 @@ LightCurve = Mapping[str, Any]
 
 _HEADROOM: Final = 0.055
 _LARGE: Final = 1e4
+_LONGEST_NAME: Final = 60
 _LOG_HEADROOM: Final = 0.25
 _OPACITY: Final = 0.17
 _RECORDED_WIDTH: Final = 1
@@ -138,7 +140,12 @@ def curve(
             drawn.append(replace(one, bands=[], points=True))
     if options.log:
         _fit_log_axis(chart, drawn)
-    drawn = [thinned(one) for one in drawn]
+    # The legend tells lines apart by their names.
+    names = distinct_names([visible_text(one.series.label) for one in drawn], _LONGEST_NAME)
+    drawn = [
+        replace(thinned(one), series=replace(one.series, label=name))
+        for one, name in zip(drawn, names, strict=True)
+    ]
     for group, one in enumerate(drawn):
         _add(chart, one, options, str(group))
     chart.legend = len(own) > 1
@@ -189,7 +196,9 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
     visible = known if one.points else known & ~before & ~after
-    line = Line(x, one.mean, hover_texts(one), safe_name(one.series.label), shade, group=group)
+    line = Line(
+        x, one.mean, hover_texts(one), safe_name(one.series.label, 1000), shade, group=group
+    )
     line.dash = one.series.dash or dash(one.series.colour)
     line.lone = visible if visible.any() else None
     if one.bands:

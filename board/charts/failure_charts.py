@@ -12,6 +12,7 @@ from board.charts.curve_data import smoothed
 from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import new_figure, safe_name, show_legend_above
 from board.charts.palette import colour, faded
+from board.core.distinct_names import distinct_names
 from board.core.failures.causes import CAUSES
 from board.core.metrics.shares import percent
 
@@ -69,7 +70,7 @@ def causes_by_value(counts: pd.DataFrame, *, dark: bool) -> go.Figure:
     order = shares.drop(columns="policy", errors="ignore").sum(axis=1).sort_values(ascending=False)
     shares = shares.loc[order.index[:_MOST_ROWS]]
     figure = new_figure(dark=dark, height=70 + _ROW * len(shares))
-    names = [safe_name(str(value), 32) for value in shares.index]
+    names = [*map(safe_name, distinct_names([*map(str, shares.index)], 32))]
     rows = list(range(len(names)))[::-1]
     for cause in shares:
         own = shares[cause].to_numpy(np.float64)

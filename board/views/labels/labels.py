@@ -65,7 +65,7 @@ def _choose_author(run: Run) -> str:
         "Labels of",
         "labels_author",
         ["", *authors],
-        lambda name: words.get(name) or one_line(name, 40),
+        lambda name: words.get(name) or name,
         width=240,
     )
 

@@ -25,7 +25,7 @@ from board.views.rollouts import filter_field, reader, rollout_list, winners, wo
 from board.views.rollouts.filter_field import Listed
 from board.views.shared import page_export, page_parts, state, step_choice, tables
 from board.views.shared.page_export import MakePage
-from board.views.shared.text import counted, harmless_cell
+from board.views.shared.text import counted, distinct_options, harmless_cell
 
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
@@ -46,7 +46,7 @@ def _choose_columns(run: Run) -> None:
             "Columns shown",
             offered,
             **state.bound("rollouts_columns"),
-            format_func=tables.heading,
+            format_func=distinct_options(offered, lambda name: tables.heading(name, 200)),
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
         )

@@ -22,7 +22,7 @@ from board.query.open_run import Run
 from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
 from board.views.shared.tables import PERCENT, Column
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, distinct_options, one_line, plain
 
 _MOST_PATTERNS: Final = 6
 _EXAMPLES: Final = 6
@@ -77,10 +77,11 @@ def _choose_patterns(run: Run) -> list[str]:
     chosen, regex = state.get("words_phrases"), state.get("words_regex")
     phrases = cache.trending_phrases(run, state.get("words_speaker")).phrases
     trending = [one.pattern if regex else one.phrase for one in phrases]
+    offered = [*dict.fromkeys((*chosen, *trending, *_SUGGESTED))]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Words, phrases or patterns",
-            [*dict.fromkeys((*chosen, *trending, *_SUGGESTED))],
+            offered,
             **state.bound("words_phrases"),
             accept_new_options=True,
             # Enter takes what was typed, or the suggestion that it begins, and never all matches.
@@ -89,7 +90,7 @@ def _choose_patterns(run: Run) -> list[str]:
             max_selections=_MOST_PATTERNS,
             placeholder="type one and press Enter",
             width=480,
-            format_func=one_line,
+            format_func=distinct_options(offered),
         )
         st.selectbox(
             "Search in",
@@ -151,10 +152,11 @@ def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]
     if clicked := page_parts.curves(cards, "words"):
         state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
     rows: list[dict[str, Any]] = []
+    phrase_of = distinct_options(results, limit=60)
     for text, entries in results.items():
         scopes = [("all", "", entries), *(("env", *one) for one in _by_env(entries).items())]
         rows += [
-            {"phrase": one_line(text, 60), "scope": scope, "env": env, **_sums(own)}
+            {"phrase": phrase_of(text), "scope": scope, "env": env, **_sums(own)}
             for scope, env, own in scopes
         ]
     own = PageTable(

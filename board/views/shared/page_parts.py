@@ -21,7 +21,7 @@ from board.query import failures, splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
 from board.views.shared import cache, page_export, pages, run_options, state, step_choice
-from board.views.shared.text import number, one_line, plain
+from board.views.shared.text import distinct_options, number, one_line, plain
 
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs", "cause": "reward"}
 _SAID_FROM: Final = 0.01
@@ -225,15 +225,16 @@ def menu(
     label: str,
     key: str,
     offered: Iterable[Any],
-    words: Callable[[Any], str] = one_line,
+    words: Callable[[Any], str] = str,
     **options: Any,
 ) -> Any:
     """A menu without a visible label; the chosen option. words: of an option, shown as they are."""
+    offered = [*offered]
     st.selectbox(
         label,
-        [*offered],
+        offered,
         **state.bound(key),
-        format_func=words,
+        format_func=distinct_options(offered, words, 120),
         label_visibility="collapsed",
         **options,
     )
@@ -242,7 +243,7 @@ def menu(
 
 def metric_label(column: str) -> str:
     """A metric's label, for the options of a menu."""
-    return one_line(rollout_metric(column).label)
+    return rollout_metric(column).label
 
 
 def choose_metrics(
@@ -258,7 +259,7 @@ def choose_metrics(
             **state.bound(key),
             placeholder="default",
             width=width,
-            format_func=metric_label,
+            format_func=distinct_options(offered, metric_label),
         )
     return chosen
 

@@ -16,7 +16,7 @@ from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
 from board.views.shared import cache, known_findings, opened_runs, state, step_choice
 from board.views.shared.choice_texts import LARGEST_COUNT
-from board.views.shared.text import counted, one_line, plain, size
+from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
 _SETTINGS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
 _MOST_SPLIT_BUTTONS: Final = 4
@@ -147,7 +147,7 @@ def _choose_keys(known: MappingDraft) -> dict[str, str | None]:
                 field,
                 options,
                 index=options.index(now),
-                format_func=lambda path: one_line(path, 60) if path else "none",
+                format_func=distinct_options(options, lambda path: path or "none", 60),
                 key=f"mapping_{field}",
             )
         if chosen != now:
@@ -233,18 +233,18 @@ def choose_split(run: Run) -> None:
     if len(names) < 2:
         return
     with_buttons = len(names) <= _MOST_SPLIT_BUTTONS
-    escaped = plain if with_buttons else one_line  # buttons render Markdown, menus do not
 
-    def label(written: str) -> str:
-        name = splits.meant(written) if written else names[0]
-        return "all splits" if name is None else escaped(name, 40)
+    def name_of(written: str) -> str:
+        return (splits.meant(written) if written else names[0]) or "all splits"
 
+    label = distinct_options(offered, name_of, 40)
     widget: Any = st.segmented_control if with_buttons else st.selectbox
     widget(
         "Split",
         offered,
         **state.bound("split"),
-        format_func=label,
+        # Buttons render Markdown, menus do not.
+        format_func=(lambda written: plain(label(written))) if with_buttons else label,
         help="Curves, tables, groups and findings are of these rollouts alone; those that name no split "
         "are training's. Log health is of the whole log.",
         on_change=step_choice.first_rollout,
@@ -270,7 +270,7 @@ def choose_environments(run: Run) -> None:
             names,
             **state.bound("env"),
             placeholder="all",
-            format_func=one_line,
+            format_func=distinct_options(names),
             help="Curves, tables and tokens use these environments only; Findings, Log health and an "
             "open rollout use all of them.",
         )

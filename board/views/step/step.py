@@ -21,7 +21,14 @@ from board.views.frame import sidebar
 from board.views.mismatch import mismatch
 from board.views.shared import cache, page_export, page_parts, pages, run_options, shortcuts, state
 from board.views.shared.background import show_progress
-from board.views.shared.text import counted, number, one_line, plain, visible_token
+from board.views.shared.text import (
+    counted,
+    distinct_options,
+    number,
+    one_line,
+    plain,
+    visible_token,
+)
 from board.views.step import contribution_tables, groups
 from board.views.step.contribution_tables import in_context, open_token
 
@@ -146,7 +153,7 @@ def _choose_metric(run: Run, step: int) -> str | None:
     usual = next((name for name in _FIRST if name in offered), offered[0])
     column = str(state.ensure("step_metric", offered, usual))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        look = {"format_func": page_parts.metric_label, "width": 330}
+        look = {"format_func": distinct_options(offered, page_parts.metric_label), "width": 330}
         st.selectbox("Metric", offered, **state.bound("step_metric"), **look)
         shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
         metric = rollout_metric(column)
