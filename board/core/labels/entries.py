@@ -5,6 +5,7 @@ The file is append-only: a label that is changed, cleared or undone is another l
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -28,6 +29,14 @@ class RolloutKey(NamedTuple):
     step: int
     key: str
     copy: int = 0
+
+
+def labelling_order(keys: Iterable[RolloutKey]) -> list[RolloutKey]:
+    """The rollouts of samples in the order in which they are labelled, that of a hash: it knows nothing of
+    step, reward or label, so that any beginning of a sample is a random part of it. It is the same each
+    time, and for samples that older versions drew.
+    """
+    return sorted(keys, key=lambda key: hashlib.blake2b(repr((*key,)).encode()).digest())
 
 
 @dataclass(frozen=True, slots=True)

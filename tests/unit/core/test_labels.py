@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.labels.entries import Entry, RolloutKey, decode, encode, labels_of, last_of
+from board.core.labels.entries import (
+    Entry,
+    RolloutKey,
+    decode,
+    encode,
+    labelling_order,
+    labels_of,
+    last_of,
+)
 from board.core.labels.names import packaged_names, parse_names
 from board.core.labels.shares import Stratum, agreement, draw, label_shares, strata_of
 from board.errors import ChoiceError
@@ -164,3 +172,54 @@ def test_kappa_is_one_for_equal_labels_zero_for_chance_and_undefined_for_one_lab
     assert one.kappa == pytest.approx(0.4)
     assert (one.n, one.equal) == (100, 70)
     assert one.kappa_low == pytest.approx(0.4 - 1.96 * math.sqrt(0.21 / 100) / 0.5, abs=1e-3)
+
+
+KEYS = st.builds(RolloutKey, st.integers(0, 50), st.text(max_size=8), st.integers(0, 3))
+
+
+@given(st.sets(KEYS), st.sets(KEYS), st.randoms())
+def test_samples_open_in_one_order_whatever_was_drawn_when(drawn, later, random):
+    order = labelling_order(drawn)
+    assert {*order} == drawn
+    assert labelling_order(random.sample(order, len(order))) == order
+    assert [key for key in labelling_order(drawn | later) if key in drawn] == order
+
+
+def test_any_beginning_of_a_sample_is_a_uniform_part_of_it():
+    """The mean step of the first n of samples of 40 of 200 steps, in standard errors of such means."""
+    random = np.random.default_rng(0)
+    for n in (1, 5, 20):
+        errors = []
+        for run in range(300):
+            steps = np.sort(random.integers(0, 200, 40))
+            keys = [RolloutKey(int(step), f"{run}:{i}") for i, step in enumerate(steps)]
+            mean = np.mean([key.step for key in labelling_order(keys)[:n]])
+            error = steps.std(ddof=1) * np.sqrt(1 / n - 1 / 40)  # without replacement
+            errors.append((mean - steps.mean()) / error)
+        assert abs(np.mean(errors)) < 4 / np.sqrt(300)
+        assert np.var(errors) == pytest.approx(1, abs=0.35)
+
+
+@pytest.mark.parametrize("labelled", [20, 40])
+def test_the_interval_of_a_half_labelled_sample_has_the_runs_share(labelled):
+    """Of a run whose share of a label grows over it from 0.1 to 0.7, and is larger at high rewards."""
+    random = np.random.default_rng(1)
+    hits = 0
+    for run in range(200):
+        steps = np.repeat(np.arange(100), 16)
+        rewards = random.random(1600)
+        is_cheat = random.random(1600) < 0.1 + 0.4 * steps / 100 + 0.2 * rewards
+        strata, _ = strata_of(steps, rewards, 40)
+        places = draw(strata, 40, run)
+        keys = {RolloutKey(int(steps[place]), f"{run}:{place}"): place for place in places}
+        given = [keys[key] for key in labelling_order(keys)[:labelled]]
+        several = [
+            Stratum(
+                int((strata == number).sum()),
+                ["cheat" if is_cheat[p] else "good" for p in given if strata[p] == number],
+            )
+            for number in np.unique(strata)
+        ]
+        share = next(one for one in label_shares(several, ["cheat"]) if one.label == "cheat")
+        hits += share.low <= is_cheat.mean() <= share.high
+    assert hits >= 0.93 * 200  # 3.0 standard errors below 0.975; in run order it is below 0.7
