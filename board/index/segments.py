@@ -56,7 +56,7 @@ see formats.last_outputs."""
 CAUSE_COLUMNS: Final = ("cause", "cause_evidence")
 """Columns that are made of others when they are asked for; see query.causes."""
 LABEL_ORDER: Final = "label_order"
-"""Column: the place among all rollouts of samples in the random order in which they are labelled."""
+"""Column: the place within its sample, in the random order in which that is labelled."""
 LABEL_COLUMNS: Final = (
     *("label", "label_author", "label_note", "label_spans", "label_sample"),
     LABEL_ORDER,

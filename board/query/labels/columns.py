@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -75,8 +76,7 @@ def columns_of(table: pa.Table) -> tuple[Column, ...]:
 
 def label_table(labels: Labels) -> pa.Table:
     """A row for each labelled rollout of the run: its address and the columns of labels."""
-    drawn = (key for key, own in labels.rollouts.items() if own.samples)
-    places = {key: place for place, key in enumerate(labelling_order(drawn), 1)}
+    places = _places_in_samples(labels.rollouts)
     rows = [
         (*labels.addresses[key], *_cells(own), places.get(key))
         for key, own in labels.rollouts.items()
@@ -88,6 +88,19 @@ def label_table(labels: Labels) -> pa.Table:
     types = [pa.int64()] * len(_ADDRESS) + of_labels
     arrays = [pa.array(own, kind) for own, kind in zip(columns, types, strict=True)]
     return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _places_in_samples(rollouts: Mapping[RolloutKey, RolloutLabels]) -> dict[RolloutKey, int]:
+    """Where each rollout of a sample is in its order, from 1; of several samples, in the first one's."""
+    samples: dict[str, dict[RolloutKey, str]] = defaultdict(dict)
+    for key, own in rollouts.items():
+        for name, drawn in own.samples.items():
+            samples[name][key] = drawn.stratum
+    places: dict[RolloutKey, int] = {}
+    for strata in samples.values():
+        for place, key in enumerate(labelling_order(strata), 1):
+            places.setdefault(key, place)
+    return places
 
 
 def _cells(own: RolloutLabels) -> tuple[str | None, ...]:
