@@ -25,7 +25,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     view.nearby?.disconnect();
     stopSearch(view);
     clearTextMarks(view);
-    document.removeEventListener("keydown", view.pageKeys, true);
+    view.untake();
     VIEWS.delete(root);
   };
 }
@@ -58,10 +58,8 @@ function bind(view) {
   ui.metric.onchange = () => view.trigger("metric", ui.metric.value);
   ui.fullButton.onclick = () => setFull(view, !isFull(view));
   ui.close.onclick = () => view.trigger("vs", "");
-  ui.root.onkeydown = (event) => onKey(view, event);
-  view.pageKeys = (event) => event.composedPath().includes(ui.root) || onKey(view, event);
   // Before the list beside it, whose Escape closes the rollout: it closes the comparison first.
-  document.addEventListener("keydown", view.pageKeys, true);
+  view.untake = takeKeys(ui.root, (key) => takeComparisonKey(view, key), { early: true });
   view.unbindHeight = bindHeight(view);
   bindFinder(view, rowFinder(view));
   ui.wrap.onclick = () => toggleTextStyle(view, "wrap");
@@ -204,10 +202,7 @@ function tokenValue({ values }, i) {
 
 // --- keyboard ------------------------------------------------------------------------------------
 
-function onKey(view, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  const target = event.composedPath()[0];
-  if (target.isContentEditable || target.closest?.("input, textarea, select, [role=combobox], [role=dialog]")) return;
+function takeComparisonKey(view, { key }) {
   const action = {
     d: () => moveDifference(view, 1),
     D: () => moveDifference(view, -1),
@@ -220,11 +215,10 @@ function onKey(view, event) {
     f: () => setFull(view, !isFull(view)),
     c: () => toggleMenu(view.menu, view.ui.pick),
     Escape: () => escape(view),
-  }[event.key];
-  if (!action) return;
-  event.preventDefault();
-  event.stopPropagation();
+  }[key];
+  if (!action) return false;
   action();
+  return true;
 }
 
 /** What Escape closes, the innermost first. */
