@@ -22,7 +22,9 @@ function takeKeys(root, take, { early = false } = {}) {
 function createKeys() {
   const MOST_HELD = 200;
   const ASK_AGAIN_MS = 40;
+  const CLICK_MS = 300; // from a click until the run that it starts
   const SETTLED_MS = 100; // from the end of a run until its last element is on the page
+  const LONGEST_START_MS = 5000; // of a run
   const LONGEST_WAY_MS = 15_000; // to another page
   const TYPED_IN = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=combobox], [role=dialog], dialog, [role=listbox], [role=menu]";
   const HAS_ARROWS = "input, [role=slider], [role=tab], [role=radio], [role=radiogroup], [data-testid=stDataFrame]";
@@ -43,8 +45,16 @@ function createKeys() {
   let changedAt = 0;
   const changes = new MutationObserver(() => (changedAt = performance.now()));
 
+  /** Called where something was done that the page runs for: until that run has begun it is not at rest. */
+  keys.expectRun = () => {
+    keys.expected = { run: keys.frame?.run, until: performance.now() + LONGEST_START_MS };
+  };
+
+  const isExpecting = () =>
+    keys.expected && keys.frame?.run === keys.expected.run && performance.now() < keys.expected.until;
+
   /** Whether all that takes keys is there: no run of the script is going to bring more of it. */
-  const isAtRest = () => !isRunning() && isMounted() && performance.now() - changedAt > SETTLED_MS;
+  const isAtRest = () => !isRunning() && !isExpecting() && isMounted() && performance.now() - changedAt > SETTLED_MS;
 
   const isOnItsWay = () => {
     if (!keys.left) return false;
@@ -189,6 +199,7 @@ function createKeys() {
   window.addEventListener(
     "click",
     (event) => {
+      changedAt = Math.max(changedAt, performance.now() + CLICK_MS - SETTLED_MS);
       const link = event.composedPath().find((one) => one.matches?.("a[data-testid^=stPageLink]"));
       if (link && !isModified(event) && !event.shiftKey && event.button === 0) keys.leave(new URL(link.href).pathname);
     },

@@ -66,11 +66,11 @@ def test_keys_of_the_first_second_wait_for_the_page_that_takes_them(page, serve,
     page.get_by_role("link", name="Prompts").click()
     for key in "jj":  # of the page that was chosen, before it is there
         page.keyboard.press(key)
-    expect(page.get_by_role("button", name="Open")).to_be_visible()
+    expect(page.locator(".st-key-opens button").first).to_be_visible()
     settled(page)
     second = page.evaluate("new URLSearchParams(location.search).get('prompt')")
     page.goto(f"{board}/prompts?run=run&step=93")
-    expect(page.get_by_role("button", name="Open")).to_be_visible()
+    expect(page.locator(".st-key-opens button").first).to_be_visible()
     for _ in range(2):
         settled(page)
         page.get_by_role("button", name="Next prompt").click()
@@ -102,11 +102,22 @@ def test_keys_pressed_while_steps_arrive_have_their_effect_once(page, serve, tmp
 
 def test_a_label_that_cannot_be_stored_is_said_and_sent_again_on_request(page, serve, tmp_path):
     run_in(tmp_path)
-    blocked = tmp_path / "runs" / "blocked"
-    shutil.copytree(tmp_path / "runs" / "run", blocked)
-    hidden = blocked / ".rollout-board"
-    shutil.rmtree(hidden, ignore_errors=True)
-    page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=blocked&step=93&index=3")
+    folder = tmp_path / "labels"
+    folder.touch()  # where a folder is needed
+    file = folder / "labels.jsonl"
+    board = board_on(serve, tmp_path / "runs", "--labels", str(file))
+    page.goto(f"{board}/rollouts?run=run&step=93&index=3")
     expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 3")
-    settled(page)
-    (hidden / "labels.jsonl").mkdir(parents=True, exist_ok=True)
+    page.keyboard.press("2")
+    note = page.get_by_role("alert").filter(has_text="Not stored")
+    expect(note).to_contain_text("step 93, rollout 3")
+    expect(note).to_contain_text("can't be written")
+    expect(page.locator(".list .row.open .sent.refused")).to_be_visible()
+    page.reload()  # what was not stored is not forgotten
+    expect(note).to_contain_text("step 93, rollout 3")
+    folder.unlink()
+    folder.mkdir()
+    note.get_by_role("button", name="Try again").click()
+    until(page, "the label in the file", lambda: file.exists() and file.read_text().count("\n") == 1)
+    expect(note).to_have_count(0)
+    expect(page.locator(".list .row .sent")).to_have_count(0)
