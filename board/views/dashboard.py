@@ -14,6 +14,7 @@ from board.views.shared import (
     known_findings,
     page_export,
     page_parts,
+    pages,
     shortcuts,
     state,
     step_choice,
@@ -22,11 +23,8 @@ from board.views.shared.text import plain
 
 FOLDER = Path(__file__).parent
 PAGES = [
-    st.Page(state.page_file(name), title=name.capitalize(), default=name == "overview")
-    for name in (
-        *("runs", "overview", "findings", "failures", "step", "rollouts", "prompts", "mismatch"),
-        *("labels", "compare"),
-    )
+    st.Page(state.page_file(one.name), title=one.title, default=one.name == "overview")
+    for one in pages.PAGES
 ]
 RUNS, OVERVIEW = PAGES[:2]
 
@@ -62,14 +60,15 @@ class Navigation:
     """
 
     def __init__(self, current: st.Page) -> None:
-        keys = shortcuts.begin(current.title, labels.answered())
+        shown = pages.page_of(current.title.lower())
+        keys = shortcuts.begin(shown, labels.answered())
         with st.container(key="frame"):
             st.html(FOLDER / "frame" / "frame.css")
             # A key may be used once in a run of the script: the row is drawn again inside its container.
             with st.container(key="pages"):
                 self._row = st.empty()
             with st.container(key="key_help"):
-                key_help(shortcuts.of_page(current.title), key=f"keys-{current.title}")
+                key_help(pages.keys_of(shown), key=f"keys-{current.title}")
                 page_frame(keys, menu="run", key="page-frame", on_sent=receive)
         self._drawn: tuple[object, ...] = ()
 

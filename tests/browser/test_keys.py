@@ -116,6 +116,8 @@ def test_a_label_that_cannot_be_stored_is_said_and_sent_again_on_request(page, s
     folder.unlink()
     folder.mkdir()
     note.get_by_role("button", name="Try again").click()
-    until(page, "the label in the file", lambda: file.exists() and file.read_text().count("\n") == 1)
+    until(
+        page, "the label in the file", lambda: file.exists() and file.read_text().count("\n") == 1
+    )
     expect(note).to_have_count(0)
     expect(page.locator(".list .row .sent")).to_have_count(0)

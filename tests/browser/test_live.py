@@ -31,7 +31,9 @@ def test_a_training_is_followed_from_before_its_folder_is_made_until_a_step_is_c
         log_step(writer, 3)
         expect(step).to_have_value("3")
         expect(page.get_by_text("Following the newest step")).to_be_visible()
-        page.keyboard.press("ArrowLeft")  # also while the page runs again, which a live one does by itself
+        page.keyboard.press(
+            "ArrowLeft"
+        )  # also while the page runs again, which a live one does by itself
         expect(step).to_have_value("2")
         expect(page.get_by_text("Follow the newest step")).to_be_visible()
         log_step(writer, 4)

@@ -1,6 +1,6 @@
-"""The keys of the board, those of components' scripts too: what they do on each page, and buttons that
-have them. A key means the same on every page, and has its effect once, whenever it is pressed: the
-browser keeps it until the page that it was pressed for can take it.
+"""What keys do, and buttons that have them. A key means the same on every page: `shared.pages` lists what
+each one has. It has its effect once, whenever it is pressed: the browser keeps it until the page that it
+was pressed for can take it.
 """
 
 from __future__ import annotations
@@ -13,66 +13,7 @@ from typing import Any, Final
 import streamlit as st
 
 from board.components.page_frame import PageKeys
-
-_EVERYWHERE: Final = (("← →", "previous or next step"), ("?", "this help"))
-_READER: Final = (
-    ("[ ]", "previous or next turn"),
-    ("n p", "next or previous match of the search, else peak of the metric"),
-    ("/", "find in the rollout"),
-    ("t", "fold tool output"),
-    ("h", "fold thinking"),
-    ("w", "wrap lines"),
-    ("Shift+w", "monospace or prose"),
-    ("1 … 9", "label the rollout, or the selected tokens; again: remove the label"),
-    ("Shift+1 … 9", "label the pinned token"),
-    ("m", "write a note"),
-    ("l u", "show the labels, undo the last one"),
-    ("i", "scores, ground truth and the record"),
-    ("c", "compare with another rollout or text"),
-    ("d Shift+d", "next or previous difference of a comparison"),
-    ("e", "fold the equal text of a comparison"),
-    ("f", "full screen"),
-    ("← → ↑ ↓", "move the pinned token"),
-    ("Esc", "clear the search, unpin, leave full screen, close the rollout"),
-)
-
-
-def _list(what: str, opened: str = "") -> tuple[tuple[str, str], ...]:
-    """J and K through the list of a page, and O or Enter for what `opened` says."""
-    moves = (("j k", f"next or previous {what}"),)
-    return (*moves, ("o Enter", f"open {opened}")) if opened else moves
-
-
-_OF_PAGE: Final[Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]] = {
-    "Runs": {
-        "Runs": (
-            *_list("run", "the run"),
-            ("x Space", "tick the run, to compare it with others"),
-            ("/", "search"),
-            ("Esc", "clear the search, or the ticks"),
-        ),
-    },
-    "Findings": {"Findings": _list("finding", "its evidence")},
-    "Step": {
-        "Contributions": _list("metric", "the token that contributes most"),
-        "Groups": _list("group", "the rollout with the best reward"),
-    },
-    "Rollouts": {
-        "List": (
-            *_list("rollout", "the selected rollout"),
-            ("/", "filter, while no rollout is open"),
-        ),
-        "Words over the run": (
-            ("s", "search the whole run, or stop"),
-            ("o Enter", "open the first hit"),
-        ),
-        "Reader": _READER,
-    },
-    "Prompts": {"Prompts": _list("prompt", "its best response at its last step")},
-    "Mismatch": {"Mismatch": _list("breakdown")},
-    "Compare": {"Shared prompts": _list("prompt")},
-}
-
+from board.views.shared.pages import Page, keys_of
 
 _NAMES: Final = {
     "←": "ArrowLeft",
@@ -104,22 +45,17 @@ class _Actions:
     is_complete: bool = False
 
 
-def of_page(title: str) -> dict[str, Sequence[tuple[str, str]]]:
-    """The keys of a page by its title, in sections: (keys, what they do)."""
-    return {"Everywhere": _EVERYWHERE, **_OF_PAGE.get(title, {})}
-
-
-def begin(title: str, labels: Mapping[str, str]) -> PageKeys:
+def begin(page: Page, labels: Mapping[str, str]) -> PageKeys:
     """Called before a page is drawn: what the browser is told of its keys. labels: ids of labels that
     were dealt with, and why they could not be stored, "" for those that were.
     """
-    st.session_state[_ACTIONS] = _Actions(title)
+    st.session_state[_ACTIONS] = _Actions(page.name)
     st.session_state[_RUNS] = st.session_state.get(_RUNS, 0) + 1
-    listed = " ".join(keys for rows in of_page(title).values() for keys, _ in rows).split()
+    listed = " ".join(keys for rows in keys_of(page).values() for keys, _ in rows).split()
     digits = map(str, range(1, 10)) if "…" in listed else ()
     offered = dict.fromkeys((*(_NAMES.get(key, key) for key in listed), *digits))
     return PageKeys(
-        page=title,
+        page=page.name,
         run=st.session_state[_RUNS],
         offered=[*offered],
         server_keys=[key for key in _SERVER_KEYS if key in offered],
