@@ -60,15 +60,15 @@ class Navigation:
     """
 
     def __init__(self, current: st.Page) -> None:
-        shown = pages.page_of(current.title.lower())
-        keys = shortcuts.begin(shown, labels.answered())
+        about = pages.page_of(current.title.lower())
+        keys = shortcuts.begin(about, labels.answered())
         with st.container(key="frame"):
             st.html(FOLDER / "frame" / "frame.css")
             # A key may be used once in a run of the script: the row is drawn again inside its container.
             with st.container(key="pages"):
                 self._row = st.empty()
             with st.container(key="key_help"):
-                key_help(pages.keys_of(shown), key=f"keys-{current.title}")
+                key_help(pages.keys_of(about), key=f"keys-{current.title}")
                 page_frame(keys, menu="run", key="page-frame", on_sent=receive)
         self._drawn: tuple[object, ...] = ()
 

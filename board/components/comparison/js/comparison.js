@@ -1,6 +1,7 @@
 // Two texts side by side: one object per mounted element, handlers bound once, data read when it changes.
 
 const VIEWS = new WeakMap();
+const LONGEST_CLOSING_MS = 5000;
 const NARROW_PIXELS = 720;
 const PARTS_OF_VIEW = [
   ...["pick", "target", "previous", "count", "next", "folds", "colouring", "metric", "similarity", "full-button", "close"],
@@ -104,6 +105,7 @@ function applyTheme(view) {
 // --- data ----------------------------------------------------------------------------------------
 
 function load(view, data) {
+  view.closedAt = -Infinity;
   const { words, signature } = data.view;
   fitHeight(view);
   const { rows, differences } = rowsOf(readStretches(data.stretches));
@@ -203,6 +205,8 @@ function tokenValue({ values }, i) {
 // --- keyboard ------------------------------------------------------------------------------------
 
 function takeComparisonKey(view, { key }) {
+  // It stands here until what takes its place is there, whose keys these are.
+  if (performance.now() - view.closedAt < LONGEST_CLOSING_MS) return "later";
   const action = {
     d: () => moveDifference(view, 1),
     D: () => moveDifference(view, -1),
@@ -225,5 +229,8 @@ function takeComparisonKey(view, { key }) {
 function escape(view) {
   if (view.ui.find.value) endFind(view);
   else if (isFull(view)) setFull(view, false);
-  else view.trigger("vs", "");
+  else {
+    view.closedAt = performance.now();
+    view.trigger("vs", "");
+  }
 }
