@@ -1,5 +1,8 @@
 """Labels as a browser sends them: again and again until they are answered, and stored once."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 import streamlit as st
 import written_logs
@@ -52,3 +55,10 @@ def test_what_cannot_be_stored_is_answered_with_the_reason_and_the_others_are_st
     assert answered[sent(3, "")["id"]] == ""
     assert labels_at(with_labels(run), step, 1).label_of("ann") == "good"
     labels.receive("anything")
+
+
+def test_streamlit_sends_no_message_by_its_name_alone():
+    """A busy browser may have forgotten it: the page would stop with a cache miss."""
+    settings = Path(__file__).parents[3] / ".streamlit" / "config.toml"
+    content = tomllib.loads(settings.read_text(encoding="utf-8"))
+    assert content["global"]["minCachedMessageSize"] >= 2**32
