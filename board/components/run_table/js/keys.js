@@ -5,44 +5,25 @@ function isOurs(view, { path: [target] }) {
   return target === document.body || target.matches?.("[data-testid=stMain]") || view.ui.root.contains(target);
 }
 
-<<<<<<< HEAD
 /** A key of the page: true where it is the table's, also at an end of it. */
 function takeTableKey(view, pressed) {
   if (!view.data) return "later";
   const key = pressed.key.length === 1 ? pressed.key.toLowerCase() : pressed.key;
   if (key.startsWith("Arrow") && !isOurs(view, pressed)) return false;
-  const names = view.order.map((place) => view.data.rows[place].name);
-  const at = isShown(view, view.cursor) ? view.cursor : names[0];
-=======
-function onKey(view, event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (isTyping(event) || !isOurs(view, event)) return;
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const isClick = ["Enter", " "].includes(key) && event.composedPath()[0].matches?.("button, a");
-  const at = view.order.find((row) => keyOf(row) === view.cursor);
->>>>>>> main
+  const at = view.order.find((row) => keyOf(row) === view.cursor) ?? view.order[0];
   if (key === "j" || key === "ArrowDown") move(view, 1);
   else if (key === "k" || key === "ArrowUp") move(view, -1);
   else if (key === "/") view.ui.search.select();
   else if (key === "Escape" && view.ticked.length) clearTicks(view);
-<<<<<<< HEAD
-  else if (!["x", " ", "Enter", "o"].includes(key)) return false;
-  else if (at === undefined) return true;
-  else if (key === "x" || key === " ") tick(view, at);
-  else ask(view, "overview", [at]);
-  return true;
-=======
-  else if (isClick || !at) return;
-  else if (key === "x" || key === " ") tick(view, at);
   else if ((key === "ArrowRight" || key === "ArrowLeft") && groupAt(view)) {
     fold(view, groupAt(view), key === "ArrowRight");
     showRow(view, view.order.findIndex((row) => keyOf(row) === view.cursor));
-  } else if (key === "Enter" || key === "o") {
-    if (isGroup(at)) fold(view, at);
-    else ask(view, "overview", [at.name]);
-  } else return;
-  event.preventDefault();
->>>>>>> main
+  } else if (!["x", " ", "Enter", "o"].includes(key)) return false;
+  else if (!at) return true;
+  else if (key === "x" || key === " ") tick(view, at);
+  else if (isGroup(at)) fold(view, at);
+  else ask(view, "overview", [at.name]);
+  return true;
 }
 
 function move(view, by) {
