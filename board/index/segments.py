@@ -55,7 +55,12 @@ LAST_OUTPUT, LAST_OUTPUT_KEY, LAST_TOOL = (
 see formats.last_outputs."""
 CAUSE_COLUMNS: Final = ("cause", "cause_evidence")
 """Columns that are made of others when they are asked for; see query.causes."""
-LABEL_COLUMNS: Final = ("label", "label_author", "label_note", "label_spans", "label_sample")
+LABEL_ORDER: Final = "label_order"
+"""Column: the place within its sample, in the random order in which that is labelled."""
+LABEL_COLUMNS: Final = (
+    *("label", "label_author", "label_note", "label_spans", "label_sample"),
+    LABEL_ORDER,
+)
 """Columns of what people say of a rollout; see query.labels."""
 PROMPT_KEY: Final = "prompt_key"
 """A hash of the whole prompt, equal in all runs."""

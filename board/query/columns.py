@@ -22,7 +22,7 @@ from board.query.database import quoted
 _NO_CURVE: Final = frozenset(
     (
         *("step", "index", "file", *segments.LOCATION, segments.PART, *COLUMNS, *segments.TEXTS),
-        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
+        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens", segments.LABEL_ORDER),
     )
 )
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")

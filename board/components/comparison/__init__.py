@@ -64,6 +64,7 @@ _COMPONENT = declare(
     ),
     css=["../reader/base.css", "../reader/controls.css", "comparison.css", "menu.css"],
     js=[
+        "../keys.js",
         *(f"../reader/js/{name}.js" for name in _READER_SCRIPTS),
         *(f"js/{name}.js" for name in _SCRIPTS),
     ],

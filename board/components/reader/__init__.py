@@ -35,6 +35,8 @@ _SCRIPTS: Final = (
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
     *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
     *("heat", "what_if", "values", "panel", "tip", "details", "labels", "copy", "ahead", "keys"),
+    "../../keys",
+    "../../outbox",
     "../../comparison/js/menu",
     "reader",
 )
@@ -103,7 +105,6 @@ def reader(
     height: int | None = None,
     menu: Mapping[str, Any] | None = None,
     on_compare: Callable[[str], None] = lambda _: None,
-    on_label: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> Chosen:
     """Shows a rollout and returns what the user chose.
 
@@ -122,8 +123,6 @@ def reader(
         height: in pixels; None fills the window below the place where the reader begins.
         menu: content of the menu "Compare with", None while it is closed.
         on_compare: called with what was chosen in it.
-        on_label: called with labels as the browser sends them, not trusted: entries, each with id, kind,
-            value, author, step and index, and first and last of a span.
     """
     slot = f"{key}:choice"
     choice = latest(
@@ -138,11 +137,9 @@ def reader(
         content, frame, signature=signature, choice=choice.current, step_spans=step_spans
     )
     data["view"] |= {"height": height, "choices": menu}
-    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "label"))
+    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs"))
     if isinstance(result.vs, str) and result.vs:
         on_compare(result.vs)
-    if isinstance(result.label, Mapping):
-        on_label(result.label)
     return choice.current
 
 

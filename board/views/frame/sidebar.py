@@ -152,7 +152,12 @@ def choose_folder() -> None:
 
 def chosen_root() -> str:
     """The folder whose runs are shown. Raises BoardError."""
-    root, wanted = start_root(), str(state.get("root")).strip()
+    return root_of(str(state.get("root")))
+
+
+def root_of(text: str) -> str:
+    """The folder that a text names as the choice of the root does. Raises BoardError."""
+    root, wanted = start_root(), text.strip()
     if not wanted:
         return str(root)
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":

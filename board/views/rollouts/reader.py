@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -80,7 +79,6 @@ def _draw(run: Run, opened: OpenRollout) -> None:
     state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
     wanted: dict[str, Any] = {field: state.get(name) for field, name in _IN_URL.items()}
     wanted |= {name: wanted[name] or None for name in ("metric", "strip")}
-    sent_labels: list[Mapping[str, Any]] = []
     chosen = reader(
         content,
         frame,
@@ -90,10 +88,7 @@ def _draw(run: Run, opened: OpenRollout) -> None:
         step_spans=lambda: reader_content.step_spans(run, opened.step),
         menu=comparison.menu_content(run, opened, "reader"),
         on_compare=comparison.begin,
-        on_label=sent_labels.append,
     )
-    if sent_labels and labels.write(run, sent_labels[-1]):
-        st.rerun()  # the list and its counts have them, too
     is_other_content = (chosen.raw, chosen.read) != (wanted["raw"], wanted["read"])
     values = {name: getattr(chosen, field) for field, name in _IN_URL.items()}
     # A link may name the default: another URL would be another entry in the browser's history.

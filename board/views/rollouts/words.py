@@ -19,7 +19,7 @@ from board.core.groups.contrasts import LEAST_GROUPS
 from board.errors import BoardError
 from board.export.run_pages import PageTable, tables_page
 from board.query.open_run import Run
-from board.views.shared import cache, page_export, page_parts, state, tables
+from board.views.shared import cache, page_export, page_parts, shortcuts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
 from board.views.shared.tables import PERCENT, Column
 from board.views.shared.text import counted, distinct_options, one_line, plain
@@ -130,7 +130,9 @@ def _search_run(run: Run, patterns: Sequence[str]) -> None:
         for task in tasks:
             task.wait(_UNSEEN_SECONDS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        scan_buttons(tasks, "Search the whole run", key="words", shortcut="S")
+        act = scan_buttons(tasks, "Search the whole run", key="words", help="Key: S")
+        if act is not None:
+            shortcuts.on_key("s", act)
         if any(task.done for task in tasks):
             st.space("stretch")
             page_parts.smoothing()
@@ -239,7 +241,7 @@ def _show_hits(run: Run, patterns: Sequence[str]) -> None:
             for index in examples:
                 with st.container():
                     is_first = not number and index == examples[0]
-                    _show_hit(run, text, index, number, shortcut="O" if is_first else None)
+                    _show_hit(run, text, index, number, has_key=is_first)
         if others := len(indices) - len(examples):
             words = f"Show {min(_MORE_EXAMPLES, others)} more of {others:,}"
             longer = {key: len(examples) + _MORE_EXAMPLES}
@@ -255,20 +257,20 @@ def _needs(speaker: str) -> str:
     return f"Not recorded at this step: {needs}, which say who speaks."
 
 
-def _show_hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
+def _show_hit(run: Run, text: str, index: int, number: int, *, has_key: bool) -> None:
     step, speaker = state.get("step"), state.get("words_speaker")
     regex, tokenizer = state.get("words_regex"), state.get("tokenizer")
     hit = cache.hit(run, text, speaker, step, index, regex=regex, tokenizer=tokenizer)
     token = None if hit is None else hit.token
     at = "" if token is None else f", token {token}"
-    if st.button(
+    is_clicked = st.button(
         f"rollout {index}{at}",
         key=f"hit_{number}_{index}",
         type="tertiary",
         icon=":material/gradient:",
-        help="Opens the rollout there",
-        shortcut=shortcut,
-    ):
+        help="Opens the rollout there" + " (O)" * has_key,
+    )
+    if shortcuts.opening(is_clicked) if has_key else is_clicked:
         place = {"step": step, "index": index, "token": token}
         state.go("rollouts", rollouts_view="list", rollouts_scope="step", **place)
     if hit is not None:

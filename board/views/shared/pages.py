@@ -87,6 +87,7 @@ _ROLLOUT_LIST: Final = (
     *_list("rollout", "the selected rollout"),
     ("/", "filter, while no rollout is open"),
 )
+_ENVIRONMENTS: Final = _list("environment, alone", "the step's rollouts of what is chosen")
 _SEARCH: Final = (("s", "search the whole run, or stop"), ("o Enter", "open the first hit"))
 _GROUPS: Final = (("group_id", "reward"), 'rewards= and meta={"group_id": ...}')
 _SAMPLER: Final = (
@@ -97,7 +98,10 @@ PAGES: Final = (
     Page("runs", keys={"Runs": _RUNS}),
     Page(
         "overview",
-        (Part("", "All"), Part("env", "By environment", ("env",), 'meta={"env": ...}')),
+        (
+            Part("", "All"),
+            Part("env", "By environment", ("env",), 'meta={"env": ...}', _ENVIRONMENTS),
+        ),
         "overview_by",
     ),
     Page(

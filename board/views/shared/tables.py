@@ -21,6 +21,7 @@ _SHORT: Final = {
     "index": "rollout",
     "group_id": "group",
     "finish_reason": "finish",
+    "label_order": "order",
     "is_truncated": "truncated",
     "reward_gap": "gap to ref",
     "ref_reward": "ref reward",

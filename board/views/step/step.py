@@ -135,13 +135,14 @@ def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None
     if headline.what != "piece":
         before, piece, after = in_context(spike.contributions, token)
         st.text(f"{before}⟦{piece}⟧{after}")
-    if st.button(
+    is_clicked = st.button(
         f"Open token {token.position} of rollout {token.index}",
         icon=":material/gradient:",
         key="open_largest",
         type="tertiary",
-        shortcut="O",
-    ):
+        help="Key: O",
+    )
+    if shortcuts.opening(is_clicked):
         open_token(token.index, token.position, metric)
 
 

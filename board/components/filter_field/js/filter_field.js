@@ -11,6 +11,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   load(field, data);
   return () => {
     field.stop.abort();
+    field.untake();
     FIELDS.delete(root);
   };
 }
@@ -32,7 +33,7 @@ function createField(root) {
   on(ui.clear, "click", () => submit(field, ""));
   on(ui.recent, "click", () => toggle(field, "recent", showRecent));
   on(ui.save, "click", () => toggle(field, "save", showNaming));
-  on(document, "keydown", (event) => focusedBySlash(field, event));
+  field.untake = takeKeys(root, (key) => takeSlash(field, key));
   return field;
 }
 
@@ -133,12 +134,11 @@ function leave(field) {
   field.ui.input.blur();
 }
 
-function focusedBySlash(field, event) {
-  const isTyping = event.composedPath().some((one) => one.matches?.("input, textarea, select, [contenteditable]"));
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping || !field.data.focus) return;
-  event.preventDefault();
+function takeSlash(field, { key }) {
+  if (key !== "/" || !field.data?.focus) return false;
   field.ui.input.focus();
   field.ui.input.select();
+  return true;
 }
 
 // --- menus ---------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     clearTimeout(view.reportingMasks);
     stopFrames(view);
     view.resized.disconnect();
-    view.unbindPageKeys();
+    view.untake();
+    view.unfollow();
     VIEWS.delete(root);
   };
 }
@@ -52,7 +53,7 @@ function createView(root, shadow) {
   const sheet = new CSSStyleSheet();
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const view = { ui, sheet, rollout: null, hits: [], sent: {}, asked: {}, isRegex: false, pointed: null };
-  Object.assign(view, { unsent: [], frames: {}, settings: stored(SETTINGS_KEY, {}), defaults: {}, ranges: [], sections: [] });
+  Object.assign(view, { served: null, frames: {}, settings: stored(SETTINGS_KEY, {}), defaults: {}, ranges: [], sections: [] });
   view.whatIf = { open: false, slots: SLOTS.map(() => ({ numbers: {} })), sources: [], hits: [] };
   bind(view);
   return view;
@@ -342,7 +343,8 @@ function bind(view) {
   bindLayout(view);
   view.unbindHeight = bindHeight(view);
   view.unbindAhead = bindAhead(view);
-  view.unbindPageKeys = bindPageKeys(view);
+  view.untake = takeKeys(ui.root, (key) => takeReaderKey(view, key));
+  view.unfollow = followOutbox(() => isWritingLabel(view) || showOutbox(view));
   ui.panel.onscroll = () => (view.panelIsScrolled = true);
   view.resized = new ResizeObserver(() => resize(view));
   for (const part of [ui.map, ui.strip, ui.flow]) view.resized.observe(part);

@@ -18,6 +18,8 @@ export default function ({ data, parentElement }) {
   return () => {
     clearTimeout(view.rerun);
     view.stop.abort();
+    view.untake();
+    view.unfollow();
     view.resized.disconnect();
     VIEWS.delete(root);
   };
@@ -97,7 +99,8 @@ function build(root) {
 function bind(view) {
   const { ui } = view;
   const { signal } = view.stop;
-  document.addEventListener("keydown", (event) => onPageKey(view, event), { signal });
+  view.untake = takeKeys(ui.root, (key) => takeListKey(view, key));
+  view.unfollow = followOutbox(() => view.data && markLabels(view));
   const resize = () => {
     fitHeight(view);
     showHidden(view);
