@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 from typing import Any, Final
 
@@ -224,9 +224,12 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
         joined = joined.with_other(logged(reader_named(reader), record), compare=True)
         lines[reader] = line
         is_mended = is_mended or also_mended
-    if not _is_of_row(joined.record, row, run.vocabulary, own):
+    record = joined.record
+    if run.rows.derived.reward is not None and pd.notna(reward := row.get("reward")):
+        record = replace(record, scores={"reward": float(reward), **record.scores})
+    if not _is_of_row(record, row, run.vocabulary, own):
         raise _changed(_where(run, row))
-    return (lines if others else line), joined.record, is_mended
+    return (lines if others else line), record, is_mended
 
 
 _Place = Mapping[str, Any] | pd.Series

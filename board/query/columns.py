@@ -13,6 +13,7 @@ import pyarrow as pa
 from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS
+from board.core.metrics.reward_sum import RewardSum
 from board.errors import ChoiceError, did_you_mean
 from board.index import segments
 from board.index.segments import Column
@@ -125,6 +126,19 @@ def whole_text_sql(name: str, names: Collection[str]) -> str:
     if name in names:
         texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))
     return f"coalesce({', '.join(texts)})" if texts else "CAST(NULL AS VARCHAR)"
+
+
+def reward_sum_sql(total: RewardSum, columns: Sequence[Column], names: Collection[str]) -> str:
+    """SQL for the weighted sum of the parts of the reward that a rollout has; NULL where it has none.
+    columns: of the run; names: as of value_sql.
+    """
+    by_name = {column.name: column for column in columns}
+    values = [
+        (value_sql(by_name.get(own, Column(own)), names), weight)
+        for own, weight in ((f"{REWARD_PART}{name}", weight) for name, weight in total.parts)
+    ]
+    terms = " + ".join(f"coalesce({value} * {weight!r}, 0)" for value, weight in values)
+    return f"CASE WHEN coalesce({', '.join(v for v, _ in values)}) IS NOT NULL THEN {terms} END"
 
 
 def prompt_as_group_sql(names: Collection[str]) -> str:

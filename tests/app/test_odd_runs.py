@@ -76,15 +76,20 @@ def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows)
 @pytest.mark.parametrize(
     ("page", "query", "lacking", "how"),
     [
-        ("prompts", {}, "in this run: prompt, reward.", "Pass prompt_ids="),
+        ("prompts", {}, "in this run: prompt, reward.", 'Write "prompt" into'),
         (
             "step",
             {"step_part": "groups"},
             "in this run: group_id, reward.",
-            'meta={"group_id": ...}',
+            'Write "group_id" into each line. Write "reward" into each line.',
         ),
-        ("overview", {"overview_by": "env"}, "", 'meta={"env": ...}'),
-        ("mismatch", {}, "at this step: logprobs and sampling_logprobs", "Pass sampling_logprobs="),
+        ("overview", {"overview_by": "env"}, "", 'Write "env" into'),
+        (
+            "mismatch",
+            {},
+            "at this step: logprobs and sampling_logprobs",
+            '"sampling_logprobs", the engine',
+        ),
     ],
 )
 def test_an_empty_page_says_what_the_run_lacks_and_how_to_record_it(

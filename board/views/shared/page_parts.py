@@ -16,25 +16,23 @@ from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.shares import of_many
 from board.errors import BoardError
+from board.formats import reader_named
 from board.index.discovery import mapping_editor
 from board.query import failures, splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, page_export, run_options, state, step_choice
+from board.views.shared import cache, page_export, reward_choice, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
 
-_NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
-    "Step": (("reward",), "rewards="),
-    "Prompts": (("prompt", "reward"), "prompt_ids= (or the texts of the prompts) and rewards="),
-    "Failures": (("cause",), "rewards= and, of rollouts that failed, error= in meta"),
-    "Groups": (("group_id", "reward"), 'rewards= and meta={"group_id": ...}'),
-    "By environment": (("env",), 'meta={"env": ...}'),
-    "Mismatch": (
-        ("mismatch_kl_mean",),
-        "sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs=",
-    ),
+_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Step": ("reward",),
+    "Prompts": ("prompt", "reward"),
+    "Failures": ("cause",),
+    "Groups": ("group_id", "reward"),
+    "By environment": ("env",),
+    "Mismatch": ("mismatch_kl_mean",),
 }
-"""Page -> columns of rollouts that it needs; and what to pass to the exporter for them."""
+"""Page -> columns of rollouts that it needs."""
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs", "cause": "reward"}
 _SAID_FROM: Final = 0.01
 _TEXT_PIXELS: Final = 190
@@ -53,20 +51,38 @@ def run(page: st.Page) -> None:
 
 def lacking(title: str, run: Run) -> str:
     """What a page needs and the run does not hold, as names; empty where it holds all."""
-    columns, _ = _NEEDS.get(title, ((), ""))
     if title == "Step" and run.metrics:  # any number of a step is enough
         return ""
-    return ", ".join(_RECORDED_AS.get(one, one) for one in columns if one not in run.columns)
+    return ", ".join(_RECORDED_AS.get(one, one) for one in _lacking(title, run))
 
 
-def how_to_record(title: str) -> str:
-    """What to do so that later logs hold what the page needs."""
-    return f"Pass {_NEEDS[title][1]} to RolloutExporter.log."
+def _lacking(title: str, run: Run) -> list[str]:
+    return [column for column in _NEEDS.get(title, ()) if column not in run.columns]
+
+
+def how_to_record(title: str, run: Run) -> str:
+    """What to do so that the run, or a later one of its format, has what the page needs."""
+    lacking = _lacking(title, run) or _NEEDS[title]
+    return " ".join(dict.fromkeys(_how(column, run) for column in lacking))
+
+
+def _how(column: str, run: Run) -> str:
+    """The same for one column: what helps at once, then what the run's format is asked for."""
+    if run.reward is not None and column in ("reward", "cause"):
+        return "Its parts are: choose the reward under Run settings."
+    if column == "group_id" and "prompt" in run.columns:
+        return "Turn on “Group equal prompts” in Run settings."
+    readers = [reader_named(name) for name in run.info.formats]
+    hints = (reader.recording.get(column) for reader in readers)
+    titles = " and ".join(dict.fromkeys(reader.title for reader in readers))
+    name = _RECORDED_AS.get(column, column)
+    by_exporter = f"The format {titles} has no {name}; the exporter logs it: docs/hooks.md."
+    return next(filter(None, hints), by_exporter)
 
 
 def say_lacking(title: str, run: Run, icon: str) -> None:
     """The page where the run does not hold what it needs: what that is, and how to record it."""
-    names, how = lacking(title, run), how_to_record(title)
+    names, how = lacking(title, run), how_to_record(title, run)
     words = f"Not recorded in this run: {names}. " if names else ""
     if mapping_editor.is_generic(run.info):
         how = "Choose its key under Keys, next to the run's name."
@@ -90,8 +106,10 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         _split_badge(run)
-        if run.rows.group_by_prompt:
+        if run.rows.derived.group_by_prompt:
             st.badge("grouped by prompt", icon=":material/group_work:", color="orange")
+        if run.reward is not None:
+            reward_choice.badge(run.reward)
         for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         step = state.get("step")

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 import streamlit as st
 
 from board.analysis.utterances import SPEAKERS
+from board.core.metrics.reward_sum import reward_from_text, reward_text
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.views.shared import choice_texts as texts
@@ -77,6 +78,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "cap": Choice(0, texts.count),
     "think": Choice(""),
     "grouping": _flag(),
+    "reward_sum": Choice(None, reward_from_text, reward_text),
     "tokenizer": Choice(""),
     "metric_shift": Choice(None, texts.whole),
     # all pages with curves
