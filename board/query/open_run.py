@@ -23,7 +23,7 @@ from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
 from board.index.reading.batch import Job
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
-from board.query.options import Derived, OpenOptions, RewardSource
+from board.query.options import AS_LOGGED, Derived, OpenOptions, RewardSource
 from board.query.run import Run
 from board.query.run_rows import RunRows
 from board.query.steps import refreshed
@@ -228,7 +228,7 @@ def _run_of(
 ) -> Run:
     """rows: those that may be of the index. Raises BrokenIndexError where its steps can't be read."""
     derived = Derived(options.group_by_prompt)
-    if rows is None or rows.manifest is not index.manifest or derived != Derived():
+    if rows is None or rows.manifest is not index.manifest or derived != AS_LOGGED:
         rows = RunRows(storage, index.manifest, info, derived=derived)
     reward = _reward_of(Run(info, OpenOptions(), rows, sidecars=sidecars), trainer, options.reward)
     if reward is not None and reward.total is not None:
@@ -292,6 +292,13 @@ def _unread_fields(rows: RunRows) -> Iterator[Problem]:
 def reader_titles(info: RunInfo) -> str:
     """The formats of a run in words."""
     return ", ".join(map(format_title, info.formats))
+
+
+def how_to_log(info: RunInfo, column: str, name: str) -> str:
+    """How the formats of a run are made to hold a column, in a sentence. name: of it in logs."""
+    hints = (reader_named(one).recording.get(column) for one in info.formats)
+    other = f"{reader_titles(info)} has no {name}; the exporter logs it: docs/hooks.md."
+    return next(filter(None, hints), other)
 
 
 def format_title(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from board.core.metrics.reward_sum import RewardSum
 from board.core.records import ReadOptions
@@ -60,3 +61,7 @@ class Derived:
         if self.reward is not None:
             sql += f", {reward_sum_sql(self.reward, columns, names)} AS reward"
         return sql
+
+
+AS_LOGGED: Final = Derived()
+"""None of them."""

@@ -26,7 +26,7 @@ from board.index.storage import StepRange
 from board.query import splits
 from board.query.columns import aliased, frame_of
 from board.query.labels.columns import Labels
-from board.query.options import Derived, OpenOptions, RewardSource
+from board.query.options import AS_LOGGED, OpenOptions, RewardSource
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.steps import recorded_counts, steps_table, stored_steps
@@ -227,7 +227,7 @@ class Run:
 
     @property
     def _has_stored_steps(self) -> bool:
-        is_other = self.options.max_per_step is not None or self.rows.derived != Derived()
+        is_other = self.options.max_per_step is not None or self.rows.derived != AS_LOGGED
         return self.whole is None and not is_other
 
     def _with_complete(self, *, quantiles: bool) -> pd.DataFrame:

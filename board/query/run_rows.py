@@ -39,7 +39,7 @@ from board.query.database import Database, create_table, database_of, is_damage,
 from board.query.duplicates import find_duplicates
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
-from board.query.options import Derived
+from board.query.options import AS_LOGGED, Derived
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -66,7 +66,7 @@ class RunRows:
         info: RunInfo,
         database: Database | None = None,
         duplicates: pa.Table | None = None,
-        derived: Derived = Derived(),
+        derived: Derived = AS_LOGGED,
     ) -> None:
         self.storage, self.manifest, self._info = storage, manifest, info
         self._database = database or database_of(info.root, storage.folder)

@@ -16,10 +16,9 @@ from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.shares import of_many
 from board.errors import BoardError
-from board.formats import reader_named
 from board.index.discovery import mapping_editor
 from board.query import failures, splits
-from board.query.open_run import Run, reader_titles
+from board.query.open_run import Run, how_to_log, reader_titles
 from board.query.prompts import PromptRollouts
 from board.views.shared import cache, page_export, reward_choice, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
@@ -72,12 +71,7 @@ def _how(column: str, run: Run) -> str:
         return "Its parts are: choose the reward under Run settings."
     if column == "group_id" and "prompt" in run.columns:
         return "Turn on “Group equal prompts” in Run settings."
-    readers = [reader_named(name) for name in run.info.formats]
-    hints = (reader.recording.get(column) for reader in readers)
-    titles = " and ".join(dict.fromkeys(reader.title for reader in readers))
-    name = _RECORDED_AS.get(column, column)
-    by_exporter = f"The format {titles} has no {name}; the exporter logs it: docs/hooks.md."
-    return next(filter(None, hints), by_exporter)
+    return how_to_log(run.info, column, _RECORDED_AS.get(column, column))
 
 
 def say_lacking(title: str, run: Run, icon: str) -> None:

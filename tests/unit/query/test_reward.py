@@ -56,7 +56,8 @@ def test_the_reward_is_the_sum_of_its_parts_where_the_trainers_reward_agrees(tmp
     run = run_with(tmp_path, [mean(ONES)] * 3)
     assert run.reward is not None
     assert run.reward.summary == (
-        "reward is the sum of the parts right and form; it agrees with the trainer's reward at 3 of 3 steps"
+        "reward is the sum of the parts right and form; it agrees with the trainer's reward at 3 of 3 "
+        "steps"
     )
     assert run.of_step(1)["reward"].tolist() == [total(parts, ONES) for parts in PARTS]
     assert run.steps["reward_mean"].tolist() == pytest.approx([mean(ONES)] * 3)
