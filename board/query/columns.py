@@ -37,6 +37,17 @@ NAN: Final = "CAST('nan' AS DOUBLE)"
 # A preview without a whole text is the text, unless it is of token ids without a vocabulary.
 _TEXT_OF_PREVIEW: Final = """CASE WHEN NOT (starts_with({0}, '⟨')
     AND regexp_full_match({0}, '(⟨[0-9?]+⟩)*(⟨[0-9?]*)?…?')) THEN {0} END"""
+# Of a run with tools a rollout without a call has 0: its messages say so.
+_TOOL_COUNTS: Final = {
+    "tool_calls": "CASE WHEN turns IS NOT NULL THEN coalesce(tool_calls, 0) END",
+    "tool_errors": "CASE WHEN turns IS NOT NULL AND tool_calls IS NULL THEN 0 ELSE tool_errors END",
+}
+_TOOLS: Final = f'"{segments.TOOLS}"'
+# In brackets a name is none that another one holds.
+_FAILED_TOOLS: Final = (
+    f"nullif(array_to_string(list_transform(list_filter({_TOOLS}, lambda t: t.errors > 0), "
+    "lambda t: '[' || t.tool || ']'), ' '), '')"
+)
 _KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS, segments.PROMPT_KEY))
 
 
@@ -51,6 +62,8 @@ def with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, 
         by_name[GAP] = Column(GAP, numbers=True)
     if not _CAN_HAVE_CAUSES.isdisjoint(by_name):
         by_name |= {column.name: column for column in causes.COLUMNS}
+    if "tool_errors" in by_name:
+        by_name[segments.FAILED_TOOLS] = Column(segments.FAILED_TOOLS, texts=True, words=True)
     if "response_tokens" in by_name:
         by_name.pop("response_chars", None)
     first = [by_name.pop(name) for name in _FIRST if name in by_name]
@@ -84,6 +97,10 @@ def value_sql(column: Column, names: Collection[str]) -> str:
     if column.name == GAP:
         both = {"reward", "ref_reward"} <= {*names}
         return f"{_number('reward')} - {_number('ref_reward')}" if both else "CAST(NULL AS DOUBLE)"
+    if column.name == segments.FAILED_TOOLS and segments.TOOLS in names:
+        return _FAILED_TOOLS
+    if column.name in _TOOL_COUNTS and column.name in names:
+        return _TOOL_COUNTS[column.name]
     stored = [name for name in segments.stored_names(column) if name in names]
     if not stored:
         return f"CAST(NULL AS {'VARCHAR' if column.words else 'DOUBLE'})"

@@ -13,7 +13,7 @@ from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.failures.effect import Effect, effect_of
 from board.core.groups.statistics import CONVENTIONS, correctness_column
-from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY
+from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
 from board.query.advantages import convention_of
 from board.query.groups import score_range
 from board.query.run import Run
@@ -88,6 +88,22 @@ def counts_by(run: Run, kind: str) -> pd.DataFrame | None:
     totals = table.groupby("value")["rollouts"].transform("sum")
     largest = totals.drop_duplicates().nlargest(_MOST_VALUES).min() if len(table) else 0
     return table[totals >= largest]
+
+
+def tool_results(run: Run) -> pd.DataFrame | None:
+    """What tools answered, by step and tool: step, tool, calls, answered, errors, and rollouts with an
+    error of it; None where no result of a tool is recorded. Raises UnreadableError.
+    """
+    if "tool_errors" not in run.columns:
+        return None
+    sql = f"""
+        SELECT step, t.tool AS tool, sum(t.calls)::BIGINT AS calls,
+            sum(t.answered)::BIGINT AS answered, sum(t.errors)::BIGINT AS errors,
+            count(*) FILTER (t.errors > 0) AS rollouts
+        FROM (SELECT step, unnest("{TOOLS}") AS t FROM {run.view} WHERE {run.condition})
+        GROUP BY ALL ORDER BY step, tool
+    """
+    return run.table(sql).to_pandas()
 
 
 def clusters(run: Run) -> Clusters:

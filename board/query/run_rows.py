@@ -331,6 +331,8 @@ class RunRows:
         as_plain = self.files.rules
         for number, copies in self._copies.items():
             as_plain |= {f"{number} {step} {n} repeats": step for step, n in copies.items()}
+        if segments.TURN_COLUMNS[1] in {column.name for column in self.manifest.columns}:
+            as_plain["calls"] = -_LAST  # rollouts of all steps without a call have 0 of them then
         return as_plain
 
     # What is created in the database
