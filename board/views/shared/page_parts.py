@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import plotly.graph_objects as go
@@ -154,6 +154,12 @@ def has_step(run: Run) -> bool:
         icon = ":material/arrow_forward:"
         st.button(f"To step {other}", icon=icon, on_click=state.put, kwargs=choices)
     return False
+
+
+def open_matching(where: str) -> NoReturn:
+    """Opens the list of all rollouts of the run that pass a filter, with their share over the steps."""
+    choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where, "page": 0}
+    state.go("rollouts", **state.NO_ROLLOUT, **choices)
 
 
 def chart_key(key: str) -> str:
