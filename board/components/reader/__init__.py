@@ -34,7 +34,19 @@ _SCRIPTS: Final = (
     *("settings", "place", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
     *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
-    *("heat", "what_if", "values", "panel", "tip", "details", "labels", "copy", "ahead", "keys"),
+    *(
+        "heat",
+        "what_if",
+        "values",
+        "panel",
+        "tip",
+        "details",
+        "labels",
+        "alike",
+        "copy",
+        "ahead",
+        "keys",
+    ),
     "../../comparison/js/menu",
     "reader",
 )
@@ -104,6 +116,7 @@ def reader(
     menu: Mapping[str, Any] | None = None,
     on_compare: Callable[[str], None] = lambda _: None,
     on_label: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    on_alike: Callable[[str], None] = lambda _: None,
 ) -> Chosen:
     """Shows a rollout and returns what the user chose.
 
@@ -124,6 +137,7 @@ def reader(
         on_compare: called with what was chosen in it.
         on_label: called with labels as the browser sends them, not trusted: entries, each with id, kind,
             value, author, step and index, and first and last of a span.
+        on_alike: called with a text that was selected, not trusted, to list the rollouts that have it.
     """
     slot = f"{key}:choice"
     choice = latest(
@@ -138,11 +152,13 @@ def reader(
         content, frame, signature=signature, choice=choice.current, step_spans=step_spans
     )
     data["view"] |= {"height": height, "choices": menu}
-    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "label"))
+    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "label", "alike"))
     if isinstance(result.vs, str) and result.vs:
         on_compare(result.vs)
     if isinstance(result.label, Mapping):
         on_label(result.label)
+    if isinstance(result.alike, str) and result.alike:
+        on_alike(result.alike)
     return choice.current
 
 

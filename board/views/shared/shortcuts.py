@@ -23,6 +23,7 @@ _READER: Final = (
     ("m", "write a note"),
     ("l u", "show the labels, undo the last one"),
     ("i", "scores, ground truth and the record"),
+    ("a", "list all rollouts with the selected text"),
     ("c", "compare with another rollout or text"),
     ("d Shift+d", "next or previous difference of a comparison"),
     ("e", "fold the equal text of a comparison"),

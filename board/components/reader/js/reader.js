@@ -23,6 +23,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     stopSearch(view);
     clearTextMarks(view);
     view.unbindAhead();
+    view.unbindAlike();
     clearTimeout(view.reporting);
     clearTimeout(view.reportingMasks);
     stopFrames(view);
@@ -342,6 +343,7 @@ function bind(view) {
   bindLayout(view);
   view.unbindHeight = bindHeight(view);
   view.unbindAhead = bindAhead(view);
+  view.unbindAlike = bindAlike(view);
   view.unbindPageKeys = bindPageKeys(view);
   ui.panel.onscroll = () => (view.panelIsScrolled = true);
   view.resized = new ResizeObserver(() => resize(view));
