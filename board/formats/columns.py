@@ -364,12 +364,9 @@ def _take_conversations(
     outputs: Values = []
     tool_uses: Values = []
     for a, before, b, after in zip(*parts, strict=True):
-        if before is None or after is None:
-            own: tuple[Any, Any, Any] = (None, None, None)
-        else:
-            both = [*a, *b]
-            texts_of_roles = role_texts(both, [*before, *after])
-            own = (texts_of_roles, last_output(both), tool_use(both))
-        for values, value in zip((messages, outputs, tool_uses), own, strict=True):
-            values.append(value)
+        is_said = before is not None and after is not None
+        both = [*a, *b] if is_said else []
+        messages.append(role_texts(both, [*before, *after]) if is_said else None)
+        outputs.append(last_output(both) if is_said else None)
+        tool_uses.append(tool_use(both) if is_said else None)
     return messages, outputs, tool_uses
