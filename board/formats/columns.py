@@ -364,9 +364,13 @@ def _take_conversations(
     outputs: Values = []
     tool_uses: Values = []
     for a, before, b, after in zip(*parts, strict=True):
-        is_said = before is not None and after is not None
-        both = [*a, *b] if is_said else []
-        messages.append(role_texts(both, [*before, *after]) if is_said else None)
-        outputs.append(last_output(both) if is_said else None)
-        tool_uses.append(tool_use(both) if is_said else None)
+        if before is None or after is None:
+            messages.append(None)
+            outputs.append(None)
+            tool_uses.append(None)
+        else:
+            both = [*a, *b]
+            messages.append(role_texts(both, [*before, *after]))
+            outputs.append(last_output(both))
+            tool_uses.append(tool_use(both))
     return messages, outputs, tool_uses
