@@ -143,3 +143,29 @@ def test_the_next_rollouts_are_in_the_browser_before_their_key_is_pressed(page, 
     expect(page.get_by_text("Answer number 5.").last).to_be_visible()
     settled(page)
     assert index_of(open_row(page)) == 5
+
+
+def test_selected_text_leads_to_all_rollouts_with_it_and_their_share(page, serve, tmp_path):
+    texts = {1: ['say "a"\nand \\b', "other"], 2: ['say "a"\nand \\b']}
+    rows = [
+        {"step": s, "prompt": "p", "response": t, "reward": 1.0} for s in texts for t in texts[s]
+    ]
+    written_logs.write_lines(tmp_path / "runs" / "run" / "log.jsonl", rows)
+    page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=1&index=0")
+    said = page.locator(".flow").get_by_text("and").first
+    expect(said).to_be_visible()
+    settled(page)
+    said.click(click_count=3)
+    said.evaluate("element => getSelection().selectAllChildren(element)")
+    expect(page.get_by_role("button", name="All rollouts with this")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("2 of 3 rollouts")).to_be_visible()
+    expect(page.get_by_text("Share that passes the filter")).to_be_visible()
+    expect(page.get_by_label("Filter", exact=True)).to_have_value(
+        'response contains "say ""a""␊and \\b"'
+    )
+    settled(page)
+    page.get_by_label("Filter", exact=True).press("End")
+    page.keyboard.type(" and step == 2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 of 3 rollouts")).to_be_visible()
