@@ -152,11 +152,15 @@ def test_selected_text_leads_to_all_rollouts_with_it_and_their_share(page, serve
     ]
     written_logs.write_lines(tmp_path / "runs" / "run" / "log.jsonl", rows)
     page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=1&index=0")
-    said = page.locator(".flow").get_by_text("and").first
+    said = page.locator(".flow .say").filter(has_text="and").first
     expect(said).to_be_visible()
     settled(page)
-    said.click(click_count=3)
-    said.evaluate("element => getSelection().selectAllChildren(element)")
+    box = said.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 1, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + box["height"] - 5, steps=4)
+    page.mouse.up()
     expect(page.get_by_role("button", name="All rollouts with this")).to_be_visible()
     page.keyboard.press("a")
     expect(page.get_by_text("2 of 3 rollouts")).to_be_visible()

@@ -37,9 +37,9 @@ def settings_panel(run: Run) -> None:
     """A button for the settings of a run; of a home-made log, one for what its keys were read as."""
     look: dict[str, Any] = {"type": "tertiary", "on_change": "rerun"}
     with st.popover("Run settings", icon=":material/tune:", key="run_settings", **look) as panel:
-        _reading_fields()
         if run.reward is not None:
             reward_choice.fields(run.info.name, run.reward)
+        _reading_fields()
         if panel.open:  # what takes time is drawn only then
             _facts(run)
     if mapping_editor.is_generic(run.info):
