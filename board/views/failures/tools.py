@@ -29,11 +29,11 @@ def show(run: Run) -> None:
     words = "click one for the rollouts in which it failed"
     st.markdown(f"#### Failed tool calls :gray[{words}]", help=RULE)
     drawn = sums["tool"].head(_MOST_CURVES)
-    shown = results[results["tool"].isin(drawn)]
-    shown = shown.assign(rank=shown["tool"].map({t: n for n, t in enumerate(drawn)}))
+    of_drawn = results[results["tool"].isin(drawn)]
+    of_drawn = of_drawn.assign(rank=of_drawn["tool"].map({t: n for n, t in enumerate(drawn)}))
     smoothing = float(state.get("smooth"))
     chart = tool_errors_over_steps(
-        shown.sort_values(["rank", "step"]), dark=page_parts.dark(), smoothing=smoothing
+        of_drawn.sort_values(["rank", "step"]), dark=page_parts.dark(), smoothing=smoothing
     )
     about = ["Results that are errors, of all results of the tool at the step."]
     about.append("Click a step to see its rollouts with errors.")
