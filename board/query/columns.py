@@ -1,9 +1,12 @@
-"""The columns of the table of rollouts: which there are, which make a curve, and their values by SQL."""
+"""The columns of the table of rollouts: which there are, which make a curve, their values by SQL, and
+those that are made for a log that lacks them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import numpy as np
@@ -14,6 +17,7 @@ from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS
 from board.core.metrics.reward_sum import RewardSum
+from board.core.records import ReadOptions
 from board.errors import ChoiceError, did_you_mean
 from board.index import segments
 from board.index.segments import Column
@@ -225,3 +229,58 @@ def known_column(name: str, columns: Collection[str]) -> str:
 def known_columns(names: Sequence[str], columns: Collection[str]) -> list[str]:
     """Each of the names once, in their order. Raises ChoiceError for one that is none of `columns`."""
     return [known_column(name, columns) for name in dict.fromkeys(names)]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """max_per_step: at most so many rollouts of each step are shown (None: all). group_by_prompt: where
+    the log has no group_id, rollouts of a step with equal prompts are a group. reward: what it is made of
+    where the log has its parts alone (None: their sum, where the trainer's reward agrees).
+    """
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    max_per_step: int | None = None
+    group_by_prompt: bool = False
+    reward: RewardSum | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSource:
+    """How the reward is got of a run whose log has none. parts: names of what there is of it, in the
+    order of the log. total: what the reward is, None where nothing says so. summary: in a sentence.
+    """
+
+    parts: tuple[str, ...]
+    total: RewardSum | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Columns of a run that its log does not have: groups of equal prompts, and a sum of rewards."""
+
+    group_by_prompt: bool = False
+    reward: RewardSum | None = None
+
+    def lacking_in(self, columns: Sequence[Column]) -> Derived:
+        """Those of them that a log of these columns lacks, and that can be made of them."""
+        names = {column.name for column in columns}
+        by_prompt = self.group_by_prompt and "group_id" not in names and "prompt" in names
+        return Derived(by_prompt, None if "reward" in names else self.reward)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns themselves."""
+        groups = (Column("group_id", texts=True, words=True),) if self.group_by_prompt else ()
+        return groups if self.reward is None else (*groups, Column("reward", numbers=True))
+
+    def sql(self, columns: Sequence[Column], names: Collection[str]) -> str:
+        """What follows the other columns of a SELECT. columns: of the log; names: as stored."""
+        sql = f", {prompt_as_group_sql(names)} AS group_id" if self.group_by_prompt else ""
+        if self.reward is not None:
+            sql += f", {reward_sum_sql(self.reward, columns, names)} AS reward"
+        return sql
+
+
+AS_LOGGED: Final = Derived()
+"""None of them."""

@@ -23,7 +23,7 @@ from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
 from board.index.reading.batch import Job
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
-from board.query.options import AS_LOGGED, Derived, OpenOptions, RewardSource
+from board.query.columns import AS_LOGGED, Derived, OpenOptions, RewardSource
 from board.query.run import Run
 from board.query.run_rows import RunRows
 from board.query.steps import refreshed

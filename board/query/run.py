@@ -24,9 +24,8 @@ from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import LABEL_COLUMNS, PART
 from board.index.storage import StepRange
 from board.query import splits
-from board.query.columns import aliased, frame_of
+from board.query.columns import AS_LOGGED, OpenOptions, RewardSource, aliased, frame_of
 from board.query.labels.columns import Labels
-from board.query.options import AS_LOGGED, OpenOptions, RewardSource
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.steps import recorded_counts, steps_table, stored_steps

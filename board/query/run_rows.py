@@ -35,11 +35,11 @@ from board.index.storage import FolderStorage, StepRange, Storage
 from board.query import causes
 from board.query import columns as column_sql
 from board.query.attempts import RunFiles
+from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import find_duplicates
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
-from board.query.options import AS_LOGGED, Derived
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""

@@ -13,8 +13,7 @@ from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.metrics.reward_sum import RewardSum, listed
 from board.core.metrics.trainer import SAME, Agreement, Means, agreement
 from board.core.run_differences import flat_settings
-from board.query.columns import reward_sum_sql
-from board.query.options import RewardSource
+from board.query.columns import RewardSource, reward_sum_sql
 from board.query.run import Run
 from board.query.splits import chosen_split
 from board.query.trainer.agreement import part_topic

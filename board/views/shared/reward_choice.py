@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from board.core.metrics.reward_sum import RewardSum
-from board.query.options import RewardSource
+from board.query.columns import RewardSource
 from board.views.shared import state
 from board.views.shared.text import plain
 
