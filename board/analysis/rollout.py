@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 from typing import Any, Final
 
@@ -241,12 +241,15 @@ def _read(
         log, reader = _read_log(run, place), _file(run, place).reader
         joined = joined.with_other(logged(reader_named(reader), log.record), compare=True)
         logs[reader] = log
-    if not _is_of_row(joined.record, row, run.vocabulary, first.record):
+    record = joined.record
+    if run.rows.derived.reward is not None and pd.notna(reward := row.get("reward")):
+        record = replace(record, scores={"reward": float(reward), **record.scores})
+    if not _is_of_row(record, row, run.vocabulary, first.record):
         raise _changed(_where(run, row))
     remarks = [remark for log in logs.values() for remark in log.not_shown]
     if any(log.is_mended for log in logs.values()):
         remarks.append(MENDED)
-    return {reader: log.line for reader, log in logs.items()}, joined.record, remarks
+    return {reader: log.line for reader, log in logs.items()}, record, remarks
 
 
 def _file(run: Run, place: _Place) -> LogFile:

@@ -120,6 +120,13 @@ def word_shares(
         counts = pd.DataFrame(rows, columns=pd.Index(["step", "n", "hits"]))
         counts = counts.groupby("step", as_index=False).sum()
         tables[name] = counts.assign(mean=counts["hits"] / counts["n"].where(counts["n"] > 0))
+    return shares_by_name(tables, dark=dark, smoothing=smoothing)
+
+
+def shares_by_name(
+    tables: Mapping[str, pd.DataFrame], *, dark: bool, smoothing: float = 0.0
+) -> CurveChart:
+    """A curve of shares for each table. tables: by name, with the columns step, mean and n."""
     options = CurveOptions(band="none", smoothing=smoothing)
     return _by_name(tables, Metric("", "", "share"), options, dark=dark, height=270)
 

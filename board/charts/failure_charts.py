@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from board.charts.curve_charts import shares_by_name
 from board.charts.curve_data import smoothed
 from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import new_figure, safe_name, show_legend_above
@@ -57,6 +58,21 @@ def causes_over_steps(shares: pd.DataFrame, *, dark: bool, smoothing: float = 0.
     if shares.empty:
         chart.notes = ["No rollout has a cause."]
     return chart
+
+
+def tool_errors_over_steps(
+    results: pd.DataFrame, *, dark: bool, smoothing: float = 0.0
+) -> CurveChart:
+    """For each tool the share of its results that are errors, of each step. results: step, tool,
+    answered, errors; the tools in the order of their rows.
+    """
+    tables = {
+        str(tool): pd.DataFrame(
+            {"step": own["step"], "mean": own["errors"] / own["answered"], "n": own["answered"]}
+        )
+        for tool, own in results[results["answered"] > 0].groupby("tool", sort=False)
+    }
+    return shares_by_name(tables, dark=dark, smoothing=smoothing)
 
 
 def causes_by_value(counts: pd.DataFrame, *, dark: bool) -> go.Figure:

@@ -39,7 +39,7 @@ def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
     if title == "Compare" and len(sidebar.neighbours()) < 2:
         return f":gray[{title}]", "There is only one run in this folder."
     if lacking := page_parts.lacking(title, run):
-        explained = plain(f"Not recorded: {lacking}. {page_parts.how_to_record(title)}", 400)
+        explained = plain(f"Not recorded: {lacking}. {page_parts.how_to_record(title, run)}", 400)
         # Of the prompts of evaluations without a reward nobody is to think that they are not there.
         words = "not recorded" if lacking != "reward" else "no reward"
         return f":gray[{title} :small[{words}]]", explained

@@ -11,7 +11,7 @@ import numpy as np
 
 from board.analysis.contrasts import within_groups
 from board.cli import output
-from board.cli.opened_runs import listed, narrowed_as_asked, opened
+from board.cli.opened_runs import listed, narrowed_as_asked, opened, options_of
 from board.cli.runs import find_run
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
@@ -34,7 +34,10 @@ _INTERVAL: Final = {"low": "95 % from", "high": "to"}
 
 def compare(args: argparse.Namespace) -> int:
     """Prints the paired differences of runs from the first one, and of several their seeds together."""
-    runs = [narrowed_as_asked(opened(find_run(path)), args) for path in (args.run, *args.other)]
+    runs = [
+        narrowed_as_asked(opened(find_run(path), options_of(args)), args)
+        for path in (args.run, *args.other)
+    ]
     first, *others = runs
     names = run_names(runs)
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
@@ -217,7 +220,7 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
 
 def contrasts(args: argparse.Namespace) -> int:
     """Prints what winners of groups have more of than losers, and the other way around."""
-    run = narrowed_as_asked(opened(find_run(args.run)), args)
+    run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
     compared = within_groups(run)
     rows = [asdict(one) for one in compared.contrasts] if compared else []
     if args.json:
@@ -245,7 +248,7 @@ def sample_size(args: argparse.Namespace) -> int:
         raise ChoiceError(
             "--difference is 0, which no number of prompts can detect; give another number"
         )
-    run = narrowed_as_asked(opened(find_run(args.run)), args)
+    run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
     own = group_variances(run, args.metric)
     rows = [] if own is None else [asdict(one) for one in needed(own, args.difference)]
     if args.json:

@@ -34,7 +34,8 @@ _SCRIPTS: Final = (
     *("settings", "place", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
     *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
-    *("heat", "what_if", "values", "panel", "tip", "details", "labels", "copy", "ahead", "keys"),
+    *("heat", "what_if", "values", "panel", "tip", "details", "labels", "alike", "copy", "ahead"),
+    "keys",
     "../../keys",
     "../../outbox",
     "../../comparison/js/menu",
@@ -105,6 +106,7 @@ def reader(
     height: int | None = None,
     menu: Mapping[str, Any] | None = None,
     on_compare: Callable[[str], None] = lambda _: None,
+    on_alike: Callable[[str], None] = lambda _: None,
 ) -> Chosen:
     """Shows a rollout and returns what the user chose.
 
@@ -123,6 +125,7 @@ def reader(
         height: in pixels; None fills the window below the place where the reader begins.
         menu: content of the menu "Compare with", None while it is closed.
         on_compare: called with what was chosen in it.
+        on_alike: called with a text that was selected, not trusted, to list the rollouts that have it.
     """
     slot = f"{key}:choice"
     choice = latest(
@@ -137,9 +140,11 @@ def reader(
         content, frame, signature=signature, choice=choice.current, step_spans=step_spans
     )
     data["view"] |= {"height": height, "choices": menu}
-    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs"))
+    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "alike"))
     if isinstance(result.vs, str) and result.vs:
         on_compare(result.vs)
+    if isinstance(result.alike, str) and result.alike:
+        on_alike(result.alike)
     return choice.current
 
 

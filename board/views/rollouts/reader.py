@@ -18,8 +18,9 @@ from board.export.pages import rollout_page
 from board.export.rollout_frame import content_and_frame
 from board.export.rollout_part import Address as RolloutAddress
 from board.query.open_run import Run
+from board.query.rollouts import filter_of_text
 from board.views.rollouts import comparison, labels, reader_content
-from board.views.shared import cache, run_options, state
+from board.views.shared import cache, page_parts, run_options, state
 from board.views.shared.page_export import MakePage
 from board.views.shared.text import plain
 
@@ -88,6 +89,7 @@ def _draw(run: Run, opened: OpenRollout) -> None:
         step_spans=lambda: reader_content.step_spans(run, opened.step),
         menu=comparison.menu_content(run, opened, "reader"),
         on_compare=comparison.begin,
+        on_alike=partial(_list_alike, run, opened),
     )
     is_other_content = (chosen.raw, chosen.read) != (wanted["raw"], wanted["read"])
     values = {name: getattr(chosen, field) for field, name in _IN_URL.items()}
@@ -99,6 +101,14 @@ def _draw(run: Run, opened: OpenRollout) -> None:
     state.push()
     if is_other_content:
         st.rerun(scope="fragment")
+
+
+def _list_alike(run: Run, opened: OpenRollout, text: str) -> None:
+    """Opens the list of the rollouts that have a selected text; says so where filters can't find it."""
+    where = filter_of_text(run, opened.step, opened.index, text)
+    if where:
+        page_parts.open_matching(where)
+    st.toast("No text of this rollout that a filter searches holds the selection.")
 
 
 def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[TokenContent, Frame]:

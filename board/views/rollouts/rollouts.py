@@ -21,7 +21,14 @@ from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
 from board.views.labels import labels
-from board.views.rollouts import filter_field, reader, rollout_list, winners, words
+from board.views.rollouts import (
+    filter_field,
+    reader,
+    rollout_list,
+    share_over_steps,
+    winners,
+    words,
+)
 from board.views.rollouts.filter_field import Listed
 from board.views.shared import page_export, page_parts, state, step_choice, tables
 from board.views.shared.page_export import MakePage
@@ -127,6 +134,7 @@ def _show_list(run: Run, listed: Listed) -> None:
             with st.container(key="rollouts_reader"):
                 reader.show(run, at.step, at.index)
     if at is None:
+        share_over_steps.show(run, listed)
         _show_charts(run, listed)
     else:
         reader.send_neighbours(run, page, at)

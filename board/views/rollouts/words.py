@@ -18,7 +18,10 @@ from board.components.curve_grid import Card
 from board.core.groups.contrasts import LEAST_GROUPS
 from board.errors import BoardError
 from board.export.run_pages import PageTable, tables_page
+from board.index.segments import ANY_TEXT
+from board.index.whole_texts import TEXTS
 from board.query.open_run import Run
+from board.query.predicate import text_literal
 from board.views.shared import cache, page_export, page_parts, shortcuts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
 from board.views.shared.tables import PERCENT, Column
@@ -166,13 +169,35 @@ def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]
     )
     make = partial(tables_page, run, "Words", "Rollouts that say them, and their rewards.", [own])
     page_export.offer(f"{run.info.name}_words", make)
-    _draw_sums(rows, most_pixels=400)
+    _draw_linked(run, results, rows)
     is_scored = any(np.isfinite(row["reward of hits"]) for row in rows)
     unscored = "" if is_scored else " No rollout with a hit is scored."
     few = [str(r["phrase"]) for r in rows if r["scope"] == "all" and r["groups"] < LEAST_GROUPS]
     too_few = f" Too few groups for a difference: {', '.join(few)}." if few and is_scored else ""
     words = f"Over the steps read; the scope “all” is over {ALL}.{unscored}{too_few}"
     st.caption(plain(words, 600))
+
+
+def _draw_linked(
+    run: Run, results: Mapping[str, Sequence[Watched]], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """The table; a click on a phrase lists all rollouts with it. Patterns no filter can search for."""
+    if state.get("words_regex"):
+        _draw_sums(rows, most_pixels=400)
+        return
+    key = f"words_sums_{run.info.name}_{state.get('words_speaker')}_{len(rows)}"
+    row = _draw_sums(rows, key=key, most_pixels=400)
+    st.caption("Click a phrase for the list of all rollouts with it.")
+    if row is not None:
+        phrases = [text for text, own in results.items() for _ in range(1 + len(_by_env(own)))]
+        page_parts.open_matching(_filter_of(phrases[row], str(rows[row]["env"])))
+
+
+def _filter_of(phrase: str, env: str) -> str:
+    """The filter of the rollouts with a phrase; of other speakers than these, whoever says it."""
+    speaker = str(state.get("words_speaker"))
+    where = f"{speaker if speaker in TEXTS else ANY_TEXT} contains {text_literal(phrase)}"
+    return f"{where} and env == {text_literal(env)}" if env else where
 
 
 def _card(key: str, title: str, results: Mapping[str, Sequence[Watched]]) -> Card:

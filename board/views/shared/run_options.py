@@ -14,11 +14,11 @@ from board.index.discovery import mapping_editor
 from board.index.discovery.mapping_editor import FIELDS, MappingDraft
 from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
-from board.views.shared import cache, known_findings, opened_runs, state, step_choice
+from board.views.shared import cache, known_findings, opened_runs, reward_choice, state, step_choice
 from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
-_SETTINGS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
+_SETTINGS: Final = ("pads", "sysend", "cap", "think", "grouping", "reward_sum", "metric_shift")
 _MOST_SPLIT_BUTTONS: Final = 4
 _SHOWN_CHARACTERS: Final = 50
 
@@ -30,13 +30,15 @@ def read_options() -> OpenOptions:
     pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(state.get("sysend")))
     cap = max(int(state.get("cap") or 0), 0) or None
-    return OpenOptions(read, cap, bool(state.get("grouping")))
+    return OpenOptions(read, cap, bool(state.get("grouping")), state.get("reward_sum"))
 
 
 def settings_panel(run: Run) -> None:
     """A button for the settings of a run; of a home-made log, one for what its keys were read as."""
     look: dict[str, Any] = {"type": "tertiary", "on_change": "rerun"}
     with st.popover("Run settings", icon=":material/tune:", key="run_settings", **look) as panel:
+        if run.reward is not None:
+            reward_choice.fields(run.info.name, run.reward)
         _reading_fields()
         if panel.open:  # what takes time is drawn only then
             _facts(run)
@@ -105,7 +107,8 @@ def _facts(run: Run) -> None:
     st.code(one_line(run.info.path, 1000), language=None, wrap_lines=True)
     st.markdown("**Configuration**")
     if not run.settings:
-        st.caption("Not recorded. Pass `run={...}` to the exporter to record them.")
+        words = "Not recorded: they are read from run-*.json or metadata.json beside the log, which the "
+        st.caption(f"{words}exporter writes of `run={{...}}`.")
     for name, content in run.settings.items():
         st.caption(plain(name))
         st.json(dict(content), expanded=1)

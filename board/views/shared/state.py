@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 import streamlit as st
 
 from board.analysis.utterances import SPEAKERS
+from board.core.metrics.reward_sum import reward_from_text, reward_text
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.views.shared import choice_texts as texts
@@ -89,6 +90,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "cap": Choice(0, texts.count),
     "think": Choice(""),
     "grouping": _flag(),
+    "reward_sum": Choice(None, reward_from_text, reward_text),
     "tokenizer": Choice(""),
     "metric_shift": Choice(None, texts.whole),
     # all pages with curves
@@ -330,7 +332,7 @@ def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> 
     st.page_link(page_file(page), label=label, icon=f":material/{icon}:", query_params=query)
 
 
-def go(page: str, **changes: Any) -> NoReturn:
+def go(page: str, /, **changes: Any) -> NoReturn:
     """Opens a page (`rollouts`, say) with some choices changed; does not return.
 
     The changes travel in the URL: the widgets of this run are drawn, and can't be set any more.

@@ -7,13 +7,24 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".filter");
   const field = FIELDS.get(root) ?? createField(root);
   FIELDS.set(root, field);
-  field.apply = (text) => setTriggerValue("applied", text);
-  load(field, data);
+  field.apply = (text) => setTriggerValue("applied", withBreaks(text));
+  load(field, { ...data, text: inOneLine(data.text) });
   return () => {
     field.stop.abort();
     field.untake();
     FIELDS.delete(root);
   };
+}
+
+// A field of one line drops the breaks of a text that is searched for: signs stand for them.
+const BREAK_SIGNS = { "\n": "␊", "\r": "␍" };
+
+function inOneLine(text) {
+  return text.replace(/[\n\r]/g, (sign) => BREAK_SIGNS[sign]);
+}
+
+function withBreaks(text) {
+  return text.replaceAll("␊", "\n").replaceAll("␍", "\r");
 }
 
 function createField(root) {

@@ -55,6 +55,7 @@ const PLAIN_KEYS = {
   l: (view) => toggleLabels(view),
   u: (view) => undoLabel(view),
   i: (view) => toggleDetails(view),
+  a: (view) => askAlike(view),
   c: (view) => toggleMenu(view.menu, view.ui.compareButton),
 };
 

@@ -23,6 +23,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     stopSearch(view);
     clearTextMarks(view);
     view.unbindAhead();
+    view.unbindAlike();
     clearTimeout(view.reporting);
     clearTimeout(view.reportingMasks);
     stopFrames(view);
@@ -345,6 +346,7 @@ function bind(view) {
   view.unbindAhead = bindAhead(view);
   view.untake = takeKeys(ui.root, (key) => takeReaderKey(view, key));
   view.unfollow = followOutbox(() => isWritingLabel(view) || showOutbox(view));
+  view.unbindAlike = bindAlike(view);
   ui.panel.onscroll = () => (view.panelIsScrolled = true);
   view.resized = new ResizeObserver(() => resize(view));
   for (const part of [ui.map, ui.strip, ui.flow]) view.resized.observe(part);
