@@ -97,7 +97,7 @@ if page == RUNS and folder:
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)
-    page_export.draw()
+    page_export.draw(sidebar.narrowed())
     navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:

@@ -172,7 +172,7 @@ def _render() -> None:
     step = int(state.get("step"))
     if not page_parts.lacking("Mismatch", run):
         name = f"{run.info.name}_mismatch_step{step}"
-        page_export.offer(name, partial(mismatch_page, run, step))
+        page_export.offer(name, partial(mismatch_page, run, step), of_step=True)
     mismatch = _read_step(run, step)
     if mismatch is None:
         return

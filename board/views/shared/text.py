@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from board.core.metrics import shares
 from board.export.display_text import number as number
@@ -49,8 +49,6 @@ def ago(seconds: float) -> str:
     return f"{seconds:.0f} days"
 
 
-_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
-"""How a cell begins that is a formula, the wide signs of Chinese and Japanese keyboards included."""
 _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 
@@ -66,9 +64,3 @@ def where_they_differ(texts: Sequence[str], limit: int = 160) -> list[str]:
     shared = next((i for i in range(most) if len({own[i] for own in lines}) > 1), max(most, 0))
     mark = "… " if shared else ""
     return [f"{mark}{visible_token(''.join(own[shared:]), limit)}" for own in lines]
-
-
-def harmless_cell(cell: Any) -> Any:
-    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
-    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
-    return f"'{cell}" if is_formula else cell

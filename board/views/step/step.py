@@ -194,7 +194,7 @@ def _render() -> None:
         return
     step = int(state.get("step"))
     make = partial(step_page, run, step, _EXPORTED, column=str(state.get("step_metric")))
-    page_export.offer(f"{run.info.name}_step{step}", make)
+    page_export.offer(f"{run.info.name}_step{step}", make, of_step=True)
     if part == "groups":
         groups.show(run, step)
     else:
