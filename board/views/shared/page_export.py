@@ -52,11 +52,11 @@ class Table(NamedTuple):
 
 
 class _Offered(NamedTuple):
-    name: str
-    make: MakePage | None
-    tables: Sequence[Table]
-    listed: Chosen | None
-    of_step: bool
+    name: str = ""
+    make: MakePage | None = None
+    tables: Sequence[Table] = ()
+    listed: Chosen | None = None
+    of_step: bool = False
 
 
 class _Job:
@@ -100,14 +100,12 @@ def offer(
 
 
 def draw(run: Run | None = None) -> None:
-    """The button with what the page offered; nothing on a page that offered nothing. run: whose rollouts
-    are offered.
-    """
+    """The button with what the page offered. run: whose rollouts are offered, on every page of it."""
     slot = st.session_state.pop(_PLACE, None)
     offered = st.session_state.pop(_OFFERED, None)
-    if slot is not None and offered is not None:
+    if slot is not None and (offered or run):
         with slot.container(key="export_place", width="content"):
-            _panel(offered, run)
+            _panel(offered or _Offered(), run)
 
 
 @st.fragment
