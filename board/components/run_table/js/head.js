@@ -41,6 +41,7 @@ function drawHead(view) {
   const heads = make("div", "heads");
   heads.setAttribute("role", "row");
   const tick = make("div", "cell ticks");
+  tick.setAttribute("role", "gridcell");
   tick.append(view.ui.all);
   heads.append(tick, ...columns.map((column) => headCell(view, column)));
   view.ui.head.replaceChildren(groups, heads);

@@ -45,6 +45,7 @@ function rowOf(view, row) {
   const box = tickBox(`Compare ${row.label}`);
   box.tabIndex = -1;
   const ticks = make("div", "cell ticks");
+  ticks.setAttribute("role", "gridcell");
   ticks.append(box);
   ticks.onclick = (event) => {
     event.stopPropagation();
