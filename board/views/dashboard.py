@@ -52,6 +52,9 @@ class Navigation:
     def __init__(self, current: st.Page) -> None:
         with st.container(key="frame"):
             st.html(FOLDER / "frame" / "frame.css")
+            st.html(FOLDER / "frame" / "print.css")
+            if page_parts.dark():
+                st.html(FOLDER / "frame" / "print_dark.css")
             # A key may be used once in a run of the script: the row is drawn again inside its container.
             with st.container(key="pages"):
                 self._row = st.empty()

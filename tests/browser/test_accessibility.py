@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import axe_playwright_python
 import pytest
@@ -18,6 +17,8 @@ BROKEN = """(rules) => axe.run(document, {resultTypes: ["violations"], ...rules}
     node.html.slice(0, 160), node.any[0]?.data?.contrastRatio ?? ""].join(" | "))))"""
 DARK = {"runOnly": ["color-contrast"]}
 """All other rules are the same in both."""
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return three_logs(tmp_path_factory.mktemp("accessible"))
@@ -49,5 +50,5 @@ def test_no_page_breaks_a_rule_of_axe(reduced, serve, root, run):
 
 
 def _is_of_streamlit(line: str) -> bool:
-    """The box of st.code with a height scrolls and has no tabindex; a browser gives it the focus still."""
+    """The box of st.code with a height has no tabindex; browsers give it the focus still."""
     return "scrollable-region-focusable" in line and '[height="190px"]' in line

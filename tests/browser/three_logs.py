@@ -30,4 +30,9 @@ def addresses() -> list[str]:
         for page in PAGES
         for part in (page.part_names or ("",))
     ]
-    return [*pages, "rollouts?index=0", "rollouts?index=0&reader_vs=1", "rollouts?index=0&reader_as=text"]
+    return [
+        *pages,
+        "rollouts?index=0",
+        "rollouts?index=0&reader_vs=1",
+        "rollouts?index=0&reader_as=text",
+    ]

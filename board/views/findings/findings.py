@@ -43,6 +43,7 @@ from board.views.shared.text import counted, plain, visible_token
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
+_JSON: Final = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
 _PAGE_OF: Final = {
     "tokens": "step",
     "groups": "step",
@@ -93,10 +94,8 @@ def _bar(run: Run, diagnosis: Diagnosis, reviewed: Reviewed) -> None:
 def _tables(run: Run, diagnosis: Diagnosis) -> list[Table]:
     """All findings but the muted ones as further files."""
 
-    def document() -> bytes:
-        # As `rollout-board findings --json` prints it; a number that is not finite is null.
-        look = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
-        return orjson.dumps(diagnosis.document(run), option=look)
+    def document() -> bytes:  # as `rollout-board findings --json` prints it; not finite is null
+        return orjson.dumps(diagnosis.document(run), option=_JSON)
 
     return [
         Table("JSON", "findings.json", "application/json", document),
