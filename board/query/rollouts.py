@@ -186,18 +186,16 @@ def tables(
     if limit is not None:
         sql, parameters = _first(run, values, sorting, limit, 0)
         yield from (run.whole or run).batches(sql, size, parameters)
-    elif sorting.column:
-        yield from run.batches(_sorted(run, values, sorting), size)
     else:
         yield from _in_order(run, values, sorting, size)
 
 
 def _in_order(run: Run, values: Sequence[str], sorting: Sorting, size: int) -> Iterator[pa.Table]:
-    """The values by step and index. Only addresses are sorted: with whole texts these would not fit into
-    the database's memory.
+    """The values in an order. Only addresses are sorted: with whole texts these would not fit into the
+    database's memory.
     """
     names = ", ".join(ADDRESS)
-    table = run.table(f"SELECT {names} FROM {chosen(run)} ORDER BY {sorting.sql(run)}")
+    table = run.table(f"SELECT {names} FROM {chosen(run)} AS rollouts ORDER BY {sorting.sql(run)}")
     for first in range(0, table.num_rows, size):
         yield at_addresses(run, values, table.slice(first, size).to_pydict())
 

@@ -64,6 +64,9 @@ class Navigation:
         keys = shortcuts.begin(about, labels.answered())
         with st.container(key="frame"):
             st.html(FOLDER / "frame" / "frame.css")
+            st.html(FOLDER / "frame" / "print.css")
+            if page_parts.dark():
+                st.html(FOLDER / "frame" / "print_dark.css")
             # A key may be used once in a run of the script: the row is drawn again inside its container.
             with st.container(key="pages"):
                 self._row = st.empty()
@@ -106,7 +109,7 @@ if page == RUNS and folder:
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)
-    page_export.draw()
+    page_export.draw(sidebar.narrowed())
     navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:

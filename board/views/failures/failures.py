@@ -186,7 +186,7 @@ def _show_effect(effect: RunEffect | None) -> None:
         ]
         tables.draw(
             {
-                "": Column([name for name, *_ in pairs]),
+                "measure": Column([name for name, *_ in pairs]),
                 "trained": Column(
                     [number(a, unit) for _, a, _, unit in pairs],
                     label="as trained",

@@ -167,7 +167,7 @@ def show(run: Run, step: int) -> None:
     """The part of the page Step: the mismatch at the step, and its course over the run."""
     if not page_parts.lacking("Mismatch", run):
         name = f"{run.info.name}_mismatch_step{step}"
-        page_export.offer(name, partial(mismatch_page, run, step))
+        page_export.offer(name, partial(mismatch_page, run, step), of_step=True)
     mismatch = _read_step(run, step)
     if mismatch is None:
         return

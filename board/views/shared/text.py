@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from board.core.distinct_names import distinct_names
 from board.core.metrics import shares
@@ -63,8 +63,6 @@ def ago(seconds: float) -> str:
     return f"{seconds:.0f} days"
 
 
-_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
-"""How a cell begins that is a formula, the wide signs of Chinese and Japanese keyboards included."""
 _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 
@@ -81,9 +79,3 @@ def where_they_differ(texts: Sequence[str], limit: int = 160) -> list[str]:
     mark = "… " if shared else ""
     ends = [mark + "".join(own[shared:]).translate(_SIGNS) for own in lines]
     return distinct_names(ends, limit)
-
-
-def harmless_cell(cell: Any) -> Any:
-    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
-    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
-    return f"'{cell}" if is_formula else cell

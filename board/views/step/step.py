@@ -73,7 +73,8 @@ def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
     """One sentence of what contributes how much, the largest token, and each kind's share."""
     left, right = st.columns([1, 1], gap="small")
     with left, st.container(border=True, height="stretch"):
-        st.markdown(f"## {_sentence(headline)}")
+        with st.container(key="headline"):
+            st.markdown(f"### {_sentence(headline)}")
         st.markdown(_whole_words(spike, headline, metric))
         # The text of a token type is of the log: never in the sentence, which is Markdown.
         if headline.what == "piece" and headline.type is not None:
@@ -212,7 +213,7 @@ def _render() -> None:
         mismatch.show(run, step)
         return
     make = partial(step_page, run, step, _EXPORTED, column=str(state.get("step_metric")))
-    page_export.offer(f"{run.info.name}_step{step}", make)
+    page_export.offer(f"{run.info.name}_step{step}", make, of_step=True)
     if part == "groups":
         groups.show(run, step)
     else:

@@ -279,7 +279,7 @@ function readoutOf(cell, step) {
   const parts = values.map(({ line, value }) => {
     const part = make("b", "", value);
     part.title = unescaped(line.name);
-    if (cell.chart.lines.length > 1) part.style.color = line.ink;
+    if (cell.chart.lines.length > 1) part.style.setProperty("--ink", line.ink);
     return part;
   });
   return [make("span", "", `step ${step}`), ...parts];

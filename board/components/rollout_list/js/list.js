@@ -66,11 +66,12 @@ function createView(root) {
 
 function build(root) {
   const ui = { root };
-  ui.grid = make("div", "grid");
+  const frame = make("div", "grid");
+  // Rows alone: what else stands in the frame is no part of a grid.
+  ui.scroller = ui.grid = make("div", "scroller");
   ui.grid.setAttribute("role", "grid");
   ui.grid.setAttribute("aria-label", "Rollouts");
   ui.grid.tabIndex = 0;
-  ui.scroller = make("div", "scroller");
   ui.head = make("div", "head");
   ui.head.setAttribute("role", "row");
   ui.rows = make("div", "rows");
@@ -91,8 +92,8 @@ function build(root) {
   button("show", "", "Show the list").append(make("span", "upright", "Rollouts"));
   ui.edge = make("div", "edge");
   ui.edge.title = "Drag to resize, double-click to reset";
-  ui.grid.append(ui.scroller, foot);
-  root.replaceChildren(ui.grid, ui.show, ui.edge); // mounted again, it holds what was built before
+  frame.append(ui.scroller, foot);
+  root.replaceChildren(frame, ui.show, ui.edge); // mounted again, it holds what was built before
   return ui;
 }
 
