@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
-from board.core import expressions
-from board.core.expressions import Node, Number, Operation, Text, names_in, parse
+from board.core import expression_tree
+from board.core.expression_tree import Node, Number, Operation, Text, names_in
+from board.core.expressions import parse
 from board.index.segments import TEXT_NAMES, Column
 from board.query.database import database_of
 from board.query.predicate import TRUTHS, predicate_of
@@ -94,7 +95,7 @@ def _with_words(tree: Node, mixed: AbstractSet[str]) -> Node:
         return made[id(node)]
 
     def has_mixed(node: Operation) -> bool:
-        return any(isinstance(one, expressions.Column) and one.name in mixed for one in node.parts)
+        return any(isinstance(one, expression_tree.Column) and one.name in mixed for one in node.parts)
 
     return remade(tree)
 
@@ -104,7 +105,7 @@ def _words_in(node: Operation) -> tuple[Node, ...]:
     parts: list[Node] = []
     for part in node.parts:
         match part:
-            case expressions.Column(name=name):
+            case expression_tree.Column(name=name):
                 parts.append(replace(part, name=_AS_WORDS + name))
             case Text(value=value):
                 parts.append(part if node.op == "contains" else _text(part, value))
