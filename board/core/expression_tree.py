@@ -73,3 +73,16 @@ def names_in(node: Node) -> tuple[str, ...]:
             seen.add(id(part))  # the middle of a chain of comparisons is there twice
             nodes += reversed(part.parts)
     return tuple(names)
+
+
+def columns_of_texts(expression: Expression) -> tuple[str, ...]:
+    """The columns that texts without quotes may mean; they do where they are compared with numbers."""
+    names: dict[str, None] = {}
+    nodes: list[Node] = [expression.tree]
+    while nodes:
+        part = nodes.pop()
+        if isinstance(part, Text) and part.is_bare:
+            names |= dict.fromkeys(expression.meanings.get(part.value.casefold(), ()))
+        elif isinstance(part, Operation):
+            nodes += part.parts
+    return tuple(names)

@@ -30,7 +30,6 @@ from board.core.expression_tree import (
 )
 from board.errors import ExpressionError, close_to, did_you_mean
 
-
 _LONGEST: Final = 8000
 _DEEPEST: Final = 60
 _MOST_OPERATORS: Final = 200

@@ -44,8 +44,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FilterContent:
-    """count: how many rollouts `text` leaves, in words. sought: what is searched for in texts, "" where it
-    is an expression. placeholder: a filter as an example. focus: whether the key `/` leads here.
+    """count: how many rollouts `text` leaves, in words. sought: what is searched for in texts, "" where
+    it is an expression. placeholder: a filter as an example. focus: whether the key `/` leads here.
     """
 
     text: str

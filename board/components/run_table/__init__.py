@@ -78,9 +78,9 @@ class RunRow:
 class TableContent:
     """All rows, and which of them are shown, by their places; columns: the name is the first.
 
-    search: text of the field; refused: why it can't be read. ticked: names in the order of their colours,
-    CSS; differ: in which settings they do. parameters: names of everything a URL may hold, in the order
-    in which pages write them. empty: what is said where no row is shown.
+    search: text of the field; refused: why it can't be read; example: a filter that can. ticked: names in
+    the order of their colours, CSS; differ: in which settings they do. parameters: names of everything a
+    URL may hold, in the order in which pages write them. empty: what is said where no row is shown.
     """
 
     columns: Sequence[RunColumn]
@@ -93,6 +93,7 @@ class TableContent:
     differ: str
     search: str
     refused: str
+    example: str
     parameters: Sequence[str]
     empty: str = "No run matches."
 

@@ -6,7 +6,7 @@ Choices of older links (search, finish reasons, groups, ranges) are shown as the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,14 +14,14 @@ import pandas as pd
 import streamlit as st
 
 from board.components.filter_field import FilterContent, Offered, Refused, filter_field
-from board.core.metrics.definitions import ROLLOUT_METRICS, reward_parts, rollout_metric
+from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.headings import meanings, narrow_headings
 from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT, TEXT_NAMES
 from board.query.open_run import Run
 from board.query.predicate import names_for, text_literal
 from board.query.text_search import as_expression, sought_text
-from board.views.shared import cache, state
+from board.views.shared import cache, examples, state
 from board.views.shared.text import counted, one_line
 
 _KEY: Final = "filter-field"
@@ -75,7 +75,7 @@ def show(run: Run, scope: Run, *, is_open: bool) -> Listed:
             columns=_offered(run),
             count=words,
             sought=one_line(sought_text(run.columns, text) if text else "", 60),
-            placeholder=example(run.columns),
+            placeholder=examples.filter_over(run.columns),
             refused=mistake,
             focus=not is_open,
         )
@@ -83,18 +83,6 @@ def show(run: Run, scope: Run, *, is_open: bool) -> Listed:
             content, key=_KEY, on_apply=lambda text: st.session_state.update({_ENTERED: text})
         )
     return Listed(chosen, count)
-
-
-def example(columns: Collection[str]) -> str:
-    """A filter that rollouts with these columns can be read by."""
-    metric = "reward" if "reward" in columns else _first_metric(columns)
-    text = 'response contains "I think"'
-    return f"{metric} < 0.5 and {text}" if metric else text
-
-
-def _first_metric(columns: Collection[str]) -> str:
-    known = (name for name in (*reward_parts(columns), *ROLLOUT_METRICS) if name in columns)
-    return next(map(_written, known), "")
 
 
 def wanted(run: Run) -> str:

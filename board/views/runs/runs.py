@@ -30,7 +30,7 @@ from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
-from board.views.runs.filters import filter_groups, passing, search
+from board.views.runs.filters import example, filter_groups, passing, search
 from board.views.runs.rows import row_of
 from board.views.runs.summaries import MADE_BY, Known, RunSummaries
 from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
@@ -134,11 +134,13 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
 
 def _show(table: _Table) -> Asked | None:
     """Draws the rows that are found and pass the filters."""
-    matches = search(table.rows, table.summaries, str(state.get("runs_search")))
     sort, columns = str(state.get("runs_sort")), table.columns
+    text = str(state.get("runs_search"))
+    matches = search(table.rows, table.summaries, text, columns.by_id)
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
+    visible = [columns.by_id[name] for name in columns.visible]
     content = TableContent(
-        columns=[columns.by_id[name] for name in columns.visible],
+        columns=visible,
         rows=table.rows,
         visible=passing(matches.places, table.rows, table.summaries),
         sort=sort if sort in columns.visible else "changed",
@@ -148,7 +150,8 @@ def _show(table: _Table) -> Asked | None:
             colour(category(place)[0], dark=page_parts.dark()) for place in range(MOST_TICKED)
         ],
         differ=_differ(table, ticked),
-        search=str(state.get("runs_search")).strip(),
+        search=text.strip(),
+        example=example(visible, table.summaries),
         refused=matches.refused,
         parameters=[*state.CHOICES],
     )

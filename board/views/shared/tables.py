@@ -15,7 +15,7 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.headings import heading as heading
 from board.core.metrics.shares import ROUNDING_NOISE, in_percent
 from board.core.problems import Problem
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, plain
 
 PERCENT: Final = "%g %%"
 """Format of a column of shares."""
