@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from board.core.column_names import Meanings
@@ -63,26 +64,25 @@ class Expression:
 
 def names_in(node: Node) -> tuple[str, ...]:
     """The columns of a tree, each once."""
-    names: dict[str, None] = {}
+    columns = (part.name for part in _parts(node) if isinstance(part, Column))
+    return tuple(dict.fromkeys(columns))
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """All nodes of a tree from left to right, each operation once."""
     nodes, seen = [node], set[int]()
     while nodes:
         part = nodes.pop()
-        if isinstance(part, Column):
-            names[part.name] = None
-        elif isinstance(part, Operation) and id(part) not in seen:
+        if isinstance(part, Operation):
+            if id(part) in seen:
+                continue
             seen.add(id(part))  # the middle of a chain of comparisons is there twice
             nodes += reversed(part.parts)
-    return tuple(names)
+        yield part
 
 
 def columns_of_texts(expression: Expression) -> tuple[str, ...]:
     """The columns that texts without quotes may mean; they do where they are compared with numbers."""
-    names: dict[str, None] = {}
-    nodes: list[Node] = [expression.tree]
-    while nodes:
-        part = nodes.pop()
-        if isinstance(part, Text) and part.is_bare:
-            names |= dict.fromkeys(expression.meanings.get(part.value.casefold(), ()))
-        elif isinstance(part, Operation):
-            nodes += part.parts
-    return tuple(names)
+    texts = (part for part in _parts(expression.tree) if isinstance(part, Text) and part.is_bare)
+    meant = (name for text in texts for name in expression.meanings.get(text.value.casefold(), ()))
+    return tuple(dict.fromkeys(meant))

@@ -22,7 +22,7 @@ from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
 from board.views.rollouts import filter_field, reader, rollout_list, winners, words
 from board.views.rollouts.filter_field import Listed
-from board.views.shared import page_export, page_parts, state, step_choice, tables
+from board.views.shared import page_export, page_parts, saved_views, state, step_choice, tables
 from board.views.shared.page_export import MakePage
 from board.views.shared.text import counted, harmless_cell
 
@@ -183,6 +183,7 @@ def _render() -> None:
             "Rollouts of", "rollouts_scope", _SCOPES, on_change=state.put, kwargs={"page": 0}
         )
         _choose_columns(run)
+        saved_views.offer("rollouts", run.info.root)
         export_place = st.container(width="content")
     listed = rollout_list.listed(run)
     with export_place:

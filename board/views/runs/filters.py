@@ -84,6 +84,10 @@ def _format(row: RunRow) -> str:
     return str(row.cells["format"].get("text"))
 
 
+def _note(row: RunRow) -> str:
+    return str(row.cells.get("note", {}).get("text", ""))
+
+
 def _severity(summary: RunSummary | None) -> str:
     if summary is None:
         return ""
@@ -119,7 +123,7 @@ def search(
     text: str,
     columns: Mapping[str, RunColumn],
 ) -> Searched:
-    """The rows that a text means: all words in name, format and settings, or an expression that holds.
+    """The rows that a text means: all words in name, format, note and settings, or an expression that holds.
 
     A word with a = inside, as names of runs have it, is a word unless the text can be read as a filter.
     columns: by id, whose heads are names too.
@@ -144,7 +148,7 @@ def _with_words(
 
 
 def _searched_text(row: RunRow, summary: RunSummary | None) -> str:
-    parts = [row.name, _format(row)]
+    parts = [row.name, _format(row), _note(row)]
     if summary is not None:
         parts += [f"{path}={setting_text(value)}" for path, value in summary.settings.items()]
     return "\n".join(parts).lower()
@@ -177,6 +181,7 @@ def _values(
             "name": row.name,
             "state": row.state,
             "format": _format(row),
+            "note": _note(row),
             "changed": max(now - row.cells["changed"]["at"], 0.0) / _HOUR_SECONDS,
         }
         for row, summary in zip(rows, summaries, strict=True)

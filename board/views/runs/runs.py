@@ -29,11 +29,20 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
+from board.views.runs import notes
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
 from board.views.runs.filters import example, filter_groups, passing, search
 from board.views.runs.rows import row_of
 from board.views.runs.summaries import MADE_BY, Known, RunSummaries
-from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
+from board.views.shared import (
+    cache,
+    opened_runs,
+    page_export,
+    page_parts,
+    run_options,
+    saved_views,
+    state,
+)
 from board.views.shared.text import ago, counted, one_line, plain, size
 
 _FILLING_SECONDS: Final = 1.5
@@ -75,6 +84,7 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
         row_of(info, one, store, columns.settings, now)
         for info, one in zip(infos, known, strict=True)
     ]
+    rows, columns = notes.with_notes(infos, rows, columns, state.get("runs_columns"))
     return _Table(infos, rows, summaries, columns)
 
 
@@ -261,6 +271,8 @@ def _render() -> None:
         with st.container(key="runs_progress", width="content"):
             _watch(table, store)
         _choose_columns(table)
+        notes.offer(infos)
+        saved_views.offer("runs", infos[0].root)
         page_export.place()
     _offer_export(table)
     if asked := _show(table):

@@ -20,7 +20,7 @@ from board.index.discovery import mapping_editor
 from board.query import failures, splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, page_export, run_options, state, step_choice
+from board.views.shared import cache, page_export, run_notes, run_options, state, step_choice
 from board.views.shared.text import number, one_line, plain
 
 _NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
@@ -87,6 +87,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         run_options.settings_panel(run)
+        run_notes.show(run.info)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         _split_badge(run)

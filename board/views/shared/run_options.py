@@ -14,7 +14,7 @@ from board.index.discovery import mapping_editor
 from board.index.discovery.mapping_editor import FIELDS, MappingDraft
 from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
-from board.views.shared import cache, known_findings, opened_runs, state, step_choice
+from board.views.shared import cache, known_findings, opened_runs, run_notes, state, step_choice
 from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, one_line, plain, size
 
@@ -37,8 +37,10 @@ def settings_panel(run: Run) -> None:
     """A button for the settings of a run; of a home-made log, one for what its keys were read as."""
     look: dict[str, Any] = {"type": "tertiary", "on_change": "rerun"}
     with st.popover("Run settings", icon=":material/tune:", key="run_settings", **look) as panel:
-        _reading_fields()
         if panel.open:  # what takes time is drawn only then
+            run_notes.field(run.info, "panel")
+        _reading_fields()
+        if panel.open:
             _facts(run)
     if mapping_editor.is_generic(run.info):
         with st.popover("Keys", icon=":material/key:", key="mapping_panel", **look) as panel:
