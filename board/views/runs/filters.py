@@ -123,7 +123,8 @@ def search(
     text: str,
     columns: Mapping[str, RunColumn],
 ) -> Searched:
-    """The rows that a text means: all words in name, format, note and settings, or an expression that holds.
+    """The rows that a text means: all words in name, format, note and settings, or an expression that
+    holds.
 
     A word with a = inside, as names of runs have it, is a word unless the text can be read as a filter.
     columns: by id, whose heads are names too.

@@ -29,8 +29,8 @@ def with_notes(
     with_cells: list[RunRow] = []
     for row, note in zip(rows, notes, strict=True):
         text = one_line(note.text, _LONGEST)
-        help = f"{text} ({note.author})" if text else ""
-        cell: Cell = {"text": text, "sort": text.casefold() or None, "help": help}
+        about = f"{text} ({note.author})" if text else ""
+        cell: Cell = {"text": text, "sort": text.casefold() or None, "help": about}
         with_cells.append(replace(row, cells={**row.cells, _COLUMN.name: cell}))
     visible = [*columns.visible]
     if any(note.text for note in notes) and (not wanted or _COLUMN.name in wanted):

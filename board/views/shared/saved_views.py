@@ -1,4 +1,4 @@
-"""Saved views: the filter, columns and order of a page under a name, for everybody who opens the folder."""
+"""Saved views: filter, columns and order of a page under a name, for everybody who opens the folder."""
 
 from __future__ import annotations
 
