@@ -1,4 +1,4 @@
-"""Notes on runs: a short text for each, in notes.jsonl beside its index, of which the last line counts."""
+"""Notes on runs: a short text each, in notes.jsonl beside its index, of which the last line counts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Files that users of a folder share: labels, notes, saved views. Each lies beside an index, in the folder
-.rollout-board of a run or a root, or else in the user's cache.
+"""Files that users of a folder share: labels, notes, saved views. Each lies beside an index, in the
+folder .rollout-board of a run or a root, or else in the user's cache.
 
 Lines are only ever appended, each batch by one write under a lock, so that two writers at once lose
 nothing.

@@ -225,7 +225,7 @@ class RunTools:
             "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
             "meanings": {cause: CAUSES[cause] for cause in CAUSES if cause in totals.index},
             "equal_failures": similar.total,
-            "link": self.links.page("failures", chosen),
+            "link": self.links.page("findings", chosen, findings_part="failures"),
         }
         rows = [
             {

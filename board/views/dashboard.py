@@ -11,7 +11,7 @@ from board.views.shared import (
     known_findings,
     page_export,
     page_parts,
-    shortcuts,
+    pages,
     state,
     step_choice,
 )
@@ -19,11 +19,8 @@ from board.views.shared.text import plain
 
 FOLDER = Path(__file__).parent
 PAGES = [
-    st.Page(state.page_file(name), title=name.capitalize(), default=name == "overview")
-    for name in (
-        *("runs", "overview", "findings", "failures", "step", "rollouts", "prompts", "mismatch"),
-        *("labels", "compare"),
-    )
+    st.Page(state.page_file(one.name), title=one.title, default=one.name == "overview")
+    for one in pages.PAGES
 ]
 RUNS, OVERVIEW = PAGES[:2]
 
@@ -59,7 +56,9 @@ class Navigation:
             with st.container(key="pages"):
                 self._row = st.empty()
             with st.container(key="key_help"):
-                key_help(shortcuts.of_page(current.title), key=f"keys-{current.title}")
+                key_help(
+                    pages.keys_of(pages.page_of(current.title.lower())), key=f"keys-{current.title}"
+                )
                 page_frame(menu="run", key="page-frame")
         self._drawn: tuple[object, ...] = ()
 

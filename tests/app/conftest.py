@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+import page_elements
 import pytest
 import written_logs
 from page_elements import OpenApp, assert_sound
@@ -39,8 +40,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
     """`open_app(root, page, step="10")`: a fresh session on that page with that query in the URL.
 
-    "rollout" is Rollouts with a rollout open: the first one where the query names none; "words" is its
-    search over the run. No traceback reached the page.
+    "rollout" is Rollouts with a rollout open: the first one where the query names none; "words" and the
+    other parts are opened on their pages. No traceback reached the page.
     """
     # Transformers take seconds to load, and know no tokenizer of these logs either.
     monkeypatch.setitem(sys.modules, "transformers", ModuleType("transformers"))
@@ -50,8 +51,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
         app = AppTest.from_file(str(DASHBOARD), default_timeout=60)
         if page == "rollout":
             page, query = "rollouts", {"index": "0", **query}
-        if page == "words":
-            page, query = "rollouts", {"rollouts_view": "words", **query}
+        page, query = page_elements.with_part(page, query)
         for name, value in query.items():
             app.query_params[name] = value
         if page != "overview":

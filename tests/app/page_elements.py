@@ -1,42 +1,42 @@
 """What a page shows in AppTest, in the words of the tests."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 from sent_curves import unpacked
 from streamlit.testing.v1 import AppTest
 
-from board.views.shared import state
+from board.views.shared import pages, state
 
-PAGES = (
-    *(
-        "overview",
-        "findings",
-        "failures",
-        "step",
-        "rollouts",
-        "prompts",
-        "mismatch",
-        "labels",
-        "compare",
-    ),
-    "rollout",
-)
+ADDRESSES = {name: (page.name, query) for name, page, query in pages.addresses() if name != "runs"}
+"""Every page and part that is of a run: its name -> the page, and the choice that opens it there."""
+PART_CHOICES = [page.choice for page in pages.PAGES if page.parts]
+PAGES = (*ADDRESSES, "rollout")
+"""And a page with a rollout open."""
 OpenApp = Callable[..., AppTest]
 
 
 def go_to(app: AppTest, page: str) -> AppTest:
-    """Another page by the navigation, which empties the URL as in a browser. "rollout" is Rollouts with
-    the first rollout open, where none is.
+    """Another page or part by the navigation, which empties the URL as in a browser; every other page at
+    its first part. "rollout" is Rollouts with the first rollout open, where none is.
     """
     app.query_params.clear()
     if page == "rollout":
         page = "rollouts"
         if choice(app, "index") is None:
             app.session_state["index"] = 0
+    page, opened = with_part(page, {})
+    for name in PART_CHOICES:
+        app.session_state[name] = opened.get(name, state.CHOICES[name].default)
     return app.switch_page(f"{page}/{page}.py").run()
+
+
+def with_part(name: str, query: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The page of a part, and its query with the choice that opens it; of a page its own name."""
+    page, opens = ADDRESSES.get(name, (name, {}))
+    return page, {**opens, **query}
 
 
 def query(app: AppTest) -> dict[str, str]:

@@ -180,7 +180,7 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app, tmp_path):
     log = clean()
     shift_logprobs(log)
     log.write(tmp_path / "run")
-    app = open_app(tmp_path, "findings", findings_health="1")
+    app = open_app(tmp_path, "findings", findings_part="health")
     assert len(app.error) == 2
     assert "OFF BY +1. logprobs[i] fits sampling_logprobs[i+1]" in words(app)
     pairs = app.dataframe[0].value
@@ -188,10 +188,10 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app, tmp_path):
 
 
 def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app, logs):
-    app = open_app(logs, "findings", findings_health="1", run="texts")
+    app = open_app(logs, "findings", findings_part="health", run="texts")
     message = [text.value for text in app.text]
     assert "not recorded: no token arrays" in message
     assert "not recorded: timestamp" in message
     assert "not recorded: rollout_id" in message
-    app = open_app(logs, "findings", findings_health="1", run="native")
+    app = open_app(logs, "findings", findings_part="health", run="native")
     assert any("Steps 20 to 20 were written again" in text.value for text in app.text)

@@ -4,11 +4,22 @@ import re
 from typing import Any
 
 import pytest
-from page_elements import PAGES, assert_sound, choice, go_to, notices, query, readers
+import streamlit as st
+from page_elements import (
+    PAGES,
+    assert_sound,
+    buttons,
+    choice,
+    go_to,
+    notices,
+    query,
+    readers,
+    texts,
+)
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views.shared import shortcuts
+from board.views.shared import pages, state
 
 
 def links(app: AppTest) -> dict[str, Any]:
@@ -21,13 +32,31 @@ def links(app: AppTest) -> dict[str, Any]:
     return result
 
 
-def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app, logs):
-    shown = links(open_app(logs, "prompts", run="texts"))
-    assert shown["Mismatch"].label == ":gray[Mismatch :small[not recorded]]"
-    assert "sampling\\_logprobs" in shown["Mismatch"].help
-    assert "RolloutExporter\\.log" in shown["Mismatch"].help
-    assert shown["Rollouts"].label == "Rollouts"
-    assert links(open_app(logs, "prompts", run="native"))["Mismatch"].label == "Mismatch"
+def parts(app: AppTest) -> list[str]:
+    """The parts that a page offers, as their buttons say them."""
+    return [option.content for option in buttons(app, "Part of the page").proto.options]
+
+
+def test_a_page_or_a_part_is_dimmed_where_the_run_holds_nothing_for_it(open_app, logs, open_rows):
+    app = open_app(logs, "step", run="texts")
+    assert parts(app)[0] == "Contributions"
+    assert parts(app)[2] == ":gray[Mismatch :small[no sampling\\_logprobs]]"
+    assert links(app)["Rollouts"].label == "Rollouts"
+    assert "sampling_logprobs=" in texts(open_app(logs, "mismatch", run="texts"))
+    assert parts(open_app(logs, "step", run="native")) == ["Contributions", "Groups", "Mismatch"]
+    shown = links(open_rows("overview", {"step": 1, "response": "r", "reward": 1.0}))
+    assert shown["Prompts"].label == ":gray[Prompts :small[not recorded]]"
+    assert "RolloutExporter\\.log" in shown["Prompts"].help
+
+
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if page.parts], ids=lambda p: p.name)
+def test_a_link_that_names_no_part_leads_to_the_first_one(page, monkeypatch):
+    drawn: list[dict[str, str]] = []
+    monkeypatch.setattr(st, "page_link", lambda *_, query_params, **__: drawn.append(query_params))
+    monkeypatch.setattr(st, "session_state", {page.choice: page.part_names[-1]})
+    state.link(page.name, "Open")
+    state.link(page.name, "Open", **{page.choice: page.part_names[-1]})
+    assert [page.choice in query for query in drawn] == [False, True]
 
 
 def test_prompts_without_rewards_are_not_said_to_be_missing(open_rows):
@@ -59,11 +88,9 @@ def test_choices_follow_silently_when_the_user_switches_runs(open_app, logs):
     assert choice(app, "step_metric") != "entropy_mean"
 
 
-@pytest.mark.parametrize(
-    "title", ["Overview", "Findings", "Step", "Rollouts", "Prompts", "Compare"]
-)
-def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title):
-    rows = [row for rows in shortcuts.of_page(title).values() for row in rows]
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(page):
+    rows = [row for rows in pages.keys_of(page).values() for row in rows]
     words = {keys: words for keys, words in rows if keys in ("j k", "o Enter")}
     assert all(text.startswith("next or previous") for keys, text in words.items() if keys == "j k")
     assert all(text.startswith("open") for keys, text in words.items() if keys == "o Enter")

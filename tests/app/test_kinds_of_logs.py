@@ -82,7 +82,7 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(folder, open_app):
 
 
 def test_log_health_says_what_was_joined_and_what_was_not(folder, open_app):
-    app = open_app(folder, "findings", findings_health="1", run="run", step="2")
+    app = open_app(folder, "findings", findings_part="health", run="run", step="2")
     message = texts(app)
     assert (
         "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids" in message
@@ -95,7 +95,7 @@ def test_log_health_says_what_was_joined_and_what_was_not(folder, open_app):
 def test_log_health_counts_repeats(tmp_path, open_app):
     shutil.copytree(DATA / "verl/v0", tmp_path / "run")
     shutil.copy(tmp_path / "run/10.jsonl", tmp_path / "run/copy_10.jsonl")
-    app = open_app(tmp_path, "findings", findings_health="1", run="run")
+    app = open_app(tmp_path, "findings", findings_part="health", run="run")
     assert "4 rows repeat rollouts that the log holds already; each is shown once." in texts(app)
 
 
@@ -123,7 +123,7 @@ def log(folder: Path, vocabulary: object) -> Path:
 
 def test_the_page_and_log_health_say_why_it_cannot_be_used(tmp_path, open_app):
     log(tmp_path / "run", {"x": "a"})
-    for page, chosen in (("rollout", {}), ("findings", {"findings_health": "1"})):
+    for page, chosen in (("rollout", {}), ("findings", {"findings_part": "health"})):
         words = texts(open_app(tmp_path, page, **chosen))
         assert "vocab.json" in words.replace("\\", "")
         assert "has no vocab.json" not in words.replace("\\", "")

@@ -4,7 +4,16 @@ import re
 from typing import Any
 
 import pytest
-from page_elements import PAGES, assert_sound, choice, go_to, notices, query
+from page_elements import (
+    PAGES,
+    PART_CHOICES,
+    assert_sound,
+    choice,
+    go_to,
+    notices,
+    query,
+    with_part,
+)
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run, native_sample, write_lines
 
@@ -34,7 +43,7 @@ LINKS = (
     ),
     (
         "findings",
-        "findings_severity=severe,lead&findings_nth=1&findings_health=1&findings_superseded=1",
+        "findings_severity=severe,lead&findings_nth=1&findings_part=health&findings_superseded=1",
     ),
     ("step", "step_metric=entropy_mean&step_types=kind&step_only=kind:word&step_order=lowest"),
     ("step", "step_part=groups&groups_values=advantage&groups_id=group 1&groups_first=2"),
@@ -60,11 +69,11 @@ LINKS = (
         "prompts",
         f"prompts_list=volatile&prompts_q=and&prompt={PROMPT}&prompts_step=20&prompts_first=12",
     ),
-    ("failures", "failures_by=rank"),
-    ("labels", "labels_author=ann"),
+    ("failures", "findings_part=failures&failures_by=rank"),
+    ("labels", "rollouts_view=labels&labels_author=ann"),
     (
         "mismatch",
-        "mismatch_slice=kind&mismatch_measure=k3&mismatch_rule=dppo&mismatch_bounds=tis:3",
+        "step_part=mismatch&mismatch_slice=kind&mismatch_measure=k3&mismatch_rule=dppo&mismatch_bounds=tis:3",
     ),
     (
         "compare",
@@ -153,16 +162,19 @@ def test_a_link_restores_its_choices_and_the_url_keeps_them(open_app, logs, page
 def test_all_choices_survive_the_way_over_every_page(open_app, logs):
     link = {**ALL, "run": "native", "root": ".", "cap": "7", "prompt": QUESTION}
     del link["follow"]  # the step is the newest then
-    del link["rollouts_view"]  # the list would not be shown
+    for name in PART_CHOICES:
+        del link[name]  # other parts would not be shown
     app = open_app(logs, "findings", **link)
     smoothing: dict[str, float] = {}
     for page in (*PAGES, "rollout", "rollouts", "overview"):
-        assert_sound(app)
-        assert query(app) == link, page
         go_to(app, page)
+        assert_sound(app)
+        assert query(app) == link | with_part(page, {})[1], page
         if "smooth" in (shown := fields_of(app)):
             smoothing[page] = shown["smooth"]
-    assert smoothing == dict.fromkeys(("overview", "failures", "step", "compare"), 0.9)
+    assert smoothing == dict.fromkeys(
+        ("overview", "env", "failures", "groups", "words", "compare"), 0.9
+    )
 
 
 def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(open_app, tmp_path):
@@ -174,7 +186,7 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(open_app,
     for page in (one for one in PAGES if one != "rollout"):
         go_to(app, page)
         assert_sound(app)
-        assert query(app) == link, page
+        assert query(app) == link | with_part(page, {})[1], page
         for at, (name, value) in filled.items():
             assert (choice(app, name) == value) == (page == at)
 
@@ -183,7 +195,7 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(open_app,
 MISWRITTEN = """
     step=ten index=1e2 cap=-3 cap=999999999999 live=yes steps=40-10 smooth=1 smooth=much
     overview_kl=k9 overview_band=wide overview_scale=99 overview_scale=nan overview_shift=on
-    overview_log=2 overview_more=all overview_by=prompt findings_health=true findings_superseded=true
+    overview_log=2 overview_more=all overview_by=prompt findings_part=true findings_superseded=true
     step_part=all step_types=colour step_order=best groups_values=colour groups_first=-1
     rollouts_scope=world desc= rollouts_chart=pie range=reward range=reward:a..b range=reward:nan..1
     words_speaker=nobody words_regex=yes token=x reader_heat=maybe reader_record=true reader_over=run

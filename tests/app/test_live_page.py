@@ -179,7 +179,7 @@ def test_a_silent_rank_is_named_once_however_many_steps_follow(open_app, tmp_pat
         log_steps(rank_writer(tmp_path, rank), range(1, last + 1))
     message = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
     assert message == [":material/warning: Rank 1 silent since step 4"]
-    health = open_app(tmp_path, "findings", findings_health="1")
+    health = open_app(tmp_path, "findings", findings_part="health")
     assert [t.value for t in health.text if "Rank 1:" in t.value] == ["Rank 1: steps 5–9"]
 
 

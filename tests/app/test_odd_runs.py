@@ -58,7 +58,7 @@ def test_one_problem_of_many_files_is_one_row(open_app, tmp_path):
     for step in range(1, 4):
         row = {"step": step, "reward": "high", "response": "a"}
         write_lines(tmp_path / "many" / f"{step}.jsonl", [row, row])
-    app = open_app(tmp_path, "findings", findings_health="1")
+    app = open_app(tmp_path, "findings", findings_part="health")
     result = next(frame.value for frame in app.dataframe if "where (first)" in frame.value)
     of_reward = result[result["field"] == "reward"]
     assert of_reward["where (first)"].tolist() == ["1.jsonl:1 and 2 more files"]

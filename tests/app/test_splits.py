@@ -75,7 +75,7 @@ def test_evaluations_are_points_beside_the_curves_of_training(open_app, root):
 
 
 def test_the_split_goes_with_the_reader_over_the_pages(open_app, root):
-    app = open_app(root, "findings", findings_health="1", run="mixed", split="eval", step="2")
+    app = open_app(root, "findings", findings_part="health", run="mixed", split="eval", step="2")
     assert "the rollouts of all splits, train, eval" in texts(app)
     app = open_app(root, run="mixed", split="eval", step="2")
     for page in PAGES:

@@ -153,7 +153,7 @@ def test_good_rows_show_beside_broken_ones_which_are_counted(open_app, tmp_path)
     app = open_app(tmp_path, "rollouts")
     assert len(table(app)) == 2
     assert "3 lines not used" in texts(app).replace("\\", "")
-    app = open_app(tmp_path, "findings", findings_health="1")
+    app = open_app(tmp_path, "findings", findings_part="health")
     assert table(app)["lines"].sum() == 3
     assert any("x.jsonl:2" in where for where in table(app)["where (first)"])
 

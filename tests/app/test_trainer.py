@@ -77,7 +77,7 @@ def test_a_shift_is_said_and_can_be_set(open_app, tmp_path):
 
 def test_log_health_and_findings_say_where_trainer_and_rollouts_differ(open_app, tmp_path):
     write_run(tmp_path / "run", offset=0.25)
-    app = open_app(tmp_path, "findings", findings_health="1")
+    app = open_app(tmp_path, "findings", findings_part="health")
     assert "Do the trainer and the rollouts agree?" in texts(app)
     assert "metrics.jsonl (JSON lines): 3 metrics, 36 points" in texts(app)
     app = open_app(tmp_path, "findings")
@@ -109,4 +109,4 @@ def test_odd_files_of_metrics_leave_the_pages_as_they_are(open_app, tmp_path, co
         (tmp_path / "run" / name).write_text(content)
     (tmp_path / "run" / "events.out.tfevents.1").write_bytes(bytes(range(200)))
     assert "trainer/loss" in titles(open_app(tmp_path))
-    assert "Do the trainer" in texts(open_app(tmp_path, "findings", findings_health="1"))
+    assert "Do the trainer" in texts(open_app(tmp_path, "findings", findings_part="health"))

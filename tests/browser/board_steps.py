@@ -6,13 +6,18 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 from waits import until
 
+from board.views.shared import pages
+
 ServeCommand = Callable[[Sequence[str]], str]
 Message = dict[str, Any]
 
+ADDRESSES = {name: f"{page.name}?{urlencode(query)}" for name, page, query in pages.addresses()}
+"""Every page and part by its name, below the address of a board; a query goes on with &."""
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 # None while the figure is not drawn.
 _PLACE = """(plot, [trace, point]) => {

@@ -73,7 +73,7 @@ def test_the_small_chart_of_an_environment_opens_its_rollouts(page, serve):
 
 
 def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(page, serve):
-    look(page, serve, "mismatch?run=ppo_critic&step=20")
+    look(page, serve, "step?step_part=mismatch&run=ppo_critic&step=20")
     page.get_by_role("button", name="Bounds").click()
     field = page.get_by_label("ε high").first
     field.fill("0.05")
@@ -89,7 +89,7 @@ def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(page, serve):
     expect(main.get_by_role("button", name="Stop")).to_have_count(0, timeout=120_000)
     settled(page)
     click_step(page, 0, 30)
-    expect(page).to_have_url(re.compile(r"/mismatch\?.*step=30\b.*bounds="))
+    expect(page).to_have_url(re.compile(r"/step\?.*step=30\b.*step_part=mismatch.*bounds="))
 
 
 def test_a_hit_of_a_word_opens_at_its_token(page, serve):

@@ -6,14 +6,13 @@ from urllib.parse import quote
 
 import pytest
 import written_logs
-from board_steps import SAMPLES, board_on, click_step, drag_over, settled
+from board_steps import ADDRESSES, SAMPLES, board_on, click_step, drag_over, settled
 from playwright.sync_api import Locator, expect
 from waits import until
 
 pytestmark = pytest.mark.browser
 
 RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
-HOSTILE_PAGES = ("?", "step?", "step?part=groups", "findings?health=1", "rollouts?index=0")
 
 
 @pytest.fixture(scope="session")
@@ -88,8 +87,8 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(page, serve, runs):
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     choices = "reader_as=text&reader_record=1&rollouts_scope=run&overview_more=1"
-    for name in HOSTILE_PAGES:
-        page.goto(f"{board_on(serve, runs)}/{name}&run={hostile}&{choices}")
+    for address in (*ADDRESSES.values(), f"{ADDRESSES['rollouts']}&index=0"):
+        page.goto(f"{board_on(serve, runs)}/{address}&run={hostile}&{choices}")
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
         settled(page)
         assert page.evaluate(RAN) is False

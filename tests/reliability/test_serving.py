@@ -81,8 +81,14 @@ def server(request: pytest.FixtureRequest, root: Path) -> Iterator[Server]:
     [
         ("/spike?run=a&of=k3_mean", "./step?run=a&of=k3_mean"),
         ("/groups?run=a&gid=g%201", "./step?run=a&gid=g+1&part=groups"),
-        ("/health?run=a&old=1", "./findings?run=a&old=1&health=1"),
-        ("/health", "./findings?health=1"),
+        ("/health?run=a&old=1", "./findings?run=a&old=1&findings_part=health"),
+        ("/health", "./findings?findings_part=health"),
+        (
+            "/failures?run=a&failures_by=env",
+            "./findings?run=a&failures_by=env&findings_part=failures",
+        ),
+        ("/mismatch?run=a&step=3", "./step?run=a&step=3&step_part=mismatch"),
+        ("/labels", "./rollouts?rollouts_view=labels"),
         ("/rollout?run=a&step=3", "./rollouts?run=a&step=3&index=0"),
         ("/rollout?index=5", "./rollouts?index=5"),
         ("/environments?run=a", "./?run=a&by=env"),

@@ -1,1 +1,1 @@
-"""The page Failures."""
+"""Failures: a part of the page Findings."""

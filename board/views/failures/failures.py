@@ -16,7 +16,6 @@ from board.core.metrics.shares import percent
 from board.export.run_pages import failures_page
 from board.query.failures import KINDS, Clusters, RunEffect, plumbing_share, shares_by_step
 from board.query.open_run import Run
-from board.views.frame import sidebar
 from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, number, one_line, plain
@@ -214,9 +213,8 @@ def _effect_words(effect: RunEffect) -> str:
     return " ".join(words)
 
 
-def _render() -> None:
-    run = sidebar.narrowed()
-    page_parts.header(run)
+def show(run: Run) -> None:
+    """The part of the page Findings. run: its rollouts of the chosen environments."""
     if page_parts.lacking("Failures", run):
         page_parts.say_lacking("Failures", run, "plumbing")
         return
@@ -238,6 +236,3 @@ def _render() -> None:
         _show_effect(effect)
     _show_clusters(run, cache.failure_clusters(run))
     st.caption("Causes, patterns and their limits: docs/failures.md.")
-
-
-_render()

@@ -21,12 +21,14 @@ from board.core.metrics.trainer import PREFIX
 from board.export.findings_page import findings_page
 from board.query.groups import group_names
 from board.query.open_run import Run
+from board.views.failures import failures
 from board.views.findings import log_health
 from board.views.frame import sidebar
 from board.views.shared import (
     known_findings,
     page_export,
     page_parts,
+    pages,
     shortcuts,
     state,
     tables,
@@ -36,14 +38,15 @@ from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, harmless_cell, plain, visible_token
 
-_PARTS: Final = {False: "Findings", True: "Log health"}
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
 _PAGE_OF: Final = {
     "tokens": "step",
     "groups": "step",
+    "failures": "findings",
     "health": "findings",
+    "mismatch": "step",
     "environments": "overview",
     "rollout": "rollouts",
 }
@@ -348,13 +351,16 @@ def _choices_of_page(run: Run, target: Target) -> dict[str, Any]:
             of_group = {"groups_id": _group_of(run, target), "groups_first": 0}
             return {"step_part": "groups", "groups_values": fill, **of_group}
         case "mismatch":  # by position and by the measure that the rules look at
-            return {"mismatch_measure": "multiplicative", "mismatch_slice": "position"}
+            of_part = {"mismatch_measure": "multiplicative", "mismatch_slice": "position"}
+            return {"step_part": "mismatch", **of_part}
         case "environments":
             metric = column if column in run.metrics else ""
             drawn = {"overview_metrics": [metric] if metric else [], "overview_metric": metric}
             return {"overview_by": "env", "env": [target.env] if target.env else [], **drawn}
+        case "failures":
+            return {"findings_part": "failures"}
         case "health":
-            return {"findings_health": True, "findings_superseded": target.written_again}
+            return {"findings_part": "health", "findings_superseded": target.written_again}
         case _:
             return {}
 
@@ -376,21 +382,19 @@ def _reader_of(run: Run, metric: str) -> dict[str, str]:
 
 def _link_words(page: str, choices: Mapping[str, Any]) -> str:
     """A link's words: the page, or the part of it, and its step."""
-    if choices.get("findings_health"):
+    if choices.get("findings_part") == "health":
         return "Log health"
-    name = "Groups" if choices.get("step_part") == "groups" else page.capitalize()
+    opened = pages.page_of(page)
+    named = {part.name: part.title for part in opened.parts[1:]}
+    name = named.get(choices.get(opened.choice, ""), opened.title)
     return f"{name}, step {choices['step']}" if "step" in choices else name
 
 
 def _render() -> None:
-    is_health = bool(state.get("findings_health"))
-    run = sidebar.whole() if is_health else sidebar.current()
-    page_parts.header(run)
-    page_parts.segments("Part of the page", "findings_health", _PARTS)
-    if is_health:
-        log_health.show(run)
-    else:
-        _show(run)
+    part = state.get("findings_part")
+    run = {"health": sidebar.whole, "failures": sidebar.narrowed}.get(part, sidebar.current)()
+    page_parts.header(run, page="findings")
+    {"health": log_health.show, "failures": failures.show}.get(part, _show)(run)
 
 
 _render()

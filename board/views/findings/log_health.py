@@ -83,7 +83,7 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
         with st.container(horizontal=True, gap="small"):
             place = {"step": step, "rollouts_scope": "step", "index": None}
             state.link("rollouts", f"Rollouts of step {step}", **place)
-            state.link("findings", "See the first step in Findings", findings_health=False)
+            state.link("findings", "See the first step in Findings")
     else:
         steps = counted(len(digests), "step")
         words = f"Best shift 0 for all {compared} pairs of arrays, in {steps} checked."

@@ -237,7 +237,7 @@ def _summary(run: Run) -> None:
     known = [(icon, counted(count, noun), text) for count, noun, text, icon in left_out if count]
     if known:
         st.caption("  \n".join(f":material/{icon}: {count} {text}" for icon, count, text in known))
-        state.link("findings", "What and where", findings_health=True)
+        state.link("findings", "What and where", findings_part="health")
 
 
 def _unfinished(run: Run) -> Iterator[tuple[str, str]]:

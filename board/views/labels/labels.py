@@ -7,6 +7,7 @@ from typing import Final
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from board.charts import label_charts
 from board.core.metrics.shares import interval, of_many
@@ -27,7 +28,6 @@ from board.query.labels.samples import (
 from board.query.open_run import Run
 from board.query.predicate import text_literal
 from board.query.rollouts import Sorting, frame
-from board.views.frame import sidebar
 from board.views.shared import page_export, page_parts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, one_line, plain
@@ -230,11 +230,9 @@ def _texts(rows: pd.DataFrame, name: str) -> list[str]:
     return ["" if pd.isna(text) else one_line(text, 160) for text in rows[name]]
 
 
-def _render() -> None:
-    run = sidebar.narrowed()
-    title = page_parts.header(run)
+def show(run: Run, title: DeltaGenerator) -> None:
+    """The view of the page Rollouts. title: the row for whose labels these are, and for a new sample."""
     with title:
-        st.space("stretch")
         author = _choose_author(run)
     page_export.offer(f"{run.info.name}_labels", partial(labels_page, run, author))
     with title:
@@ -265,6 +263,3 @@ def _render() -> None:
     if run.labels.unreadable:
         st.warning(f"{counted(run.labels.unreadable, 'line')} of labels.jsonl can't be read.")
     _show_names(run)
-
-
-_render()

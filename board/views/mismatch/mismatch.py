@@ -15,7 +15,6 @@ from board.core.metrics.shares import percent
 from board.core.tokens.mismatch import Apart, Decomposition
 from board.export.run_pages import mismatch_page
 from board.query.open_run import Run
-from board.views.frame import sidebar
 from board.views.mismatch.over_steps import over_steps
 from board.views.mismatch.rule_bounds import show_rules
 from board.views.shared import cache, page_export, page_parts, shortcuts, state, tables
@@ -164,12 +163,8 @@ def _show_slices(mismatch: StepMismatch) -> None:
     page_parts.draw_figure(figure, f"slice_{chosen}_{measure}_{mismatch.step}")
 
 
-def _render() -> None:
-    run = sidebar.narrowed()
-    page_parts.header(run)
-    if not page_parts.has_step(run):
-        return
-    step = int(state.get("step"))
+def show(run: Run, step: int) -> None:
+    """The part of the page Step: the mismatch at the step, and its course over the run."""
     if not page_parts.lacking("Mismatch", run):
         name = f"{run.info.name}_mismatch_step{step}"
         page_export.offer(name, partial(mismatch_page, run, step))
@@ -196,6 +191,3 @@ def _render() -> None:
     is_recorded = parts is not None or mismatch.rules or mismatch.likelihood
     if is_recorded or "mismatch_kl_mean" in run.columns:
         over_steps(run)
-
-
-_render()

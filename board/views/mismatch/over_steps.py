@@ -174,4 +174,4 @@ def _card(key: str, title: str, chart: CurveChart, unit: str = "") -> Card:
 
 def _draw(cards: Sequence[Card], key: str) -> None:
     if clicked := page_parts.curves(cards, key):
-        state.go("mismatch", step=clicked.step, **state.NO_ROLLOUT)
+        state.go("step", step_part="mismatch", step=clicked.step, **state.NO_ROLLOUT)

@@ -77,7 +77,7 @@ def _warn_of_differences(run: Run) -> None:
     place = int(np.flatnonzero(worst.differs)[-1])
     words = f"Step {worst.steps[place]}, {worst.column}: {worst.words(place)}."
     st.badge(plain(words, 200), icon=":material/warning:", color="orange")
-    state.link("findings", "Log health", findings_health=True)
+    state.link("findings", "Log health", findings_part="health")
 
 
 def _search(others: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rollouts: the list of a step or of the whole run, and beside it the rollout that is open."""
+"""Rollouts: the list of a step or of the run, and beside it the open rollout; words, winners, labels."""
 
 from __future__ import annotations
 
@@ -20,17 +20,13 @@ from board.query import export
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
+from board.views.labels import labels
 from board.views.rollouts import filter_field, reader, rollout_list, winners, words
 from board.views.rollouts.filter_field import Listed
 from board.views.shared import page_export, page_parts, saved_views, state, step_choice, tables
 from board.views.shared.page_export import MakePage
 from board.views.shared.text import counted, harmless_cell
 
-_VIEWS: Final = {
-    "list": "List",
-    "words": "Words over the run",
-    "winners": "Winners vs. losers",
-}
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "reward": ("Reward by rollout", step_charts.reward_by_rollout),
@@ -171,10 +167,11 @@ def _open(index: int) -> None:
 
 def _render() -> None:
     run = sidebar.current()
-    title = page_parts.header(run)
-    with title:
-        st.space("stretch")
-        view = page_parts.segments("Show", "rollouts_view", _VIEWS)
+    view = state.get("rollouts_view")
+    title = page_parts.header(run, page="rollouts")
+    if view == "labels":
+        labels.show(sidebar.narrowed(), title)
+        return
     if view != "list":
         (words if view == "words" else winners).show(sidebar.narrowed())
         return

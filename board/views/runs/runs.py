@@ -45,10 +45,10 @@ from board.views.shared import (
 )
 from board.views.shared.text import ago, counted, one_line, plain, size
 
+# Between looks for new and grown runs: while summaries are made, a run is live, and else.
 _FILLING_SECONDS: Final = 1.5
 _LIVE_SECONDS: Final = 5.0
 _QUIET_SECONDS: Final = 15.0
-"""Between looks for new and grown runs: while summaries are made, a run is live, and else."""
 _VERSION: Final = "_runs_version"
 _MOST_DIFFERENCES: Final = 4
 

@@ -128,7 +128,7 @@ def _link_while_counting(run: Run) -> None:
 
 
 def _page_link(label: str) -> None:
-    state.link("findings", label, "flag", findings_health=False)
+    state.link("findings", label, "flag")
 
 
 @st.fragment(run_every=_NEWS_SECONDS)

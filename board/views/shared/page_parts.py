@@ -20,21 +20,17 @@ from board.index.discovery import mapping_editor
 from board.query import failures, splits
 from board.query.open_run import Run, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, page_export, run_notes, run_options, state, step_choice
+from board.views.shared import (
+    cache,
+    page_export,
+    pages,
+    run_notes,
+    run_options,
+    state,
+    step_choice,
+)
 from board.views.shared.text import number, one_line, plain
 
-_NEEDS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
-    "Step": (("reward",), "rewards="),
-    "Prompts": (("prompt", "reward"), "prompt_ids= (or the texts of the prompts) and rewards="),
-    "Failures": (("cause",), "rewards= and, of rollouts that failed, error= in meta"),
-    "Groups": (("group_id", "reward"), 'rewards= and meta={"group_id": ...}'),
-    "By environment": (("env",), 'meta={"env": ...}'),
-    "Mismatch": (
-        ("mismatch_kl_mean",),
-        "sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs=",
-    ),
-}
-"""Page -> columns of rollouts that it needs; and what to pass to the exporter for them."""
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs", "cause": "reward"}
 _SAID_FROM: Final = 0.01
 _TEXT_PIXELS: Final = 190
@@ -52,8 +48,8 @@ def run(page: st.Page) -> None:
 
 
 def lacking(title: str, run: Run) -> str:
-    """What a page needs and the run does not hold, as names; empty where it holds all."""
-    columns, _ = _NEEDS.get(title, ((), ""))
+    """What a page or part needs and the run does not hold, as names; empty where it holds all."""
+    columns = pages.titled(title).needs
     if title == "Step" and run.metrics:  # any number of a step is enough
         return ""
     return ", ".join(_RECORDED_AS.get(one, one) for one in columns if one not in run.columns)
@@ -61,7 +57,7 @@ def lacking(title: str, run: Run) -> str:
 
 def how_to_record(title: str) -> str:
     """What to do so that later logs hold what the page needs."""
-    return f"Pass {_NEEDS[title][1]} to RolloutExporter.log."
+    return f"Pass {pages.titled(title).record} to RolloutExporter.log."
 
 
 def say_lacking(title: str, run: Run, icon: str) -> None:
@@ -79,9 +75,9 @@ def dark() -> bool:
     return bool(theme and theme.type == "dark")
 
 
-def header(run: Run, *, aside: str = "") -> DeltaGenerator:
-    """The run's name with its settings, its format, and which part of it is shown. aside: muted words at
-    the right. Returns the row, for controls at its right.
+def header(run: Run, *, page: str = "", aside: str = "") -> DeltaGenerator:
+    """Draws the run's name with its settings, its format, and which part of it is shown; at the right
+    Export. page: one whose parts are offered. aside: muted words. Returns a row for the page's controls.
     """
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
@@ -90,6 +86,8 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
         run_notes.show(run.info)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
+        if page:
+            _choose_part(run, pages.page_of(page))
         _split_badge(run)
         if run.rows.group_by_prompt:
             st.badge("grouped by prompt", icon=":material/group_work:", color="orange")
@@ -102,11 +100,23 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
             names = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
             text = f"step not ended yet{f' by rank {names}' if ranks else ''}"
             st.badge(text, icon=":material/hourglass_top:", color="orange")
-        page_export.place()
+        st.space("stretch")
         if aside:
-            st.space("stretch")
             st.caption(plain(aside), width="content")
-    return row
+        controls = st.container(key="title_controls", horizontal=True, gap="small", width="content")
+        page_export.place()
+    return controls
+
+
+def _choose_part(run: Run, page: pages.Page) -> None:
+    """The parts of a page side by side, dimmed where the run lacks what they need."""
+    words: dict[str, str] = {}
+    for part in page.parts:
+        names = lacking(part.title, run)
+        words[part.name] = (
+            f":gray[{part.title} :small[no {plain(names, 60)}]]" if names else part.title
+        )
+    segments("Part of the page", page.choice, words)
 
 
 def _split_badge(run: Run) -> None:
@@ -128,7 +138,7 @@ def failures_line(run: Run) -> None:
     failed, rollouts = failures.plumbing_share(cache.cause_counts(run))
     if failed > _SAID_FROM * rollouts:
         words = f"Infrastructure failed in {of_many(failed, rollouts)} rollouts"
-        state.link("failures", words, "plumbing")
+        state.link("findings", words, "plumbing", findings_part="failures")
 
 
 def has_step(run: Run) -> bool:

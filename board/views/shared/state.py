@@ -18,6 +18,7 @@ from board.analysis.utterances import SPEAKERS
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.views.shared import choice_texts as texts
+from board.views.shared import pages
 from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
@@ -60,6 +61,17 @@ def _list(old_name: str = "") -> Choice:
     return Choice([], texts.listed, texts.list_text, old_name)
 
 
+def _part_of(page: str, old_name: str = "") -> Choice:
+    """Which part of a page is open."""
+    return _one_of(*pages.page_of(page).part_names, old_name=old_name)
+
+
+def _findings_part(text: str) -> str:
+    """Links from before Failures was a part said 1 for log health, and 0."""
+    text = {"1": "health", "0": "findings"}.get(text, text)
+    return _part_of("findings").parse(text)
+
+
 _RANGE: Final = Choice(None, texts.step_range, "{0[0]}-{0[1]}".format)
 CHOICES: Final[Mapping[str, Choice]] = {
     # what is shown, on every page
@@ -92,18 +104,17 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "overview_evals": _flag("evals", default=True),
     "overview_expression": Choice("", old_name="own"),
     "overview_trainer": Choice("", old_name="trainer"),
-    "overview_by": _one_of("", "env", old_name="by"),
+    "overview_by": _part_of("overview", old_name="by"),
     "overview_metrics": _list("emetrics"),
     "overview_metric": Choice("", old_name="emulti"),
-    # Findings, and its log health
-    "findings_health": _flag("health"),
+    # Findings: the rules' findings, failures, and log health
+    "findings_part": Choice("findings", _findings_part, old_name="findings_health"),
     "findings_severity": _list("severity"),
     "findings_nth": Choice(0, texts.count, old_name="nth"),
     "findings_superseded": _flag("old"),
-    # Failures
     "failures_by": _one_of("env", "tool", "rank"),
-    # Step: contributions, and groups
-    "step_part": _one_of("contributions", "groups", old_name="part"),
+    # Step: contributions, groups, and mismatch
+    "step_part": _part_of("step", old_name="part"),
     "step_metric": Choice("", old_name="of"),
     "step_types": _one_of("kind", "piece", "role", default="piece", old_name="types"),
     "step_only": Choice("", old_name="only"),
@@ -111,8 +122,14 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "groups_values": _one_of("reward", "advantage", old_name="fill"),
     "groups_id": Choice("", old_name="gid"),
     "groups_first": Choice(0, texts.count, old_name="gfrom"),
+    "mismatch_slice": _one_of(
+        *("position", "probability", "kind", "piece", "turn", "role", "lag"), old_name="slice"
+    ),
+    "mismatch_measure": _one_of("d_abs", "d_mean", "k3", "multiplicative", old_name="measure"),
+    "mismatch_bounds": Choice({}, numbers_from_text, numbers_text, "bounds"),
+    "mismatch_rule": _one_of("ratio_clip", "dppo", "icepop", "tis", old_name="rule"),
     # Rollouts: the list
-    "rollouts_view": _one_of("list", "words", "winners", old_name="view"),
+    "rollouts_view": _part_of("rollouts", old_name="view"),
     "rollouts_scope": _one_of("step", "last", "run", old_name="scope"),
     "rollouts_columns": _list("cols"),
     "rollouts_chart": _one_of("reward", "gap", "distribution", old_name="chart"),
@@ -128,6 +145,8 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "words_phrases": _list("words"),
     "words_speaker": _one_of(*SPEAKERS, default="response", old_name="speaker"),
     "words_regex": _flag("regex"),
+    # Rollouts: labels
+    "labels_author": Choice(""),
     # Rollouts: the reader
     "reader_metric": Choice("", old_name="metric"),
     "token": Choice(None, texts.whole),
@@ -145,15 +164,6 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "prompts_q": Choice(""),
     "prompts_step": Choice(None, texts.whole, old_name="pstep"),
     "prompts_first": Choice(0, texts.count, old_name="pfrom"),
-    # Labels
-    "labels_author": Choice(""),
-    # Mismatch
-    "mismatch_slice": _one_of(
-        *("position", "probability", "kind", "piece", "turn", "role", "lag"), old_name="slice"
-    ),
-    "mismatch_measure": _one_of("d_abs", "d_mean", "k3", "multiplicative", old_name="measure"),
-    "mismatch_bounds": Choice({}, numbers_from_text, numbers_text, "bounds"),
-    "mismatch_rule": _one_of("ratio_clip", "dppo", "icepop", "tis", old_name="rule"),
     # Runs
     "runs_search": Choice(""),
     "runs_sort": Choice("changed"),
@@ -307,9 +317,15 @@ def page_file(page: str) -> Path:
     return _VIEWS / page / f"{page}.py"
 
 
+def _with_part(page: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A link that names no part of its page leads to the first one, whichever was open there."""
+    parts, choice = pages.page_of(page).parts, pages.page_of(page).choice
+    return {choice: parts[0].name, **changes} if parts else dict(changes)
+
+
 def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> None:
     """Draws a link to a page with some choices changed."""
-    query = encoded(**changes)
+    query = encoded(**_with_part(page, changes))
     st.page_link(page_file(page), label=label, icon=f":material/{icon}:", query_params=query)
 
 
@@ -318,4 +334,4 @@ def go(page: str, **changes: Any) -> NoReturn:
 
     The changes travel in the URL: the widgets of this run are drawn, and can't be set any more.
     """
-    st.switch_page(page_file(page), query_params=encoded(**changes))
+    st.switch_page(page_file(page), query_params=encoded(**_with_part(page, changes)))

@@ -1,4 +1,4 @@
-"""Step: what contributes to a metric at the step, or the groups of its rollouts."""
+"""Step: what contributes to a metric at the step, the groups of its rollouts, or its mismatch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from board.core.tokens.contributions import TOKEN_SOURCES, Headline, TokenShare,
 from board.export.pages import step_page
 from board.query.open_run import Run
 from board.views.frame import sidebar
+from board.views.mismatch import mismatch
 from board.views.shared import cache, page_export, page_parts, run_options, shortcuts, state
 from board.views.shared.background import show_progress
 from board.views.shared.text import counted, number, one_line, plain, visible_token
 from board.views.step import contribution_tables, groups
 from board.views.step.contribution_tables import in_context, open_token
 
-_PARTS: Final = {"contributions": "Contributions", "groups": "Groups"}
 _EXPORTED: Final = 8  # rollouts of an exported page
 _OF_GROUPS: Final = "zero_std_group_fraction"
 _FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
@@ -188,11 +188,13 @@ def _show_contributions(run: Run, step: int) -> None:
 def _render() -> None:
     run = sidebar.narrowed()
     part = state.get("step_part")
-    page_parts.header(run)
-    page_parts.segments("Part of the page", "step_part", _PARTS)
+    page_parts.header(run, page="step")
     if not page_parts.has_step(run):
         return
     step = int(state.get("step"))
+    if part == "mismatch":
+        mismatch.show(run, step)
+        return
     make = partial(step_page, run, step, _EXPORTED, column=str(state.get("step_metric")))
     page_export.offer(f"{run.info.name}_step{step}", make)
     if part == "groups":
