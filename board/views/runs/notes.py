@@ -10,7 +10,7 @@ import streamlit as st
 
 from board.components.run_table import Cell, RunColumn, RunRow
 from board.index.discovery.run_info import RunInfo
-from board.index.run_notes import read_note
+from board.index.run_notes import Note, read_note
 from board.views.runs.columns import Columns
 from board.views.shared import run_notes, state
 from board.views.shared.text import one_line
@@ -21,23 +21,28 @@ _LONGEST: Final = 300
 
 def with_notes(
     infos: Sequence[RunInfo], rows: Sequence[RunRow], columns: Columns, wanted: Sequence[str]
-) -> tuple[list[RunRow], Columns]:
+) -> tuple[Sequence[RunRow], Columns]:
     """The rows and columns with the notes, whose column follows the name where there is a note at all.
     wanted: ids of columns that somebody chose.
     """
     notes = [read_note(info) for info in infos]
-    with_cells: list[RunRow] = []
-    for row, note in zip(rows, notes, strict=True):
-        text = one_line(note.text, _LONGEST)
-        about = f"{text} ({note.author})" if text else ""
-        cell: Cell = {"text": text, "sort": text.casefold() or None, "help": about}
-        with_cells.append(replace(row, cells={**row.cells, _COLUMN.name: cell}))
     visible = [*columns.visible]
-    if any(note.text for note in notes) and (not wanted or _COLUMN.name in wanted):
-        visible.insert(1, _COLUMN.name)
+    if any(note.text for note in notes):
+        rows = [
+            replace(row, cells={**row.cells, _COLUMN.name: _cell(note)})
+            for row, note in zip(rows, notes, strict=True)
+        ]
+        if not wanted or _COLUMN.name in wanted:
+            visible.insert(1, _COLUMN.name)
     name, *others = columns.by_id.items()
     by_id = dict((name, (_COLUMN.name, _COLUMN), *others))
-    return with_cells, columns._replace(by_id=by_id, visible=visible)
+    return rows, columns._replace(by_id=by_id, visible=visible)
+
+
+def _cell(note: Note) -> Cell:
+    text = one_line(note.text, _LONGEST)
+    about = f"{text} ({note.author})" if text else ""
+    return {"text": text, "sort": text.casefold() or None, "help": about}
 
 
 def offer(infos: Sequence[RunInfo]) -> None:
