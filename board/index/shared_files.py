@@ -45,10 +45,10 @@ def states_of(places: Sequence[Path]) -> FileStates:
     states: list[tuple[str, int, int]] = []
     for path in places:
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             continue
-        states.append((str(path), found.st_mtime_ns, found.st_size))
+        states.append((str(path), status.st_mtime_ns, status.st_size))
     return tuple(states)
 
 
@@ -66,15 +66,17 @@ def _lines(path: str, mtime_ns: int, size: int) -> tuple[str, ...]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ()
-    with os.fdopen(descriptor, "rb") as file:
-        return _lines_in(file.fileno())
+    try:
+        return _lines_in(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _lines_in(descriptor: int) -> tuple[str, ...]:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         return ()
-    start = max(found.st_size - LARGEST_BYTES, 0)
+    start = max(status.st_size - LARGEST_BYTES, 0)
     lines = os.pread(descriptor, LARGEST_BYTES, start).decode("utf-8", "replace").split("\n")
     return tuple(line for line in lines[start > 0 :] if line.strip())
 

@@ -95,12 +95,8 @@ def _show(at: _Page) -> None:
         st.form("_view_form", border=False),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
-        st.text_input(
-            "Save what is shown now as",
-            key=_NAME,
-            max_chars=LONGEST_NAME,
-            placeholder="name of the view",
-        )
+        # Without a limit and a placeholder: the hint that Enter saves lies over them.
+        st.text_input("Save what is shown now as", key=_NAME)
         st.form_submit_button("Save view", on_click=_save, args=(at, now))
     st.caption("Filter, columns and order, for everybody who opens this folder.")
 

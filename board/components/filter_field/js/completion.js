@@ -86,7 +86,8 @@ function isCalled(column, folded) {
 }
 
 function columnItem({ insert, name, about, others }) {
-  const heading = others[0] && others[0] !== name ? others[0] : "";
+  const isSaid = [name, about].some((words) => words.toLowerCase() === others[0]?.toLowerCase());
+  const heading = isSaid ? "" : others[0];
   return { insert: `${insert} `, label: name, others, about: [heading, about].filter(Boolean).join(" · ") };
 }
 

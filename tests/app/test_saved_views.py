@@ -1,0 +1,66 @@
+"""Saved views and notes on the pages."""
+
+import pytest
+from page_elements import choice, filter_field, notices, query, rollout_list, texts
+from read_formats import info_at
+from written_logs import native_run, write_lines
+
+from board.index.run_notes import read_note, write_note
+from board.index.saved_views import read_views, write_views
+from board.views.shared import saved_views, state
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
+    native_run(tmp_path / "logs" / "a")
+    rows = [{"step": 10, "prompt": "p", "response": "r", "score_of_b": 1.0}]
+    write_lines(tmp_path / "logs" / "b" / "log.jsonl", rows)
+    return tmp_path / "logs"
+
+
+def test_a_link_to_a_view_makes_its_choices_and_forgets_the_others(open_app, root):
+    link = {"where": "reward < 1", "sort": "reward", "rollouts_columns": "reward,k3_mean"}
+    app = open_app(root, "rollouts", run="a", step="10", **link, split="all")
+    chosen = {name: text for name, text in query(app).items() if name not in ("run", "step")}
+    changes, unread = saved_views.changes_of(
+        "rollouts", "&".join(f"{k}={v}" for k, v in chosen.items())
+    )
+    assert unread == []
+    for name, text in chosen.items():
+        assert state.CHOICES[name].format(changes[name]) == text
+    others = {*saved_views.CHOICES["rollouts"]} - {*chosen}
+    assert all(changes[name] == state.CHOICES[name].default for name in others)
+
+
+@pytest.mark.parametrize("page", [*saved_views.CHOICES])
+def test_a_view_of_a_later_version_is_used_as_far_as_it_is_known(page):
+    name = saved_views.CHOICES[page][-1]
+    changes, unread = saved_views.changes_of(
+        page, f"{name}=1&speed=9&desc=maybe&runs_desc=maybe&=x"
+    )
+    assert {"speed", "desc", "runs_desc"} - {name} <= {*unread}
+    assert changes[name] not in (None, state.CHOICES[name].default) or name in unread
+
+
+def test_the_columns_that_another_run_lacks_are_named_and_the_rest_is_shown(open_app, root):
+    where = {"where": "reward < 1", "rollouts_columns": "reward,response", "sort": "reward"}
+    app = open_app(root, "rollouts", run="b", step="10", **where)
+    assert any("rollouts_columns = reward is not available" in text for text in notices(app))
+    assert [one["name"] for one in rollout_list(app)["page"]["columns"]] == ["index", "response"]
+    assert "no column 'reward'" in filter_field(app)["refused"]["reason"]
+
+
+def test_the_note_on_a_run_stands_in_its_header_and_in_the_table_of_runs(open_app, root):
+    info = info_at(root / "a")
+    write_note(info, "*old* <b>reward</b>", "ann", over="")
+    assert r"\*old\* \<b\>reward\</b\>" in texts(open_app(root, "overview", run="a"))
+    assert read_note(info).text == "*old* <b>reward</b>"
+    found = open_app(root, "runs", runs_search="note contains reward")
+    assert choice(found, "runs_search") == "note contains reward"
+
+
+def test_views_are_of_a_folder_and_a_page(root):
+    write_views(root, "rollouts", {"wrong ones": "where=reward+%3C+1"})
+    assert read_views(root, "rollouts") == {"wrong ones": "where=reward+%3C+1"}
+    assert read_views(root, "runs") == {}
