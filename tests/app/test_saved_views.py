@@ -1,13 +1,14 @@
 """Saved views and notes on the pages."""
 
 import pytest
-from page_elements import choice, filter_field, notices, query, rollout_list, texts
+import streamlit as st
+from page_elements import assert_sound, choice, filter_field, notices, query, rollout_list, texts
 from read_formats import info_at
 from written_logs import native_run, write_lines
 
 from board.index.run_notes import read_note, write_note
 from board.index.saved_views import read_views, write_views
-from board.views.shared import saved_views, state
+from board.views.shared import run_options, saved_views, state
 
 
 @pytest.fixture
@@ -17,6 +18,29 @@ def root(tmp_path, monkeypatch):
     rows = [{"step": 10, "prompt": "p", "response": "r", "score_of_b": 1.0}]
     write_lines(tmp_path / "logs" / "b" / "log.jsonl", rows)
     return tmp_path / "logs"
+
+
+class Opened:
+    """A popover that is open, which AppTest can't press."""
+
+    open = True
+
+    def __init__(self, label, **look):
+        self.place = st.container()
+
+    def __enter__(self):
+        self.place.__enter__()
+        return self
+
+    def __exit__(self, *reason):
+        return self.place.__exit__(*reason)
+
+
+def press(app, label="", key=""):
+    (button,) = [
+        one for one in app.button if (one.label == label and label) or (one.key == key and key)
+    ]
+    return assert_sound(button.click().run())
 
 
 def test_a_link_to_a_view_makes_its_choices_and_forgets_the_others(open_app, root):
@@ -64,3 +88,34 @@ def test_views_are_of_a_folder_and_a_page(root):
     write_views(root, "rollouts", {"wrong ones": "where=reward+%3C+1"})
     assert read_views(root, "rollouts") == {"wrong ones": "where=reward+%3C+1"}
     assert read_views(root, "runs") == {}
+
+
+def test_what_the_list_of_views_does_can_be_undone(open_app, root, monkeypatch):
+    monkeypatch.setattr(saved_views.st, "popover", Opened)
+    app = open_app(root, "rollouts", run="a", step="10", where="reward < 1")
+    app.text_input(key="_view_name").set_value("  wrong\tones ")
+    press(app, "Save view")
+    assert read_views(root, "rollouts") == {"wrong ones": "where=reward+%3C+1"}
+    press(app, key="_view_delete_0")
+    assert read_views(root, "rollouts") == {}
+    press(app, "Undo")
+    assert read_views(root, "rollouts") == {"wrong ones": "where=reward+%3C+1"}
+    press(app, key="_view_rename_0")
+    app.text_input(key="_view_new_name").set_value("new *name*").run()
+    assert read_views(root, "rollouts") == {"new *name*": "where=reward+%3C+1"}
+    press(app, "Save view")  # without a name
+    assert "a view needs a name" in texts(app)
+
+
+def test_a_note_that_somebody_changed_meanwhile_is_not_lost(open_app, root, monkeypatch):
+    monkeypatch.setattr(run_options.st, "popover", Opened)
+    info = info_at(root / "a")
+    app = open_app(root, "overview", run="a")
+    write_note(info, "theirs", "bob", over="")
+    (field,) = [one for one in app.text_input if one.label == "Note on this run"]
+    field.set_value("mine").run()
+    assert read_note(info).text == "theirs"
+    assert "bob has changed this note meanwhile" in texts(app)
+    press(app, "Save it")
+    assert read_note(info).text == "mine"
+    assert "meanwhile" not in texts(app)

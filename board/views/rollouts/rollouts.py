@@ -180,7 +180,7 @@ def _render() -> None:
             "Rollouts of", "rollouts_scope", _SCOPES, on_change=state.put, kwargs={"page": 0}
         )
         _choose_columns(run)
-        saved_views.offer("rollouts", run.info.root)
+        saved_views.offer("rollouts", run.info)
         export_place = st.container(width="content")
     listed = rollout_list.listed(run)
     with export_place:

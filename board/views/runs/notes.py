@@ -1,4 +1,4 @@
-"""Notes on the page of all runs: their column, and a field for the note on one of them."""
+"""Notes on the page of all runs: below their names, and a field for the note on one of them."""
 
 from __future__ import annotations
 
@@ -8,41 +8,29 @@ from typing import Final
 
 import streamlit as st
 
-from board.components.run_table import Cell, RunColumn, RunRow
+from board.components.run_table import Cell, RunRow
 from board.index.discovery.run_info import RunInfo
 from board.index.run_notes import Note, read_note
-from board.views.runs.columns import Columns
 from board.views.shared import run_notes, state
 from board.views.shared.text import one_line
 
-_COLUMN: Final = RunColumn("note", "note", "What somebody wrote about the run", 110, "text")
+CELL: Final = "note"
+"""The cell that is drawn below a run's name: it has no column, which most runs would leave empty."""
 _LONGEST: Final = 300
 
 
-def with_notes(
-    infos: Sequence[RunInfo], rows: Sequence[RunRow], columns: Columns, wanted: Sequence[str]
-) -> tuple[Sequence[RunRow], Columns]:
-    """The rows and columns with the notes, whose column follows the name where there is a note at all.
-    wanted: ids of columns that somebody chose.
-    """
-    notes = [read_note(info) for info in infos]
-    visible = [*columns.visible]
-    if any(note.text for note in notes):
-        rows = [
-            replace(row, cells={**row.cells, _COLUMN.name: _cell(note)})
-            for row, note in zip(rows, notes, strict=True)
-        ]
-        if not wanted or _COLUMN.name in wanted:
-            visible.insert(1, _COLUMN.name)
-    name, *others = columns.by_id.items()
-    by_id = dict((name, (_COLUMN.name, _COLUMN), *others))
-    return rows, columns._replace(by_id=by_id, visible=visible)
+def with_notes(infos: Sequence[RunInfo], rows: Sequence[RunRow]) -> list[RunRow]:
+    """The rows with the notes on their runs."""
+    notes = (read_note(info) for info in infos)
+    return [
+        replace(row, cells={**row.cells, CELL: _cell(note)}) if note.text else row
+        for row, note in zip(rows, notes, strict=True)
+    ]
 
 
 def _cell(note: Note) -> Cell:
     text = one_line(note.text, _LONGEST)
-    about = f"{text} ({note.author})" if text else ""
-    return {"text": text, "sort": text.casefold() or None, "help": about}
+    return {"text": text, "help": f"{text} ({note.author})"}
 
 
 def offer(infos: Sequence[RunInfo]) -> None:

@@ -84,7 +84,7 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
         row_of(info, one, store, columns.settings, now)
         for info, one in zip(infos, known, strict=True)
     ]
-    rows, columns = notes.with_notes(infos, rows, columns, state.get("runs_columns"))
+    rows = notes.with_notes(infos, rows)
     return _Table(infos, rows, summaries, columns)
 
 
@@ -272,7 +272,7 @@ def _render() -> None:
             _watch(table, store)
         _choose_columns(table)
         notes.offer(infos)
-        saved_views.offer("runs", infos[0].root)
+        saved_views.offer("runs", infos[0])
         page_export.place()
     _offer_export(table)
     if asked := _show(table):

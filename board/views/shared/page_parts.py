@@ -83,7 +83,7 @@ def header(run: Run, *, page: str = "", aside: str = "") -> DeltaGenerator:
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         run_options.settings_panel(run)
-        run_notes.show(run.info)
+        run_notes.show(run.info, in_words=not page)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         if page:

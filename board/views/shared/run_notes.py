@@ -14,17 +14,16 @@ from board.views.shared.text import plain
 
 _REFUSED: Final = "_note_refused"
 """Session key of the run whose note could not be written, what was to be written, and why not."""
-_IN_HEADER: Final = 80
+_IN_HEADER: Final = 40
 
 
-def show(info: RunInfo) -> None:
-    """The note in a line, with all of it on hover; nothing where there is none."""
-    if text := read_note(info).text:
-        st.caption(
-            f":material/sticky_note_2: {plain(text, _IN_HEADER)}",
-            help=plain(text, LONGEST) if len(text) > _IN_HEADER else None,
-            width="content",
-        )
+def show(info: RunInfo, *, in_words: bool) -> None:
+    """The note, with all of it on hover: its beginning, or a sign for it; nothing where there is none."""
+    text = read_note(info).text
+    if not text:
+        return
+    begin = f" {plain(text, _IN_HEADER)}" if in_words else ""
+    st.caption(f":material/sticky_note_2:{begin}", help=plain(text, LONGEST), width="content")
 
 
 def field(info: RunInfo, where: str) -> None:

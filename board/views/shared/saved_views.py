@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 
 from board.errors import ChoiceError
-from board.formats.io.locations import Location
+from board.index.discovery.run_info import RunInfo
 from board.index.saved_views import LONGEST_NAME, read_views, tidied, write_views
 from board.views.shared import state
 from board.views.shared.text import one_line, plain
@@ -37,12 +37,15 @@ _LONGEST_HELP: Final = 300
 
 
 class _Page(NamedTuple):
-    root: Location
+    info: RunInfo
     page: str
 
 
-def offer(page: str, root: Location) -> None:
-    """A button with the saved views of a page: each is a link. Others are saved, renamed, deleted."""
+def offer(page: str, info: RunInfo) -> None:
+    """A button with the saved views of a page: each is a link. Others are saved, renamed, deleted.
+
+    info: of a run of the folder whose views they are.
+    """
     with st.popover(
         "Views", icon=":material/bookmark:", key=f"views_{page}", on_change="rerun"
     ) as at:
@@ -50,7 +53,7 @@ def offer(page: str, root: Location) -> None:
             for key in (_RENAMED, _ERROR, _DELETED):
                 st.session_state.pop(key, None)
             return
-        _show(_Page(root, page))
+        _show(_Page(info, page))
 
 
 def query_of(page: str) -> str:
@@ -77,7 +80,7 @@ def changes_of(page: str, query: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _show(at: _Page) -> None:
-    views, now = read_views(at.root, at.page), query_of(at.page)
+    views, now = read_views(at.info.root, at.page), query_of(at.page)
     if error := st.session_state.get(_ERROR):
         st.error(plain(error, 300), icon=":material/error:")
     if deleted := st.session_state.get(_DELETED):
@@ -175,7 +178,7 @@ def _write(at: _Page, changes: Mapping[str, str | None], *, new: str = "") -> bo
     st.session_state.pop(_DELETED, None)
     st.session_state.pop(_ERROR, None)
     try:
-        write_views(at.root, at.page, changes, new=new)
+        write_views(at.info.root, at.page, changes, new=new)
     except ChoiceError as error:
         st.session_state[_ERROR] = str(error)
         return False
