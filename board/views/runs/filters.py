@@ -32,7 +32,7 @@ _EXPRESSION: Final = re.compile(
     r"[<>]|==|!=|(?:^|\s)=|=(?:\s|$)|\b(?:contains|missing|in)\b\s*[(\"']", re.IGNORECASE
 )
 """What no name of a run has, but an expression."""
-_UNKNOWN: Final = dict.fromkeys(
+_UNKNOWN: Final[Mapping[str, Any]] = dict.fromkeys(
     ("reward", "kl", "truncated", "steps", "rollouts", "problems", "finding")
 )
 _ELSEWHERE: Final = {"kl": ("k3", "k3_mean"), "truncated": ("is_truncated",)}
@@ -176,17 +176,13 @@ def _values(
 ) -> list[Mapping[str, Any]]:
     """By name what expressions are about: settings by path, and what has a column."""
     now = time.time()
-    return [
-        {
-            **(_UNKNOWN if summary is None else _known(summary)),
-            "name": row.name,
-            "state": row.state,
-            "format": _format(row),
-            "note": _note(row),
-            "changed": max(now - row.cells["changed"]["at"], 0.0) / _HOUR_SECONDS,
-        }
-        for row, summary in zip(rows, summaries, strict=True)
-    ]
+    values: list[Mapping[str, Any]] = []
+    for row, summary in zip(rows, summaries, strict=True):
+        own = dict(_UNKNOWN) if summary is None else _known(summary)
+        age = max(now - row.cells["changed"].get("at", now), 0.0)
+        own |= {"name": row.name, "state": row.state, "format": _format(row)}
+        values.append({**own, "note": _note(row), "changed": age / _HOUR_SECONDS})
+    return values
 
 
 def _known(summary: RunSummary) -> dict[str, Any]:
