@@ -42,7 +42,7 @@ class _Page(NamedTuple):
 
 
 def offer(page: str, info: RunInfo) -> None:
-    """A button with the saved views of a page: each is a link. Others are saved, renamed, deleted.
+    """A button with the saved views of a page, to be chosen, renamed and deleted; and to save another.
 
     info: of a run of the folder whose views they are.
     """
@@ -86,7 +86,7 @@ def _show(at: _Page) -> None:
     if deleted := st.session_state.get(_DELETED):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"Deleted {plain(deleted[0])}.", width="stretch")
-            st.button("Undo", key="_view_undo", on_click=_write, args=(at, dict([deleted])))
+            st.button("Undo", key="_view_undo", on_click=_undo, args=(at, *deleted))
     for place, (name, query) in enumerate(views.items()):
         if st.session_state.get(_RENAMED) == name:
             _rename_field(at, name, query)
@@ -111,13 +111,14 @@ def _show_view(at: _Page, place: int, name: str, query: str, *, is_now: bool) ->
         about = f"{about}. Left out, as this version can't read it: {', '.join(unread)}"
     row = st.container(horizontal=True, vertical_alignment="center", gap="xsmall")
     with row:
-        st.page_link(
-            state.page_file(at.page),
-            label=plain(name),
+        # A link to the page that is open would leave the browser's address as it was.
+        is_chosen = st.button(
+            plain(name),
+            key=f"_view_open_{place}",
             icon=":material/check:" if is_now else ":material/bookmark:",
-            query_params=state.encoded(**changes),
             help=plain(one_line(about, _LONGEST_HELP), 2 * _LONGEST_HELP),
             width="stretch",
+            type="tertiary",
         )
         look: dict[str, Any] = {"type": "tertiary", "width": "content"}
         st.button(
@@ -138,6 +139,8 @@ def _show_view(at: _Page, place: int, name: str, query: str, *, is_now: bool) ->
             args=(at, name, query),
             **look,
         )
+    if is_chosen:
+        state.go(at.page, **changes)
 
 
 def _rename_field(at: _Page, name: str, query: str) -> None:
@@ -166,6 +169,10 @@ def _rename(at: _Page, name: str, query: str) -> None:
 def _delete(at: _Page, name: str, query: str) -> None:
     if _write(at, {name: None}):
         st.session_state[_DELETED] = (name, query)
+
+
+def _undo(at: _Page, name: str, query: str) -> None:
+    _write(at, {name: query})
 
 
 def _save(at: _Page, query: str) -> None:
