@@ -32,7 +32,9 @@ from board.views.frame import sidebar
 from board.views.runs import notes
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
 from board.views.runs.filters import example, filter_groups, passing, search
+from board.views.runs.folding import folded, together
 from board.views.runs.rows import row_of
+from board.views.runs.same_everywhere import shared_settings, without_equal
 from board.views.runs.summaries import MADE_BY, Known, RunSummaries
 from board.views.shared import (
     cache,
@@ -54,12 +56,16 @@ _MOST_DIFFERENCES: Final = 4
 
 
 class _Table(NamedTuple):
-    """All runs with their rows, in the order of discovery; summaries: None where there is none yet."""
+    """All runs with their rows, in the order of discovery; summaries: None where there is none yet.
+
+    equal: in words what all runs have in common, of columns that are left out for it and of settings.
+    """
 
     infos: Sequence[RunInfo]
     rows: Sequence[RunRow]
     summaries: Sequence[RunSummary | None]
     columns: Columns
+    equal: Sequence[str]
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={OpenOptions: repr})
@@ -72,11 +78,12 @@ def _store(root: str, options: OpenOptions) -> RunSummaries:
 def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
     known = [_known(info, store) for info in infos]
     summaries = [None if one is None else one.summary for one in known]
+    wanted, sort = state.get("runs_columns"), str(state.get("runs_sort"))
     columns = choose_columns(
         [one.settings for one in summaries if one is not None],
         {reader_titles(info) for info in infos},
-        state.get("runs_columns"),
-        str(state.get("runs_sort")),
+        wanted,
+        sort,
         dark=page_parts.dark(),
     )
     now = time.time()
@@ -84,8 +91,9 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
         row_of(info, one, store, columns.settings, now)
         for info, one in zip(infos, known, strict=True)
     ]
+    columns, equal = without_equal(columns, rows, wanted, sort)
     rows = notes.with_notes(infos, rows)
-    return _Table(infos, rows, summaries, columns)
+    return _Table(infos, rows, summaries, columns, [*equal, *shared_settings(summaries)])
 
 
 def _known(info: RunInfo, store: RunSummaries) -> Known | None:
@@ -110,6 +118,17 @@ def _choose_columns(table: _Table) -> None:
             placeholder="the usual ones, and settings that differ",
             width=360,
             format_func=lambda name: one_line(columns[name].label if name in columns else name),
+        )
+
+
+def _choose_folding(table: _Table) -> None:
+    """A switch, where there is something to fold."""
+    if together(range(len(table.rows)), table.rows, table.summaries):
+        st.toggle(
+            "Fold seeds",
+            **state.bound("runs_fold"),
+            help="Runs whose settings are equal, but for the seed and the run's own name and folders, "
+            "are one row: means over the runs, ± 95 % by Student's t from three runs on.",
         )
 
 
@@ -148,11 +167,13 @@ def _show(table: _Table) -> Asked | None:
     text = str(state.get("runs_search"))
     matches = search(table.rows, table.summaries, text, columns.by_id)
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
-    visible = [columns.by_id[name] for name in columns.visible]
+    visible = passing(matches.places, table.rows, table.summaries)
+    is_folded = bool(state.get("runs_fold"))
+    drawn = [columns.by_id[name] for name in columns.visible]
     content = TableContent(
-        columns=visible,
+        columns=drawn,
         rows=table.rows,
-        visible=passing(matches.places, table.rows, table.summaries),
+        visible=visible,
         sort=sort if sort in columns.visible else "changed",
         descending=bool(state.get("runs_desc")),
         ticked=ticked,
@@ -161,9 +182,10 @@ def _show(table: _Table) -> Asked | None:
         ],
         differ=_differ(table, ticked),
         search=text.strip(),
-        example=example(visible, table.summaries),
+        example=example(drawn, table.summaries),
         refused=matches.refused,
         parameters=[*state.CHOICES],
+        groups=folded(visible, table.rows, table.summaries, columns.settings) if is_folded else (),
     )
     return run_table(content, key="run-table")
 
@@ -270,11 +292,14 @@ def _render() -> None:
         st.space("stretch")
         with st.container(key="runs_progress", width="content"):
             _watch(table, store)
+        _choose_folding(table)
         _choose_columns(table)
         notes.offer(infos)
         saved_views.offer("runs", infos[0])
         page_export.place()
     _offer_export(table)
+    if table.equal:
+        st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))
     if asked := _show(table):
         _follow_asked(asked, infos)
 
