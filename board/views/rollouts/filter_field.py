@@ -20,7 +20,7 @@ from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT, TEXT_NAMES
 from board.query.open_run import Run
 from board.query.predicate import names_for, text_literal
-from board.query.text_search import as_expression, sought_text
+from board.views.rollouts.text_search import as_expression, sought_text
 from board.views.shared import cache, examples, state
 from board.views.shared.text import counted, one_line
 

@@ -9,8 +9,8 @@ from board.core.metrics.headings import narrow_headings
 from board.query.open_run import reader_titles
 from board.query.predicate import BoundSql, names_for, parsed, predicate_of, text_literal
 from board.query.steps import own_steps
-from board.query.text_search import as_expression, sought_text
 from board.views.rollouts.rollout_list import HIDDEN
+from board.views.rollouts.text_search import as_expression, sought_text
 from board.views.runs.columns import choose_columns, path_of
 from board.views.runs.filters import example, search
 from board.views.shared import examples
