@@ -7,6 +7,7 @@ link, the back button); `push` writes what was chosen, but for defaults, into th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
 _PUSHED: Final = "_pushed"
+_SUPERSEDED: Final = "_superseded"
+_LATE_SECONDS: Final = 5.0
 _PULLS: Final = "_pulls"
 _FILLED: Final = "_filled"
 _ALWAYS_WRITTEN: Final = frozenset(("run", "step", "index"))
@@ -256,7 +259,7 @@ def pull() -> None:
     url = st.query_params.to_dict()
     pushed = st.session_state.get(_PUSHED)
     # Streamlit's own navigation empties the URL: that is no wish to forget every choice.
-    if url == pushed or (not url and pushed is not None):
+    if url == pushed or (not url and pushed is not None) or _is_outdated(url):
         return
     # A rerun before the next push must not take the same URL over once more.
     st.session_state[_PUSHED] = url
@@ -272,7 +275,19 @@ def pull() -> None:
                 notice(f"{name}={url[name]} in the URL is wrong ({error}); showing {default}.")
         if value != get(name):
             st.session_state.setdefault(_LINKED, set()).add(name)
-        st.session_state[name] = value
+        # A value that is set again is set in the browser too, also where another was chosen meanwhile.
+        if value != get(name) or name not in st.session_state:
+            st.session_state[name] = value
+
+
+def _is_outdated(url: Mapping[str, str]) -> bool:
+    """Whether something was chosen before the browser had the last URL, and came with the one before it.
+
+    Back leads to that URL too, but with nothing else chosen.
+    """
+    before, since, wanted = st.session_state.get(_SUPERSEDED, (None, 0.0, {}))
+    is_recent = time.monotonic() - since < _LATE_SECONDS
+    return url == before and is_recent and encoded() != wanted
 
 
 def forget(*names: str) -> None:
@@ -289,10 +304,17 @@ def pulls() -> int:
 def encoded(**changes: Any) -> dict[str, str]:
     """The URL's parameters for what is chosen now, but for `changes`."""
     query: dict[str, str] = {}
+    following = {"live": True, "follow": True, "index": None, "token": None}
+    is_following = "step" not in changes and all(
+        (changes[name] if name in changes else get(name)) == value
+        for name, value in following.items()
+    )
     filled: Mapping[str, Any] = st.session_state.get(_FILLED, {})
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
         is_filled = name not in changes and name in filled and filled[name] == value
+        if name == "step" and is_following:  # the newest, which is another one soon
+            continue
         if value is not None and value != choice.default and not is_filled:
             query[name] = choice.format(value)
     return query
@@ -307,6 +329,7 @@ def push() -> None:
     """Writes what is chosen into the URL; an old link stays until then: Back would lead to it again."""
     wanted, url = encoded(), st.query_params.to_dict()
     if wanted != _with_new_names(url):
+        st.session_state[_SUPERSEDED] = (url, time.monotonic(), wanted)
         st.query_params.from_dict(wanted)
         url = wanted
     st.session_state[_PUSHED] = url
