@@ -87,7 +87,7 @@ st.set_page_config(
     initial_sidebar_state="collapsed" if page.title == "Rollouts" else 272,
     menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
 )
-state.pull()
+state.pull(page.title.lower())
 if page == OVERVIEW and not state.get("run") and len(sidebar.discovered()) > 1:
     st.switch_page(RUNS, query_params=state.encoded())  # what `/` opens where no link names a run
 navigation = Navigation(page)

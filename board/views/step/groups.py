@@ -155,7 +155,8 @@ def _choose_rows(cells: Cells) -> Cells:
     if count <= size:
         return cells
     first = min(int(state.get("groups_first")), count - 1) // size * size
-    state.put(groups_first=first)
+    if first != state.get("groups_first"):
+        state.put(groups_first=first)
     page_parts.menu(
         "Groups shown",
         "groups_first",
