@@ -9,7 +9,7 @@ from written_logs import write_lines
 
 from board.views.frame import live
 from board.views.frame.sidebar import silent_ranks
-from board.views.shared import known_findings, opened_runs
+from board.views.shared import known_findings, opened_runs, step_choice
 from exporters import RolloutExporter
 
 SWITCH = "_following"
@@ -108,11 +108,12 @@ def test_the_url_of_a_page_that_follows_is_the_same_at_every_step(open_app, grow
     assert query(app)["step"] == "8"
 
 
-def test_live_begins_by_itself_when_a_run_grows_and_once(open_app, growing):
+def test_live_begins_by_itself_when_a_run_grows_and_once(open_app, growing, monkeypatch):
     app = open_app(growing)
     app.session_state["_has_grown"] = "run"  # as the look at the files has it, a second later
     grown(app, growing, 9)
     assert (choice(app, "live"), *state(app)) == (True, 9, *FOLLOWING)
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
     app.toggle(key="live").set_value(False).run()
     assert choice(app, "live") is False
     assert "changed" in texts(app)
@@ -120,6 +121,20 @@ def test_live_begins_by_itself_when_a_run_grows_and_once(open_app, growing):
     app.session_state["_has_grown"] = "run"
     grown(app, growing, 10)
     assert (choice(app, "live"), *state(app)) == (True, 3, *NOT_FOLLOWING)
+
+
+def test_a_switch_that_the_browser_sends_as_it_was_is_not_taken_for_a_press(
+    open_app, growing, monkeypatch
+):
+    app = open_app(growing)
+    app.session_state["_has_grown"] = "run"
+    app.run()
+    for key in ("live", SWITCH):
+        app.toggle(key=key).set_value(False).run()
+        assert (choice(app, "live"), *state(app)[1:]) == (True, *FOLLOWING)
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
+    app.toggle(key=SWITCH).set_value(False).run()
+    assert state(app)[1:] == NOT_FOLLOWING
 
 
 def test_what_is_chosen_before_the_browser_has_the_last_url_stays(open_app, growing):

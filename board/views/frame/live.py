@@ -63,6 +63,7 @@ def toggle(run: Run, root: str) -> None:
     if st.session_state.pop(_GREW, None) == name:
         state.put(live=True, follow=step_choice.was_newest())
         _settled_runs().add(name)
+        step_choice.note_switched("live")
     is_open = name not in _settled_runs() and _age_seconds(run.info) < _MAY_GROW_SECONDS
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width="stretch"):
@@ -86,6 +87,9 @@ def _settled_runs() -> set[str]:
 
 
 def _switch(name: str) -> None:
+    if step_choice.was_just_switched("live"):
+        state.put(live=True)
+        return
     _settled_runs().add(name)
     state.put(follow=True)
 

@@ -274,12 +274,15 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
 
 def _render() -> None:
     run = sidebar.narrowed()
-    page_parts.header(run, aside=_caption(run))
+    page_parts.header(run)
     page_export.offer(
         f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
     )
-    known_findings.link(sidebar.current())
-    page_parts.failures_line(sidebar.current())
+    with st.container(key="overview_lines", horizontal=True, vertical_alignment="center"):
+        known_findings.link(sidebar.current())
+        page_parts.failures_line(sidebar.current())
+        st.space("stretch")
+        st.caption(plain(_caption(run)), width="content")
     _show_tiles(run, curves.KL[state.get("overview_kl")])
     marks = curves.marks()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -130,9 +130,8 @@ def _search_run(run: Run, patterns: Sequence[str]) -> None:
             task.wait(_UNSEEN_SECONDS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         scan_buttons(tasks, "Search the whole run", key="words", shortcut="S")
-        if any(task.done for task in tasks):
-            st.space("stretch")
-            page_parts.smoothing()
+    if any(task.done for task in tasks):
+        page_parts.smoothing()
     watch_scans(tasks, lambda: _show_results(run, searches))
 
 

@@ -214,10 +214,8 @@ def _open_rollout(index: int) -> None:
 
 
 def _show_curves(run: Run) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Over training")
-        st.space("stretch")
-        smoothing = page_parts.smoothing()
+    st.markdown("#### Over training")
+    smoothing = page_parts.smoothing()
     cards: list[Card] = []
     for chart, (title, explained) in _CURVES.items():
         drawn = cache.group_curve(run, chart, smoothing, dark=page_parts.dark())
