@@ -137,10 +137,11 @@ def test_a_switch_that_the_browser_sends_as_it_was_is_not_taken_for_a_press(
     assert state(app)[1:] == NOT_FOLLOWING
 
 
-def test_what_is_chosen_before_the_browser_has_the_last_url_stays(open_app, growing):
+def test_what_is_chosen_before_the_browser_has_the_last_url_stays(open_app, growing, monkeypatch):
     app = open_app(growing, step="3")
     before = query(app)
     app.toggle(key="live").set_value(True).run()
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
     for name in query(app).keys() - before.keys():
         del app.query_params[name]
     for name, value in before.items():

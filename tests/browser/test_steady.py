@@ -108,6 +108,7 @@ def test_a_switch_stays_where_it_was_put_while_the_page_runs(page, serve, tmp_pa
     with growing(tmp_path / "run"):
         page.goto(f"{board_on(serve, tmp_path)}/?run=run&live=1")
         expect(page.get_by_text("Following the newest step")).to_be_visible()
+        page.wait_for_timeout(1000)
         page.evaluate(record)
         for nth in range(6):
             key = ("_following", "live")[nth % 2]
@@ -127,6 +128,7 @@ def test_live_that_was_switched_off_stays_off(page, serve, tmp_path):
         expect(live).to_be_checked()
         expect(page.get_by_label("Step", exact=True)).to_have_value("3")
         expect(page.get_by_text("Follow the newest step")).to_be_visible()
+        page.wait_for_timeout(1000)
         page.locator(".st-key-live label").first.click()
         expect(live).not_to_be_checked()
         page.wait_for_timeout(5000)

@@ -63,8 +63,10 @@ def toggle(run: Run, root: str) -> None:
     if st.session_state.pop(_GREW, None) == name:
         state.put(live=True, follow=step_choice.was_newest())
         _settled_runs().add(name)
-        step_choice.note_switched("live")
-    is_open = name not in _settled_runs() and _age_seconds(run.info) < _MAY_GROW_SECONDS
+        step_choice.note_switched()
+    # A look at a store is a request, for which somebody asks by switching Live on.
+    is_open = name not in _settled_runs() and not is_remote(run.info)
+    is_open = is_open and _age_seconds(run.info) < _MAY_GROW_SECONDS
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width="stretch"):
             if state.get("live") or is_open:
@@ -87,7 +89,7 @@ def _settled_runs() -> set[str]:
 
 
 def _switch(name: str) -> None:
-    if step_choice.was_just_switched("live"):
+    if step_choice.was_just_switched():
         state.put(live=True)
         return
     _settled_runs().add(name)

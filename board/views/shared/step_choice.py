@@ -16,7 +16,8 @@ from board.views.shared import shortcuts, state
 _TYPED: Final = "_step_typed"
 _SWITCH: Final = "_following"
 _SWITCHED: Final = "_switched"
-_LATE_SECONDS: Final = 1.5
+_LATE_SECONDS: Final = 0.5
+"""Nobody reacts so soon to a switch that moved by itself."""
 _LAST_VIEW: Final = "_last_view"
 _OPENS_FIRST: Final = "_opens_first"
 
@@ -60,8 +61,6 @@ def choose(run: Run) -> None:
         )
         newest = last if at < last else -1
         shortcuts.move("step", "last_page", "Newest step", steps, newest, _go_to)
-    if st.session_state.get(_SWITCH) != _is_following():
-        note_switched(_SWITCH)
     _set(_SWITCH, _is_following())
     st.toggle(
         "Following the newest step" if _is_following() else "Follow the newest step",
@@ -160,21 +159,20 @@ def _is_following() -> bool:
     return bool(state.get("live") and state.get("follow"))
 
 
-def note_switched(key: str) -> None:
-    """Called when a page puts a switch elsewhere by itself."""
-    st.session_state[_SWITCHED] = {**st.session_state.get(_SWITCHED, {}), key: time.monotonic()}
+def note_switched() -> None:
+    """Called when a page switches Live and following on by itself."""
+    st.session_state[_SWITCHED] = time.monotonic()
 
 
-def was_just_switched(key: str) -> bool:
-    """Whether a page put a switch elsewhere so shortly ago that the browser may have sent it as it was,
-    with something else that was done there.
+def was_just_switched() -> bool:
+    """Whether that was so shortly ago that the browser may have sent the switches as they were, with
+    something else that was done there.
     """
-    since = st.session_state.get(_SWITCHED, {}).get(key, -math.inf)
-    return time.monotonic() - since < _LATE_SECONDS
+    return time.monotonic() - st.session_state.get(_SWITCHED, -math.inf) < _LATE_SECONDS
 
 
 def _switch_following() -> None:
-    if was_just_switched(_SWITCH):
+    if was_just_switched():
         return
     is_on = bool(st.session_state[_SWITCH])
     state.put(follow=is_on, live=is_on or state.get("live"))
