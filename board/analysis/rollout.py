@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from board.analysis.audit import audited_remarks
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
@@ -21,7 +23,7 @@ from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_of
-from board.formats.base import LineContext
+from board.formats.base import LineContext, Reader
 from board.formats.messages import response_text
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
@@ -127,10 +129,9 @@ def open_rollout(
     no longer holds that line.
     """
     row = run.row(step, index, _COLUMNS)
-    line, record, mended = _read(run, row)
+    lines, record, of_lines = _read(run, row)
     metrics, remarks = _metrics(run, record)
-    if mended:
-        remarks.append(MENDED)
+    remarks += of_lines
     vocabulary = run.vocabulary or vocabulary
     tokens, are_ids = response_tokens(vocabulary, record)
     top_k = _top_k(record, vocabulary, len(tokens))
@@ -144,7 +145,7 @@ def open_rollout(
         step=step,
         index=index,
         record=record,
-        line=line,
+        line=lines if len(lines) > 1 else next(iter(lines.values())),
         tokens=tuple(tokens),
         prompt_tokens=prompt_tokens(vocabulary, record),
         metrics=metrics,
@@ -208,28 +209,44 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     return TopK(texts, np.where(recorded_ids < 0, np.int32(-1), shaped), logprobs)
 
 
-def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:
-    """The line of a row, its Record, and whether broken text in it had to be mended.
-
-    Where it is joined of several logs: their lines by reader, and the Record with remarks on token
-    arrays that differ between them.
-    """
-    line, own, is_mended = _read_log(run, row)
-    reader = _file(run, row).reader
-    joined, lines = logged(reader_named(reader), own), {reader: line}
-    others = joined_places(run, row)
-    for place in others:
-        line, record, also_mended = _read_log(run, place)
-        reader = _file(run, place).reader
-        joined = joined.with_other(logged(reader_named(reader), record), compare=True)
-        lines[reader] = line
-        is_mended = is_mended or also_mended
-    if not _is_of_row(joined.record, row, run.vocabulary, own):
-        raise _changed(_where(run, row))
-    return (lines if others else line), joined.record, is_mended
-
-
 _Place = Mapping[str, Any] | pd.Series
+_MOST_AUDITED: Final = 64
+"""Of a line of more rollouts it is not said what it holds beside them; `check` says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """What one log has of a rollout. line: its line, of a line of several its part of it. is_mended:
+    whether broken text in it had to be mended. not_shown: remarks on what of the line is not shown.
+    """
+
+    line: Mapping[str, Any]
+    record: Record
+    is_mended: bool
+    not_shown: Sequence[Remark]
+
+
+def _read(
+    run: Run, row: pd.Series[Any]
+) -> tuple[Mapping[str, Mapping[str, Any]], Record, list[Remark]]:
+    """The lines of a row by reader, its Record, and remarks on the lines.
+
+    There are several where it is joined of several logs; the Record has remarks on token arrays that
+    differ between them then.
+    """
+    first = _read_log(run, row)
+    reader = _file(run, row).reader
+    joined, logs = logged(reader_named(reader), first.record), {reader: first}
+    for place in joined_places(run, row):
+        log, reader = _read_log(run, place), _file(run, place).reader
+        joined = joined.with_other(logged(reader_named(reader), log.record), compare=True)
+        logs[reader] = log
+    if not _is_of_row(joined.record, row, run.vocabulary, first.record):
+        raise _changed(_where(run, row))
+    remarks = [remark for log in logs.values() for remark in log.not_shown]
+    if any(log.is_mended for log in logs.values()):
+        remarks.append(MENDED)
+    return {reader: log.line for reader, log in logs.items()}, joined.record, remarks
 
 
 def _file(run: Run, place: _Place) -> LogFile:
@@ -245,8 +262,8 @@ def _changed(where: str, reason: str = "") -> UnreadableError:
     return UnreadableError(f"{where} no longer holds the rollout it held{why}; reload the run")
 
 
-def _read_log(run: Run, place: _Place) -> tuple[Mapping[str, Any], Record, bool]:
-    """The line of a place, or its part of the line; its Record; whether it had to be mended."""
+def _read_log(run: Run, place: _Place) -> _Logged:
+    """What the log at a place has of a rollout. Raises UnreadableError."""
     file, where = _file(run, place), _where(run, place)
     reader = reader_named(file.reader)
     context = LineContext(file.path, run.options.read, reader.layout, int(place["line"]))
@@ -268,7 +285,21 @@ def _read_log(run: Run, place: _Place) -> tuple[Mapping[str, Any], Record, bool]
         raise _changed(where, error.reason) from error
     if not isinstance(record, Record):
         raise _changed(where)
-    return rows[number], record, mended
+    remarks: list[Remark] = []
+    if len(rows) <= _MOST_AUDITED:
+        others = [rows[n] for n in range(len(rows)) if n != number]
+        remarks = audited_remarks(reader, content, [record, *_records(reader, others, context)])
+    return _Logged(rows[number], record, mended, remarks)
+
+
+def _records(
+    reader: Reader, rows: Sequence[Mapping[str, Any]], context: LineContext
+) -> Iterator[Record]:
+    """The rollouts of some rows of a line, without those that can't be used."""
+    for row in rows:
+        with suppress(RecordError):
+            if isinstance(record := reader.record(row, context), Record):
+                yield record
 
 
 def _is_of_row(

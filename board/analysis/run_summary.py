@@ -18,13 +18,14 @@ from board.core.findings.finding import SEVERITIES, Thresholds
 from board.core.metrics.definitions import base_name
 from board.core.metrics.recent import Recent, recent, window_of
 from board.core.problems import count_of
+from board.core.repeated_runs import setup_of
 from board.core.run_differences import flat_settings
 from board.index.json_values import from_json
 from board.query import splits
 from board.query.checks import step_checks
 from board.query.run import Run
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Raised whenever the same run gets another summary."""
 _LINE_POINTS: Final = 60
 _DIGITS: Final = 5
@@ -68,8 +69,8 @@ class RunSummary:
     first and the last of the steps of the means. reward_line, kl_line: (step, mean) of all steps, thinned
     to extremes. findings: those that the index alone tells, the worst first. lost, partial: lines and
     values left out. settings: of the newest start, by path, the first MOST_SETTINGS; has_more_settings:
-    whether it has others. has_ended: as RunFiles has it. seconds_per_step: usual time between the last
-    steps. timestamp: the newest recorded.
+    whether it has others. setup: as of `setup_of`, of all settings of the newest start. has_ended: as
+    RunFiles has it. seconds_per_step: usual time between the last steps. timestamp: the newest recorded.
     """
 
     steps: int
@@ -86,6 +87,7 @@ class RunSummary:
     partial: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_more_settings: bool = False
+    setup: str = ""
     has_ended: bool | None = None
     seconds_per_step: float | None = None
     timestamp: float | None = None
@@ -143,6 +145,7 @@ def summarised(run: Run, thresholds: Thresholds) -> RunSummary:
         partial=count_of(run.problems, "partial"),
         settings=settings,
         has_more_settings=has_more_settings,
+        setup=setup_of(run.settings[max(run.settings)]) if run.settings else "",
         has_ended=run.rows.files.has_ended,
         seconds_per_step=float(np.median(pace)) if len(pace) else None,
         timestamp=float(clock[-1]) if len(clock) else None,

@@ -23,12 +23,14 @@ from board.charts.layout import (
     set_notes,
     show_legend_above,
 )
-from board.charts.palette import colour, faded, ink
+from board.charts.palette import colour, colour_key, faded, ink
 from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
 from board.core.sampling import evenly_spaced
 
 _WHO: Final = {"group_id": "group", "env": "env"}
 _HEIGHT: Final = 260
+_SMALL_HEIGHT: Final = 170
 _MANY_ROLLOUTS: Final = 150
 _FEW_ROLLOUTS: Final = 10
 _MOST_VALUES: Final = 12
@@ -128,21 +130,33 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
 
 
 def reward_distribution(rollouts: pd.DataFrame, *, dark: bool) -> go.Figure | None:
-    """Histogram of reward, and of ref_reward as an outline over the same bins.
+    """Histogram of reward, and of ref_reward as an outline over the same bins."""
+    return distribution(rollouts, "reward", dark=dark)
 
-    A few distinct, well separated values get a bar each, at the value. None when no reward is
-    recorded; entries that are not recorded are in no bar.
+
+def distribution(
+    rollouts: pd.DataFrame, name: str, *, dark: bool, is_small: bool = False
+) -> go.Figure | None:
+    """Histogram of a metric of rollouts, and of a reward's reference as an outline over the same bins.
+
+    is_small: low, and without a legend for a single histogram, whose name is said elsewhere.
+
+    A few distinct, well separated values get a bar each, at the value. None when no value is recorded;
+    entries that are not recorded are in no bar.
     """
-    reward, reference = (_finite(_values(rollouts, name)) for name in ("reward", "ref_reward"))
-    if len(reward) == 0:
+    values = _finite(_values(rollouts, name))
+    reference = _finite(_values(rollouts, "ref_reward" if name == "reward" else ""))
+    if len(values) == 0:
         return None
-    both = np.concatenate([reward, reference])
+    both = np.concatenate([values, reference])
     edges = _bin_edges(both)
-    figure = new_figure(dark=dark, height=_HEIGHT)
-    figure.add_trace(_histogram(reward, edges, "reward", "Reward", dark))
+    figure = new_figure(dark=dark, height=_SMALL_HEIGHT if is_small else _HEIGHT)
+    label = "Reward" if name == "reward" else safe_name(rollout_metric(name).label, 40)
+    figure.add_trace(_histogram(values, edges, colour_key(base_name(name)), label, dark))
     if len(reference):
         figure.add_trace(_histogram(reference, edges, "reference", "Reference reward", dark))
-    _finish(figure, "reward")
+    if not is_small or len(reference):
+        _finish(figure, "" if is_small else safe_name(name.removeprefix(REWARD_PART), 40))
     figure.update_layout(barmode="overlay", hovermode="x")
     figure.update_yaxes(title_text="rollouts", rangemode="tozero", tickformat="d")
     margin = (edges[-1] - edges[0]) * (0.03 if len(edges) > 2 else 2)

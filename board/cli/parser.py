@@ -109,7 +109,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run --source --metrics --metric-shift --all --json",
         "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
         "not shown. partial: a value of a rollout is not shown. note: everything is shown, and the "
-        "note says how it was read. Exits 1 when anything is lost or partial; notes alone exit 0.",
+        "note says how it was read. Exits 1 when anything is lost or partial; notes alone exit 0. "
+        "About 200 lines of each file are compared with what is shown of them; --all: every line.",
     ),
     "sniff": Command(
         "discovery",

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from pathlib import Path, PurePath
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast
 
-from board.core.records import ReadOptions, Record
+from board.core.records import ReadOptions, Record, Remark, is_number
 from board.formats.columns import Columns, gather
 from board.formats.field_values import split_of, step_of_text
 from board.formats.fields import Fields, record_of, too_deep
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.io.remote import RemoteLocation
+from board.formats.metrics.base import step_of
 from board.formats.sources import JSON_LINES, Source
 
 Result = TypeVar("Result")
@@ -66,14 +67,61 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A line that is no rollout: what a writer says about its file, a step or its end.
+    """A line that is no rollout: what a writer says about its file, a step or its end, or numbers of the
+    trainer.
 
     line: its number, which whoever reads the file fills in.
     """
 
-    kind: Literal["header", "step_end", "close"]
+    kind: Literal["header", "step_end", "close", "metrics"]
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     line: int = 0
+
+
+_LABELS: Final = frozenset(
+    ("type", "event", "kind", "phase", "mode", "stage", "split", "run", "name", "time", "date")
+)
+"""Keys of a line of metrics that may hold a text."""
+
+
+_OF_TRAINING: Final = frozenset(
+    ("loss", "policy_loss", "lr", "learning_rate", "grad_norm", "train/loss", "actor/loss")
+)
+"""Numbers that a rollout does not have: beside one of them a reward is the mean of a step."""
+
+
+METRICS: Final = Remark(
+    None,
+    "a line of numbers without text, tokens or reward is no rollout",
+    "its numbers are among the trainer's metrics",
+    "note",
+)
+
+
+def metrics_in(line: Mapping[str, Any], content: Container[str]) -> Event | None:
+    """A line of a step and numbers alone as an Event: it is the trainer's, and no rollout.
+
+    content: the keys that make a line a rollout, whatever they hold. None where the line has one, or a
+    text or a list.
+    """
+    for key, value in line.items():
+        if key in content and (key != "reward" or _OF_TRAINING.isdisjoint(line)):
+            return None
+        if not (_holds_numbers(value) or (isinstance(value, str) and key in _LABELS)):
+            return None
+    counted = step_of(line)
+    if counted is None:
+        return None
+    others = (value for key, value in line.items() if key != counted[0])
+    has_number = any(is_number(value) or isinstance(value, Mapping) for value in others)
+    return Event("metrics", line) if has_number else None
+
+
+def _holds_numbers(value: object) -> bool:
+    """Whether it is a number, null, true or false, or an object of such."""
+    if isinstance(value, Mapping):
+        return all(map(_holds_numbers, cast("Mapping[str, Any]", value).values()))
+    return value is None or isinstance(value, int | float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +188,12 @@ class LineContext:
         return self._sidecars[find]
 
 
+_LEFT_OUT: Final = {
+    "index": "the place of a rollout in its step is counted when it is read",
+}
+"""What no reader shows."""
+
+
 class Reader(ABC):
     """Knows one on-disk format of rollouts.
 
@@ -161,6 +215,10 @@ class Reader(ABC):
     """
     keys: Mapping[str, str] = {}
     """The record's names for keys of a line that are called otherwise; empty: the key is left out."""
+    left_out: Mapping[str, str] = {}
+    """What no rollout shows on purpose, with the reason: paths such as `response.usage`, which stand for
+    all below them. Any other text or number of a line that is not shown is found by `core.conservation`.
+    """
     repeats: Repeats = "never"
     """How the framework writes the same rollout again."""
     family: str = ""
@@ -173,6 +231,7 @@ class Reader(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Bounds what the reader overrides, so that no reader has to think of nesting."""
         super().__init_subclass__(**options)
+        cls.left_out = {**_LEFT_OUT, **cls.left_out}
         for name in _BOUNDED & cls.__dict__.keys():
             setattr(cls, name, _bounded(cls.__dict__[name]))
 

@@ -32,6 +32,12 @@ TAKERS: Final[Mapping[str, str]] = {
     "rewards": "_take_parts",
 }
 """By keys of the record RecordBuilder's method for such values; for others it is `_take_unknown`."""
+CONTENT: Final = frozenset(TAKERS) - {
+    *schema.TOKEN_ARRAY_FIELDS,
+    *("step", "index", "type", "remarks", "timestamp", "rank", "micro_step", "split"),
+    *("policy_version", "is_truncated"),
+}
+"""Keys of which one makes a line a rollout; numbers under the others may be means of a step."""
 EXTRA: Final = "extra:"
 """Begins the name of a field that is kept under the rest of its name, whatever the record calls so."""
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})

@@ -22,9 +22,9 @@ import orjson
 from board.core import schema
 from board.core.records import Remark
 from board.errors import BoardError, RecordError
-from board.formats.base import Head, LineContext, Reader, layout_match
+from board.formats.base import Event, Head, LineContext, Reader, layout_match, metrics_in
 from board.formats.failures import usual_failure
-from board.formats.field_values import EXTRA, FAILURE, split_named
+from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
 from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
 from board.formats.messages import is_messages, split_conversation
@@ -72,6 +72,8 @@ class MappingReader(Reader):
         self._is_json = _json_fields(table)
         self._is_group = _is_group(table)
         self._used = frozenset(self.keys.values())
+        named = (_root(path) for key, path in self.keys.items() if key in CONTENT)
+        self._content = CONTENT.union(named)
         # Of whoever wrote a log that is read by the names of its keys nothing is known.
         self.repeats = "unordered" if self.title == GENERIC else "never"
 
@@ -117,8 +119,13 @@ class MappingReader(Reader):
             path = self.row_path
         return path in row or _root(path) in row
 
-    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
-        """The fields of one line or row; the step is the key's, else the path's, else there is none."""
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
+        """The fields of one line or row; the step is the key's, else the path's, else there is none.
+
+        A line of numbers alone that has no key of a rollout is the trainer's.
+        """
+        if not self.row_path and (metrics := metrics_in(line, self._content)) is not None:
+            return metrics
         fields: Fields = {}
         remarks: list[Remark] = []
         for key, path in self.keys.items():

@@ -86,6 +86,9 @@ def value_sql(column: Column, names: Collection[str]) -> str:
     stored = [name for name in segments.stored_names(column) if name in names]
     if not stored:
         return f"CAST(NULL AS {'VARCHAR' if column.words else 'DOUBLE'})"
+    if column.name == "loss_tokens" and "response_tokens" in names:
+        # Where no mask is recorded all tokens of the response count: the exporter leaves such masks out.
+        return f"coalesce({_number('loss_tokens')}, CAST({quoted('response_tokens')} AS DOUBLE))"
     if column.name in segments.FIXED:
         is_exact = column.texts or column.name in segments.WHOLE_NUMBERS
         return quoted(stored[0]) if is_exact else _number(stored[0])

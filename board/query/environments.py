@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from board.core.groups.environments import EnvCurves, curves_from
 from board.core.metrics.definitions import is_zero_std
+from board.core.metrics.intervals import mean_interval, share_interval
+from board.core.metrics.seeds import LEAST
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
 from board.query.groups import group_codes
@@ -60,6 +62,51 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
     names = sorted(map(str, pc.unique(table["env"]).drop_null().to_pylist()))
     codes = pc.index_in(table["env"], pa.array(names, pa.string())).fill_null(-1)
     return curves_from(steps, codes.to_numpy().astype(np.int64), names, sums, counts)
+
+
+def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
+    """A row for each environment, by name, over all steps: env, rollouts, n (those with a value), mean,
+    and low and high, its 95 % interval by an error clustered by group: of zeros and ones Wilson's, else
+    Student's t of three groups or more. NaN for fewer groups.
+
+    Raises ChoiceError where the run has no such metric, UnreadableError.
+    """
+    if column not in run.metrics:
+        raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a mean")
+    group = run.column("group_id")
+    table = run.table(f"""
+        WITH rollouts AS (
+            SELECT env, CAST({run.column(column)} AS DOUBLE) AS value,
+                CASE WHEN {group} IS NULL THEN hash(file, line, part)
+                ELSE hash(step, {group}, {run.split_value}) END AS own_group
+            FROM {run.view} WHERE {run.condition} AND env IS NOT NULL),
+        centred AS (
+            SELECT env, own_group, value, avg(value) OVER (PARTITION BY env) AS middle
+            FROM rollouts),
+        groups AS (
+            SELECT env, any_value(middle) AS middle, sum(value - middle) AS deviation,
+                count(value) AS known, count(*) AS rollouts, bool_and(value IN (0, 1)) AS is_share
+            FROM centred GROUP BY env, own_group)
+        SELECT env, sum(rollouts) AS rollouts, sum(known) AS n, any_value(middle) AS mean,
+            count(*) FILTER (known > 0) AS groups, bool_and(is_share) AS is_share,
+            sqrt(count(*) FILTER (known > 0) / nullif(count(*) FILTER (known > 0) - 1, 0)
+                * sum(deviation * deviation)) / nullif(sum(known), 0) AS error
+        FROM groups GROUP BY env ORDER BY env
+    """).to_pandas()
+    mean, error, groups = (
+        table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "error", "groups")
+    )
+    if table["is_share"].fillna(value=True).all():
+        low, high = share_interval(mean, error, table["n"].to_numpy(np.float64))
+        least = 2
+    else:
+        low, high = mean_interval(mean, error, groups)
+        least = LEAST
+    low, high = (np.where(groups >= least, end, np.nan) for end in (low, high))
+    counts = {name: table[name].astype(np.int64) for name in ("rollouts", "n")}
+    return pd.DataFrame(
+        {"env": table["env"].astype(str), **counts, "mean": mean, "low": low, "high": high}
+    )
 
 
 def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -106,7 +106,8 @@ def test_environments_have_a_row_each_beside_the_one_for_all(open_app):
 
 def test_means_by_environment_are_zero_but_for_rounding_and_all_is_a_name_too(open_rows):
     rows = [
-        {"step": 0, "env": env, "advantage": a, "reward": r, "prompt": "p", "response": "r"}
+        {"step": step, "env": env, "advantage": a, "reward": r, "prompt": "p", "response": "r"}
+        for step in (0, 1)
         for env, a, r in (("all", 0.1, 0.0), ("all", 0.2, 0.0), ("all", -0.3, 0.0), ("b", 0, 1.0))
     ]
     shown = table(open_rows("overview", *rows, by="env")).set_index("env")

@@ -82,8 +82,9 @@ LINKS = (
     ),
     (
         "runs",
-        "runs_search=nat&runs_sort=reward&runs_desc=0&runs_ticked=native,rllb&runs_state=stale,unchanged"
-        "&runs_columns=reward,settings.config.lr&runs_finding=severe,none&runs_format=Rollout Board",
+        "runs_search=nat&runs_sort=reward&runs_desc=0&runs_fold=0&runs_ticked=native,rllb"
+        "&runs_state=stale,unchanged&runs_columns=reward,settings.config.lr&runs_finding=severe,none"
+        "&runs_format=Rollout Board",
     ),
 )
 # What is chosen then, where it is not the text of the link.
@@ -112,6 +113,7 @@ VALUES: dict[str, Any] = {
     "rollouts_columns": ["reward", "grad_norm"],
     "words_phrases": ["think", "4"],
     "runs_desc": False,
+    "runs_fold": False,
     "runs_ticked": ["native", "rllb"],
     "runs_columns": ["reward", "settings.config.lr"],
     "runs_state": ["stale", "unchanged"],

@@ -90,7 +90,7 @@ def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows)
 def test_an_empty_page_says_what_the_run_lacks_and_how_to_record_it(
     open_rows, page, query, lacking, how
 ):
-    app = open_rows(page, {"step": 1, "response": "a"}, **query)
+    app = open_rows(page, *({"step": step, "response": "a"} for step in (1, 2)), **query)
     (words,) = (str(info.value) for info in app.info)
     assert how in words
     assert not lacking or f"Not recorded {lacking}" in words

@@ -323,3 +323,80 @@ def test_a_folder_whose_name_is_no_text_has_a_row_and_a_summary(open_app, two):
     assert [row["error"] for row in rows(app).values()] == ["", ""]
     st.cache_resource.clear()
     assert not any(row["waits"] for row in rows(open_app(two, "runs")).values())
+
+
+def write_seeds(root: Path) -> Path:
+    """Two setups of three seeds each, and a run of another setup."""
+    for lr in (1e-6, 3e-6):
+        for seed in range(3):
+            name = f"lr{lr:g}_seed{seed}"
+            native_run(root / name, per_rank=1)
+            config = {"lr": lr, "seed": seed, "output_dir": f"out/{name}", "model": "m"}
+            (root / name / "run-z.json").write_text(json.dumps({"name": name, "config": config}))
+    native_run(root / "alone", per_rank=1)
+    (root / "alone" / "run-z.json").write_text(json.dumps({"config": {"lr": 1.0, "model": "m"}}))
+    return root
+
+
+@pytest.fixture(scope="module")
+def seeds_once(tmp_path_factory) -> Path:
+    return write_seeds(tmp_path_factory.mktemp("seeds") / "runs")
+
+
+@pytest.fixture
+def seeds(seeds_once, monkeypatch) -> Path:
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(seeds_once.parent / "cache"))
+    return seeds_once
+
+
+def members(app: AppTest) -> dict[str, set[str]]:
+    """The names of the runs of each group, by its label."""
+    sent = table(app)
+    return {
+        group["label"]: {sent["rows"][n]["name"] for n in group["members"]}
+        for group in sent["groups"]
+    }
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_row(open_app, seeds):
+    app = filled(open_app(seeds, "runs"))
+    assert members(app) == {
+        f"lr{lr}_seed*": {f"lr{lr}_seed{seed}" for seed in range(3)} for lr in ("1e-06", "3e-06")
+    }
+    own = table(app)["groups"][0]
+    assert own["about"] == "3 seeds"
+    assert "n = 3 runs" in own["cells"]["reward"]["help"]
+    assert own["cells"]["settings.config.seed"]["text"] == "0 … 2"
+
+
+def test_a_link_says_that_seeds_are_not_folded(open_app, seeds):
+    app = filled(open_app(seeds, "runs", runs_fold="0"))
+    assert table(app)["groups"] == []
+    assert len(rows(app)) == 7
+    (switch,) = app.toggle
+    switch.set_value(True).run()
+    assert "runs_fold" not in query(app)
+    assert len(members(app)) == 2
+
+
+def test_a_group_is_of_the_runs_that_pass_the_filter(open_app, seeds):
+    app = filled(open_app(seeds, "runs", runs_search="seed < 2 and lr < 2e-6"))
+    assert members(app) == {"lr1e-06_seed*": {"lr1e-06_seed0", "lr1e-06_seed1"}}
+    assert "say nothing of their spread" in table(app)["groups"][0]["cells"]["reward"]["help"]
+
+
+def test_nothing_offers_to_fold_where_no_run_repeats_another(open_app, known):
+    app = filled(open_app(known, "runs"))
+    assert table(app)["groups"] == []
+    assert not app.toggle
+
+
+def test_a_column_of_equal_values_is_said_once(open_app, seeds):
+    app = filled(open_app(seeds, "runs"))
+    names = {column["name"] for column in table(app)["columns"]}
+    assert not names & {"format", "steps", "rollouts"}
+    (said,) = (one.value for one in app.caption if one.value.startswith("All runs"))
+    assert "format Rollout Board" in said
+    assert "model m" in said
+    app = filled(open_app(seeds, "runs", runs_columns="steps", runs_sort="rollouts"))
+    assert {"steps", "rollouts"} <= {column["name"] for column in table(app)["columns"]}

@@ -1,11 +1,13 @@
 """The table of all runs in a real browser: tick and compare, open, keys, and a URL that says it all."""
 
+import json
 import re
 
 import pytest
 from board_steps import SAMPLES, board_on, settled
 from playwright.sync_api import Locator, Page, expect
 from waits import until
+from written_logs import native_run
 
 pytestmark = pytest.mark.browser
 
@@ -98,3 +100,65 @@ def test_a_filter_and_the_picker_lead_to_a_run(filled):
     filled.keyboard.type("resu")
     filled.keyboard.press("Enter")
     expect(filled.locator(".st-key-title h3")).to_have_text("resumed")
+
+
+LONG = "ppo_micro_batch_size_per_gpu_for_the_actor_and_the_critic"
+
+
+@pytest.fixture
+def seeds(page, serve, tmp_path) -> Page:
+    """Two setups of three seeds each."""
+    for lr in (1e-6, 3e-6):
+        for seed in range(3):
+            folder = native_run(tmp_path / f"lr{lr:g}_seed{seed}", per_rank=1)
+            config = {"lr": lr, "seed": seed, LONG: int(lr * 1e6)}
+            (folder / "run-z.json").write_text(json.dumps({"config": config}))
+    page.goto(board_on(serve, tmp_path))
+    expect(page.locator(".runs .row")).to_have_count(2)
+    settled(page)
+    return page
+
+
+def test_seeds_unfold_and_are_ticked_together_by_keys(seeds):
+    rows = seeds.get_by_role("treegrid", name="Runs").locator(".row")
+    expect(rows.first.get_by_role("gridcell").nth(1)).to_contain_text("3 seeds")
+    cursor = seeds.locator(".runs .row.cursor")
+
+    def moves() -> bool:
+        seeds.keyboard.press("j")
+        return cursor.count() == 1
+
+    until(seeds, "j moves the cursor", moves)
+    seeds.keyboard.press("ArrowRight")
+    expect(rows).to_have_count(5)
+    expect(cursor).to_have_attribute("aria-expanded", "true")
+    seeds.keyboard.press("x")
+    expect(seeds.locator(".runs .row[aria-selected=true]")).to_have_count(4)  # and the group itself
+    expect(seeds.locator(".runs .bar")).to_contain_text("Compare 3 runs")
+    seeds.keyboard.press("j")
+    seeds.keyboard.press("x")
+    expect(seeds.locator(".runs .group-row .tick[aria-checked=mixed]")).to_have_count(1)
+    expect(seeds.locator(".runs .bar")).to_contain_text("Compare 2 runs")
+    seeds.keyboard.press("k")
+    seeds.keyboard.press("o")
+    expect(rows).to_have_count(2)
+    seeds.get_by_text("Fold seeds").click()
+    expect(seeds).to_have_url(re.compile("runs_fold=0"))
+    expect(seeds.get_by_role("grid", name="Runs").locator(".row")).to_have_count(6)
+
+
+def test_tab_leads_to_one_row_and_heads_say_how_rows_are_sorted(seeds):
+    table = seeds.get_by_role("treegrid", name="Runs")
+    assert table.locator(".row[tabindex='0']").count() == 1
+    head = table.get_by_role("columnheader", name="changed")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+
+
+def test_no_head_has_more_than_two_lines(seeds):
+    heights = seeds.locator(".runs .heads .label").evaluate_all(
+        "labels => labels.map(label => [label.scrollHeight, label.clientHeight])"
+    )
+    assert len(heights) > 3
+    assert all(inner <= outer <= 30 for inner, outer in heights), heights

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from board.analysis.audit import Audit, audit_all, audit_sample
 from board.cli import output
 from board.cli.opened_runs import open_run, opened, trainer_metrics
+from board.cli.output import ProgressLine
 from board.cli.runs import no_runs, only_run
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
@@ -67,14 +69,23 @@ def check(args: argparse.Namespace) -> int:
         raise NotFoundError(no_runs(folder, path))
     run = opened(only_run(folder, path, args.source)) if folder else open_run(args)
     trainer = trainer_metrics(run, args)
-    problems = (*run.problems, *trainer.problems)
+    audit = _audit(run, args)
+    problems = (*run.problems, *audit.problems, *trainer.problems)
     if folder is None:
-        return _report(args, run.info.name, problems, run, (), trainer)
+        return _report(args, run.info.name, problems, run, (), trainer, audit)
     if not run.info.only and run.info.path != folder.root:
         # Paths as seen from the folder that was named.
         problems = [replace(p, path=below(run.info.path / p.path, folder.root)) for p in problems]
     problems = (*problems, *folder.left_out)
-    return _report(args, run.info.name, problems, run, folder.ignored, trainer)
+    return _report(args, run.info.name, problems, run, folder.ignored, trainer, audit)
+
+
+def _audit(run: Run, args: argparse.Namespace) -> Audit:
+    """Whether what lines hold is shown: of a sample of them, with `--all` of every line."""
+    if not args.all:
+        return audit_sample(run)
+    with closing(ProgressLine()) as progress:
+        return audit_all(run, progress)
 
 
 def _report(
@@ -84,6 +95,7 @@ def _report(
     run: Run | None,
     ignored: tuple[IgnoredFiles, ...],
     trainer: TrainerMetrics | None = None,
+    audit: Audit | None = None,
 ) -> int:
     """Prints what `check` found; the exit code. ignored: files that belong to no run."""
     compared = agreements(run, trainer) if run and trainer else []
@@ -109,6 +121,7 @@ def _report(
             **counts,
             "joins": [asdict(join) for join in joins],
             **by_severity,
+            "audited": {"lines": audit.lines, "files": audit.files} if audit else None,
             "problems": [asdict(problem) for problem in problems],
             "beside": [asdict(one) for one in ignored],
             "metrics": [asdict(one) for one in trainer.sources] if trainer else [],
@@ -123,6 +136,7 @@ def _report(
         count += f" in {files} files, this is the first" if files > 1 else ""
         lines.append(f"{one.severity:8}{one.where}  {one.reason}  ({count})")
         lines += [f"{'':8}{one.hint}"] if one.hint else []
+    lines += [audit.summary] if audit else []
     lines += [f"skipped by name: {one.words}" for one in ignored]
     lines += [one.summary for one in trainer.sources] if trainer else []
     lines += [one.summary for one in compared]

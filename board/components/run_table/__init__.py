@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from board.components import declare, json_bytes, reruns
 
-_SCRIPTS: Final = ("page", "head", "cells", "rows", "ticks", "keys", "table")
+_SCRIPTS: Final = ("page", "head", "cells", "rows", "groups", "ticks", "keys", "table")
 MOST_TICKED: Final = 32
 """As many as have a colour or a dash of their own in a chart."""
 
@@ -23,8 +23,8 @@ class Cell(TypedDict, total=False):
 
     text: as it is read. sort: what the column is sorted by, null last. note: small, behind the text.
     tone, noteTone: a word for the colour: good, bad, severe, warning, lead, missing. help: on hover.
-    line: points from left to right, x and y in turn, in a box of LINE_WIDTH by LINE_HEIGHT. at: Unix
-    seconds of an age, whose text is put before it.
+    line: points from left to right, x and y in turn, in a box of LINE_WIDTH by LINE_HEIGHT; lines:
+    several of them. at: Unix seconds of an age, whose text is put before it.
     """
 
     text: str
@@ -34,6 +34,7 @@ class Cell(TypedDict, total=False):
     noteTone: str
     help: str
     line: Sequence[int]
+    lines: Sequence[Sequence[int]]
     at: float
 
 
@@ -75,8 +76,24 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RunGroup:
+    """Runs that are one row until it is unfolded. name: no run's name. label: what their names share.
+    members: their places among the rows. about: how many there are. state, words, cells: as of RunRow.
+    """
+
+    name: str
+    label: str
+    about: str
+    members: Sequence[int]
+    state: str
+    words: str
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
 class TableContent:
-    """All rows, and which of them are shown, by their places; columns: the name is the first.
+    """All rows, and which of them are shown, by their places; columns: the name is the first. groups: of
+    the rows that are shown, none of which is in two.
 
     search: text of the field; refused: why it can't be read. ticked: names in the order of their colours,
     CSS; differ: in which settings they do. parameters: names of everything a URL may hold, in the order
@@ -94,6 +111,7 @@ class TableContent:
     search: str
     refused: str
     parameters: Sequence[str]
+    groups: Sequence[RunGroup] = ()
     empty: str = "No run matches."
 
 
@@ -147,6 +165,7 @@ def run_table(content: TableContent, *, key: str) -> Asked | None:
         **{name: getattr(content, name) for name in content.__dataclass_fields__},
         "columns": [asdict(column) for column in content.columns],
         "rows": [_plain(row) for row in content.rows],
+        "groups": [_plain(group) for group in content.groups],
         "most": MOST_TICKED,
     }
     packed = zlib.compress(json_bytes(data), level=1)
@@ -162,6 +181,6 @@ def run_filters(groups: Sequence[FilterGroup], parameters: Sequence[str], *, key
     _FILTERS(key=key, data=data, height="content")
 
 
-def _plain(row: RunRow) -> dict[str, Any]:
+def _plain(row: RunRow | RunGroup) -> dict[str, Any]:
     """The fields of a row; dataclasses.asdict would copy every number of its lines."""
     return {name: getattr(row, name) for name in row.__dataclass_fields__}

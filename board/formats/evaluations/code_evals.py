@@ -42,6 +42,10 @@ class EvalPlusReader(Reader):
 
     name = "evalplus"
     title = "EvalPlus results"
+    left_out: Mapping[str, str] = {
+        "date": "when the results were computed",
+        "hash": "of the data set",
+    }
     sources = (JSON_DOCUMENT,)
     layout = re.compile(r"[^/]*eval_results\.json")
     run_per_file = True

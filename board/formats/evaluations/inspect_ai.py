@@ -44,6 +44,40 @@ class InspectReader(Reader):
 
     name = "inspect"
     title = "Inspect logs"
+    left_out: Mapping[str, str] = {
+        "events": "what happened step by step: the messages have its texts",
+        "samples.events": "what happened step by step: the messages have its texts",
+        "messages.id": "an id of the framework that nothing else refers to",
+        "samples.messages.id": "an id of the framework that nothing else refers to",
+        "uuid": "an id of the framework that nothing else refers to",
+        "samples.uuid": "an id of the framework that nothing else refers to",
+        "started_at": "when the sample began; its duration is a column",
+        "completed_at": "when the sample ended; its duration is a column",
+        "samples.started_at": "when the sample began; its duration is a column",
+        "samples.completed_at": "when the sample ended; its duration is a column",
+        "header": "how the agent was set up, the same for all rollouts",
+        "eval": "how the agent was set up, the same for all rollouts",
+        "plan": "how the agent was set up, the same for all rollouts",
+        "results": "computed from the samples",
+        "stats": "sums over the samples",
+        "output.completion": "the last message",
+        "output.time": "a duration that total_time holds",
+        "output.usage": "input and output tokens are columns",
+        "events_data": "what happened step by step: the messages have its texts",
+        "samples.events_data": "what happened step by step: the messages have its texts",
+        "samples.output.completion": "the last message",
+        "output.choices.message.id": "an id of the framework that nothing else refers to",
+        "samples.output.choices.message.id": "an id of the framework that nothing else refers to",
+        "output.input_context_tokens": "input and output tokens are columns",
+        "samples.output.input_context_tokens": "input and output tokens are columns",
+        "samples.output.usage": "input and output tokens are columns",
+        "samples.output.time": "a duration that total_time holds",
+        "samples.model_usage": "input and output tokens are columns",
+        "reductions": "computed from the samples",
+        "error.traceback_ansi": "the traceback in colour",
+        "samples.error.traceback_ansi": "the traceback in colour",
+        "model_usage": "input and output tokens are columns",
+    }
     sources = (INSPECT, JSON_DOCUMENT)
     run_per_file = True
     layout = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]+_[^/]+\.(?:eval|json)")
@@ -89,7 +123,9 @@ class InspectReader(Reader):
             "finish_reason": choices[0].get("stop_reason") if choices else None,
             "error": object_at(line, "error").get("message"),
             "limit": object_at(line, "limit").get("type"),
+            "traceback": object_at(line, "error").get("traceback"),
             "total_time": line.get("total_time"),
+            "working_time": line.get("working_time"),
             "metadata": line.get("metadata") or None,
             **_scores(object_at(line, "scores")),
         }
@@ -137,7 +173,19 @@ def _scores(scores: Mapping[str, Any]) -> Fields:
         inner = {f"{name}.{key}": own for key, own in value.items()} if is_object(value) else None
         parts |= {name: value} if inner is None else inner
     known = {name: n for name, value in parts.items() if (n := _number(value)) is not None}
-    return named_rewards(known, next((known[name] for name in values if name in known), None))
+    reward = next((known[name] for name in values if name in known), None)
+    return {**_said_by_scorers(scores), **named_rewards(known, reward)}
+
+
+def _said_by_scorers(scores: Mapping[str, Any]) -> Fields:
+    """The answer that each scorer took out of the response, and its explanation."""
+    return {
+        f"{name}.{key}": score[key]
+        for name, score in scores.items()
+        if is_object(score)
+        for key in ("answer", "explanation")
+        if score.get(key) is not None
+    }
 
 
 def _number(value: object) -> float | None:

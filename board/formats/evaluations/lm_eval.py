@@ -17,6 +17,12 @@ from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.messages import is_messages, parsed_text
 from board.formats.parse import is_list, is_object
 
+_LESS_IS_BETTER: Final = re.compile(
+    r"(?:^|_)(?:m?[as]pe|mae|mse|rmse|wer|cer|ter|brier(?:_score)?|perplexity|ppl|loss|bits_per_byte"
+    r"|error(?:_rate)?|edit_distance|nll)(?:$|_)",
+    re.IGNORECASE,
+)
+"""Names of metrics for which lm-eval's `higher_is_better` is false."""
 _READ_APART: Final = frozenset(
     {"doc_id", "target", "arguments", "resps", "filtered_resps", "metrics", "response"}
 )
@@ -27,6 +33,9 @@ class LmEvalReader(Reader):
 
     name = "lm_eval"
     title = "lm-eval samples"
+    left_out: Mapping[str, str] = {
+        "arguments.gen_args_0.arg_1": "how the text was generated, the same for all documents",
+    }
     layout = re.compile(r"samples_(?P<task>.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]*)?\.jsonl")
 
     def recognises(self, head: Head) -> bool:
@@ -55,11 +64,12 @@ class LmEvalReader(Reader):
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields: Fields = {key: value for key, value in line.items() if key not in _READ_APART}
         context = next((own[0] for own in _arguments(line) if own), None)
+        if is_list(context) and len(context) == 1:  # the chat of a model behind an API
+            context = context[0]
         talk = parsed_text(context) if str(context).startswith("[") else context
         metrics = {name: fields.pop(name, None) for name in _metrics(line)}
         if line.get("repeat") is None:
-            first = next((value for value in metrics.values() if value is not None), None)
-            fields |= named_rewards(metrics, first)
+            fields |= named_rewards(metrics, _best_first(metrics))
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
         # Documents are numbered in each task, and each filter has the same answers again.
@@ -74,6 +84,14 @@ class LmEvalReader(Reader):
             "split": "eval",
         }
         return at_step(fields, None)
+
+
+def _best_first(metrics: Mapping[str, Any]) -> object:
+    """The first metric of which more is better: an error or a perplexity is a part and no reward."""
+    return next(
+        (v for name, v in metrics.items() if v is not None and not _LESS_IS_BETTER.search(name)),
+        None,
+    )
 
 
 def _arguments(line: Mapping[str, Any]) -> list[list[Any]]:

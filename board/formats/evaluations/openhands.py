@@ -35,6 +35,25 @@ class OpenHandsReader(Reader):
 
     name = "openhands"
     title = "OpenHands evaluation"
+    left_out: Mapping[str, str] = {
+        "metadata": "how the agent was set up, the same for all rollouts",
+        "history.id": "an id of the framework that nothing else refers to",
+        "history.parent_id": "an id of the framework that nothing else refers to",
+        "history.llm_response_id": "an id of the framework that nothing else refers to",
+        "history.kind": "the kind of an event",
+        "history.timestamp": "when the event was",
+        "history.tools": "descriptions of the tools",
+        "history.action.kind": "the kind of an action",
+        "history.observation.kind": "the kind of an observation",
+        "history.observation.metadata": "of the shell: process, folder",
+        "history.command_id": "of the shell",
+        "history.action_id": "an id of the framework that nothing else refers to",
+        "history.classification": "whose an event is",
+        "metrics.accumulated_token_usage": "input and output tokens are columns",
+        "metrics.token_usages": "of each call; their sums are columns",
+        "metrics.response_latencies": "of each call",
+        "metrics.costs": "of each call; their sum is a column",
+    }
 
     def recognises(self, head: Head) -> bool:
         """A history of actions and observations beside an instruction or the id of an instance."""
@@ -56,6 +75,7 @@ class OpenHandsReader(Reader):
             "group_id": line.get("instance_id"),
             "reward": line.get("success") if resolved is None else resolved,
             "messages": list(_messages(line)),
+            "model_patch": result.get("git_patch"),
             "model": model.get("model"),
             "temperature": model.get("temperature"),
             "cost": metrics.get("accumulated_cost"),

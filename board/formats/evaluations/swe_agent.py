@@ -53,6 +53,20 @@ class SweAgentReader(Reader):
 
     name = "swe_agent"
     title = "SWE-agent trajectories"
+    left_out: Mapping[str, str] = {
+        "trajectory.execution_time": "the seconds of each step",
+        "trajectory.query": "what the model was given, which is the history before the step",
+        "trajectory.state": "the state of the editor",
+        "trajectory.messages": "what the model was given, once more",
+        "trajectory.action": "the call of its message, as a command",
+        "history.action": "the call of its message, as a command",
+        "history.message_type": "the kind of a message",
+        "history.agent": "the name of the agent, the same in all messages",
+        "info.edited_files30": "parts of the patch, which is shown",
+        "info.edited_files50": "parts of the patch, which is shown",
+        "info.edited_files70": "parts of the patch, which is shown",
+        "replay_config": "how the agent was set up, the same for all rollouts",
+    }
     sources = (JSON_DOCUMENT,)
     layout = _LAYOUT
 
@@ -66,7 +80,8 @@ class SweAgentReader(Reader):
         model = object_at(object_at(settings, "agent"), "model")
         fields = _of_info(object_at(line, "info"), at)
         fields |= {"model": model.get("name"), "temperature": model.get("temperature")}
-        fields["messages"] = messages = objects_in(line.get("history"))
+        history = objects_in(line.get("history"))
+        fields["messages"] = messages = [*history, *_steps_after(history, line)]
         for i, message in enumerate(messages):  # its list has the one id that a chat message has
             if is_list(ids := message.get("tool_call_ids")) and ids:
                 messages[i] = {**message, "tool_call_id": ids[0]}
@@ -80,6 +95,11 @@ class MiniSweAgentReader(Reader):
 
     name = "mini_swe_agent"
     title = "mini-swe-agent trajectories"
+    left_out: Mapping[str, str] = {
+        "info.config": "how the agent was set up, the same for all rollouts",
+        "messages.extra": "the answer of the server, in which every text stands again",
+        "trajectory_format": "the version of the file's layout",
+    }
     sources = (JSON_DOCUMENT,)
     layout = _LAYOUT
 
@@ -108,6 +128,23 @@ class MiniSweAgentReader(Reader):
             fields[FAILURE] = failure
         split_conversation(fields)
         return at_step(fields, None)
+
+
+def _steps_after(history: Sequence[Mapping[str, Any]], line: Mapping[str, Any]) -> list[Any]:
+    """The last steps of the trajectory as messages, where the history ends before them."""
+    said = {str(message.get("content")).strip() for message in history}
+    said |= {str(message.get("thought")).strip() for message in history}
+    steps = objects_in(line.get("trajectory"))
+    known = [i for i, step in enumerate(steps) if str(step.get("response")).strip() in said]
+    messages: list[dict[str, Any]] = []
+    for step in steps[known[-1] + 1 if known else 0 :]:
+        messages.append({"role": "assistant", "content": step.get("response")})
+        action = step.get("action")
+        if isinstance(action, str) and action not in str(step.get("response")):
+            messages[-1]["tool_calls"] = [{"function": {"name": "action", "arguments": action}}]
+        if step.get("observation"):
+            messages.append({"role": "tool", "content": step["observation"]})
+    return messages
 
 
 def _of_info(info: Mapping[str, Any], at: LineContext) -> Fields:

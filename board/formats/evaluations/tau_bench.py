@@ -61,6 +61,8 @@ class TauBenchReader(Reader):
             "finish_reason": None if verdict is None else "done",
             "user_cost": info.get("user_cost"),
             "task.instruction": object_at(info, "task").get("instruction"),
+            "task.actions": object_at(info, "task").get("actions") or None,
+            "reward_info": verdict,
             "model": at.named("model"),
             "temperature": at.named("temperature"),
         }
@@ -76,6 +78,7 @@ class Tau2Reader(Reader):
 
     name = "tau2"
     title = "tau2-bench simulations"
+    left_out: Mapping[str, str] = {"timestamp": "when the simulation was written"}
     sources = (JSON_DOCUMENT,)
     layout = re.compile(r"(?:simulations|results|results/final)/[^/]+\.json")
 

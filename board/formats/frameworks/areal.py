@@ -43,6 +43,9 @@ class ArealReader(Reader):
 
     name = "areal"
     title = "AReaL"
+    left_out: Mapping[str, str] = {
+        "head_version": "-1 until June 2026: the prompt's, which nothing sampled",
+    }
     keys: Mapping[str, str] = {
         "completion": "response",
         "head_version": "policy_version",
@@ -94,6 +97,9 @@ class ArealTextsReader(Reader):
 
     name = "areal_texts"
     title = "AReaL texts"
+    left_out: Mapping[str, str] = {
+        "text": "each sample's prompt and sequence are shown, and the numbers above them are columns",
+    }
     sources = (TEXT,)
     layout = re.compile(
         r"(?P<split>generated|generated-eval)/(?P<step>[0-9]+)/(?P<task>[^/]+)\.txt"

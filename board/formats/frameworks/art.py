@@ -177,6 +177,10 @@ class ArtReader(Reader):
 
     name = "art"
     title = "ART"
+    left_out: Mapping[str, str] = {
+        "format_version": "the version of the file's layout",
+        "trajectory_json.exchanges": "calls as they were made: their histories are shown",
+    }
     sources = (JSON_LINES, PARQUET, YAML)
     layout = re.compile(r"trajectories/(?P<split>[^/]+)/(?P<step>[0-9]+)\.(?:jsonl|parquet|yaml)")
 
@@ -238,6 +242,12 @@ def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> Non
         histories.reverse()  # the last one of equals
         entries = max(histories, key=lambda h: sum("finish_reason" in entry for entry in h))
         others = len(histories) - 1
+        further = [[_message(entry) for entry in h] for h in histories if h is not entries]
+        builder.take_extra("other_histories", further or None)
+    else:
+        builder.take_extra(
+            "other_histories", parsed_text(trajectory.get("additional_histories")) or None
+        )
     builder.take("additional_histories", others or None)
     messages = [_message(entry) for entry in entries]
     own = [bool(entry.get("trainable")) or "finish_reason" in entry for entry in entries]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
-from board.formats.fields import Fields, at_step
+from board.formats.fields import Fields, at_step, is_texts
 from board.formats.messages import is_messages, split_chatml, split_conversation
 from board.formats.parse import is_list, objects_at, objects_in
 from board.formats.sources import rows_of_table
@@ -31,6 +31,9 @@ class AtroposReader(Reader):
 
     name = "atropos"
     title = "Atropos groups"
+    left_out: Mapping[str, str] = {
+        "masks": "read as loss_mask: -100 is 0, an id is 1",
+    }
 
     def recognises(self, head: Head) -> bool:
         """Lists of tokens, masks and scores, or an item with rollouts of a conversation and a score."""
@@ -59,6 +62,12 @@ class AtroposReader(Reader):
         messages = line.get("messages", line.get("conversation"))
         if is_messages(messages):
             fields |= _of_messages([dict(message) for message in messages])
+        elif isinstance(messages, str) or is_texts(
+            messages
+        ):  # decoded, or of environments without roles
+            text = messages if isinstance(messages, str) else "\n".join(messages)
+            prompt, response = split_chatml(text)
+            fields |= {"response": response} | ({"prompt": prompt} if prompt else {})
         if is_list(masks := line.get("masks")) and is_list(tokens := line.get("tokens")):
             fields |= _of_tokens(line, tokens, masks)
         return at_step(fields, None)

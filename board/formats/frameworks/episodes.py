@@ -69,6 +69,19 @@ class EpisodesReader(Reader):
 
     name = "episodes"
     title = "verifiers episodes"
+    left_out: Mapping[str, str] = {
+        "task.data.artifact_max_bytes": "a limit of the harness",
+        "task.hash": "an id of the framework that nothing else refers to",
+        "traces.task": "that of the episode, once more",
+        "agent.config": "how the agent was set up, the same for all rollouts",
+        "traces.agent.config": "how the agent was set up, the same for all rollouts",
+        "rewards": "score and weight of each part: the parts and their sum are shown",
+        "traces.rewards": "score and weight of each part: the parts and their sum are shown",
+        "nodes.parent": "the place of the message in its branch",
+        "traces.nodes.parent": "the place of the message in its branch",
+        "calls": "calls of the model: the messages have their texts",
+        "traces.calls": "calls of the model: the messages have their texts",
+    }
     layout = re.compile(
         r"(?:monitors/file/)?traces/stream(?:/[0-9]+)?\.jsonl(?:\.zst)?"
         r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)"
@@ -375,6 +388,9 @@ def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: LineCont
     builder.take("policy_version", policy.get("start"))
     effective = info.get("effective") if subset is None else subset == "effective"
     builder.take_extra("effective", effective)
+    builder.take_extra("env_id", env.get("id"))
+    builder.take_extra("task_key", object_at(episode, "task").get("key"))
+    builder.take_extra("run_name", run.get("name"))
     builder.take_extra("dispatch_step", work.get("step"))
     builder.take_extra("policy_version_end", policy.get("end"))
     steps = (at.step, object_at(info, "ship").get("step"), work.get("step"))

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from board.core import schema
 from board.errors import RecordError
-from board.formats.base import Event, Head, LineContext, Reader
+from board.formats.base import Event, Head, LineContext, Reader, metrics_in
 from board.formats.failures import usual_failure
-from board.formats.field_values import FAILURE
+from board.formats.field_values import CONTENT, FAILURE
 from board.formats.fields import Fields
 from board.formats.generic import has_other_names
 
@@ -48,6 +48,8 @@ class NativeReader(Reader):
             raise RecordError("the line's type is not known", field="type", hint=hint)
         if kind != "sample":
             return Event(kind, line)
+        if "type" not in line and (metrics := metrics_in(line, CONTENT)) is not None:
+            return metrics
         failure = usual_failure(line)
         return dict(line) if failure is None else {**line, FAILURE: failure}
 

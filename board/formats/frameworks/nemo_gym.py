@@ -40,6 +40,15 @@ class NeMoGymReader(Reader):
 
     name = "nemo_gym"
     title = "NeMo-Gym rollouts"
+    left_out: Mapping[str, str] = {
+        "response.id": "an id of the framework that nothing else refers to",
+        "response.created_at": "when the answer was made",
+        "response.usage": "input and output tokens are columns",
+        "response.output.id": "an id of the framework that nothing else refers to",
+        "response.output.type": "the kind of an item: it is a call, a result or a text",
+        "response.output.summary.type": "the kind of a part",
+        "agent_ref.type": "the same for all agents",
+    }
     keys: Mapping[str, str] = {
         "expected_answer": "ground_truth",
         **dict.fromkeys((*_READ_APART, *_ALSO_OF_TASKS), ""),
@@ -58,9 +67,10 @@ class NeMoGymReader(Reader):
         given = [*instructions_of(request), *messages_of(request.get("input"))]
         output = response.get("output")
         if is_list(output) and output and is_list(output[-1]):
-            _take_transitions(builder, given, messages_of(output[-1]))
+            output = output[-1]
+            _take_transitions(builder, given, messages_of(output))
         else:
-            builder.take_turns(given, messages_of(output))
+            builder.take_turns(given, [*_browser_steps(response), *messages_of(output)])
         for key in _ALSO_OF_TASKS & line.keys():
             builder.take_extra(f"task.{key}", line[key])
         builder.take_keys(line, self.keys)
@@ -73,7 +83,7 @@ class NeMoGymReader(Reader):
         builder.take("env", object_at(line, "agent_ref").get("name"))
         _take_ids(builder, line)
         _take_verdict(builder, line, response)
-        _take_tokens(builder, response)
+        _take_tokens(builder, output)
         builder.take(FAILURE, failure_of_line(line))
         return builder.build_undated()
 
@@ -82,12 +92,23 @@ def _take_transitions(
     builder: RecordBuilder, given: Sequence[Message], history: Sequence[Message]
 ) -> None:
     """Takes what an environment says transition by transition. history: of the last one, which is all."""
-    if list(history[: len(given)]) == list(given):
+    if given and list(history[: len(given)]) == list(given):
         builder.take_turns(given, history[len(given) :])
     elif history and history[0].get("role") != "assistant":
         builder.take_conversation(history)
     else:
         builder.take_turns(given, history)
+
+
+def _browser_steps(response: Mapping[str, Any]) -> Iterator[Message]:
+    """What an agent in a browser did and saw, step by step, before the last answer."""
+    for step in objects_in(object_at(response, "trajectory").get("steps")):
+        action = dict(object_at(step, "action"))
+        call = {"name": str(action.pop("type", "action")), "arguments": action}
+        said = {"content": step["thought"]} if isinstance(step.get("thought"), str) else {}
+        yield {"role": "assistant", **said, "tool_calls": [{"function": call}]}
+        if step.get("observation") is not None:
+            yield {"role": "tool", "content": step["observation"]}
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
@@ -119,9 +140,9 @@ def _take_verdict(
         builder.take(key, object_at(response, "usage").get(key))
 
 
-def _take_tokens(builder: RecordBuilder, response: Mapping[str, Any]) -> None:
+def _take_tokens(builder: RecordBuilder, output: object) -> None:
     """The tokens of all model calls as one sequence, where each call goes on from the one before."""
-    calls = [i for i in objects_in(response.get("output")) if "generation_token_ids" in i]
+    calls = [item for item in objects_in(output) if "generation_token_ids" in item]
     try:
         take_pieces(builder, list(_pieces(calls)))
     except RecordError as error:

@@ -41,6 +41,9 @@ class NemoRLReader(Reader):
 
     name = "nemo_rl"
     title = "NeMo-RL"
+    left_out: Mapping[str, str] = {
+        "agent_ref.type": "the same for all agents",
+    }
     keys: Mapping[str, str] = {
         **dict.fromkeys((*_ARRAYS, "token_ids", "input_lengths", "content"), ""),
         **dict.fromkeys(("rewards", "filtered_rewards", "idx", "agent_ref"), ""),

@@ -22,6 +22,10 @@ class PrimeHostedReader(Reader):
 
     name = "prime_hosted"
     title = "Prime hosted training"
+    left_out: Mapping[str, str] = {
+        "limit": "of the request that fetched the page",
+        "offset": "of the request that fetched the page",
+    }
     sources = (JSON_DOCUMENT,)
     keys: Mapping[str, str] = {
         "problem_id": "group_id",

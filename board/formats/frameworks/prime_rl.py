@@ -46,6 +46,13 @@ class PrimeRLReader(Reader):
 
     name = "prime_rl_tokens"
     title = "prime-rl token exports"
+    left_out: Mapping[str, str] = {
+        "mismatch_kl": "derived again from the log-probabilities",
+        "log_importance_ratio": "derived again from the log-probabilities",
+        "importance_ratio": "derived again from the log-probabilities",
+        "prob_delta": "derived again from the log-probabilities",
+        "position_ids": "the number of each token",
+    }
     layout = re.compile(r"token_exports/(?:step_[0-9]+/)?rank_[0-9]+\.jsonl")
     join = Join("prime_rl", TOKENS_JOINED_BY, "trainer", order=3, is_trainer=True)
 

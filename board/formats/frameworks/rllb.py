@@ -23,9 +23,9 @@ import numpy as np
 from board.core.records import NumberArray, Parsed, Remark
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
-from board.formats.base import Head, LineContext, Reader
+from board.formats.base import Event, Head, LineContext, Reader, metrics_in
 from board.formats.failures import usual_failure
-from board.formats.field_values import EXTRA, FAILURE
+from board.formats.field_values import CONTENT, EXTRA, FAILURE
 from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
 from board.formats.generic import has_other_names
 from board.formats.number_arrays import as_numbers
@@ -76,7 +76,9 @@ class RLLoggingBoardReader(Reader):
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
+        if (metrics := metrics_in(line, CONTENT)) is not None:
+            return metrics
         by_roll = "new_response_mask" in line
         names = _ROLLS if by_roll else {}
         fields: Fields = {

@@ -139,6 +139,11 @@ class RllmTelemetryReader(Reader):
 
     name = "rllm_telemetry"
     title = "rLLM telemetry"
+    left_out: Mapping[str, str] = {
+        "episode.task": "that of the trajectory, once more",
+        "trajectory.steps.id": "an id of the framework that nothing else refers to",
+        "trajectory.steps.step_idx": "the place of the step",
+    }
     sources = (TRAJECTORY_EVENTS,)
 
     def recognises(self, head: Head) -> bool:
@@ -167,10 +172,16 @@ def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any
     messages = _conversation(steps)
     if messages:
         builder.take_conversation(messages)
+        builder.take_extra("task", task)
     else:
-        builder.take("prompt", _asked(task))
-        texts = [step.get("model_response") or step.get("action") for step in steps]
-        builder.take("response", "\n\n".join(str(text) for text in texts if text))
+        asked = steps[0].get("input") if steps else None
+        builder.take("prompt", _asked(task if asked is None else asked))
+        names = ("model_response", "output", "action")
+        texts = [next((step[name] for name in names if step.get(name)), None) for step in steps]
+        written = [_asked(text) for text in texts if text]
+        builder.take("response", "\n\n".join(text for text in written if text))
+    if is_object(task):
+        builder.take("ground_truth", task.get("expected"))
 
 
 def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -144,6 +144,11 @@ class SlimeReader(Reader):
 
     name = "slime"
     title = "slime rollouts"
+    left_out: Mapping[str, str] = {
+        "samples.rollout_routed_experts.tensor_file": "the name of a file that is not read",
+        "samples.rollout_topk_log_probs.tensor_file": "the name of a file that is not read",
+        "samples.rollout_topk_token_ids.tensor_file": "the name of a file that is not read",
+    }
     sources = (TORCH,)
     keys: Mapping[str, str] = {
         "index": "rollout_id",
@@ -202,6 +207,7 @@ class SlimeTrainReader(Reader):
 
     name = "slime_train"
     title = "slime training data"
+    left_out: Mapping[str, str] = {"rank": "it is in the file's name; ranks of one shard are alike"}
     sources = (TORCH,)
     keys: Mapping[str, str] = {
         "sample_index": "rollout_id",

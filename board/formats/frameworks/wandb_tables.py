@@ -38,6 +38,7 @@ class WandbTableReader(Reader):
 
     name = "wandb_table"
     title = "W&B tables"
+    left_out: Mapping[str, str] = {"columns": "the names of the columns"}
     sources = (JSON_DOCUMENT,)
     repeats = "same_id"
     layout = re.compile(

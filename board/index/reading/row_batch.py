@@ -12,9 +12,10 @@ import pyarrow as pa
 from board.core.metrics.aggregate import Aggregator
 from board.core.problems import MOST_LINES, Problem, ProblemLog
 from board.core.records import Record, Remark
+from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.formats.base import Event, LineContext, Reader
+from board.formats.base import METRICS, Event, LineContext, Reader
 from board.formats.columns import gather, usual_columns
 from board.formats.fields import record_of
 from board.index import segments
@@ -30,6 +31,12 @@ from board.index.repeat_keys import BY_FILE, join_keys, repeat_key, repeat_keys
 MOST_LOGGED_KEYS: Final = 256
 """Keys unknown to the board that become columns in one part; further ones are counted and left out."""
 
+_NO_ROLLOUT: Final = Remark(
+    None,
+    "the line holds no rollout",
+    "a summary or an empty group; the raw log has it",
+    "note",
+)
 _CROWDED: Final = Remark(
     None,
     f"more than {MOST_LOGGED_KEYS} different keys are logged; the rest are not columns",
@@ -110,6 +117,8 @@ class RowBatch:
             self._add_alone(rollout, at)
         elif rollout is not None:
             self.collect([rollout], [at], at[2])
+        else:
+            self.remark(_NO_ROLLOUT, at[0])
 
     def collect(self, rollouts: Iterable[Any], addresses: Iterable[Address], size: int) -> None:
         """Adds rollouts, of so many bytes, once there are enough to be taken together: the lines of a
@@ -203,7 +212,10 @@ class RowBatch:
         return True
 
     def _add_event(self, event: Event, line: int) -> None:
-        """Adds what a writer said about its file."""
+        """Adds what a writer said about its file; numbers of the trainer are read later, see step_end."""
+        if event.kind == "metrics":
+            self.remark(METRICS, line)
+            return
         self.events.append(replace(event, line=line))
         dropped = event.data.get("dropped")
         if event.kind == "step_end" and isinstance(dropped, int) and dropped > 0:
@@ -250,7 +262,11 @@ class RowBatch:
     def _add_logged(self, row: dict[str, Any], record: Record, line: int) -> None:
         """Puts what else the line holds into its row, up to a bound on the number of columns."""
         logged = {key: row.pop(key) for key in [*row] if key not in segments.FIXED}
-        cells = ((column_name(key), cell(value)) for key, value in record.extras.items())
+        cells = (
+            (column_name(key), cell(value))
+            for key, value in record.extras.items()
+            if key not in TOPK_FIELDS
+        )
         logged |= {name: value for name, value in cells if value is not None}
         row |= {name: value for name, value in logged.items() if self._has_place(name)}
         if not row.keys() >= logged.keys():

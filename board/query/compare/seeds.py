@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,11 +11,11 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import base_name
 from board.core.metrics.seeds import interquartile_interval, interquartile_mean, over_seeds
+from board.core.repeated_runs import is_of_the_setup
 from board.core.run_differences import differences
 from board.query.compare.paired import means_of_prompts
 from board.query.run import Run
 
-_SEED: Final = re.compile(r"(^|[._])seeds?([._]|$)", re.IGNORECASE)
 NOT_RECORDED: Final = "not recorded"
 
 
@@ -77,8 +76,10 @@ def differing_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def usual_keys(runs: Sequence[Run]) -> list[str]:
-    """The settings that differ, but for seeds: runs that share them are repetitions of one another."""
-    return [key for key in differing_settings(runs) if not _SEED.search(key)]
+    """The settings that differ, but for seeds and names of a run: runs that share them are repetitions
+    of one another.
+    """
+    return [key for key in differing_settings(runs) if is_of_the_setup(key)]
 
 
 def seed_groups(runs: Sequence[Run], keys: Sequence[str], metric: str) -> list[SeedGroup]:

@@ -66,7 +66,7 @@ def _over_loss_tokens(run: Run) -> dict[str, list[Means]]:
     if "response_tokens" not in run.metrics:
         return {}
     # A mask that is 1 everywhere is left out of the log.
-    tokens = f"coalesce({run.column('loss_tokens')}, {run.column('response_tokens')})"
+    tokens = run.column("loss_tokens" if "loss_tokens" in run.columns else "response_tokens")
     sums, counted = [f"avg({tokens})"], [tokens]
     columns = [name for name in _PER_TOKEN if name in run.metrics]
     for column in map(run.column, columns):

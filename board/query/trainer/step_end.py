@@ -1,4 +1,4 @@
-"""Metrics in the `step_end` lines of a log that `exporters.RolloutExporter` wrote.
+"""Metrics in a log's own lines: `step_end` lines of `exporters.RolloutExporter`, and lines of numbers.
 
 The index has the place of each rollout; what lies between them are the other lines. So a log of 100 GB
 is not read again for them.
@@ -15,9 +15,11 @@ import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 from board.errors import RecordError
+from board.formats.base import METRICS, metrics_in
 from board.formats.frameworks.native import NativeReader
 from board.formats.io.lines import Line, read_lines
-from board.formats.metrics.base import MOST_RECORD_BYTES, Points, Report, whole_number
+from board.formats.metrics.base import MOST_RECORD_BYTES, Points, Report, step_of, whole_number
+from board.formats.metrics.lines import scalars_of
 from board.formats.parse import is_object, parse_whole
 from board.index.discovery.packed import readable
 from board.index.manifest import FileState
@@ -55,21 +57,24 @@ class StepEndMetrics:
         self._points: dict[_File, Points] = {}
         self._counts: dict[_File, dict[int, Counts]] = {}
         self._done: dict[_File, int] = {}
+        self._has_metrics: dict[_File, bool] = {}
         self.bytes = 0
 
     def update(self, run: Run, report: Report = lambda done: None) -> None:
         """Reads what the index of the run has and was not read yet. Raises OSError."""
-        states, numbers = run.rows.files.states, run.rows.files.number_of
-        known = {_file_of(state): state.consumed for state in states}
+        numbers = run.rows.files.number_of
+        known = {_file_of(state): state.consumed for state in run.rows.files.states}
         for file in [file for file, done in self._done.items() if done > known.get(file, -1)]:
             for by_file in (self._points, self._counts, self._done):
                 by_file.pop(file, None)  # it was replaced
-        files = {numbers[state.id]: _file_of(state) for state in states}
+        files = {numbers[state.id]: _file_of(state) for state in run.rows.files.states}
+        states = {_file_of(state): state for state in run.rows.files.states}
         for number, begin, end in self._between(run):
             file = files[number]
             begin = max(begin, self._done.get(file, 0))
             if begin >= end:
                 continue
+            self._has_metrics[file] = _has_metrics(states[file])
             for line in read_lines(readable(run.info.files[number]).path, begin, end):
                 self._add(file, line)
                 self.bytes += line.size
@@ -79,9 +84,12 @@ class StepEndMetrics:
     def _between(self, run: Run) -> Iterator[tuple[int, int, int]]:
         """What lies between the rollouts of each native file: its number, the first byte, the end."""
         states = run.rows.files.states
-        # all_ended: the steps of its step_end lines. A file without one need not be read.
+        # all_ended: the steps of its step_end lines. A file without one or other metrics is not read.
         native = [s for s in states if s.reader == NativeReader.name and s.all_ended]
-        ends = {run.rows.files.number_of[state.id]: state.consumed for state in native}
+        with_metrics = [s for s in states if s not in native and _has_metrics(s)]
+        ends = {
+            run.rows.files.number_of[state.id]: state.consumed for state in (*native, *with_metrics)
+        }
         if not ends:
             return
         numbers = ", ".join(map(str, ends))
@@ -105,14 +113,20 @@ class StepEndMetrics:
         yield from ((file, 0, ends[file]) for file in sorted(without_rollouts))
 
     def _add(self, file: _File, line: Line) -> None:
-        if line.text is None or line.size > MOST_RECORD_BYTES or _MARK not in line.text:
+        if line.text is None or line.size > MOST_RECORD_BYTES:
+            return
+        if _MARK not in line.text and not self._has_metrics[file]:
             return
         try:
             record, _ = parse_whole(line.text)
         except RecordError:  # the index has counted it
             return
-        step = whole_number(record.get("step"))
-        if record.get("type") != "step_end" or step is None:
+        key, step = step_of(record) or ("", None)
+        if step is None:
+            return
+        if record.get("type") != "step_end":
+            if metrics_in(record, ()) is not None:
+                self._points.setdefault(file, Points()).add_record(step, scalars_of(record), key)
             return
         written, dropped, left_out = (whole_number(record.get(key)) or 0 for key in _COUNTED)
         self._counts.setdefault(file, {})[step] = (written, dropped, left_out)
@@ -159,8 +173,18 @@ def _files(run: Run) -> Iterator[tuple[_File, Callable[[int], bool]]]:
         file: step for file, rank, _, step in run.rows.files.superseded_ranges if rank is None
     }
     for state in run.rows.files.states:
-        until, current = from_step.get(state.id, np.inf), {*state.all_ended}
-        yield _file_of(state), lambda step, until=until, own=current: step < until and step in own
+        until = from_step.get(state.id, np.inf)
+        current = None if _has_metrics(state) else {*state.all_ended}
+
+        def counts(step: int, until: float = until, current: set[int] | None = current) -> bool:
+            return step < until and (current is None or step in current)
+
+        yield _file_of(state), counts
+
+
+def _has_metrics(state: FileState) -> bool:
+    """Whether lines of a file were numbers of the trainer, and no rollouts."""
+    return any(problem.reason == METRICS.reason for problem in state.problems)
 
 
 def _over_ranks(parts: list[tuple[IntArray, FloatArray]]) -> RankMeans:

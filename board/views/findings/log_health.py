@@ -119,7 +119,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     limits = known_findings.limits_of(run)
     findings = known_findings.task(run, tokens=False).finish().findings
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
-    checks = [_lines(run), *array_checks(digests)]
+    checks = [_lines(run), _audit(run), *array_checks(digests)]
     rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
     ids = f"no id twice in a step, in {rollouts}"
     named: tuple[tuple[str, str, str, State], ...] = (
@@ -149,6 +149,13 @@ def _lines(run: Run) -> Check:
     words += [f"{counted(partial, 'rollout', 'is')} shown with a value left out"] if partial else []
     words += [f"{problem.path} {problem.reason}" for problem in files]
     return Check("Lines", "bad", f"{'; '.join(words)}; see below")
+
+
+def _audit(run: Run) -> Check:
+    """Whether all that a sample of lines holds is shown."""
+    audit = cache.audit_of(run.whole or run)
+    state = "not recorded" if not audit.lines else "bad" if audit.problems else "good"
+    return Check("Contents", state, audit.summary)
 
 
 def _line(check: Check) -> None:
@@ -302,7 +309,7 @@ def _offer_export(run: Run) -> None:
     heads = ("severity", "where", "field", "what was found", "what to do", "lines")
     rows = [
         (one.severity, one.where, one.field or "", one.reason, one.hint, float(one.count))
-        for one in run.problems
+        for one in (*run.problems, *cache.audit_of(run.whole or run).problems)
     ]
     own = PageTable(f"Problems: {len(rows)}", heads, (*[None] * 5, ""), rows)
     make = partial(tables_page, run, "Log health", "Lines and values that were not used.", [own])
@@ -323,8 +330,8 @@ def show(run: Run) -> None:
     _left_out(run)
     _superseded(run)
     _offer_export(run)
-    if run.problems:
+    if problems := (*run.problems, *cache.audit_of(run.whole or run).problems):
         st.markdown("#### What was found")
-        problem_table(run.problems)
+        problem_table(problems)
     _unended(run)
     _files(run)

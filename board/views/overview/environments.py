@@ -16,7 +16,7 @@ from board.core.metrics.definitions import reward_parts, rollout_metric
 from board.core.metrics.shares import without_residue
 from board.query.environments import table_of_step
 from board.query.open_run import Run
-from board.views.overview import curves
+from board.views.overview import curves, environment_table
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import number, one_line, plain
@@ -29,13 +29,20 @@ _TABLE: Final = (
 )
 _MOST_TABLE_PARTS: Final = 4
 _MOST_ENVIRONMENTS: Final = 8
-"""Drawn unless others are asked for: more colours can't be distinguished."""
+"""Drawn in one chart: more colours can't be distinguished, and are a table."""
+
+
+def are_many(run: Run) -> bool:
+    """Whether the environments that are chosen are too many for curves, and are a table."""
+    return len(state.get("env") or cache.environments_of(run)) > _MOST_ENVIRONMENTS
 
 
 def choose_options(run: Run) -> CurveOptions:
     """Menus of which curves are drawn by environment, and how."""
-    page_parts.choose_metrics("overview_metrics", run.metrics)
-    smoothing = page_parts.smoothing()
+    smoothing = 0.0
+    if not are_many(run):
+        page_parts.choose_metrics("overview_metrics", run.metrics)
+        smoothing = page_parts.smoothing()
     if "env" in run.columns:
         names, chosen = cache.environments_of(run), list(state.get("env"))
         if len(names) > 1:
@@ -132,9 +139,8 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
     counts = cache.by_environment(run, "step")
-    largest = np.argsort(-counts.counts.sum(axis=1), kind="stable")[:_MOST_ENVIRONMENTS]
     chosen = [counts.names.index(name) for name in state.get("env")]
-    codes = tuple(chosen or sorted(largest.tolist()))
+    codes = tuple(chosen or range(len(counts.names)))
     parts = reward_parts(run.metrics)[:_MOST_PARTS]
     usual = [name for name in ("reward", *parts, *_USUAL) if name in run.metrics]
     metrics = list(state.get("overview_metrics")) or usual or list(run.metrics[:2])
@@ -144,9 +150,10 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
         for one in hidden(cache.by_environment(run, metric))[:3]:
             words = _hidden_words(one, counts.names, metric)
             st.warning(words, icon=":material/visibility_off:")
-    if not chosen and len(counts.names) > _MOST_ENVIRONMENTS:
-        of = f"{_MOST_ENVIRONMENTS} of {len(counts.names):,}"
-        st.caption(f"The largest {of} environments are drawn.")
+    if are_many(run):
+        environment_table.show(run, tuple(counts.names[code] for code in codes))
+        _table(run)
+        return
     look = {"alone": False, "dark": page_parts.dark()}
     click = "Click the curve of an environment to see its rollouts of that step."
     drawn = {one: cache.environment_curve(run, one, codes, options, **look) for one in metrics}

@@ -29,7 +29,7 @@ from board.export.run_pages import overview_page
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.overview import curves, environments, trainer
+from board.views.overview import curves, environments, single_step, trainer
 from board.views.shared import cache, known_findings, page_export, page_parts, state
 from board.views.shared.text import counted, number, one_line, plain
 from board.views.shared.trainer import metrics as trainer_metrics
@@ -266,10 +266,38 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
             _draw(run, others, options, marks, key="curves_more")
     trainer.show(run, options, marks)
     _expression_curve(run, options, marks)
+    _say_missing(run)
+
+
+def _say_missing(run: Run) -> None:
+    """What a run lacks that most have, and what it would take."""
     needs = {name: needed for name, needed in _NEEDS.items() if not _has(run, name)}
     missing = [f"{rollout_metric(name).label} (needs {one})" for name, one in needs.items()]
     if missing:
         st.caption(plain(f"Not recorded in this run: {'; '.join(missing)}.", 900))
+
+
+def _show_curves(run: Run) -> None:
+    """The menus of the curves, and the curves: of all rollouts, or by environment."""
+    marks = curves.marks()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if by_environment := curves.choose_grouping(run):
+            options = environments.choose_options(sidebar.current())
+        else:
+            options = curves.choose_options(run)
+        has_evaluations = state.get("overview_evals") and not by_environment
+        evaluations = sidebar.evaluations() if has_evaluations else ()
+        lines = [
+            LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
+            for one, key in zip(evaluations, EVALUATIONS, strict=False)
+        ]
+        steps, key = run.steps["step"], page_parts.chart_key("bar")
+        if not (by_environment and environments.are_many(sidebar.current())):
+            curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
+    if by_environment:
+        environments.show(sidebar.current(), options, marks)
+    else:
+        _all(run, options, marks)
 
 
 def _render() -> None:
@@ -284,24 +312,12 @@ def _render() -> None:
         st.space("stretch")
         st.caption(plain(_caption(run)), width="content")
     _show_tiles(run, curves.KL[state.get("overview_kl")])
-    marks = curves.marks()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if by_environment := curves.choose_grouping(run):
-            options = environments.choose_options(sidebar.current())
-        else:
-            options = curves.choose_options(run)
-        has_evaluations = state.get("overview_evals") and not by_environment
-        evaluations = sidebar.evaluations() if has_evaluations else ()
-        lines = [
-            LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
-            for one, key in zip(evaluations, EVALUATIONS, strict=False)
-        ]
-        steps, key = run.steps["step"], page_parts.chart_key("bar")
-        curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
-    if by_environment:
-        environments.show(sidebar.current(), options, marks)
+    if len(run.steps) == 1:
+        single_step.show(run)
+        trainer.show(run, CurveOptions(band="none"), curves.marks())
+        _say_missing(run)
     else:
-        _all(run, options, marks)
+        _show_curves(run)
 
 
 _render()

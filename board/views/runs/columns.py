@@ -13,6 +13,7 @@ from board.components.run_table import RunColumn
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.recent import WINDOW
 from board.core.run_differences import OF_EVERY_START, are_different
+from board.views.runs.headings import cut_names, signs_for
 from board.views.shared.text import one_line
 
 _SETTING: Final = "settings."
@@ -81,7 +82,8 @@ def choose_columns(
     settings = [path for path in names if id_of(path) in visible]
     group = _settings_group(len(settings), len(differ))
     for path in settings:
-        width = _width(names[path], [setting_text(run[path]) for run in runs if path in run])
+        head = columns[id_of(path)].label
+        width = _width(head, [setting_text(run[path]) for run in runs if path in run])
         columns[id_of(path)] = replace(columns[id_of(path)], group=group, width=width)
     return Columns(columns, [name for name in columns if name in visible], settings)
 
@@ -104,9 +106,10 @@ def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn
         RunColumn("finding", "worst finding, problems", finding, 112, "chip"),
         RunColumn("problems", "problems", "Lines not used, and values left out", 54),
     )
+    heads = cut_names({path: one_line(name, 200) for path, name in names.items()})
     own = [
-        RunColumn(id_of(path), one_line(name, 60), one_line(path, 200), _LEAST_SETTING)
-        for path, name in names.items()
+        RunColumn(id_of(path), head, one_line(path, 200), _LEAST_SETTING)
+        for path, head in heads.items()
     ]
     changed = RunColumn("changed", "changed", "When a file of the run changed last", 56, "age")
     return {column.name: column for column in (*usual, *own, changed)}
@@ -122,9 +125,9 @@ def _line_column(name: str, label: str, about: str, width: int, ink: str) -> Run
 
 
 def _width(name: str, texts: Sequence[str]) -> int:
-    """Pixels for the longest value, and for the longest part of the head, which breaks at _."""
+    """Pixels for the longest value, and for the head in two lines."""
     values = max(map(len, texts), default=0) * _SIGN
-    head = max(map(len, name.split("_"))) * _HEAD_SIGN + _HEAD_SIGN
+    head = (signs_for(name) + 1) * _HEAD_SIGN
     return int(min(max(values, head, _LEAST_SETTING), _MOST_SETTING))
 
 
@@ -147,6 +150,11 @@ def prominence(path: str) -> tuple[bool, int]:
     name = path.rpartition(".")[2]
     known = _FIRST.index(name) if name in _FIRST else len(_FIRST)
     return path.startswith(_ABOUT_THE_MACHINE), known
+
+
+def is_looked_for(path: str) -> bool:
+    """Whether a setting has one of the names that a reader of such a table looks for."""
+    return path.rpartition(".")[2] in _FIRST
 
 
 def visible_by_default(paths: Sequence[str], runs: Collection[Mapping[str, Any]]) -> list[str]:

@@ -37,7 +37,7 @@ def row_of(
     cells: dict[str, Cell] = {"format": _format_cell(info), "changed": _changed_cell(info, state)}
     if summary is not None:
         cells |= _cells(summary)
-        cells |= {id_of(path): _setting_cell(summary.settings, path) for path in wanted}
+        cells |= {id_of(path): setting_cell(summary.settings, path) for path in wanted}
     waits = (
         ""
         if known is not None
@@ -124,13 +124,13 @@ def _mean_cell(
         return {**_MISSING, "help": "The log holds no value of it at these steps."}
     metric = rollout_metric(column)
     cell: Cell = {
-        "text": _short(now.mean, metric.unit),
+        "text": short_number(now.mean, metric.unit),
         "sort": now.mean,
         "help": _about(summary, now, metric),
     }
     if now.change is not None and column == "reward":
         cell |= {"note": _signed(now.change), "noteTone": _tone(now, metric)}
-    return cell | {"line": _placed(line)} if len(line) > 1 else cell
+    return cell | {"line": line_places([line])[0]} if len(line) > 1 else cell
 
 
 def _about(summary: RunSummary, now: LastMean, metric: Metric) -> str:
@@ -145,7 +145,8 @@ def _about(summary: RunSummary, now: LastMean, metric: Metric) -> str:
     return f"{words}; change from the {WINDOW} steps before {change} (standard error over steps)"
 
 
-def _short(value: float, unit: str) -> str:
+def short_number(value: float, unit: str) -> str:
+    """A mean with three significant digits, a share in percent."""
     return number(value if unit == "share" else float(f"{value:.3g}"), unit)
 
 
@@ -160,18 +161,23 @@ def _tone(now: LastMean, metric: Metric) -> str:
     return "good" if (now.change > 0) == (metric.better == "up") else "bad"
 
 
-def _placed(line: Sequence[Sequence[float]]) -> list[int]:
-    """The points of a line within its box, the smallest at the bottom."""
-    xs, ys = zip(*line, strict=True)
+def line_places(lines: Sequence[Sequence[Sequence[float]]]) -> list[list[int]]:
+    """The points of lines within one box, the smallest at the bottom; of each line x and y in turn."""
+    xs, ys = zip(*(point for line in lines for point in line), strict=True)
     (left, right), (low, high) = (min(xs), max(xs)), (min(ys), max(ys))
     across = (LINE_WIDTH - 2 * _EDGE) / ((right - left) or 1.0)
     up = (LINE_HEIGHT - 2 * _EDGE) / ((high - low) or 1.0)
     middle = (LINE_HEIGHT / 2 - _EDGE) if high == low else 0.0
-    points = ((x - left) * across for x in xs), ((y - low) * up + middle for y in ys)
     return [
-        place
-        for x, y in zip(*points, strict=True)
-        for place in (round(_EDGE + x), round(LINE_HEIGHT - _EDGE - y))
+        [
+            place
+            for x, y in line
+            for place in (
+                round(_EDGE + (x - left) * across),
+                round(LINE_HEIGHT - _EDGE - ((y - low) * up + middle)),
+            )
+        ]
+        for line in lines
     ]
 
 
@@ -218,7 +224,8 @@ def _problems_cell(summary: RunSummary) -> Cell:
     return {"text": f"{total:,}", "tone": tone, "sort": total, "help": _problem_words(summary)}
 
 
-def _setting_cell(settings: Mapping[str, Any], path: str) -> Cell:
+def setting_cell(settings: Mapping[str, Any], path: str) -> Cell:
+    """The value of a setting, by its path."""
     if path not in settings:
         return {"text": "–", "sort": None, "tone": "missing", "help": "not recorded"}
     value = settings[path]

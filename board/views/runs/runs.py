@@ -31,7 +31,9 @@ from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
 from board.views.runs.filters import filter_groups, passing, search
+from board.views.runs.folding import folded, together
 from board.views.runs.rows import row_of
+from board.views.runs.same_everywhere import shared_settings, without_equal
 from board.views.runs.summaries import MADE_BY, Known, RunSummaries
 from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
 from board.views.shared.text import ago, counted, one_line, plain, size
@@ -45,12 +47,16 @@ _MOST_DIFFERENCES: Final = 4
 
 
 class _Table(NamedTuple):
-    """All runs with their rows, in the order of discovery; summaries: None where there is none yet."""
+    """All runs with their rows, in the order of discovery; summaries: None where there is none yet.
+
+    equal: in words what all runs have in common, of columns that are left out for it and of settings.
+    """
 
     infos: Sequence[RunInfo]
     rows: Sequence[RunRow]
     summaries: Sequence[RunSummary | None]
     columns: Columns
+    equal: Sequence[str]
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={OpenOptions: repr})
@@ -63,11 +69,12 @@ def _store(root: str, options: OpenOptions) -> RunSummaries:
 def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
     known = [_known(info, store) for info in infos]
     summaries = [None if one is None else one.summary for one in known]
+    wanted, sort = state.get("runs_columns"), str(state.get("runs_sort"))
     columns = choose_columns(
         [one.settings for one in summaries if one is not None],
         {reader_titles(info) for info in infos},
-        state.get("runs_columns"),
-        str(state.get("runs_sort")),
+        wanted,
+        sort,
         dark=page_parts.dark(),
     )
     now = time.time()
@@ -75,7 +82,8 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
         row_of(info, one, store, columns.settings, now)
         for info, one in zip(infos, known, strict=True)
     ]
-    return _Table(infos, rows, summaries, columns)
+    columns, equal = without_equal(columns, rows, wanted, sort)
+    return _Table(infos, rows, summaries, columns, [*equal, *shared_settings(summaries)])
 
 
 def _known(info: RunInfo, store: RunSummaries) -> Known | None:
@@ -100,6 +108,17 @@ def _choose_columns(table: _Table) -> None:
             placeholder="the usual ones, and settings that differ",
             width=360,
             format_func=lambda name: one_line(columns[name].label if name in columns else name),
+        )
+
+
+def _choose_folding(table: _Table) -> None:
+    """A switch, where there is something to fold."""
+    if together(range(len(table.rows)), table.rows, table.summaries):
+        st.toggle(
+            "Fold seeds",
+            **state.bound("runs_fold"),
+            help="Runs whose settings are equal, but for the seed and the run's own name and folders, "
+            "are one row: means over the runs, ± 95 % by Student's t from three runs on.",
         )
 
 
@@ -137,10 +156,12 @@ def _show(table: _Table) -> Asked | None:
     matches = search(table.rows, table.summaries, str(state.get("runs_search")))
     sort, columns = str(state.get("runs_sort")), table.columns
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
+    visible = passing(matches.places, table.rows, table.summaries)
+    is_folded = bool(state.get("runs_fold"))
     content = TableContent(
         columns=[columns.by_id[name] for name in columns.visible],
         rows=table.rows,
-        visible=passing(matches.places, table.rows, table.summaries),
+        visible=visible,
         sort=sort if sort in columns.visible else "changed",
         descending=bool(state.get("runs_desc")),
         ticked=ticked,
@@ -151,6 +172,7 @@ def _show(table: _Table) -> Asked | None:
         search=str(state.get("runs_search")).strip(),
         refused=matches.refused,
         parameters=[*state.CHOICES],
+        groups=folded(visible, table.rows, table.summaries, columns.settings) if is_folded else (),
     )
     return run_table(content, key="run-table")
 
@@ -257,9 +279,12 @@ def _render() -> None:
         st.space("stretch")
         with st.container(key="runs_progress", width="content"):
             _watch(table, store)
+        _choose_folding(table)
         _choose_columns(table)
         page_export.place()
     _offer_export(table)
+    if table.equal:
+        st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))
     if asked := _show(table):
         _follow_asked(asked, infos)
 

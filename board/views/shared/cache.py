@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.analysis import contrasts, mismatch, words
+from board.analysis.audit import audit_sample
 from board.analysis.findings import Diagnosis, OwnThresholds, diagnose
 from board.analysis.rollout import OpenRollout, StepSpans, open_rollout, read_spans
 from board.analysis.spike import Spike, spike_of
@@ -27,7 +28,7 @@ from board.core.metrics.paired import PairedDifference
 from board.core.texts import diff
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.query import environments, failures, groups, prompts, rollouts, splits
+from board.query import environments, failures, groups, prompts, rollouts, splits, tasks
 from board.query.compare import matching, paired, seeds
 from board.query.compare.matching import Match
 from board.query.open_run import Run
@@ -60,9 +61,12 @@ def _cached(
     return decorate
 
 
+audit_of = _cached(8, "Comparing lines of the log with what is shown …")(audit_sample)
 environments_of = _cached(64)(environments.environments_of)
 rollout_count = _cached(64, "Filtering the rollouts …")(rollouts.count)
 by_environment = _cached(64)(environments.environment_curves)
+means_by_environment = _cached(16)(environments.environment_means)
+tasks_of = _cached(8)(tasks.tasks_of)
 groups_of = _cached(4)(groups.run_groups)
 cause_counts = _cached(8)(failures.cause_counts)
 failures_by = _cached(16)(failures.counts_by)

@@ -245,13 +245,15 @@ def metric_label(column: str) -> str:
     return one_line(rollout_metric(column).label)
 
 
-def choose_metrics(key: str, offered: Sequence[str], *, width: int = 330) -> list[str]:
-    """A menu of which curves are drawn; those that are chosen, none for the default."""
+def choose_metrics(
+    key: str, offered: Sequence[str], *, width: int = 330, what: str = "Curves"
+) -> list[str]:
+    """A menu of which curves are drawn; those that are chosen, none for the default. what: its name."""
     chosen = state.keep(key, offered)
-    label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
+    label = f"{what}: {len(chosen)} chosen" if chosen else f"{what}: default"
     with st.popover(label, key="menu_curves"):
         st.multiselect(
-            "Curves",
+            what,
             offered,
             **state.bound(key),
             placeholder="default",

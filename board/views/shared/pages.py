@@ -78,7 +78,8 @@ _READER: Final = (
 )
 _RUNS: Final = (
     *_list("run", "the run"),
-    ("x Space", "tick the run, to compare it with others"),
+    ("→ ←", "unfold or fold runs that differ in the seed alone; O does both"),
+    ("x Space", "tick the run, or all runs of a folded row, to compare them with others"),
     ("/", "search"),
     ("Esc", "clear the search, or the ticks"),
 )

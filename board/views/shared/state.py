@@ -172,6 +172,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "runs_search": Choice(""),
     "runs_sort": Choice("changed"),
     "runs_desc": _flag(default=True),
+    "runs_fold": _flag(default=True),
     **{f"runs_{name}": _list() for name in ("ticked", "columns", "state", "finding", "format")},
     # Compare
     "compare_runs": _list("runs"),

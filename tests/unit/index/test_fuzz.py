@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from board.core.problems import count_of
 from board.errors import RecordError
 from board.formats import READERS, reader_named
-from board.formats.base import Reader
+from board.formats.base import METRICS, Reader
+from board.formats.field_values import CONTENT
 from board.formats.parse import parse_whole
 from board.index import segments
 from board.index.reading.scan import index_shard
@@ -74,6 +75,12 @@ def read(path, reader: str):
         rows.column("reward").to_pylist() if "reward" in rows.column_names else [None] * len(rows)
     )
     events = sum(len(part.events) for part in parts)
+    events += sum(
+        problem.count
+        for part in parts
+        for problem in part.problems
+        if problem.reason in (METRICS.reason, "the line holds no rollout")
+    )
     places = zip(
         rows.column("line").to_pylist(), rows.column("step").to_pylist(), rewards, strict=True
     )
@@ -144,8 +151,25 @@ def expected(content: bytes) -> tuple[list[tuple[int, int, float | None]], int]:
         if step is None or abs(step) > 2**63 - 1:
             bad += 1
             continue
+        if is_metrics(value):
+            continue
         rows.append((number, step, reward_of(value.get("reward"))))
     return rows, bad
+
+
+def is_metrics(line: dict[str, Any]) -> bool:
+    """Whether a line with a step has nothing of a rollout, and a number beside the step."""
+    if not CONTENT.isdisjoint(line):
+        return False
+
+    def is_numeric(value: Any) -> bool:
+        if isinstance(value, dict):
+            return all(is_numeric(inner) for inner in value.values())
+        return value is None or isinstance(value, int | float)
+
+    others = [value for key, value in line.items() if key != "step"]
+    has_number = any(not isinstance(value, bool) and value is not None for value in others)
+    return all(map(is_numeric, others)) and is_numeric(line["step"]) and has_number
 
 
 def reward_of(value: Any) -> float | None:

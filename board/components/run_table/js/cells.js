@@ -38,14 +38,18 @@ function svg(tag, attributes) {
   return element;
 }
 
-function lineOf(points, ink) {
+/** Lines in one box, and the last point of a single one. */
+function lineOf(lines, ink) {
   const [width, height] = LINE;
   const look = { viewBox: `0 0 ${width} ${height}`, width: width / 2, height: height / 2, "aria-hidden": "true" };
   const drawing = svg("svg", look);
   drawing.style.color = ink;
-  if (points.length > 2) drawing.append(svg("polyline", { points: points.join(" ") }));
-  const [x, y] = points.slice(-2);
-  if (points.length) drawing.append(svg("circle", { cx: x, cy: y, r: 4 }));
+  for (const points of lines) {
+    if (points.length > 2) drawing.append(svg("polyline", { points: points.join(" ") }));
+  }
+  if (lines.length > 1) drawing.classList.add("several");
+  const [x, y] = lines[0].slice(-2);
+  if (lines.length === 1 && lines[0].length) drawing.append(svg("circle", { cx: x, cy: y, r: 4 }));
   return drawing;
 }
 
@@ -63,12 +67,12 @@ function cellOf(view, column, row) {
   const cell = make("div", `cell ${column.kind}`);
   cell.setAttribute("role", "gridcell");
   if (column.kind === "name") {
-    fillNameCell(view, cell, row);
+    (isGroup(row) ? groupNameCell : fillNameCell)(view, cell, row);
     return cell;
   }
   const value = row.cells[column.name];
   if (!value) {
-    if (row.error) return cell;
+    if (row.error || isGroup(row)) return cell;
     if (row.waits && column.kind === "chip") cell.append(make("span", "faint", row.waits));
     else cell.append(...skeleton(column));
     return cell;
@@ -85,13 +89,15 @@ function cellOf(view, column, row) {
   if (value.text) cell.append(text);
   if (column.kind === "chip") cell.append(note);
   else if (note) text.append(" ", note);
-  if (value.line) cell.append(lineOf(value.line, column.ink));
+  const lines = value.lines ?? (value.line ? [value.line] : []);
+  if (lines.length) cell.append(lineOf(lines, column.ink));
   return cell;
 }
 
 function fillNameCell(view, cell, row) {
   const link = make("a", "run-name");
   link.href = `./${searchWith(view.data.parameters, { run: row.name, step: null, index: null })}`;
+  link.tabIndex = -1; // Tab leads to the row
   fillName(link, row.label);
   const words = make("div", "words");
   words.append(link);

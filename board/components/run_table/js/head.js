@@ -26,6 +26,7 @@ function tracksOf(view) {
 function drawHead(view) {
   const { columns } = view;
   const groups = make("div", "groups");
+  groups.setAttribute("aria-hidden", "true"); // the heads below say the same by their titles
   let from = 0;
   while (from < columns.length) {
     let to = from + 1;
@@ -41,6 +42,7 @@ function drawHead(view) {
   const heads = make("div", "heads");
   heads.setAttribute("role", "row");
   const tick = make("div", "cell ticks");
+  tick.setAttribute("role", "columnheader");
   tick.append(view.ui.all);
   heads.append(tick, ...columns.map((column) => headCell(view, column)));
   view.ui.head.replaceChildren(groups, heads);
@@ -49,7 +51,7 @@ function drawHead(view) {
 function headCell(view, column) {
   const cell = make("div", `cell ${column.kind}`);
   cell.setAttribute("role", "columnheader");
-  cell.title = column.help;
+  cell.title = column.group ? `${column.help} (${column.group})` : column.help;
   const isSorted = view.sort === column.name;
   const button = makeButton(isSorted ? "sort on" : "sort");
   const label = make("span", "label");
@@ -77,18 +79,21 @@ function compared(one, other) {
   return typeof one === "number" ? -1 : 1;
 }
 
-/** Places of the rows that are shown, in their order: what is not recorded comes last, whichever way. */
-function sortedPlaces(view) {
-  const { rows, visible } = view.data;
-  const valueOf = (place) => {
-    const row = rows[place];
-    return view.sort === "name" ? row.label : (row.cells[view.sort]?.sort ?? null);
-  };
-  const keys = new Map(visible.map((place) => [place, valueOf(place)]));
+/** Rows in their order: what is not recorded comes last, whichever way. */
+function sortedRows(view, rows) {
+  const valueOf = (row) => (view.sort === "name" ? row.label : (row.cells[view.sort]?.sort ?? null));
+  const keys = new Map(rows.map((row) => [row, valueOf(row)]));
+  const places = new Map(rows.map((row) => [row, firstPlace(view, row)]));
   const sign = view.descending ? -1 : 1;
-  return [...visible].sort((a, b) => {
+  return [...rows].sort((a, b) => {
     const [one, other] = [keys.get(a), keys.get(b)];
-    if (one === null || other === null) return (one === null) - (other === null) || a - b;
-    return sign * compared(one, other) || a - b;
+    const before = places.get(a) - places.get(b);
+    if (one === null || other === null) return (one === null) - (other === null) || before;
+    return sign * compared(one, other) || before;
   });
+}
+
+/** Where a run, or the first of a group, stands in the order of discovery. */
+function firstPlace(view, row) {
+  return isGroup(row) ? row.members[0] : view.placeOf.get(row.name);
 }

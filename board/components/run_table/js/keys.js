@@ -1,4 +1,4 @@
-// J and K or arrows move, Enter or O opens, X or Space ticks, / searches, Escape clears.
+// J and K or arrows move, Enter or O opens or unfolds, X or Space ticks, / searches, Escape clears.
 
 /** Whether the key was pressed on the page or in the table, and not in a menu or another field. */
 function isOurs(view, event) {
@@ -11,22 +11,25 @@ function onKey(view, event) {
   if (isTyping(event) || !isOurs(view, event)) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const isClick = ["Enter", " "].includes(key) && event.composedPath()[0].matches?.("button, a");
-  const at = view.cursor;
+  const at = view.order.find((row) => keyOf(row) === view.cursor);
   if (key === "j" || key === "ArrowDown") move(view, 1);
   else if (key === "k" || key === "ArrowUp") move(view, -1);
   else if (key === "/") view.ui.search.select();
   else if (key === "Escape" && view.ticked.length) clearTicks(view);
-  else if (isClick || !isShown(view, at)) return;
+  else if (isClick || !at) return;
   else if (key === "x" || key === " ") tick(view, at);
-  else if (key === "Enter" || key === "o") ask(view, "overview", [at]);
-  else return;
+  else if ((key === "ArrowRight" || key === "ArrowLeft") && groupAt(view)) {
+    fold(view, groupAt(view), key === "ArrowRight");
+    showRow(view, view.order.findIndex((row) => keyOf(row) === view.cursor));
+  } else if (key === "Enter" || key === "o") {
+    if (isGroup(at)) fold(view, at);
+    else ask(view, "overview", [at.name]);
+  } else return;
   event.preventDefault();
 }
 
-const isShown = (view, name) => view.order.some((place) => view.data.rows[place].name === name);
-
 function move(view, by) {
-  const names = view.order.map((place) => view.data.rows[place].name);
+  const names = view.order.map(keyOf);
   if (!names.length) return;
   const from = names.indexOf(view.cursor);
   const to = from < 0 ? (by > 0 ? 0 : names.length - 1) : Math.min(Math.max(from + by, 0), names.length - 1);
@@ -41,6 +44,7 @@ function showRow(view, n) {
   const { scroller, head, bar } = view.ui;
   const row = view.ui.rows.children[n];
   if (!row) return;
+  if (view.ui.rows.contains(view.ui.rows.getRootNode().activeElement)) row.focus({ preventScroll: true });
   const top = row.offsetTop - head.offsetHeight;
   const room = scroller.clientHeight - (bar.hidden ? 0 : bar.offsetHeight + 24);
   if (top < scroller.scrollTop) scroller.scrollTop = top;

@@ -36,6 +36,7 @@ async function take(view, packed) {
 function load(view, data) {
   const isFirst = view.data === null;
   view.data = data;
+  view.placeOf = new Map(data.rows.map(({ name }, place) => [name, place]));
   const sent = JSON.stringify([data.sort, data.descending, data.ticked]);
   const own = JSON.stringify([view.sort, view.descending, view.ticked]);
   // An answer to what was asked before the last click does not take that click back.
@@ -51,6 +52,14 @@ function load(view, data) {
   refused.hidden = !isRefused;
   draw(view);
   if (isFirst) recall(view);
+}
+
+/** The keys go on from the row that Tab led to. */
+function focusRow(view, target) {
+  const n = [...view.ui.rows.children].indexOf(target);
+  if (n < 0 || keyOf(view.order[n]) === view.cursor) return;
+  view.cursor = keyOf(view.order[n]);
+  markRows(view);
 }
 
 /** Shows a choice at once, and tells the URL. */
@@ -109,7 +118,7 @@ function layOut(view) {
 function createView(root) {
   const view = { ui: build(root), data: null, elements: new Map(), columns: [], order: [], cursor: null, look: "" };
   Object.assign(view, { sort: "", descending: true, ticked: [], changedAt: -Infinity, stop: new AbortController() });
-  Object.assign(view, { turn: 0, filling: null });
+  Object.assign(view, { turn: 0, filling: null, unfolded: new Set(), parents: new Map(), placeOf: new Map() });
   const { ui } = view;
   const { signal } = view.stop;
   document.addEventListener("keydown", (event) => onKey(view, event), { signal });
@@ -117,6 +126,7 @@ function createView(root) {
   ui.search.oninput = () => searchFor(view);
   ui.search.onkeydown = (event) => onSearchKey(view, event);
   ui.all.onclick = () => tickAll(view);
+  ui.rows.addEventListener("focusin", ({ target }) => focusRow(view, target));
   ui.clear.onclick = () => clearTicks(view);
   ui.compare.onclick = () => ask(view, "compare", view.ticked);
   ui.scroller.onscroll = () => {
@@ -142,10 +152,13 @@ function build(root) {
   ui.refused.setAttribute("role", "alert");
   ui.all = tickBox("Tick all runs that are shown");
   ui.grid = make("div", "grid");
-  ui.grid.setAttribute("role", "grid");
-  ui.grid.setAttribute("aria-label", "Runs");
+  ui.table = make("div", "table");
+  ui.table.setAttribute("aria-label", "Runs");
+  ui.table.setAttribute("aria-multiselectable", "true");
+  for (const part of [ui.head, ui.rows]) part.setAttribute("role", "rowgroup");
+  ui.table.append(ui.head, ui.rows);
   ui.scroller = make("div", "scroller");
-  ui.scroller.append(ui.head, ui.rows, ui.empty);
+  ui.scroller.append(ui.table, ui.empty);
   ui.grid.append(ui.scroller);
   ui.bar = make("div", "bar");
   ui.dots = make("span", "dots");
@@ -161,13 +174,14 @@ function build(root) {
 // --- where one was ---------------------------------------------------------------------------------
 
 function remember(view) {
-  const place = { top: view.ui.scroller.scrollTop, at: view.cursor };
+  const place = { top: view.ui.scroller.scrollTop, at: view.cursor, unfolded: [...view.unfolded] };
   sessionStorage.setItem(PLACE_KEY, JSON.stringify(place));
 }
 
 function recall(view) {
   const place = JSON.parse(sessionStorage.getItem(PLACE_KEY) ?? "{}");
   view.cursor = place.at ?? null;
+  view.unfolded = new Set(place.unfolded ?? []);
+  draw(view);
   view.ui.scroller.scrollTop = place.top ?? 0;
-  markRows(view);
 }

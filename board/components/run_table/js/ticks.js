@@ -1,16 +1,20 @@
 // Which runs are ticked, and the bar that leads to Compare.
 
-function tick(view, name) {
-  const isTicked = view.ticked.includes(name);
-  if (!isTicked && view.ticked.length >= view.data.most) return;
-  const ticked = isTicked ? view.ticked.filter((one) => one !== name) : [...view.ticked, name];
-  view.cursor = name;
-  choose(view, { ticked });
+/** Ticks all runs that a row stands for, or none of them; as many as can be compared. */
+function tick(view, row) {
+  const names = runsOf(view, row);
+  const missing = names.filter((name) => !view.ticked.includes(name));
+  const others = view.ticked.filter((name) => !names.includes(name));
+  if (missing.length && view.ticked.length >= view.data.most) return;
+  view.cursor = keyOf(row);
+  choose(view, { ticked: missing.length ? [...view.ticked, ...missing].slice(0, view.data.most) : others });
 }
+
+const shownRuns = (view) => view.data.visible.map((place) => view.data.rows[place].name);
 
 /** All that are shown, or none of them. */
 function tickAll(view) {
-  const names = view.order.map((place) => view.data.rows[place].name);
+  const names = shownRuns(view);
   const others = view.ticked.filter((name) => !names.includes(name));
   const all = names.every((name) => view.ticked.includes(name));
   choose(view, { ticked: all ? others : [...new Set([...view.ticked, ...names])] });
@@ -22,7 +26,7 @@ function clearTicks(view) {
 
 function drawTicks(view) {
   const { ui, ticked, data } = view;
-  const names = view.order.map((place) => data.rows[place].name);
+  const names = shownRuns(view);
   const union = new Set([...ticked, ...names]).size;
   ui.all.disabled = !names.length || union > data.most;
   ui.all.title = ui.all.disabled && names.length ? `At most ${data.most} runs can be compared` : "Tick all that are shown";

@@ -1,0 +1,246 @@
+"""What a line of a log holds and its rollouts do not show: found by comparing the two, for any reader.
+
+A text of 12 characters or more, or a number, is shown where a rollout of the line has it: in its texts,
+turns, tool calls, token arrays, scores, or a further field. Shorter texts and true or false are too
+common for their absence to mean anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.records import Record, Remark, is_number
+from board.core.texts.conversation import Block, arguments_text, blocks_of, conversation_of
+from board.errors import RecordError
+
+SHORTEST_TEXT: Final = 12
+"""Characters; shorter texts are found somewhere by chance."""
+_MOST_LEVELS: Final = 60
+_LONGEST_NUMBER: Final = 24
+_NUMBER: Final = re.compile(r"[0-9]{1,40}")
+_MOST_STARTS: Final = 16
+"""Places in an array at which another is looked for."""
+
+_Numbers = npt.NDArray[np.float32]
+"""Sorted. Single precision: logs write fewer digits, and tables of frameworks have no more."""
+
+
+def not_shown(
+    line: Mapping[str, Any], records: Sequence[Record], left_out: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The texts and numbers of a parsed line that none of its rollouts shows.
+
+    Args:
+        line: the line as it is logged, every value parsed.
+        records: the rollouts of the line.
+        left_out: paths, without brackets, whose values nobody misses, and those of all below them.
+
+    Returns:
+        Of each path, such as `turns[].content`, the first value that is not shown.
+    """
+    displayed = _Shown(records)
+    prefixes = frozenset(left_out)
+    missing: dict[str, Any] = {}
+    _look_for(line, "", displayed, prefixes, missing)
+    return missing
+
+
+def _look_for(
+    value: Any, path: str, displayed: _Shown, prefixes: frozenset[str], missing: dict[str, Any]
+) -> None:
+    """Adds the leaves of a value that are not shown to `missing`; of JSON in a text those within it."""
+    for leaf_path, leaf in leaves(value, path):
+        if leaf_path in missing or _is_below(leaf_path, prefixes) or displayed.has(leaf):
+            continue
+        parsed = _json_in(leaf) if isinstance(leaf, str) else None
+        if parsed is None:
+            missing[leaf_path] = leaf
+        else:
+            _look_for(parsed, leaf_path, displayed, prefixes, missing)
+
+
+def remark_on(path: str, value: Any) -> Remark:
+    """The remark on a path whose values are not shown."""
+    kind = "a text" if isinstance(value, str) else "a number"
+    if isinstance(value, np.ndarray):
+        kind = "numbers"
+    hint = "the raw record has it"
+    return Remark(path, f"{kind} under {path!r} is not shown", hint)
+
+
+def leaves(
+    value: Any, path: str = "", *, shortest: int = SHORTEST_TEXT, level: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """The texts of at least `shortest` characters and the finite numbers within a value, with paths.
+
+    A list of numbers, with or without nulls, is one leaf: float64 [n], without the nulls.
+    """
+    if isinstance(value, str):
+        if len(value) >= shortest:
+            yield path, value
+    elif is_number(value):
+        with suppress(OverflowError):  # an integer of 400 digits
+            if math.isfinite(value):
+                yield path, float(value)
+    elif level > _MOST_LEVELS:
+        return
+    elif isinstance(value, Mapping):
+        for key, inner in cast("Mapping[object, Any]", value).items():
+            below = f"{path}.{key}" if path else str(key)
+            yield from leaves(inner, below, shortest=shortest, level=level + 1)
+    elif (numbers := _numbers_in(value)) is not None:
+        if len(numbers):
+            yield f"{path}[]", numbers
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[Any]", value):
+            yield from leaves(inner, f"{path}[]", shortest=shortest, level=level + 1)
+
+
+class _Shown:
+    """What the rollouts of a line show, as texts and numbers to look up."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._texts: set[str] = set()
+        self._arrays: list[npt.NDArray[np.float64]] = []
+        self._scalars: list[float] = []
+        for record in records:
+            self._take_record(record)
+        self._all_texts = "\0".join(self._texts)
+        self._numbers = _sorted(np.concatenate([*self._arrays, np.array(self._scalars)]))
+
+    def has(self, value: Any) -> bool:
+        """Whether a leaf of the line is shown."""
+        if isinstance(value, str):
+            return self._has_text(value)
+        wanted = np.atleast_1d(value)
+        if np.isin(_sorted(wanted), self._numbers, assume_unique=True).all():
+            return True
+        # Arrays over a whole sequence are cut to the response: what stands at the prompt is no loss.
+        return any(_is_part(array, wanted) for array in self._arrays)
+
+    def _has_text(self, text: str) -> bool:
+        plain = _plain(text)
+        if len(plain) < SHORTEST_TEXT or plain in self._texts or plain in self._all_texts:
+            return True
+        if text.startswith("data:"):  # an image, which is shown by its size
+            return True
+        blocks = blocks_of(text)
+        if not blocks or (len(blocks) == 1 and blocks[0].text == text):
+            return False
+        parts = (part for block in blocks for part in _texts_of(block))
+        return all(_plain(part) in self._all_texts for part in parts)
+
+    def _take_record(self, record: Record) -> None:
+        self._take([record.step, *record.ids.values(), *record.scores.values()])
+        ids = (str(value) for value in record.ids.values())
+        self._scalars += (float(number) for text in ids for number in _NUMBER.findall(text))
+        lengths = [record.response_length or 0, len(record.prompt_ids or ())]
+        self._scalars += (*map(float, lengths), float(sum(lengths)))
+        self._take([*record.texts.values(), dict(record.extras), [*record.segments]])
+        self._take("".join(record.response_tokens or ()))
+        self._take(f"{record.texts.get('prompt', '')}{record.texts.get('response', '')}")
+        self._texts.update(map(_plain, record.response_tokens or ()))
+        for array in (record.prompt_ids, record.response_ids, *record.tokens.values()):
+            if array is not None:
+                with suppress(RecordError):  # which is remarked where it is shown
+                    values = array.values()
+                    self._arrays.append(values[np.isfinite(values)])
+        for turn in conversation_of(record.messages, record.texts):
+            self._take([turn.role, turn.name, turn.seconds, turn.at])
+            for block in (*turn.blocks, *turn.results.values()):
+                self._take([block.text, block.name, block.id, block.error, block.seconds])
+                self._take([block.arguments, arguments_text(block.arguments)])
+
+    def _take(self, value: Any) -> None:
+        for _, leaf in leaves(value, shortest=1):
+            if isinstance(leaf, str):
+                self._take_number_in(leaf)
+                self._texts.add(_plain(leaf))
+                if (parsed := _json_in(leaf)) is not None:
+                    self._take(parsed)
+            elif isinstance(leaf, float):
+                self._scalars.append(leaf)
+            else:
+                self._arrays.append(leaf)
+
+    def _take_number_in(self, text: str) -> None:
+        """Takes a number that is shown as text, as ids are."""
+        if len(text) < _LONGEST_NUMBER:
+            with suppress(ValueError):
+                self._scalars.append(float(text))
+
+
+def _is_below(path: str, prefixes: frozenset[str]) -> bool:
+    """Whether a path, or one above it, is among the prefixes."""
+    names = path.replace("[]", "").split(".")
+    return any(".".join(names[:count]) in prefixes for count in range(1, len(names) + 1))
+
+
+def _texts_of(block: Block) -> Iterator[str]:
+    texts = (block.text, block.name, arguments_text(block.arguments))
+    return (text for text in texts if len(text) >= SHORTEST_TEXT)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _json_in(text: str) -> Any:
+    """What JSON in a text says, where that is an object or a list; else None."""
+    if text[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
+    return None
+
+
+def _numbers_in(value: Any) -> npt.NDArray[np.float64] | None:
+    """The finite numbers of a list of numbers and nulls, or of a NumberArray; None for anything else."""
+    if isinstance(value, list | tuple):
+        numbers = _numbers_of(cast("Sequence[Any]", value))
+        if numbers is None:
+            return None
+    elif isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
+        numbers = value.astype(np.float64)
+    elif hasattr(value, "values") and hasattr(value, "__len__"):
+        try:
+            numbers = np.asarray(value.values(), np.float64)
+        except RecordError:
+            return np.empty(0)
+    else:
+        return None
+    return numbers[np.isfinite(numbers)]
+
+
+def _numbers_of(entries: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """The numbers of a list of numbers and nulls; None of another. Long ones are looked at by numpy."""
+    with suppress(ValueError, OverflowError, TypeError):
+        if entries and is_number(entries[0]) and is_number(entries[-1]):
+            array = np.array(entries)
+            if array.dtype.kind in "iuf" and array.ndim == 1:
+                return array.astype(np.float64)
+        if all(entry is None or is_number(entry) for entry in entries):
+            return np.array([entry for entry in entries if entry is not None], np.float64)
+        return None
+    return None if any(not is_number(entry) for entry in entries) else np.empty(0)
+
+
+def _is_part(array: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> bool:
+    """Whether an array of at least two values is a stretch of another."""
+    if not 2 <= len(array) <= len(of):
+        return False
+    starts = np.flatnonzero(of[: len(of) - len(array) + 1] == array[0])
+    first, last = starts[:_MOST_STARTS], starts[-1:]
+    return any(np.array_equal(of[i : i + len(array)], array) for i in (*first, *last))
+
+
+def _sorted(numbers: npt.NDArray[np.float64]) -> _Numbers:
+    with np.errstate(over="ignore"):
+        return np.unique(numbers.astype(np.float32))

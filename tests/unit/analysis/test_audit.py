@@ -1,0 +1,91 @@
+"""Nothing that a log holds vanishes: every line of every real file, and of the handed cases."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from read_formats import REAL_RUNS, collection, real_run, run_at
+from written_logs import write_lines
+
+from board.analysis.audit import SAMPLE_LINES, audit_all, audit_sample
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower
+
+CASES = next(
+    (
+        folder
+        for above in Path(__file__).resolve().parents
+        if (folder := above.parent / "shared" / "cases" / "logs").is_dir()
+    ),
+    Path("shared/cases/logs"),
+)
+
+
+def missing_of(run):
+    return [(one.field, one.reason) for one in audit_all(run, lambda done, total: None).problems]
+
+
+@pytest.mark.parametrize("info", REAL_RUNS, ids=lambda info: info.name)
+def test_every_text_and_number_of_a_real_log_is_shown_or_left_out_for_a_stated_reason(info):
+    assert missing_of(real_run(info)) == []
+
+
+@pytest.mark.skipif(not collection().is_dir(), reason="logs of others are not beside the checkout")
+def test_every_text_and_number_of_other_peoples_logs_is_shown(tmp_path):
+    shutil.copytree(collection(), tmp_path / "logs")
+    for info in discover(tmp_path / "logs").runs:
+        assert missing_of(Follower().run(info)) == [], info.name
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="cases are not beside the checkout")
+@pytest.mark.parametrize(
+    "name", ["01_rllm", "04_atropos", "05_swe_agent", "08_lm_eval", "14_nemo_gym", "15_nemo_gym"]
+)
+def test_texts_and_tokens_that_readers_lost_are_shown(name, tmp_path):
+    (case,) = CASES.glob(f"{name}*")
+    shutil.copytree(case, tmp_path / "case")
+    (info,) = discover(tmp_path / "case").runs
+    assert missing_of(Follower().run(info)) == []
+
+
+def lossy(tmp_path, count):
+    """A log of which the reader drops a text: null beside a message's content."""
+    rows = [
+        {
+            "step": 1,
+            "index": i,
+            "messages": [
+                {"role": "user", "content": f"question number {i}"},
+                {
+                    "role": "assistant",
+                    "content": f"answer number {i}",
+                    "aside": f"an aside no. {i}",
+                },
+            ],
+        }
+        for i in range(count)
+    ]
+    write_lines(tmp_path / "log.jsonl", rows)
+    return run_at(tmp_path)
+
+
+def test_what_a_message_holds_beside_its_text_is_named_with_the_number_of_lines(tmp_path):
+    audit = audit_all(lossy(tmp_path, 30), lambda done, total: None)
+    (problem,) = audit.problems
+    assert (problem.severity, problem.field, problem.count) == ("partial", "messages[].aside", 30)
+    assert audit.lines == 30
+
+
+def test_a_sample_is_bounded_the_same_each_time_and_begins_with_the_first_line(tmp_path):
+    run = lossy(tmp_path, 3 * SAMPLE_LINES + 7)
+    first, second = audit_sample(run), audit_sample(run)
+    assert first == second
+    assert first.lines == SAMPLE_LINES
+    assert first.problems[0].line == 1
+
+
+def test_opening_a_rollout_says_what_of_its_line_is_not_shown(tmp_path):
+    from board.analysis.rollout import open_rollout
+
+    opened = open_rollout(lossy(tmp_path, 2), 1, 1)
+    assert "messages[].aside" in [remark.field for remark in opened.remarks]
