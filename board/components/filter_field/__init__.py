@@ -55,7 +55,7 @@ _COMPONENT = declare(
     __file__,
     "filter_field",
     read_files(__file__, ["filter_field.html"]),
-    js=("../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=("../elements.js", "../keys.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 
 

@@ -146,9 +146,15 @@ class Asked:
 _TABLE = declare(
     __file__,
     "run_table",
-    '<div class="runs"></div>',
+    '<div class="runs" data-keys></div>',
     css=["marks.css", "run_table.css"],
-    js=("../url.js", "../elements.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=(
+        "../url.js",
+        "../elements.js",
+        "../keys.js",
+        "../unpacked.js",
+        *(f"js/{name}.js" for name in _SCRIPTS),
+    ),
 )
 _FILTERS = declare(
     __file__,

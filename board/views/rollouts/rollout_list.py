@@ -26,6 +26,7 @@ from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
+from board.views.rollouts.labels import received_ids
 from board.views.shared import state
 from board.views.shared.tables import definition, short_heading
 from board.views.shared.text import one_line
@@ -126,6 +127,8 @@ def show(run: Run, page: ListPage, *, prefix: str) -> None:
         parameters=tuple(state.CHOICES),
         fits=not state.get("rollouts_columns"),
         prefix=prefix,
+        run=run.info.name,
+        received=received_ids(),
     )
     rollout_list(page, list_state, key="rollout_list")
 

@@ -36,7 +36,7 @@ from board.views.runs.rows import row_of
 from board.views.runs.same_everywhere import shared_settings, without_equal
 from board.views.runs.summaries import MADE_BY, Known, RunSummaries
 from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
-from board.views.shared.text import ago, counted, one_line, plain, size
+from board.views.shared.text import ago, counted, distinct_options, one_line, plain, size
 
 # Between looks for new and grown runs: while summaries are made, a run is live, and else.
 _FILLING_SECONDS: Final = 1.5
@@ -107,7 +107,10 @@ def _choose_columns(table: _Table) -> None:
             **state.bound("runs_columns"),
             placeholder="the usual ones, and settings that differ",
             width=360,
-            format_func=lambda name: one_line(columns[name].label if name in columns else name),
+            format_func=distinct_options(
+                [*names, *absent],
+                lambda name: columns[name].label if name in columns else name,
+            ),
         )
 
 
@@ -218,7 +221,7 @@ def _sidebar(table: _Table) -> None:
             index=None,
             key="_run_to_open",
             placeholder="Open a run by name",
-            format_func=lambda name: one_line(name, 200),
+            format_func=distinct_options(names, limit=200),
         )
         run_filters(filter_groups(table.rows, table.summaries), [*state.CHOICES], key="run-filters")
         rollouts = sum(one.rollouts for one in table.summaries if one is not None)

@@ -21,6 +21,7 @@ _SHORT: Final = {
     "index": "rollout",
     "group_id": "group",
     "finish_reason": "finish",
+    "label_order": "order",
     "is_truncated": "truncated",
     "reward_gap": "gap to ref",
     "ref_reward": "ref reward",
@@ -58,13 +59,13 @@ _CHARACTER_WIDTH: Final = 6.4
 _MOST_LINES: Final = 6
 
 
-def heading(name: str) -> str:
-    """The words above a column: of what the log alone knows, its own name."""
+def heading(name: str, limit: int = 40) -> str:
+    """The words above a column: of what the log alone knows, its own name, cut."""
     if name.startswith(REWARD_PART):
-        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", 40)
+        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", limit)
     metric = ROLLOUT_METRICS.get(name)
     if metric is None:
-        return one_line(_SHORT.get(name, name), 40)
+        return one_line(_SHORT.get(name, name), limit)
     unit = "chars" if metric.unit == "characters" else metric.unit
     return f"{_short(name)}, {unit}" if unit not in ("", "share") else _short(name)
 

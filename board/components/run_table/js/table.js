@@ -21,6 +21,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     clearTimeout(view.searching);
     clearInterval(view.clock);
     view.stop.abort();
+    view.untake();
     view.resized.disconnect();
     VIEWS.delete(root);
   };
@@ -78,6 +79,7 @@ function choose(view, { sort = view.sort, descending = view.descending, ticked =
 function ask(view, page, runs) {
   view.cursor = runs.length === 1 ? runs[0] : view.cursor;
   remember(view);
+  PAGE_KEYS.leave();
   view.trigger({ page, runs });
 }
 
@@ -121,7 +123,7 @@ function createView(root) {
   Object.assign(view, { turn: 0, filling: null, unfolded: new Set(), parents: new Map(), placeOf: new Map() });
   const { ui } = view;
   const { signal } = view.stop;
-  document.addEventListener("keydown", (event) => onKey(view, event), { signal });
+  view.untake = takeKeys(ui.root, (key) => takeTableKey(view, key));
   addEventListener("resize", () => resize(view), { signal });
   ui.search.oninput = () => searchFor(view);
   ui.search.onkeydown = (event) => onSearchKey(view, event);
