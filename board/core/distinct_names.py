@@ -7,20 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from board.core.texts.one_line import on_one_line
+
 CUT: Final = "…"
-_UNSEEN: Final = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
 _SIGN: Final = r"[-/\\_.,:;=@+ ]"
 _PART: Final = re.compile(
     rf"(?:(?!{_SIGN}).|(?<=\d)\.(?=\d)|(?<=\de)[-+](?=\d))+{_SIGN}?|{_SIGN}", re.DOTALL
 )
 """A part of a name with the sign that ends it; numbers such as 1e-6 and 0.01 are of one part."""
-
-
-def on_one_line(text: str) -> str:
-    """The text with a sign in place of each character that breaks a line or is not seen."""
-    return _UNSEEN.sub("�", text)
 
 
 def distinct_names(names: Sequence[str], limit: int = 40) -> list[str]:

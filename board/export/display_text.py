@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from board.core.distinct_names import on_one_line
 from board.core.metrics import shares
-
-
-def one_line(text: object, limit: int = 80) -> str:
-    """The text for a place that shows it as it is (options of a select box): on one line, cut."""
-    line = on_one_line(str(text))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+from board.core.texts.one_line import one_line as one_line
 
 
 def number(value: float | None, unit: str = "") -> str:

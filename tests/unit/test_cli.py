@@ -90,7 +90,10 @@ def test_runs_counts_what_each_run_holds(run_folder, call):
     size = (run_folder / "rank_0.jsonl").stat().st_size
     called = call("runs", run_folder.parent, "--json")
     row = {"run": "run_a", "path": str(run_folder), "format": "rllb", "steps": 2, "rollouts": 5}
-    assert (called.code, called.document) == (0, [{**row, "bytes": size, "problems": 0}])
+    assert (called.code, called.document) == (
+        0,
+        [{**row, "bytes": size, "problems": 0, "note": ""}],
+    )
 
 
 def test_sql_prints_rows_or_writes_them(run_folder, call):

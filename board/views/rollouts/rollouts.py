@@ -24,7 +24,7 @@ from board.views.rollouts import (
     words,
 )
 from board.views.rollouts.filter_field import Listed
-from board.views.shared import page_export, page_parts, state, step_choice, tables
+from board.views.shared import page_export, page_parts, saved_views, state, step_choice, tables
 from board.views.shared.rollout_files import Chosen
 from board.views.shared.text import distinct_options
 
@@ -46,7 +46,7 @@ def _choose_columns(run: Run) -> None:
             "Columns shown",
             offered,
             **state.bound("rollouts_columns"),
-            format_func=distinct_options(offered, lambda name: tables.heading(name, 200)),
+            format_func=distinct_options(offered, tables.heading),
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
         )
@@ -147,6 +147,7 @@ def _render() -> None:
             "Rollouts of", "rollouts_scope", _SCOPES, on_change=state.put, kwargs={"page": 0}
         )
         _choose_columns(run)
+        saved_views.offer("rollouts", run.info)
     listed = rollout_list.listed(run)
     _offer_export(run, listed)
     _show_list(run, listed)

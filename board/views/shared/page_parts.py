@@ -25,6 +25,7 @@ from board.views.shared import (
     page_export,
     pages,
     reward_choice,
+    run_notes,
     run_options,
     state,
     step_choice,
@@ -97,6 +98,7 @@ def header(run: Run, *, page: str = "") -> DeltaGenerator:
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         run_options.settings_panel(run)
+        run_notes.show(run.info, in_words=not page)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         if page:

@@ -14,7 +14,15 @@ from board.index.discovery import mapping_editor
 from board.index.discovery.mapping_editor import FIELDS, MappingDraft
 from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
-from board.views.shared import cache, known_findings, opened_runs, reward_choice, state, step_choice
+from board.views.shared import (
+    cache,
+    known_findings,
+    opened_runs,
+    reward_choice,
+    run_notes,
+    state,
+    step_choice,
+)
 from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
@@ -36,8 +44,10 @@ def settings_panel(run: Run) -> None:
     with st.popover("Run settings", icon=":material/tune:", key="run_settings", **look) as panel:
         if run.reward is not None:
             reward_choice.fields(run.info.name, run.reward)
-        _reading_fields()
         if panel.open:  # what takes time is drawn only then
+            run_notes.field(run.info, "panel")
+        _reading_fields()
+        if panel.open:
             _facts(run)
     if mapping_editor.is_generic(run.info):
         with st.popover("Keys", icon=":material/key:", key="mapping_panel", **look) as panel:

@@ -363,6 +363,8 @@ def push() -> None:
         st.query_params.from_dict(wanted)
         url = wanted
     st.session_state[_PUSHED] = url
+    if opened := st.session_state.get(_OPENED):  # which part is open may be filled in by the page
+        st.session_state[_OPENED] = _part_opened(opened[0])
 
 
 def page_file(page: str) -> Path:

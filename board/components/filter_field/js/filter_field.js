@@ -53,6 +53,7 @@ function load(field, data) {
   const isNew = field.data?.text !== data.text || field.data?.refused !== null || data.refused !== null;
   const isTyping = ui.input.matches(":focus") && field.data?.text === data.text && !data.refused;
   field.data = data;
+  ui.input.placeholder = data.placeholder;
   if (isNew && !isTyping) ui.input.value = data.text;
   if (!data.refused) rememberFilter(data.text);
   ui.count.textContent = data.count;
@@ -73,12 +74,18 @@ function draw(field) {
   ui.ink.replaceChildren(...inkOf(text, data.columns, refused));
   ui.ink.scrollLeft = ui.input.scrollLeft;
   const isApplied = text.trim() === data.text.trim() && !refused;
-  ui.note.textContent = isApplied ? "" : refused ? "not applied" : "Enter to apply";
+  ui.note.textContent = isApplied ? soughtNote(data.sought) : refused ? "not applied" : "Enter to apply";
+  ui.note.classList.toggle("sought", isApplied);
   ui.clear.hidden = !text && !data.text;
   ui.slash.hidden = Boolean(text) || !data.focus;
   ui.save.disabled = !text.trim() || Boolean(refused);
   ui.field.classList.toggle("wrong", Boolean(refused));
   drawRefused(field);
+}
+
+/** What words alone do, which are no expression. */
+function soughtNote(sought) {
+  return sought && `texts containing “${sought}”`;
 }
 
 function inkOf(text, columns, refused) {

@@ -46,6 +46,7 @@ function load(view, data) {
     Object.assign(view, { sort: data.sort, descending: data.descending, ticked: [...data.ticked] });
   }
   const { search, refused } = view.ui;
+  search.placeholder = `Search names and settings, or filter: ${data.example}`;
   const isTyped = search.getRootNode().activeElement === search;
   if (isFirst || !isTyped) search.value = data.search;
   const isRefused = Boolean(data.refused) && search.value.trim() === data.search;
@@ -146,7 +147,6 @@ function build(root) {
   const ui = { root, head: make("div", "head"), rows: make("div", "rows"), empty: make("div", "empty") };
   ui.search = make("input", "search");
   Object.assign(ui.search, { type: "text", spellcheck: false, autocomplete: "off" });
-  ui.search.placeholder = "Search names and settings, or filter: reward > 0.4 and lr = 3e-6";
   ui.search.setAttribute("aria-label", "Search runs");
   const field = make("label", "field");
   field.append(make("span", "lens"), ui.search, make("kbd", "", "/"));
