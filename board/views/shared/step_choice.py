@@ -85,11 +85,11 @@ def settle(run: str, steps: Sequence[int]) -> int:
     """The step to show, one of `steps`, which are ascending.
 
     The newest while the page follows, which ends when another step, a rollout or a token was chosen. A
-    live page that names no step begins with following. Another run that lacks the step is entered at its
+    live page that names neither a step nor a rollout begins with following. Another run that lacks the step is entered at its
     newest.
     """
     newest, step = steps[-1], state.get("step")
-    if step is None and state.get("live"):
+    if step is None and state.get("index") is None and state.get("live"):
         state.put(follow=True)
     before: _View | None = st.session_state.get(_LAST_VIEW)
     if before is not None and before.run != run:
