@@ -2,8 +2,8 @@
 
 import io
 import json
-import re
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path

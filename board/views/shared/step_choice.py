@@ -85,8 +85,8 @@ def settle(run: str, steps: Sequence[int]) -> int:
     """The step to show, one of `steps`, which are ascending.
 
     The newest while the page follows, which ends when another step, a rollout or a token was chosen. A
-    live page that names neither a step nor a rollout begins with following. Another run that lacks the step is entered at its
-    newest.
+    live page that names neither a step nor a rollout begins with following. Another run that lacks
+    the step is entered at its newest.
     """
     newest, step = steps[-1], state.get("step")
     if step is None and state.get("index") is None and state.get("live"):
