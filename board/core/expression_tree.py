@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from board.core.column_names import Meanings
 
@@ -79,6 +80,14 @@ def _parts(node: Node) -> Iterator[Node]:
             seen.add(id(part))  # the middle of a chain of comparisons is there twice
             nodes += reversed(part.parts)
         yield part
+
+
+NO_NAME: Final = "this names no column"
+
+
+def names_column(expression: Expression) -> bool:
+    """Whether it says anything about what it is asked of: 7-4=3 is the same for all."""
+    return bool(expression.names or columns_of_texts(expression))
 
 
 def columns_of_texts(expression: Expression) -> tuple[str, ...]:

@@ -14,12 +14,14 @@ import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 from board.core.expression_tree import (
+    NO_NAME,
     Column,
     Expression,
     Node,
     Number,
     Operation,
     Text,
+    names_column,
     names_in,
 )
 from board.core.expressions import COMPARISONS, parse
@@ -37,6 +39,8 @@ _LARGEST_WHOLE: Final = 2.0**53
 _LONGEST_SQL: Final = 100_000
 """Characters. A chain of comparisons and a modulo repeat their operands."""
 TRUTHS: Final = {"true": 1.0, "false": 0.0}
+_FLAGS: Final = {**TRUTHS, "yes": 1.0, "no": 0.0}
+"""What flags are compared with, as rows say it."""
 # NaN is the largest number to DuckDB: a missing operand makes the result missing.
 _FUNCTIONS: Final[Mapping[str, Callable[..., str]]] = {
     "abs": "abs({})".format,
@@ -79,8 +83,13 @@ def predicate_of(rows: RunRows, expression: Expression, prefix: str = "where") -
     """A BOOLEAN that is NULL where it is not known whether the expression holds.
 
     prefix: begins the names of its parameters. Raises ExpressionError where texts and numbers are mixed,
-    and where the whole is a text.
+    where the whole is a text, and where it names no column: it would hold for all or for none.
     """
+    if not names_column(expression):
+        text, tree = expression.text, expression.tree
+        sought = text_literal(tree.value if isinstance(tree, Text) else text.strip())
+        reason = f"{NO_NAME}; to search the texts: {segments.ANY_TEXT} contains {sought}"
+        raise ExpressionError(reason, 0, len(text))
     compiler = _Compiler(rows, expression, prefix)
     return compiler.bound(compiler.truth(expression.tree))
 
@@ -227,7 +236,8 @@ class _Compiler:
     def _as_other(self, value: _Value, node: Node, other: _Value) -> _Value:
         """What is written as a text beside numbers, or as a number beside texts, as one of those."""
         if isinstance(node, Text) and other.kind != "text":
-            meant = self._meanings.get(node.value.casefold(), ()) if node.is_bare else ()
+            is_name = node.is_bare and node.value.lower() not in _FLAGS
+            meant = self._meanings.get(node.value.casefold(), ()) if is_name else ()
             if len(meant) == 1:
                 return self._column(meant[0])
             return _Value(self._bound(self._number_in(node)), "number")
@@ -237,7 +247,7 @@ class _Compiler:
 
     def _number_in(self, node: Text) -> float:
         try:
-            return float(TRUTHS.get(node.value.lower(), node.value))
+            return float(_FLAGS.get(node.value.lower(), node.value))
         except ValueError:
             pass
         if node.is_bare and node.value not in self._offered:

@@ -80,6 +80,11 @@ def test_a_filter_that_can_t_be_read_is_explained_and_the_one_before_stays(open_
     refused = field["refused"]
     assert (refused["start"], refused["end"], refused["instead"]) == (0, 6, "reward")
     assert "did you mean reward" in refused["reason"]
+    enter(app, "KeyError: 'x<y'")
+    assert filter_field(app)["refused"]["quoted"] == "\"KeyError: 'x<y'\""
+    enter(app, filter_field(app)["refused"]["quoted"])
+    assert filter_field(app)["sought"] == "KeyError: 'x<y'"
+    enter(app, "reward < 0.15")
     assert choice(app, "where") == "reward < 0.15"
     enter(app, "reward < 0.25")
     field = filter_field(app)

@@ -54,6 +54,16 @@ def test_what_can_t_be_read_is_marked_in_its_place_and_mended_by_a_click(page, s
     expect(page.locator(".filter .count")).to_contain_text("of 32 rollouts")
 
 
+def test_an_error_that_is_pasted_as_it_is_is_searched_for_by_a_click(page, serve):
+    opened(page, serve)
+    field(page).fill("KeyError: 'foo'")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Search the texts for \"KeyError: 'foo'\"").click()
+    expect(page.locator(".filter .refused")).to_be_hidden()
+    expect(page.locator(".filter .note")).to_have_text("texts containing “KeyError: 'foo'”")
+    expect(page).to_have_url(re.compile("where=%22KeyError"))
+
+
 def test_filters_are_kept_by_the_browser_and_chosen_again(page, serve):
     opened(page, serve)
     field(page).fill("reward > 1")

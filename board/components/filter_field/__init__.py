@@ -34,12 +34,15 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What can't be read: characters start to end of the text, and what may be meant instead."""
+    """What can't be read: characters start to end of the text, and what may be meant instead. quoted: the
+    text as a filter that searches for it.
+    """
 
     reason: str
     start: int
     end: int
     instead: str = ""
+    quoted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,9 @@ def show(run: Run, scope: Run, *, is_open: bool) -> Listed:
     mistake = None
     if refused is not None:
         text, error = refused
-        mistake = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
+        mistake = Refused(
+            one_line(error.reason, 300), error.start, error.end, error.instead, text_literal(text)
+        )
     words = f"{'' if count == total else f'{count:,} of '}{counted(total, 'rollout')}"
     with place:
         content = FilterContent(

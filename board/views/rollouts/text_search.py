@@ -1,6 +1,7 @@
 """Filters that are no expression but what is searched for in the texts of rollouts.
 
-That is a text in quotes and nothing else, and words alone that can't be read as an expression: no sign of
+That is a text in quotes and nothing else, what can be read but names no column, such as 7-4=3 and 42, and
+words alone that can't be read: no sign of
 the language is among them, no word of it, and no name of a column.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Collection
 from typing import Final
 
 from board.core.column_names import ColumnNames
-from board.core.expression_tree import Number, Text
+from board.core.expression_tree import Text, names_column
 from board.core.expressions import KEYWORDS
 from board.core.metrics.headings import meanings
 from board.errors import ExpressionError
@@ -28,15 +29,16 @@ def sought_text(columns: Collection[str], text: str) -> str:
     """
     text = text.strip()
     try:
-        tree = parsed(columns, text).tree
+        expression = parsed(columns, text)
     except ExpressionError:
         words = text.split()
         is_plain = all(_WORDS.fullmatch(word) for word in words)
         is_named = len(words) == 1 and _is_name(columns, text)
         return "" if is_named or not is_plain or _has_keyword(words) else text
+    tree = expression.tree
     if isinstance(tree, Text):
         return tree.value
-    return text if isinstance(tree, Number) else ""
+    return "" if names_column(expression) else text
 
 
 def as_expression(columns: Collection[str], text: str) -> str:

@@ -1,13 +1,19 @@
 """What stands in an empty field as an example can be typed there, and headings too, on every run."""
 
+from typing import cast
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from read_formats import ONE_OF_EACH, REAL_RUNS, real_run, run_of
 
 from board.analysis.run_summary import RunSummary, settings_of
 from board.components.run_table import RunRow
 from board.core.metrics.headings import narrow_headings
+from board.errors import ExpressionError
 from board.query.open_run import reader_titles
 from board.query.predicate import BoundSql, names_for, parsed, predicate_of, text_literal
+from board.query.run_rows import RunRows
 from board.query.steps import own_steps
 from board.views.rollouts.rollout_list import HIDDEN
 from board.views.rollouts.text_search import as_expression, sought_text
@@ -50,6 +56,7 @@ def test_a_word_that_is_no_column_searches_the_texts(tmp_path):
         ('"why?"', 1),
         ("don't", 0),
         ("42", 0),
+        ("7-4=3", 0),
         ("reward", 2),  # a column, which is not 0
         ('"reward"', 0),
     ):
@@ -61,6 +68,49 @@ def test_a_word_that_is_no_column_searches_the_texts(tmp_path):
 )
 def test_what_has_a_sign_or_a_word_of_the_language_is_an_expression(text):
     assert sought_text(("reward",), text) == ""
+
+
+@given(
+    st.from_regex(
+        r"[0-9]{1,3}([-+*/=<>]{1,2}[0-9]{1,3}){0,4}( (and|or) [0-9]=[0-9])?", fullmatch=True
+    )
+)
+def test_what_names_no_column_is_searched_for_and_is_no_filter(text):
+    columns = ("reward", "rewards.correct")
+    try:
+        parsed(columns, text)
+    except ExpressionError:
+        return
+    assert sought_text(columns, text) == text
+    sought = as_expression(columns, text)
+    assert parsed(columns, sought).names == ("any_text",)
+    with pytest.raises(ExpressionError, match="names no column") as raised:
+        predicate_of(cast("RunRows", None), parsed(columns, text))
+    assert sought in raised.value.reason
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    ["KeyError: 'foo'", "Ones and Tens", 'a "b" = c', "x ==", "reward <", 'File "a.py", in f'],
+)
+def test_what_cannot_be_read_in_quotes_is_what_is_searched_for(pasted):
+    assert sought_text(("reward",), pasted) == ""
+    assert sought_text(("reward",), text_literal(pasted)) == pasted
+
+
+@pytest.mark.parametrize("name", ["truncated", "is_truncated", '"truncated"', "flag"])
+@pytest.mark.parametrize("columns", [{}, {"yes": 0.5, "rewards.no": 0.5}])
+def test_flags_are_compared_with_what_stands_in_their_rows(tmp_path, name, columns):
+    flags = [True, False, False]
+    rows = [{"is_truncated": flag, "flag": flag} for flag in flags]
+    columns = {f"x.{key}": value for key, value in columns.items()}
+    run = run_of(
+        tmp_path, [{"step": 0, "prompt": "p", "response": "r", **columns, **row} for row in rows]
+    )
+    for words, count in ((("yes", "Yes", "TRUE", '"yes"'), 1), (("no", "NO", "false", "'No'"), 2)):
+        for word in words:
+            for text in (f"{name} = {word}", f"{name} in ({word})", f"not {name} != {word}"):
+                assert run.where(text).rollout_count == count, text
 
 
 def summary_of(info) -> RunSummary:

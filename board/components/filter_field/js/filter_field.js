@@ -1,6 +1,7 @@
 // The filter field: handlers are bound once for each mounted element, data is read when it changes.
 
 const FIELDS = new WeakMap();
+const MOST_SAID = 40;
 const PARTS = ["field", "line", "ink", "note", "slash", "clear", "count", "recent", "save", "menu", "refused"];
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -107,12 +108,21 @@ function drawRefused({ ui, refused, apply }) {
   const most = Math.max(ui.root.clientWidth - 420, 12);
   ui.refused.style.marginLeft = `${Math.min(Math.max(left - 12, 0), most)}px`;
   ui.refused.append(make("span", "", refused.reason));
-  if (!refused.instead) return;
   const text = ui.input.value;
-  const mended = text.slice(0, refused.start) + refused.instead + text.slice(refused.end);
-  const use = button(`Use ${refused.instead}`, () => apply(mended));
-  use.className = "use";
-  ui.refused.append(use);
+  const offer = (words, filter) => {
+    const use = button(words, () => apply(filter));
+    use.className = "use";
+    ui.refused.append(use);
+  };
+  if (refused.instead) {
+    const mended = text.slice(0, refused.start) + refused.instead + text.slice(refused.end);
+    offer(`Use ${refused.instead}`, mended);
+  }
+  if (refused.quoted) offer(`Search the texts for ${shortened(inOneLine(refused.quoted))}`, refused.quoted);
+}
+
+function shortened(text) {
+  return text.length > MOST_SAID ? `${text.slice(0, MOST_SAID)}…` : text;
 }
 
 function pressed(field, event) {
