@@ -9,19 +9,9 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final
 
-from board.core.run_differences import OF_EVERY_START, flat_settings
+from board.core.run_differences import flat_settings, names_a_run
 
 _SEED: Final = re.compile(r"(^|[._])seeds?([._]|$)", re.IGNORECASE)
-_NAMES_A_RUN: Final = re.compile(
-    r"""(^|\.)(
-        ((run|experiment|exp|trial|job)_?(name|id)) | (wandb|swanlab|mlflow)[._](run_)?(name|id)
-        | ((output|out|save|log|logging|result|work|run|experiment|exp)s?_?(dir|directory|path|folder))
-        | ((checkpoint|ckpt)s?_?(dir|directory|folder)) | default_local_dir
-        | timestamp | date(time)? | ((start|begin|end|launch)_?(time|date)) | created_at | started_at
-    )$""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_OF_A_START: Final = OF_EVERY_START | {"start_step"}
 _TOKEN: Final = re.compile(r"\d+|[^\W\d_]+|[\W_]")
 _FIELD: Final = "\x1f"
 
@@ -35,7 +25,7 @@ def is_seed(path: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def is_of_the_setup(path: str) -> bool:
     """Whether a setting says how a run was set up, and is neither a seed nor a name of the run."""
-    return not (path in _OF_A_START or is_seed(path) or _NAMES_A_RUN.search(path))
+    return not (path == "start_step" or is_seed(path) or names_a_run(path))
 
 
 def setup_of(settings: Mapping[str, Any]) -> str:

@@ -12,8 +12,18 @@ import pyarrow as pa
 
 from board.core import expression_tree
 from board.core.column_names import Meanings
-from board.core.expression_tree import Node, Number, Operation, Text, columns_of_texts, names_in
+from board.core.expression_tree import (
+    NO_NAME,
+    Node,
+    Number,
+    Operation,
+    Text,
+    columns_of_texts,
+    names_column,
+    names_in,
+)
 from board.core.expressions import parse
+from board.errors import ExpressionError, did_you_mean
 from board.index.segments import TEXT_NAMES, Column
 from board.query.database import database_of
 from board.query.predicate import TRUTHS, predicate_of
@@ -38,11 +48,18 @@ class _Values:
         return f"c{[column.name for column in self.columns].index(name)}"
 
 
+SaidAs = Mapping[str, Mapping[str, tuple[str, str]]]
+"""By name, of what is said on the screen with its case folded, the name and the value that it is."""
+
+
 def matching(
-    rows: Sequence[Mapping[str, Any]], text: str, meanings: Meanings | None = None
+    rows: Sequence[Mapping[str, Any]],
+    text: str,
+    meanings: Meanings | None = None,
+    said: SaidAs | None = None,
 ) -> list[int]:
     """Places of the rows for which an expression holds; what a row lacks, or has as None, is not known.
-    meanings: other names for what the rows have.
+    meanings: other names for what the rows have. said: other texts for their values.
 
     Where a column holds texts and numbers, a value equals another as a number where both are numbers, and
     else as a text; it is larger than a number where it is one, and else that is not known. Raises
@@ -50,6 +67,11 @@ def matching(
     """
     offered = dict.fromkeys(name for row in rows for name in row if name not in _OTHERS)
     expression = parse(text, offered, meanings)
+    if said:
+        tree = _with_said(expression.tree, said)
+        expression = replace(expression, tree=tree, names=names_in(tree))
+    if not names_column(expression):
+        raise ExpressionError(f"{NO_NAME}; {did_you_mean('', (*offered,))}", 0, len(text))
     used = dict.fromkeys((*expression.names, *columns_of_texts(expression)))
     values = {name: [row.get(name) for row in rows] for name in used}
     texts = {name for name, own in values.items() if any(isinstance(one, str) for one in own)}
@@ -85,6 +107,37 @@ def number_in(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
+
+
+def _with_said(tree: Node, said: SaidAs) -> Node:
+    """The tree with the values that are meant in place of what the screen says."""
+
+    def meant(node: Operation, part: expression_tree.Column, text: Node) -> Operation:
+        """A comparison of a column with one text."""
+        value = text.value if isinstance(text, Text) else ""
+        name, own = said[part.name].get(value.casefold(), (part.name, value))
+        if not isinstance(text, Text) or (name, own) == (part.name, value):
+            return replace(node, parts=(part, text))
+        other = Text(text.start, text.end, own)
+        return replace(node, parts=(replace(part, name=name), other))
+
+    def remade(node: Node) -> Node:
+        match node:
+            case Operation(op="in", parts=(expression_tree.Column(name=name) as part, *texts)) if (
+                name in said and texts
+            ):
+                equal = replace(node, op="==")
+                return replace(node, op="or", parts=(*(meant(equal, part, one) for one in texts),))
+            case Operation(
+                op="==" | "!=" | "contains", parts=(expression_tree.Column(name=name) as part, text)
+            ) if name in said:
+                return meant(node, part, text)
+            case Operation(parts=parts):
+                return replace(node, parts=(*map(remade, parts),))
+            case _:
+                return node
+
+    return remade(tree)
 
 
 def _with_words(tree: Node, mixed: AbstractSet[str]) -> Node:

@@ -45,7 +45,9 @@ LINE_HEIGHT: Final = 40
 @dataclass(frozen=True, slots=True)
 class RunColumn:
     """A column. width: pixels. kind: "line" has a number and a line in `ink`; "age" is a time, shown
-    as how long ago. group: words above neighbours that have the same. roomy: left out of a narrow table.
+    as how long ago. group: words above neighbours that have the same, of which there could be so many
+    (of; 0: no more than there are). roomy: left out of a narrow table. spare: left out, the last first,
+    where the table has no room for all.
     """
 
     name: str
@@ -55,7 +57,9 @@ class RunColumn:
     kind: Literal["name", "text", "number", "line", "chip", "age"] = "number"
     group: str = ""
     ink: str = ""
+    of: int = 0
     roomy: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,9 @@ def show_settings(compared: Compared) -> None:
     differing = differences(newest)
     if not differing:
         if len(sides) - len(without) > 1:
-            st.caption("None of the recorded settings differs.")
+            st.caption(
+                "None of the recorded settings differs, but for names and folders of the runs."
+            )
         return
     columns = {"setting": Column([*differing], width=300)}
     for place, (name, _) in enumerate(sides):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from board.charts.palette import colour
 from board.components.run_table import RunColumn
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.recent import WINDOW
-from board.core.run_differences import OF_EVERY_START, are_different
+from board.core.run_differences import OF_EVERY_START, are_different, names_a_run, said_once
 from board.views.runs.headings import cut_names, signs_for
 from board.views.shared.text import one_line
 
@@ -21,11 +20,19 @@ _SETTING: Final = "settings."
 _LAST_STEPS: Final = f"last {WINDOW} steps, mean"
 _ON_REQUEST: Final = frozenset(("problems",))
 """Columns of what another column says too."""
+OTHER_NAMES: Final = frozenset(
+    (
+        *("name", "run", "state", "format", "note", "changed", "steps", "rollouts", "reward", "kl"),
+        *("truncated", "finding", "worst finding", "severity", "problems"),
+    )
+)
+"""What the other columns and the filters are called: a setting needs another name in head and filter."""
 _LEAST_SETTING, _MOST_SETTING = 34, 140
 _SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
 _MOST_VISIBLE: Final = 3
 """More make the table wider than a window of 1,440 pixels."""
+_ABSENT: Final = object()
 _LEAST_SHARE: Final = 0.5
 """Of the runs with settings, those that record a setting before it is a column of its own accord."""
 _ABOUT_THE_MACHINE: Final = ("versions.", "tokenizer.", "world_size", "start_step", "digits")
@@ -85,11 +92,16 @@ def choose_columns(
         visible = columns.keys() - ({*map(id_of, names), *_ON_REQUEST} - usual)
     visible |= {"name", sort} & columns.keys()
     settings = [path for path in names if id_of(path) in visible]
-    group = _settings_group(len(settings), len(differ))
     for path in settings:
         head = columns[id_of(path)].label
         width = _width(head, [setting_text(run[path]) for run in runs if path in run])
-        columns[id_of(path)] = replace(columns[id_of(path)], group=group, width=width)
+        columns[id_of(path)] = replace(
+            columns[id_of(path)],
+            width=width,
+            group="settings that differ",
+            of=len(differ),
+            spare=not wanted,
+        )
     return Columns(columns, [name for name in columns if name in visible], settings)
 
 
@@ -116,13 +128,9 @@ def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn
         RunColumn(id_of(path), head, one_line(path, 200), _LEAST_SETTING)
         for path, head in heads.items()
     ]
-    changed = RunColumn("changed", "changed", "When a file of the run changed last", 56, "age")
+    when = "When a file of the run changed last; a filter has it in hours"
+    changed = RunColumn("changed", "changed", when, 56, "age")
     return {column.name: column for column in (*usual, *own, changed)}
-
-
-def _settings_group(visible: int, differing: int) -> str:
-    """What stands above the columns of settings."""
-    return "settings that differ" + (f", {visible} of {differing}" if visible < differing else "")
 
 
 def _line_column(name: str, label: str, about: str, width: int, ink: str) -> RunColumn:
@@ -165,16 +173,27 @@ def is_looked_for(path: str) -> bool:
 def visible_by_default(paths: Sequence[str], runs: Collection[Mapping[str, Any]]) -> list[str]:
     """Those of the differing settings that are columns unless others are chosen."""
     least = _LEAST_SHARE * sum(1 for settings in runs if settings)
-    usual = (path for path in paths if not path.startswith(_ABOUT_THE_MACHINE))
-    common = (path for path in usual if sum(path in settings for settings in runs) >= least)
-    return [*islice(common, _MOST_VISIBLE)]
+    usual = (
+        path for path in paths if not (path.startswith(_ABOUT_THE_MACHINE) or names_a_run(path))
+    )
+    common = [path for path in usual if sum(path in settings for settings in runs) >= least]
+    values = {path: [settings.get(path, _ABSENT) for settings in runs] for path in common}
+    return said_once(values)[:_MOST_VISIBLE]
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """By path the last part of it, or all of it where two end alike."""
+    """By path the last part of it, or all of it where two end alike or another column is called so."""
     ends = {path: path.rpartition(".")[2] for path in paths}
-    counts = Counter(ends.values())
-    return {path: end if counts[end] == 1 else path for path, end in ends.items()}
+    counts = Counter(end.casefold() for end in ends.values())
+    counts.update(OTHER_NAMES)
+    return {
+        path: end
+        if counts[end.casefold()] == 1
+        else id_of(path)
+        if path.casefold() in OTHER_NAMES
+        else path
+        for path, end in ends.items()
+    }
 
 
 def setting_text(value: Any) -> str:

@@ -15,9 +15,11 @@ from board.analysis.run_summary import RunSummary
 from board.components.run_table import FilterGroup, FilterOption, RunColumn, RunRow
 from board.core.column_names import Meanings, ends_of, meanings_of
 from board.errors import ExpressionError
-from board.query.run_filter import matching
-from board.views.runs.columns import path_of, setting_text
+from board.query.run_filter import SaidAs, matching
+from board.views.runs.columns import OTHER_NAMES, id_of, path_of, setting_text
+from board.views.runs.rows import FINDING_SIGNS
 from board.views.shared import state
+from board.views.shared.text import one_line
 
 _STATES: Final = {
     "live": "live",
@@ -28,12 +30,14 @@ _STATES: Final = {
     "error": "can't be read",
 }
 _SEVERITIES: Final = ("severe", "warning", "lead", "none")
-_EXPRESSION: Final = re.compile(
+_SIGN: Final = re.compile(
     r"[<>]|==|!=|(?:^|\s)=|=(?:\s|$)|\b(?:contains|missing|in)\b\s*[(\"']", re.IGNORECASE
 )
 """What no name of a run has, but an expression."""
+_MAY_BE: Final = re.compile(r"\S\s+contains\s+\S|(?:^|[\s(])[^\W\d][\w.]*=\S", re.IGNORECASE)
+"""What words can have too."""
 _UNKNOWN: Final[Mapping[str, Any]] = dict.fromkeys(
-    ("reward", "kl", "truncated", "steps", "rollouts", "problems", "finding")
+    ("reward", "kl", "truncated", "steps", "rollouts", "problems", "finding", "severity")
 )
 _ELSEWHERE: Final = {"kl": ("k3", "k3_mean"), "truncated": ("is_truncated",)}
 """What pages of one run call it."""
@@ -130,14 +134,17 @@ def search(
     columns: by id, whose heads are names too.
     """
     words = text.lower().split()
-    if _EXPRESSION.search(text) is None and not any(map(_ASSIGNED.fullmatch, words)):
+    has_sign = _SIGN.search(text) is not None
+    may_be = has_sign or _MAY_BE.search(text) is not None
+    if not may_be and not any(map(_ASSIGNED.fullmatch, words)):
         return Searched(_with_words(rows, summaries, words))
     try:
         values = _values(rows, summaries)
-        return Searched(matching(values, text, _meanings(values, columns)))
+        return Searched(matching(values, text, _meanings(values, columns), _said(rows)))
     except ExpressionError as error:
-        if _EXPRESSION.search(text) is None:
-            return Searched(_with_words(rows, summaries, words))
+        found = [] if has_sign else _with_words(rows, summaries, words)
+        if found or not may_be:
+            return Searched(found)
         return Searched([*range(len(rows))], f"This filter can't be read: {error}")
 
 
@@ -174,27 +181,49 @@ def _is_number(value: Any) -> bool:
 def _values(
     rows: Sequence[RunRow], summaries: Sequence[RunSummary | None]
 ) -> list[Mapping[str, Any]]:
-    """By name what expressions are about: settings by path, and what has a column."""
+    """By name what expressions are about: what has a column or a filter, and settings by path, or by the
+    id of their column where the path is such a name.
+    """
     now = time.time()
     values: list[Mapping[str, Any]] = []
     for row, summary in zip(rows, summaries, strict=True):
-        own = dict(_UNKNOWN) if summary is None else _known(summary)
         age = max(now - row.cells["changed"].get("at", now), 0.0)
-        own |= {"name": row.name, "state": row.state, "format": _format(row)}
-        values.append({**own, "note": _note(row), "changed": age / _HOUR_SECONDS})
+        own = {"name": row.name, "state": _state(row), "format": _format(row)}
+        own |= {"note": _note(row), "changed": age / _HOUR_SECONDS}
+        own |= _UNKNOWN if summary is None else _known(summary)
+        settings = {} if summary is None else summary.settings
+        values.append({**own, **{_name_of(id_of(path)): settings[path] for path in settings}})
     return values
 
 
 def _known(summary: RunSummary) -> dict[str, Any]:
     means = {"reward": summary.reward, "kl": summary.kl, "truncated": summary.truncated}
+    worst = summary.worst
     return {
-        **summary.settings,
         **{name: None if mean is None else mean.mean for name, mean in means.items()},
         "steps": summary.steps,
         "rollouts": summary.rollouts,
         "problems": summary.lost + summary.partial,
-        "finding": "" if summary.worst is None else summary.worst.title,
+        "finding": "none" if worst is None else one_line(worst.title, FINDING_SIGNS),
+        "severity": _severity(summary),
     }
+
+
+def _said(rows: Sequence[RunRow]) -> SaidAs:
+    """What the filters and cells say of a value, in any case."""
+    return {
+        "state": {label.casefold(): ("state", value) for value, label in _STATES.items()},
+        "finding": {name: ("severity", name) for name in _SEVERITIES},
+        "severity": {name: ("severity", name) for name in _SEVERITIES},
+        "format": {name.casefold(): ("format", name) for name in map(_format, rows)},
+        "problems": {"none": ("problems", "0")},
+    }
+
+
+def _name_of(column: str) -> str:
+    """What expressions call a column of the table, by its id."""
+    path = path_of(column)
+    return column if path.casefold() in OTHER_NAMES else path
 
 
 def _meanings(values: Sequence[Mapping[str, Any]], columns: Mapping[str, RunColumn]) -> Meanings:
@@ -202,9 +231,9 @@ def _meanings(values: Sequence[Mapping[str, Any]], columns: Mapping[str, RunColu
     settings end with.
     """
     names = dict.fromkeys(name for row in values for name in row)
-    heads: dict[str, list[str]] = {}
+    heads = {name: [name] for name in names if name in OTHER_NAMES} | {"worst finding": ["finding"]}
     for column in columns.values():
-        name = path_of(column.name)
+        name = _name_of(column.name)
         if name in names:
             heads.setdefault(column.label, []).append(name)
     others: dict[str, list[str]] = {}

@@ -24,6 +24,8 @@ _EDGE: Final = 4
 """Room for the dot at the end of a line."""
 _EQUALLY_NEW: Final = 10
 _SEVERITIES: Final = ("severe", "warning", "lead")
+FINDING_SIGNS: Final = 120
+"""Of the title of a finding, the most that a cell says."""
 _MISSING: Final[Cell] = {"text": "not recorded", "sort": None, "tone": "missing"}
 
 
@@ -201,7 +203,7 @@ def _finding_cell(summary: RunSummary) -> Cell:
     more = f", and {counted(others, 'other')}" if others else ""
     return {
         **note,
-        "text": one_line(title, 120),
+        "text": one_line(title, FINDING_SIGNS),
         "tone": severity,
         "sort": len(_SEVERITIES) - _SEVERITIES.index(severity) + min(total, 1) / 2,
         "help": f"{severity}{more}: open Findings",

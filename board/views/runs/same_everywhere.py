@@ -8,7 +8,7 @@ from typing import Any, Final
 from board.analysis.run_summary import RunSummary
 from board.components.run_table import Cell, RunRow
 from board.core.repeated_runs import is_of_the_setup
-from board.core.run_differences import are_different
+from board.core.run_differences import are_different, said_once
 from board.views.runs.columns import Columns, is_looked_for, prominence, setting_text, short_names
 from board.views.shared.text import one_line
 
@@ -80,6 +80,7 @@ def shared_settings(summaries: Sequence[RunSummary | None]) -> list[str]:
         and all(path in own for own in known)
         and not are_different(own[path] for own in known)
     ]
-    shared = sorted(shared, key=prominence)[:_MOST_SETTINGS]
+    shared = said_once({path: [known[0][path]] for path in sorted(shared, key=prominence)})
+    shared = shared[:_MOST_SETTINGS]
     names = short_names(shared)
     return [one_line(f"{names[path]} {setting_text(known[0][path])}", _LONGEST) for path in shared]

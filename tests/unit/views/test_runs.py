@@ -6,13 +6,16 @@ import time
 import pytest
 from written_logs import native_run
 
+from board.analysis.run_summary import RunSummary
+from board.core.run_differences import flat_settings
 from board.errors import UnreadableError
 from board.index.discovery.discovered_runs import discover
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions
 from board.views.runs import summaries
-from board.views.runs.columns import short_names
+from board.views.runs.columns import differing, short_names, visible_by_default
 from board.views.runs.rows import run_state
+from board.views.runs.same_everywhere import shared_settings
 from board.views.runs.summaries import MADE_BY, RunSummaries
 
 HOUR = 3600.0
@@ -38,7 +41,7 @@ def test_a_state_claims_no_more_than_the_log_and_the_clock_say(age, has_ended, p
 
 def test_a_setting_is_called_by_the_end_of_its_path_unless_two_end_alike():
     paths = ["config.lr", "actor.seed", "critic.seed", "name"]
-    names = ["lr", "actor.seed", "critic.seed", "name"]
+    names = ["lr", "actor.seed", "critic.seed", "settings.name"]
     assert short_names(paths) == dict(zip(paths, names, strict=True))
 
 
@@ -123,3 +126,27 @@ def test_runs_that_are_listed_anew_meanwhile_stop_nobody_who_reads(store, infos,
     store.follow(infos)
     store._task.finish()
     assert store.known(infos[0]).summary is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"temperature": 1.0, "config": {"temperature": 1}}, ["temperature 1"]),
+        (
+            {"temperature": 1.0, "config": {"temperature": 0.5}},
+            ["temperature 1", "config.temperature 0.5"],
+        ),
+        ({"args": {"lr": 1.0}, "config": {"args": {"lr": 1.0}}}, ["lr 1"]),
+    ],
+)
+def test_a_setting_that_all_runs_share_is_said_once(settings, said):
+    flat = dict(flat_settings(settings))
+    summary = RunSummary(1, 1, settings=flat)
+    assert {*shared_settings([summary, summary])} == {*said}
+
+
+def test_columns_of_their_own_accord_are_each_another_setting_and_name_no_run():
+    runs = [
+        {"lr": n, "config.lr": n, "config.output_dir": f"out/{n}", "config.beta": n} for n in (1, 2)
+    ]
+    assert visible_by_default(differing(runs), runs) == ["lr", "config.beta"]

@@ -5,22 +5,40 @@ const TICK_WIDTH = 18;
 const LEAST_NAME = 190;
 const NARROW_NAME = 150;
 const NARROW = 640;
+const PADDING = 24;
+const EDGES = 14; // two borders and a scroll bar
 
 /** The columns that there is room for. */
 function fittingColumns(view) {
   const isNarrow = view.ui.root.clientWidth < NARROW;
-  return view.data.columns.filter((column) => !(isNarrow && column.roomy));
+  const columns = view.data.columns.filter((column) => !(isNarrow && column.roomy));
+  const room = view.ui.root.clientWidth - EDGES;
+  while (leastOf(view, columns) > room) {
+    const place = columns.findLastIndex(({ spare, name }) => spare && name !== view.sort);
+    if (place < 0) break;
+    columns.splice(place, 1);
+  }
+  return columns;
+}
+
+function leastName(view) {
+  return view.ui.root.clientWidth < NARROW ? NARROW_NAME : LEAST_NAME;
+}
+
+/** Pixels that these columns need. */
+function leastOf(view, columns) {
+  const widths = columns.map(({ kind, width }) => GAP + (kind === "name" ? leastName(view) : width));
+  return TICK_WIDTH + PADDING + widths.reduce((sum, width) => sum + width, 0);
 }
 
 /** The widths of all columns; names and findings share what is left. */
 function tracksOf(view) {
-  const name = view.ui.root.clientWidth < NARROW ? NARROW_NAME : LEAST_NAME;
+  const name = leastName(view);
   const tracks = view.columns.map(({ kind, width }) => {
     if (kind === "name") return `minmax(${name}px, 3fr)`;
     return kind === "chip" ? `minmax(${width}px, 1fr)` : `${width}px`;
   });
-  const fixed = view.columns.reduce((sum, { kind, width }) => sum + GAP + (kind === "name" ? name : width), 0);
-  return { tracks: `${TICK_WIDTH}px ${tracks.join(" ")}`, least: `${TICK_WIDTH + fixed + 24}px` };
+  return { tracks: `${TICK_WIDTH}px ${tracks.join(" ")}`, least: `${leastOf(view, view.columns)}px` };
 }
 
 function drawHead(view) {
@@ -32,7 +50,8 @@ function drawHead(view) {
     let to = from + 1;
     while (to < columns.length && columns[to].group === columns[from].group) to++;
     if (columns[from].group) {
-      const group = make("div", "group", columns[from].group);
+      const { group: words, of } = columns[from];
+      const group = make("div", "group", to - from < of ? `${words}, ${to - from} of ${of}` : words);
       group.style.gridColumn = `${from + 2} / ${to + 2}`;
       groups.append(group);
     }
