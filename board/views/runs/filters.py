@@ -142,9 +142,9 @@ def search(
         values = _values(rows, summaries)
         return Searched(matching(values, text, _meanings(values, columns), _said(rows)))
     except ExpressionError as error:
-        found = [] if has_sign else _with_words(rows, summaries, words)
-        if found or not may_be:
-            return Searched(found)
+        with_words = [] if has_sign else _with_words(rows, summaries, words)
+        if with_words or not may_be:
+            return Searched(with_words)
         return Searched([*range(len(rows))], f"This filter can't be read: {error}")
 
 
