@@ -32,7 +32,7 @@ function selectedText(view) {
 }
 
 function placeAlike(view, button) {
-  const text = canLabel(view) ? selectedText(view) : "";
+  const text = view.labels && !isAwaiting(view) ? selectedText(view) : "";
   button.hidden = !text;
   if (!text) return;
   const [own, frame] = [selectionIn(view).getRangeAt(0).getBoundingClientRect(), view.ui.root.getBoundingClientRect()];
@@ -45,7 +45,7 @@ function placeAlike(view, button) {
 
 /** Asks for the list; false where no text is selected. */
 function askAlike(view) {
-  const text = canLabel(view) ? selectedText(view) : "";
+  const text = view.labels && !isAwaiting(view) ? selectedText(view) : "";
   if (text) view.trigger("alike", text);
   return Boolean(text);
 }
