@@ -229,7 +229,7 @@ def _button(job: _Job, name: str, mime: str, key: str, *, why_not: str = "") -> 
 def _begin(job: _Job) -> None:
     st.session_state[_JOB] = job
     job.task.start()
-    # Once the panel is drawn again, Streamlit no longer knows the file under the name that the browser has.
+    # Once the panel is drawn again, Streamlit has forgotten the name by which the browser asks.
     job.asked.wait(_ASKED_SECONDS)
 
 
