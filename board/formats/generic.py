@@ -24,10 +24,10 @@ from board.formats.mapping import (
     GENERIC,
     WHOLE_LINE,
     MappingReader,
-    mapping_reader,
     row_as_dict,
     value_at,
 )
+from board.formats.mapping_files import mapping_reader
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
