@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from board.charts.curve_charts import shares_by_name
 from board.charts.curve_data import smoothed
 from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import new_figure, safe_name, show_legend_above
 from board.charts.palette import colour, faded
+from board.core.distinct_names import distinct_names
 from board.core.failures.causes import CAUSES
 from board.core.metrics.shares import percent
 
@@ -58,6 +60,21 @@ def causes_over_steps(shares: pd.DataFrame, *, dark: bool, smoothing: float = 0.
     return chart
 
 
+def tool_errors_over_steps(
+    results: pd.DataFrame, *, dark: bool, smoothing: float = 0.0
+) -> CurveChart:
+    """For each tool the share of its results that are errors, of each step. results: step, tool,
+    answered, errors; the tools in the order of their rows.
+    """
+    tables = {
+        str(tool): pd.DataFrame(
+            {"step": own["step"], "mean": own["errors"] / own["answered"], "n": own["answered"]}
+        )
+        for tool, own in results[results["answered"] > 0].groupby("tool", sort=False)
+    }
+    return shares_by_name(tables, dark=dark, smoothing=smoothing)
+
+
 def causes_by_value(counts: pd.DataFrame, *, dark: bool) -> go.Figure:
     """A bar for each value, parted by cause: which share of its rollouts has each. counts: value, cause
     (None: no reason to ask), rollouts. The values with the largest share are drawn.
@@ -69,7 +86,7 @@ def causes_by_value(counts: pd.DataFrame, *, dark: bool) -> go.Figure:
     order = shares.drop(columns="policy", errors="ignore").sum(axis=1).sort_values(ascending=False)
     shares = shares.loc[order.index[:_MOST_ROWS]]
     figure = new_figure(dark=dark, height=70 + _ROW * len(shares))
-    names = [safe_name(str(value), 32) for value in shares.index]
+    names = [*map(safe_name, distinct_names([*map(str, shares.index)], 32))]
     rows = list(range(len(names)))[::-1]
     for cause in shares:
         own = shares[cause].to_numpy(np.float64)

@@ -1,17 +1,21 @@
 """The dashboard's script: page configuration, navigation, sidebar and page. `app.py` serves it."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from board.components.page_frame import key_help, page_frame
 from board.query.open_run import Run
 from board.views.frame import sidebar
+from board.views.rollouts import labels
 from board.views.shared import (
     known_findings,
     page_export,
     page_parts,
     pages,
+    shortcuts,
     state,
     step_choice,
 )
@@ -35,11 +39,17 @@ def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
     if title == "Compare" and len(sidebar.neighbours()) < 2:
         return f":gray[{title}]", "There is only one run in this folder."
     if lacking := page_parts.lacking(title, run):
-        explained = plain(f"Not recorded: {lacking}. {page_parts.how_to_record(title)}", 400)
+        explained = plain(f"Not recorded: {lacking}. {page_parts.how_to_record(title, run)}", 400)
         # Of the prompts of evaluations without a reward nobody is to think that they are not there.
         words = "not recorded" if lacking != "reward" else "no reward"
         return f":gray[{title} :small[{words}]]", explained
     return title, None
+
+
+def receive(sent: Mapping[str, Any]) -> None:
+    """Takes labels and keys that the browser sent, before the page is drawn again."""
+    labels.receive(sent.get("labels"))
+    shortcuts.receive(sent.get("keys"))
 
 
 class Navigation:
@@ -50,16 +60,19 @@ class Navigation:
     """
 
     def __init__(self, current: st.Page) -> None:
+        about = pages.page_of(current.title.lower())
+        keys = shortcuts.begin(about, labels.answered())
         with st.container(key="frame"):
             st.html(FOLDER / "frame" / "frame.css")
+            st.html(FOLDER / "frame" / "print.css")
+            if page_parts.dark():
+                st.html(FOLDER / "frame" / "print_dark.css")
             # A key may be used once in a run of the script: the row is drawn again inside its container.
             with st.container(key="pages"):
                 self._row = st.empty()
             with st.container(key="key_help"):
-                key_help(
-                    pages.keys_of(pages.page_of(current.title.lower())), key=f"keys-{current.title}"
-                )
-                page_frame(menu="run", key="page-frame")
+                key_help(pages.keys_of(about), key=f"keys-{current.title}")
+                page_frame(keys, menu="run", key="page-frame", on_sent=receive)
         self._drawn: tuple[object, ...] = ()
 
     def draw(self, run: Run | None = None) -> None:
@@ -96,7 +109,7 @@ if page == RUNS and folder:
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)
-    page_export.draw()
+    page_export.draw(sidebar.narrowed())
     navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:
@@ -104,6 +117,7 @@ elif folder and sidebar.open_run(folder):
 else:
     navigation.draw()
 step_choice.remember()
+shortcuts.end()
 sidebar.choose_folder()
 state.show_notices()
 state.push()

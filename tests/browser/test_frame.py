@@ -26,9 +26,8 @@ def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_no
     errors: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
-        # Streamlit looks for its server below the page's path first, where a browser notes a 404.
-        if message.type == "error" and "/_stcore/" not in message.location["url"]:
-            errors.append(message.text)
+        if message.type == "error":
+            errors.append(f"{message.text} {message.location['url']}")
 
     page.on("console", note)
     page.goto("about:blank")

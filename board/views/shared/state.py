@@ -8,13 +8,14 @@ link, the back button); `push` writes what was chosen, but for defaults, into th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import streamlit as st
 
 from board.analysis.utterances import SPEAKERS
+from board.core.metrics.reward_sum import reward_from_text, reward_text
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.views.shared import choice_texts as texts
@@ -89,6 +90,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "cap": Choice(0, texts.count),
     "think": Choice(""),
     "grouping": _flag(),
+    "reward_sum": Choice(None, reward_from_text, reward_text),
     "tokenizer": Choice(""),
     "metric_shift": Choice(None, texts.whole),
     # all pages with curves
@@ -114,7 +116,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "findings_superseded": _flag("old"),
     "failures_by": _one_of("env", "tool", "rank"),
     # Step: contributions, groups, and mismatch
-    "step_part": _part_of("step", old_name="part"),
+    "step_part": replace(_part_of("step", old_name="part"), default=None),  # by what the run has
     "step_metric": Choice("", old_name="of"),
     "step_types": _one_of("kind", "piece", "role", default="piece", old_name="types"),
     "step_only": Choice("", old_name="only"),
@@ -319,9 +321,9 @@ def page_file(page: str) -> Path:
 
 
 def _with_part(page: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A link that names no part of its page leads to the first one, whichever was open there."""
-    parts, choice = pages.page_of(page).parts, pages.page_of(page).choice
-    return {choice: parts[0].name, **changes} if parts else dict(changes)
+    """A link that names no part of its page leads to what it begins with, whichever was open there."""
+    choice = pages.page_of(page).choice
+    return {choice: CHOICES[choice].default, **changes} if choice else dict(changes)
 
 
 def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> None:
@@ -330,7 +332,7 @@ def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> 
     st.page_link(page_file(page), label=label, icon=f":material/{icon}:", query_params=query)
 
 
-def go(page: str, **changes: Any) -> NoReturn:
+def go(page: str, /, **changes: Any) -> NoReturn:
     """Opens a page (`rollouts`, say) with some choices changed; does not return.
 
     The changes travel in the URL: the widgets of this run are drawn, and can't be set any more.

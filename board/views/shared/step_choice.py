@@ -37,9 +37,7 @@ def choose(run: Run) -> None:
     at, last = steps.index(step), len(steps) - 1
     with st.container(key="step_row", horizontal=True, gap=None):
         shortcuts.move("step", "first_page", "First step", steps, 0 if at else -1, _go_to)
-        shortcuts.move(
-            "step", "chevron_left", "Previous step", steps, at - 1, _go_to, shortcut="Left"
-        )
+        shortcuts.move("step", "chevron_left", "Previous step (←)", steps, at - 1, _go_to)
         # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
         st.session_state[_TYPED] = step
         st.number_input(
@@ -51,9 +49,8 @@ def choose(run: Run) -> None:
             on_change=_go_to_typed,
             args=(steps, step),
         )
-        shortcuts.move(
-            "step", "chevron_right", "Next step", steps, at + 1, _go_to, shortcut="Right"
-        )
+        shortcuts.move("step", "chevron_right", "Next step (→)", steps, at + 1, _go_to)
+        shortcuts.walk(("ArrowLeft", "ArrowRight"), steps, at, _go_to)
         newest = last if at < last else -1
         shortcuts.move("step", "last_page", "Newest step", steps, newest, _go_to)
     st.session_state[_SWITCH] = _is_following()

@@ -23,7 +23,7 @@ from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.page_parts import answer, text_box
 from board.views.shared.tables import Column
-from board.views.shared.text import number, one_line, plain
+from board.views.shared.text import number, plain
 
 _CHOSEN: Final = "_group_chosen"
 _ACROSS: Final = 4
@@ -182,7 +182,7 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> pd.DataFrame:
         members = members.sort_values("reward", ascending=False, kind="stable")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         page_parts.menu(
-            "Group", "groups_id", words, lambda name: one_line(f"{name} · {words[name]}"), width=320
+            "Group", "groups_id", words, lambda name: f"{name} · {words[name]}", width=320
         )
         shortcuts.through("group", [*words], chosen, lambda name: state.put(groups_id=name))
         if shortcuts.opens("the best rollout of the group"):
@@ -203,13 +203,13 @@ def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
             scores = [f"{name} {number(float(row[name]))}" for name in scored]
             index, note = int(row["index"]), " · ".join(scores) or "not scored"
             with st.container():
-                answer(run, step, index, f"rollout {index}", width=22, note=note)
+                answer(run, step, index, f"rollout {index}", width=22, note=note, over="step")
     if len(members) > _MOST_ANSWERS:
         st.caption(f"The best {_MOST_ANSWERS} of {len(members):,} are shown.")
 
 
 def _open_rollout(index: int) -> None:
-    state.go("rollouts", index=int(index), token=None)
+    state.go("rollouts", index=int(index), token=None, reader_over="step")
 
 
 def _show_curves(run: Run) -> None:
