@@ -16,6 +16,7 @@ from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
+from board.formats.turn_rows import is_by_keys, turns_mapping
 
 ONLY_NUMBERS: Final = "metrics by step, not rollouts"
 """How the reason ends why JSON lines of scalars have no reader."""
@@ -65,10 +66,14 @@ def recognise(
         return None, first_error or "the file is empty"
     for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
+            if source is JSON_LINES and is_by_keys(reader) and (text := turns_mapping(head)):
+                return known_mapping(text), ""
             return reader, ""
     is_json = source in (JSON_LINES, JSON_DOCUMENT)
     if is_json and (kind := _known_as(head)):
         return None, f"its records {kind}"
+    if source is JSON_LINES and mapping is None and (text := turns_mapping(head)):
+        return known_mapping(text), ""
     if is_json and mapping is None and (text := generic_mapping(head)):
         return known_mapping(text), ""
     keys = _first_keys(head)

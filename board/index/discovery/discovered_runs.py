@@ -28,7 +28,12 @@ from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
 from board.formats.recognition import ONLY_NUMBERS
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
-from board.index.discovery.format_detection import LEFT_OUT, detect_format, mapping_mismatch
+from board.index.discovery.format_detection import (
+    LEFT_OUT,
+    detect_format,
+    likely_turns,
+    mapping_mismatch,
+)
 from board.index.discovery.metric_files import metric_files_of_runs
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import Discovery, LogFile, RunInfo, digest
@@ -95,8 +100,9 @@ def _detected_files(
     for path, result in zip(paths, _detect_formats(paths, listing), strict=True):
         if isinstance(result, LogFile):
             files[path] = result
-            if mismatch := mapping_mismatch(result, listing.mappings.of(path)):
-                problems[path] = mismatch
+            mismatch = mapping_mismatch(result, listing.mappings.of(path))
+            if (problem := mismatch or likely_turns(result)) is not None:
+                problems[path] = problem
         else:
             problems[path] = result
             if isinstance(path, Path) and result.reason.endswith(ONLY_NUMBERS):
