@@ -26,7 +26,7 @@ from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
 from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
-from board.formats.messages import is_messages, split_conversation
+from board.formats.messages import is_messages, split_conversation, usual_messages
 from board.formats.parse import is_list, is_object, kind_of
 from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
@@ -47,6 +47,7 @@ _GIVEN: Final = -100
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
+_MAY_BE_MESSAGES: Final = ("prompt", "response", "messages")
 
 
 class MappingReader(Reader):
@@ -138,6 +139,8 @@ class MappingReader(Reader):
                 remarks.append(Remark(key, reason, hint, "note"))
                 value = None
             fields[key] = self._value_of_text(key, value) if isinstance(value, str) else value
+            if key in _MAY_BE_MESSAGES:
+                fields[key] = usual_messages(fields[key])
         for key, value in line.items():
             if key in self._used:
                 continue

@@ -245,8 +245,9 @@ def _single_file(listing: Listing) -> Discovery:
     notes = tuple(listing.mappings.problems.values())
     if not isinstance(result, LogFile):  # it was named: that it is not read is no side note
         return Discovery(path, (), (replace(result, severity="lost"), *notes))
-    if mismatch := mapping_mismatch(result, listing.mappings.of(path)):
-        notes = (*notes, mismatch)
+    mismatch = mapping_mismatch(result, listing.mappings.of(path))
+    if (problem := mismatch or likely_turns(result)) is not None:
+        notes = (*notes, problem)
     result = _with_sidecar_state(result, Objects(), {})
     thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
     run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)
