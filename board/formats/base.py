@@ -244,7 +244,7 @@ class Reader(ABC):
         """Whether the records are of this format; decides by content, never by the folder's name."""
 
     def source(self, file: Source) -> Source:
-        """How lines are had of a file of that kind; otherwise than usual where several are one rollout."""
+        """How lines are had of a file of that kind, where several of them may be one rollout."""
         return file
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:

@@ -3,8 +3,8 @@
 A mapping file is TOML: `title`, `files` (a pattern for the end of the path), `rows` and `columns` (where
 a line holds several rollouts, and how they are called that are arrays), `trajectory` and `turn` (the keys
 by which lines are the turns of one rollout), `group` (whether rows are a group), `json` (fields whose
-texts are JSON), `[keys]`, from the record's names to dotted paths in a line, and `[values]`, from words of
-a field to numbers. docs/own_format.md has an example. Nothing in it is evaluated.
+texts are JSON), `[keys]`, from the record's names to dotted paths in a line, and `[values]`, from words
+of a field to numbers. docs/own_format.md has an example. Nothing in it is evaluated.
 """
 
 from __future__ import annotations

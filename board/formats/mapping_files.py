@@ -33,7 +33,7 @@ _IN_PIECES: Final = Remark(
 
 
 class TurnsReader(MappingReader):
-    """Reads files whose lines are turns, as a mapping file says: those of a trajectory are one rollout."""
+    """Reads files as a mapping file says, whose lines are turns: those of a trajectory are a rollout."""
 
     sources = (JSON_LINES, PARQUET)
 

@@ -1,4 +1,4 @@
-"""Which logs have a row for each turn: a trajectory's id beside the number of a turn, by names of keys."""
+"""Which logs have a row for each turn: by names of keys, a trajectory's id beside a turn's number."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def _turn_keys(records: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
 def _ids(records: Sequence[Mapping[str, Any]], name: str) -> list[str | int]:
     """The ids under a key; none where a record has no id there."""
     ids = [record.get(name) for record in records]
-    known = [one for one in ids if isinstance(one, str | int) and len(str(one)) <= _MOST_ID_CHARACTERS]
+    known = [
+        one for one in ids if isinstance(one, str | int) and len(str(one)) <= _MOST_ID_CHARACTERS
+    ]
     return known if len(known) == len(ids) else []
 
 

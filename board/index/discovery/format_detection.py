@@ -119,9 +119,7 @@ class _Seen:
 _seen: dict[Location, _Seen] = {}
 
 
-def _recognised(
-    path: Location, stat: _Stat, mapping: MappingReader | None
-) -> _Seen:
+def _recognised(path: Location, stat: _Stat, mapping: MappingReader | None) -> _Seen:
     """What is in a file. Looks into it only when it changed."""
     state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     asked = "" if mapping is None else mapping.name
@@ -156,7 +154,9 @@ def likely_turns(file: LogFile) -> Problem | None:
     """Says that lines are likely turns of fewer rollouts; None where no key says so."""
     if not file.shared_id:
         return None
-    reason = f"lines share their {file.shared_id}, and none says its turn: each is counted as a rollout"
+    reason = (
+        f"lines share their {file.shared_id}, and none says its turn: each is counted as a rollout"
+    )
     hint = f'are they turns? `trajectory = "{file.shared_id}"` in rollout-board.toml joins them'
     return Problem(file.path.name, None, file.shared_id, reason, hint, "partial")
 

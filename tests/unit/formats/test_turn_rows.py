@@ -26,7 +26,9 @@ MAPPING = 'trajectory = "trajectory_id"\nturn = "turn"\n[keys]\nresponse = "resp
 CASE = collection().parent / "cases" / "reports" / "10_stepwise_rows" / "run"
 
 TURNS = st.integers(1, 4)
-TRAJECTORIES = st.lists(st.tuples(st.integers(0, 2), TURNS, st.sampled_from([0.0, 1.0])), min_size=2)
+TRAJECTORIES = st.lists(
+    st.tuples(st.integers(0, 2), TURNS, st.sampled_from([0.0, 1.0])), min_size=2
+)
 
 
 def conversation(number: int, turns: int) -> list[dict[str, str]]:
@@ -94,7 +96,7 @@ def test_rows_cut_anywhere_and_read_as_they_come_are_those_read_at_once(
 ):
     rows, _ = logs_of(trajectories, as_texts=True)
     content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    cuts = sorted(random.Random(seed).sample(range(200, len(content)), 2)) + [len(content)]
+    cuts = [*sorted(random.Random(seed).sample(range(200, len(content)), 2)), len(content)]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(joined_rows, "_MOST_BYTES", together)
         path = Path(folder, "run", "log.jsonl")
@@ -137,7 +139,7 @@ VALUES = st.one_of(
 ROWS = st.lists(
     st.fixed_dictionaries(
         {"response": st.text("abcxyz ", min_size=12)},
-        optional={key: VALUES for key in ("note", "time", "state")}
+        optional=dict.fromkeys(("note", "time", "state"), VALUES)
         | {"prompt": st.text("uvw ", min_size=12), "reward": st.floats(-1e6, 1e6)},
     ),
     min_size=1,
