@@ -71,7 +71,7 @@ def _of_source(runs: Sequence[RunInfo], path: Location, source: str | None) -> R
     names = ", ".join(sorted(run.source for run in runs))
     if source is None:
         raise NotFoundError(
-            f"{path} holds logs of {len(runs)} formats that are not joined; "
+            f"{path} holds logs of {len(runs)} formats or models that are not joined; "
             f"give --source with one of {names}"
         )
     raise NotFoundError(f"{path} has no source {source!r}; it has {names}")

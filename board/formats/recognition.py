@@ -58,8 +58,15 @@ def recognise(
     lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
     asked first.
     """
-    source = source_of(path).like
     head, first_error = head_of(path, lines)
+    return recognise_head(path, head, first_error, mapping)
+
+
+def recognise_head(
+    path: Location, head: Head, first_error: str, mapping: MappingReader | None
+) -> tuple[Reader | None, str]:
+    """The same, of the beginning of a file and what was wrong with its first unusable line."""
+    source = source_of(path).like
     if mapping is not None and mapping.layout is not None:  # is it for this file?
         mapping = mapping if layout_match(mapping.layout, head.path) else None
     if not head.records:

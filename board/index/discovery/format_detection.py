@@ -11,18 +11,19 @@ from typing import Final
 
 from board.core.problems import Problem
 from board.formats import reader_named, source_of
-from board.formats.base import Reader, layout_match
+from board.formats.base import layout_match
 from board.formats.io.lines import Line, read_bytes, read_lines
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.mapping import MappingReader
-from board.formats.recognition import HEAD_BYTES, head_of, recognise
+from board.formats.recognition import HEAD_BYTES, head_of, recognise_head
 from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
 from board.formats.turn_rows import is_by_keys, likely_trajectory
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
 from board.index.discovery.packed import head_lines, is_packed
-from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, digest
+from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, Subject, digest
+from board.index.discovery.subjects import subject_of
 
 LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
@@ -87,7 +88,7 @@ def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> Log
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
     at = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-    return LogFile(path, reader, *at, shared_id=seen.shared_id)
+    return LogFile(path, reader, *at, shared_id=seen.shared_id, subject=seen.subject)
 
 
 def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:
@@ -114,6 +115,7 @@ class _Seen:
     reader: str | None
     reason: str
     shared_id: str = ""
+    subject: Subject = ()
 
 
 _seen: dict[Location, _Seen] = {}
@@ -132,22 +134,19 @@ def _recognised(path: Location, stat: _Stat, mapping: MappingReader | None) -> _
     if grows and seen is not None and seen.reader is not None and _begins_as(path, stat, seen):
         _seen[path] = seen = replace(seen, state=state)
         return seen
-    reader, reason = recognise(path, first_lines(path, stat.st_size), mapping)
+    beginning, first_error = head_of(path, first_lines(path, stat.st_size))
+    reader, reason = recognise_head(path, beginning, first_error, mapping)
     # By its beginning alone a file that only grew is known again.
     head = read_bytes(path, 0, min(_HEAD_BYTES, stat.st_size)) if grows else b""
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name
-    shared = _shared_id(path, stat, reader)
-    _seen[path] = seen = _Seen(state, asked, digest(head), len(head), name, reason, shared)
+    is_rollouts = reader is not None and is_by_keys(reader)
+    shared = likely_trajectory(beginning) if is_rollouts else ""
+    subject = () if reader is None else subject_of(beginning, reader)
+    seen = _Seen(state, asked, digest(head), len(head), name, reason, shared, subject)
+    _seen[path] = seen
     return seen
-
-
-def _shared_id(path: Location, stat: _Stat, reader: Reader | None) -> str:
-    """The key of an id that lines share, where they are read as a rollout each."""
-    if reader is None or not is_by_keys(reader):
-        return ""
-    return likely_trajectory(head_of(path, first_lines(path, stat.st_size))[0])
 
 
 def likely_turns(file: LogFile) -> Problem | None:

@@ -400,7 +400,7 @@ ROLLOUTS = st.lists(
     ),
     min_size=2,
     max_size=8,
-    unique_by=lambda row: (row["response"]),
+    unique_by=lambda row: row["response"],
 )
 
 
