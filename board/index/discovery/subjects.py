@@ -69,9 +69,10 @@ def subject_of(head: Head, reader: Reader) -> Subject:
     has_step = LineContext(head.path, layout=reader.layout).step is not None or any(
         not _STEPS.isdisjoint(record) for record in head.records
     )
-    pairs = [(key, value) for key, value in _constants(head.records)]
+    pairs = [*_constants(head.records)]
     if has_step:  # the model of a step is that step's
-        pairs = [(k, _STEP_IN_VALUE.sub(r"\1", v)) for k, v in pairs if k not in _CHECKPOINTS]
+        pairs = [(k, _STEP_IN_VALUE.sub(r"\1", v)) for k, v in pairs]
+        pairs = [(k, re.sub("[0-9]", "", v) if k in _CHECKPOINTS else v) for k, v in pairs]
     is_named = reader.title == GENERIC and len(head.records) > 1
     if is_named and (name := " ".join(_words_of(head.path.name))):
         pairs.append((NAME, name))
