@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -177,7 +177,11 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
         column(steps, f"{series.stem}_groups"),
         edges,
         as_drawn(values),
-        [(as_drawn(low), as_drawn(high)) for low, high, _ in edges if series.draw_band],
+        [
+            (as_drawn(low), as_drawn(high))
+            for low, high in _varying(steps, series, values, edges)
+            if series.draw_band
+        ],
         values - first,
         (as_drawn(low), as_drawn(high)),
     )
@@ -202,6 +206,18 @@ def _possible(steps: pd.DataFrame, series: Series, mean: FloatArray, edges: _Edg
     ]
 
 
+def _varying(
+    steps: pd.DataFrame, series: Series, mean: FloatArray, edges: _Edges
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The bands as they are drawn: of a share none where all rollouts of a step are alike. What the
+    interval then says of rollouts that were not sampled stands in the hover alone.
+    """
+    alike = column(steps, f"{series.stem}_std") == 0
+    alike &= series.unit == "share"
+    for low, high, _ in edges:
+        yield np.where(alike, mean, low), np.where(alike, mean, high)
+
+
 def _reach(
     steps: pd.DataFrame, series: Series, mean: FloatArray, edges: _Edges, options: CurveOptions
 ) -> tuple[FloatArray, FloatArray]:
@@ -211,7 +227,7 @@ def _reach(
     """
     if not edges or not series.draw_band:
         return mean, mean
-    low, high, _ = edges[0]
+    low, high = next(_varying(steps, series, mean, edges))
     std = column(steps, f"{series.stem}_std")
     if np.isfinite(std).any():
         most = np.nan_to_num(std) * (options.std_scale if options.band == "std" else 1.0)

@@ -41,7 +41,7 @@ def cause_colour(cause: str, *, dark: bool) -> str:
 
 def causes_over_steps(shares: pd.DataFrame, *, dark: bool, smoothing: float = 0.0) -> CurveChart:
     """Shares of the rollouts of each step by cause, stacked. shares: [steps], a column for each cause."""
-    chart = CurveChart(dark, _HEIGHT, legend=True, percent=True)
+    chart = CurveChart(dark, _HEIGHT, legend=True, percent=True, nonnegative=True)
     steps = shares.index.to_numpy(np.int64)
     base = np.zeros(len(steps))
     for place, cause in enumerate(map(str, shares)):
@@ -53,7 +53,9 @@ def causes_over_steps(shares: pd.DataFrame, *, dark: bool, smoothing: float = 0.
             f"step {step}<br>{cause} <b>{percent(value)}</b> of the rollouts"
             for step, value in zip(steps.tolist(), share.tolist(), strict=True)
         ]
-        chart.lines.append(Line(steps, top, texts, cause, shade, width=1.2, group=str(place)))
+        line = Line(steps, top, texts, cause, shade, width=1.2, group=str(place))
+        line.low = base  # layers are read by their height, from 0 on
+        chart.lines.append(line)
         base = top
     if shares.empty:
         chart.notes = ["No rollout has a cause."]

@@ -419,7 +419,7 @@ def test_a_choice_of_these_pages_survives_the_way_to_another(open_app):
         BUNDLED, "step", step_part="groups", run="grpo_arithmetic", step="97", groups_id="s97g2"
     )
     go_to(app, "prompts")
-    go_to(app, "step")
+    go_to(app, "groups")
     assert query(app)["groups_id"] == "s97g2"
     assert app.selectbox(key="groups_id").value == "s97g2"
     app.button(key="step_chevron_right").click().run()

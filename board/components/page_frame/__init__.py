@@ -13,6 +13,7 @@ from board.components import declare, read_files
 _FRAME = declare(
     __file__, "page_frame", "<i></i>", css=(), js=("../keys.js", "../outbox.js", "page_frame.js")
 )
+_PAGE_MENU = declare(__file__, "page_menu", read_files(__file__, ["page_menu.html"]))
 _KEY_HELP = declare(
     __file__, "key_help", read_files(__file__, ["key_help.html"]), js=("../keys.js", "key_help.js")
 )
@@ -39,6 +40,11 @@ class PageKeys:
 def key_help(sections: Mapping[str, Sequence[tuple[str, str]]], *, key: str) -> None:
     """A button, and the key `?`. sections: heading -> (keys separated by spaces, what they do)."""
     _KEY_HELP(key=key, data={"sections": [[*one] for one in sections.items()]}, height="content")
+
+
+def page_menu(page: str, *, key: str) -> None:
+    """A button with the open page's name that shows the links to all pages, for narrow windows."""
+    _PAGE_MENU(key=key, data={"page": page}, height="content")
 
 
 def page_frame(

@@ -41,13 +41,13 @@ _NARROW: Final = {"index": "#", "response_tokens": "tokens", "response_chars": "
 _METRIC_OF: Final = {column: metric for column, metric, _ in REDUCTIONS}
 
 
-def heading(name: str) -> str:
-    """The words above a column: of what the log alone knows, its own name."""
+def heading(name: str, limit: int = 40) -> str:
+    """The words above a column: of what the log alone knows, its name, cut."""
     if name.startswith(REWARD_PART):
-        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", 40)
+        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", limit)
     metric = ROLLOUT_METRICS.get(name)
     if metric is None:
-        return one_line(_SHORT.get(name, name), 40)
+        return one_line(_SHORT.get(name, name), limit)
     unit = "chars" if metric.unit == "characters" else metric.unit
     return f"{_short(name)}, {unit}" if unit not in ("", "share") else _short(name)
 

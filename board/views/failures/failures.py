@@ -78,10 +78,8 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
 
 def _show_steps(run: Run, counts: pd.DataFrame) -> None:
     shares = shares_by_step(counts)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Causes by step", help=_HELP)
-        st.space("stretch")
-        smoothing = page_parts.smoothing()
+    st.markdown("#### Causes by step", help=_HELP)
+    smoothing = page_parts.smoothing()
     other = shares.drop(columns="policy", errors="ignore")
     cards = [
         Card(

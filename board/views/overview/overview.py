@@ -302,12 +302,15 @@ def _show_curves(run: Run) -> None:
 
 def _render() -> None:
     run = sidebar.narrowed()
-    page_parts.header(run, aside=_caption(run))
+    page_parts.header(run)
     page_export.offer(
         f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
     )
-    known_findings.link(sidebar.current())
-    page_parts.failures_line(sidebar.current())
+    with st.container(key="overview_lines", horizontal=True, vertical_alignment="center"):
+        known_findings.link(sidebar.current())
+        page_parts.failures_line(sidebar.current())
+        st.space("stretch")
+        st.caption(plain(_caption(run)), width="content")
     _show_tiles(run, curves.KL[state.get("overview_kl")])
     if len(run.steps) == 1:
         single_step.show(run)

@@ -46,7 +46,7 @@ def _choose_columns(run: Run) -> None:
             "Columns shown",
             offered,
             **state.bound("rollouts_columns"),
-            format_func=distinct_options(offered, lambda name: tables.heading(name, 200)),
+            format_func=distinct_options(offered, tables.heading),
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
         )

@@ -15,7 +15,7 @@ from board.views.shared.text import one_line
 
 def show(run: Run, listed: Listed) -> None:
     """The curve, where a filter is chosen and the list is over more than a step."""
-    text, scope = wanted(), listed.run.step_range
+    text, scope = wanted(run), listed.run.step_range
     if not text or state.get("rollouts_scope") == "step":
         return
     totals = {

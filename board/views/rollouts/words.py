@@ -136,9 +136,8 @@ def _search_run(run: Run, patterns: Sequence[str]) -> None:
         act = scan_buttons(tasks, "Search the whole run", key="words", help="Key: S")
         if act is not None:
             shortcuts.on_key("s", act)
-        if any(task.done for task in tasks):
-            st.space("stretch")
-            page_parts.smoothing()
+    if any(task.done for task in tasks):
+        page_parts.smoothing()
     watch_scans(tasks, lambda: _show_results(run, searches))
 
 

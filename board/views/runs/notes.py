@@ -12,7 +12,7 @@ from board.components.run_table import Cell, RunRow
 from board.index.discovery.run_info import RunInfo
 from board.index.run_notes import Note, read_note
 from board.views.shared import run_notes, state
-from board.views.shared.text import one_line
+from board.views.shared.text import distinct_options, one_line
 
 CELL: Final = "note"
 """The cell that is drawn below a run's name: it has no column, which most runs would leave empty."""
@@ -49,7 +49,7 @@ def offer(infos: Sequence[RunInfo]) -> None:
             "Run",
             [*by_name],
             index=None if first is None else [*by_name].index(first),
-            format_func=lambda name: one_line(name, 200),
+            format_func=distinct_options(list(by_name)),
             placeholder="choose a run",
             width=360,
         )

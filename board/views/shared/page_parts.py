@@ -34,6 +34,7 @@ from board.views.shared.text import distinct_options, number, one_line, plain
 
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs", "cause": "reward"}
 _SAID_FROM: Final = 0.01
+_SMOOTHING: Final = "_smoothing"
 _TEXT_PIXELS: Final = 190
 _LINE_PIXELS: Final = 24
 
@@ -89,9 +90,9 @@ def dark() -> bool:
     return bool(theme and theme.type == "dark")
 
 
-def header(run: Run, *, page: str = "", aside: str = "") -> DeltaGenerator:
+def header(run: Run, *, page: str = "") -> DeltaGenerator:
     """Draws the run's name with its settings, its format, and which part of it is shown; at the right
-    Export. page: one whose parts are offered. aside: muted words. Returns a row for the page's controls.
+    Export. page: one whose parts are offered. Returns a row for the page's controls.
     """
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
@@ -116,11 +117,10 @@ def header(run: Run, *, page: str = "", aside: str = "") -> DeltaGenerator:
             names = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
             text = f"step not ended yet{f' by rank {names}' if ranks else ''}"
             st.badge(text, icon=":material/hourglass_top:", color="orange")
-        st.space("stretch")
-        if aside:
-            st.caption(plain(aside), width="content")
-        controls = st.container(key="title_controls", horizontal=True, gap="small", width="content")
-        page_export.place()
+        with st.container(key="title_right", horizontal=True, gap="small", width="content"):
+            controls = st.container(horizontal=True, gap="small", width="content")
+            st.session_state[_SMOOTHING] = st.container(width="content")
+            page_export.place()
     return controls
 
 
@@ -296,9 +296,12 @@ def choose_metrics(
 
 
 def smoothing() -> float:
-    """A menu for the smoothing of curves, 0 to 0.99, of all pages; none at first, as it hides spikes."""
+    """A menu in the title row for the smoothing of curves, 0 to 0.99, of all pages; none at first, as it
+    hides spikes.
+    """
     chosen = float(state.get("smooth"))
-    with st.popover(f"Smoothing: {chosen:g}" if chosen else "Smoothing: off", key="menu_smooth"):
+    label = f"Smoothing: {chosen:g}" if chosen else "Smoothing: off"
+    with st.session_state[_SMOOTHING], st.popover(label, key="menu_smooth", type="tertiary"):
         st.slider(
             "Smoothing",
             0.0,

@@ -26,15 +26,12 @@ from board.views.shared import (
 from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
-_SETTINGS: Final = ("pads", "sysend", "cap", "think", "grouping", "reward_sum", "metric_shift")
 _MOST_SPLIT_BUTTONS: Final = 4
 _SHOWN_CHARACTERS: Final = 50
 
 
 def read_options() -> OpenOptions:
     """How logs are read, as chosen in the panel or by a link. Called before the page is drawn."""
-    # The panel is another one on each page: without this its fields would start empty there.
-    state.put(**{name: state.get(name) for name in _SETTINGS})
     pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(state.get("sysend")))
     cap = max(int(state.get("cap") or 0), 0) or None

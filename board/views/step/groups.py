@@ -165,7 +165,8 @@ def _choose_rows(cells: Cells) -> Cells:
     if count <= size:
         return cells
     first = min(int(state.get("groups_first")), count - 1) // size * size
-    state.put(groups_first=first)
+    if first != state.get("groups_first"):
+        state.put(groups_first=first)
     page_parts.menu(
         "Groups shown",
         "groups_first",
@@ -223,10 +224,8 @@ def _open_rollout(index: int) -> None:
 
 
 def _show_curves(run: Run) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Over training")
-        st.space("stretch")
-        smoothing = page_parts.smoothing()
+    st.markdown("#### Over training")
+    smoothing = page_parts.smoothing()
     cards: list[Card] = []
     for chart, (title, explained) in _CURVES.items():
         drawn = cache.group_curve(run, chart, smoothing, dark=page_parts.dark())

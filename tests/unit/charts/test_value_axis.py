@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from board.charts.curve_data import CurveOptions, Series, prepared
 from board.charts.curves import curve, light
+from board.charts.failure_charts import causes_over_steps
 
 QUANTILES = {"q00": 0, "q05": 5, "q25": 25, "q75": 75, "q95": 95, "q100": 100}
 NUMBERS = st.floats(-1e6, 1e6)
@@ -76,9 +77,10 @@ def test_rewards_of_0_and_1_are_drawn_between_0_and_1(rollouts, band):
 def test_the_interval_of_nothing_truncated_is_proper_and_does_not_decide_the_axis(band):
     truncated = Series("reward", "Truncated", unit="share")
     drawn = prepared(steps_of([[0.0] * 16] * 5), truncated, CurveOptions(band))
-    low, high = drawn.bands[-1]
+    low, high, _ = drawn.edges[-1]
     assert (low == 0).all()
     assert (high > 0.1).all()  # Wilson's of 0 of 16
+    assert [edge.tolist() for edge in drawn.bands[-1]] == [[0.0] * 5] * 2
     assert [edge.tolist() for edge in drawn.reach] == [[0.0] * 5] * 2
     some = prepared(steps_of([[0.0] * 16, [0.0] * 15 + [1.0]]), truncated, CurveOptions(band))
     assert some.reach[1][0] == 0
@@ -102,3 +104,36 @@ def test_what_is_never_negative_has_no_negative_band(rollouts, band):
         band = "mean"
     drawn = prepared(steps, series(possible=(0, math.inf)), CurveOptions(band))
     assert all((low[np.isfinite(low)] >= 0).all() for low, _ in drawn.bands)
+
+
+@given(st.lists(st.integers(0, 32), min_size=2, max_size=30))
+def test_a_share_has_no_band_where_all_rollouts_are_alike(counts):
+    share = np.array(counts) / 32
+    std = np.sqrt(share * (1 - share) * 32 / 31)
+    steps = pd.DataFrame(
+        {
+            "step": range(len(counts)),
+            "is_truncated_mean": share,
+            "is_truncated_std": std,
+            "is_truncated_n": 32,
+            "is_truncated_se": std / np.sqrt(32),
+            "is_truncated_groups": 8,
+        }
+    )
+    drawn = prepared(steps, Series.of("is_truncated"), CurveOptions("mean"))
+    assert drawn is not None
+    low, high = drawn.bands[0]
+    alike = std == 0
+    assert np.array_equal(low[alike], share[alike])
+    assert np.array_equal(high[alike], share[alike])
+    assert np.all(high[~alike] > low[~alike])
+    # What can be said of rollouts that were not sampled is said where one points.
+    assert np.all(drawn.edges[0][1] - drawn.edges[0][0] > 0)
+
+
+@given(st.lists(st.floats(0.1, 1), min_size=2, max_size=10))
+def test_stacked_shares_begin_at_zero(policy):
+    shares = pd.DataFrame({"policy": policy, "truncated": [0.0] * len(policy)})
+    chart = causes_over_steps(shares, dark=False)
+    assert min(line.low.min() for line in chart.lines if line.low is not None) == 0
+    assert chart.nonnegative
