@@ -106,7 +106,7 @@ def _constants(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]
 
 def _values(record: Mapping[str, Any], name: str) -> Iterable[str]:
     places = [record, *(record.get(key) for key in _INSIDE)]
-    found = (place[name] for place in places if is_object(place) and name in place)
+    values = (place[name] for place in places if is_object(place) and name in place)
     return [
         str(v) for v in found if isinstance(v, str | int) and 0 < len(str(v)) <= _MOST_CHARACTERS
     ]
