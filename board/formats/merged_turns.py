@@ -92,7 +92,7 @@ def _conversation(rows: Sequence[Fields]) -> Fields:
 
 def _generated(response: Any) -> list[_Message]:
     if is_messages(response):
-        return response
+        return [*response]
     return [] if response is None else [{"role": "assistant", "content": response}]
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import numpy as np
@@ -167,13 +167,15 @@ def _equal_files(
 ) -> Iterator[list[int]]:
     """Lists of files that hold the same rollouts, in the order of the run; steps: at these alone."""
     query = _EQUAL.format(is_beginning=steps is not None)
-    yield from _select(rows, query, files, steps, by_content=True)["files"].to_pylist()
+    lists: list[Any] = _select(rows, query, files, steps, by_content=True)["files"].to_pylist()
+    yield from lists
 
 
 def _rows_of_copies(rows: RunRows, copies: Mapping[int, int]) -> pa.Table:
     """All rows of files that are copies, with the file of which they are."""
     table = _select(rows, "SELECT file, step, line, part FROM candidates", [*copies])
-    originals = [copies[file] for file in table["file"].to_pylist()]
+    files: list[Any] = table["file"].to_pylist()
+    originals = [copies[file] for file in files]
     return table.append_column("original", pa.array(originals, pa.int64()))
 
 

@@ -169,7 +169,8 @@ def _runs(
         name = _name(folder, root)
         sources = {f: _in_order(folder, of_family) for f, of_family in families.items()}
         if len(families) == 1:
-            yield from _of_one_family(RunInfo(name, folder, *sources.values(), notes, root))
+            (ordered,) = sources.values()
+            yield from _of_one_family(RunInfo(name, folder, ordered, notes, root))
             continue
         if together := _joinable(families.values()):
             yield RunInfo(name, folder, _in_order(folder, together), notes, root)

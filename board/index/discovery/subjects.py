@@ -108,7 +108,7 @@ def _values(record: Mapping[str, Any], name: str) -> Iterable[str]:
     places = [record, *(record.get(key) for key in _INSIDE)]
     values = (place[name] for place in places if is_object(place) and name in place)
     return [
-        str(v) for v in found if isinstance(v, str | int) and 0 < len(str(v)) <= _MOST_CHARACTERS
+        str(v) for v in values if isinstance(v, str | int) and 0 < len(str(v)) <= _MOST_CHARACTERS
     ]
 
 
