@@ -62,21 +62,25 @@ class VerlReader(Reader):
                 columns[name] = [_FLAGS.get(v, v) if isinstance(v, str) else v for v in values]
         # The folders of training and validation are named by the user; one called so is no training.
         split = ["eval" if at.folder_split == "eval" else None] * len(lines)
-        known = {"split": split, "step": [at.step] * len(lines)}
+        known: Columns = {"split": split, "step": [at.step] * len(lines)}
         if (uids := columns.get("uid")) is not None:
             if "rollout_id" not in columns:
                 del columns["uid"]
-            groups = columns.get("group_id", [None] * len(lines))
-            ids = [_ids_of(*pair) for pair in zip(uids, groups, strict=True)]
-            known["group_id"], known["rollout_id"] = map(list, zip(*ids, strict=True))
+            prompts = [_prompt_of(uid) for uid in uids]
+            logged = columns.get("group_id", [None] * len(lines))
+            known["group_id"] = prompts
+            # One that is the prompt's is no rollout's, unless another id is the group's.
+            known["rollout_id"] = [
+                uid if uid != prompt or group is not None else None
+                for uid, prompt, group in zip(uids, prompts, logged, strict=True)
+            ]
         return columns | {name: filled(columns.get(name, own), own) for name, own in known.items()}
 
 
-def _ids_of(uid: object, group: object) -> tuple[str | None, str | None]:
-    """The group and the rollout that a uid names. group: of the rollout, where the log has it."""
-    if uid is None:
-        return None, None
-    sample, *counted = str(uid).rsplit("_", 2)
-    if len(counted) == 2 and all(map(str.isdigit, counted)):
-        return sample, str(uid)
-    return (str(uid), None) if group is None else (None, str(uid))
+def _prompt_of(uid: Any) -> Any:
+    """The id of the prompt in one of sample, rollout and output; another uid is the prompt's itself."""
+    if type(uid) is str:
+        parts = uid.rsplit("_", 2)
+        if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
+            return parts[0]
+    return uid
