@@ -41,7 +41,8 @@ def usual_messages(value: object) -> Any:
         if "role" not in usual:
             return value
         role = usual["role"]
-        renamed.append({**usual, "role": _ROLES.get(role, role), **others})
+        known = _ROLES.get(role, role) if isinstance(role, str) else role
+        renamed.append({**usual, "role": known, **others})
     return renamed
 
 
