@@ -420,11 +420,15 @@ def test_a_copied_file_counts_once_and_is_named_whoever_reads_it(rows, kind, is_
     lines = [named[kind](n, row) for n, row in enumerate(sorted(rows, key=lambda r: r["step"]))]
     with TemporaryDirectory() as folder:
         run = Path(folder, "run")
-        write_lines(run / "a.jsonl", lines)
+        write_lines(run / "part-0.jsonl", lines)
         copies = [dict(reversed(line.items())) for line in lines] if is_rewritten else lines
-        write_lines(run / "b.jsonl", copies)
-        write_lines(run / "c.jsonl", [{**line, "step": 9} for line in lines])
+        write_lines(run / "part-1.jsonl", copies)
+        write_lines(run / "part-2.jsonl", [{**line, "step": 9} for line in lines])
         opened_run = run_at(run)
         assert opened_run.rollout_count == 2 * len(lines)
         (problem,) = [p for p in opened_run.problems if p.reason.startswith("the file is a copy")]
-        assert (problem.path, problem.severity, problem.count) == ("b.jsonl", "partial", len(lines))
+        assert (problem.path, problem.severity, problem.count) == (
+            "part-1.jsonl",
+            "partial",
+            len(lines),
+        )
