@@ -50,7 +50,8 @@ from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
-from board.formats.mapping import MappingReader, mapping_reader
+from board.formats.mapping import MappingReader
+from board.formats.mapping_files import mapping_reader
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, MULTILINE_JSON, TEXT, Source
 
 
@@ -124,6 +125,11 @@ def family_of(name: str) -> str:
 def source_of(path: PurePath | RemoteLocation) -> Source:
     """The kind of a file by its name; of lines of JSON where the name says nothing."""
     return _source_named(path.name)
+
+
+def source_read_by(reader: str, path: PurePath | RemoteLocation) -> Source:
+    """How the reader of that name has the lines of a file."""
+    return reader_named(reader).source(source_of(path))
 
 
 @lru_cache(maxsize=1024)

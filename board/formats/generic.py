@@ -24,11 +24,11 @@ from board.formats.mapping import (
     GENERIC,
     WHOLE_LINE,
     MappingReader,
-    mapping_reader,
     row_as_dict,
     value_at,
 )
-from board.formats.messages import is_messages
+from board.formats.mapping_files import mapping_reader
+from board.formats.messages import is_messages, usual_messages
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
 
@@ -288,7 +288,8 @@ def _is_conversation(path: str, value: object) -> bool:
     """Whether it is a list of chat messages in which the model speaks, and not what it was given."""
     if path.lower().partition(".")[0] in _GIVEN:
         return False
-    return is_messages(value) and any(message["role"] == "assistant" for message in value)
+    messages = usual_messages(value)
+    return is_messages(messages) and any(message["role"] == "assistant" for message in messages)
 
 
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,11 @@ from board.formats.parse import is_list, objects_in
 
 _OTHER_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
 
+_KEYS: Final = (("role", ("role", "from")), ("content", ("content", "text", "value")))
+"""Names under which logs have the role and the content of a message."""
+_ROLES: Final[Mapping[object, str]] = {"human": "user", "gpt": "assistant"}
+"""What collections of conversations call them."""
+
 Message = Mapping[str, Any]
 
 
@@ -22,6 +27,23 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
         if not isinstance(entry, dict) or "role" not in entry:
             return False
     return True
+
+
+def usual_messages(value: object) -> Any:
+    """Chat messages with their role and content under these names; anything else as it is."""
+    if not is_list(value) or not value or not all(isinstance(entry, dict) for entry in value):
+        return value
+    renamed: list[Any] = []
+    for message in value:
+        named = {name: next((key for key in keys if key in message), None) for name, keys in _KEYS}
+        others = {key: own for key, own in message.items() if key not in named.values()}
+        usual = {name: message[key] for name, key in named.items() if key is not None}
+        if "role" not in usual:
+            return value
+        role = usual["role"]
+        known = _ROLES.get(role, role) if isinstance(role, str) else role
+        renamed.append({**usual, "role": known, **others})
+    return renamed
 
 
 def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
+from board.formats.turn_rows import is_by_keys, turns_mapping
 
 ONLY_NUMBERS: Final = "metrics by step, not rollouts"
 """How the reason ends why JSON lines of scalars have no reader."""
@@ -57,18 +58,29 @@ def recognise(
     lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
     asked first.
     """
-    source = source_of(path).like
     head, first_error = head_of(path, lines)
+    return recognise_head(path, head, first_error, mapping)
+
+
+def recognise_head(
+    path: Location, head: Head, first_error: str, mapping: MappingReader | None
+) -> tuple[Reader | None, str]:
+    """The same, of the beginning of a file and what was wrong with its first unusable line."""
+    source = source_of(path).like
     if mapping is not None and mapping.layout is not None:  # is it for this file?
         mapping = mapping if layout_match(mapping.layout, head.path) else None
     if not head.records:
         return None, first_error or "the file is empty"
     for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
+            if source is JSON_LINES and is_by_keys(reader) and (text := turns_mapping(head)):
+                return known_mapping(text), ""
             return reader, ""
     is_json = source in (JSON_LINES, JSON_DOCUMENT)
     if is_json and (kind := _known_as(head)):
         return None, f"its records {kind}"
+    if source is JSON_LINES and mapping is None and (text := turns_mapping(head)):
+        return known_mapping(text), ""
     if is_json and mapping is None and (text := generic_mapping(head)):
         return known_mapping(text), ""
     keys = _first_keys(head)

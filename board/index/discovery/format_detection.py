@@ -16,12 +16,14 @@ from board.formats.io.lines import Line, read_bytes, read_lines
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.mapping import MappingReader
-from board.formats.recognition import HEAD_BYTES, head_of, recognise
+from board.formats.recognition import HEAD_BYTES, head_of, recognise_head
 from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
+from board.formats.turn_rows import is_by_keys, likely_trajectory
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
 from board.index.discovery.packed import head_lines, is_packed
-from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, digest
+from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, Subject, digest
+from board.index.discovery.subjects import subject_of
 
 LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
@@ -75,16 +77,18 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
 def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
     """The log file, or why it is none. Raises OSError when the file can't be read."""
     try:
-        reader, reason = _recognised(path, stat, mapping)
+        seen = _recognised(path, stat, mapping)
     except DamagedError as error:
         return _damaged(path, stat, error.strerror or str(error))
+    reader, reason = seen.reader, seen.reason
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         if source_of(path) is JSON_DOCUMENT and not other_json:
             return _damaged(path, stat, reason)
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    return LogFile(path, reader, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    at = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    return LogFile(path, reader, *at, shared_id=seen.shared_id, subject=seen.subject)
 
 
 def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:
@@ -110,34 +114,50 @@ class _Seen:
     head_bytes: int
     reader: str | None
     reason: str
+    shared_id: str = ""
+    subject: Subject = ()
 
 
 _seen: dict[Location, _Seen] = {}
 
 
-def _recognised(
-    path: Location, stat: _Stat, mapping: MappingReader | None
-) -> tuple[str | None, str]:
-    """The name of a file's reader, and why there is none. Looks into it only when it changed."""
+def _recognised(path: Location, stat: _Stat, mapping: MappingReader | None) -> _Seen:
+    """What is in a file. Looks into it only when it changed."""
     state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     asked = "" if mapping is None else mapping.name
     seen = _seen.get(path)
     if seen is not None and seen.mapping != asked:
         seen = None
     if seen is not None and seen.state == state:
-        return seen.reader, seen.reason
+        return seen
     grows = source_of(path).appends
     if grows and seen is not None and seen.reader is not None and _begins_as(path, stat, seen):
-        _seen[path] = replace(seen, state=state)
-        return seen.reader, ""
-    reader, reason = recognise(path, first_lines(path, stat.st_size), mapping)
+        _seen[path] = seen = replace(seen, state=state)
+        return seen
+    beginning, first_error = head_of(path, first_lines(path, stat.st_size))
+    reader, reason = recognise_head(path, beginning, first_error, mapping)
     # By its beginning alone a file that only grew is known again.
     head = read_bytes(path, 0, min(_HEAD_BYTES, stat.st_size)) if grows else b""
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name
-    _seen[path] = _Seen(state, asked, digest(head), len(head), name, reason)
-    return name, reason
+    is_rollouts = reader is not None and is_by_keys(reader)
+    shared = likely_trajectory(beginning) if is_rollouts else ""
+    subject = () if reader is None else subject_of(beginning, reader)
+    seen = _Seen(state, asked, digest(head), len(head), name, reason, shared, subject)
+    _seen[path] = seen
+    return seen
+
+
+def likely_turns(file: LogFile) -> Problem | None:
+    """Says that lines are likely turns of fewer rollouts; None where no key says so."""
+    if not file.shared_id:
+        return None
+    reason = (
+        f"lines share their {file.shared_id}, and none says its turn: each is counted as a rollout"
+    )
+    hint = f'are they turns? `trajectory = "{file.shared_id}"` in rollout-board.toml joins them'
+    return Problem(file.path.name, None, file.shared_id, reason, hint, "partial")
 
 
 def first_lines(path: Location, size: int) -> Iterator[Line] | None:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from board.errors import BoardError, ChoiceError
 from board.formats import mapping_text, reader_named
 from board.formats.generic import key_paths, preview, quoted
-from board.formats.mapping import GENERIC, mapping_reader
+from board.formats.mapping import GENERIC
+from board.formats.mapping_files import mapping_reader
 from board.formats.recognition import head_of
 from board.index.discovery.format_detection import first_lines
 from board.index.discovery.mappings import FILE_NAME

@@ -492,7 +492,7 @@ def test_a_lone_row_is_that_of_its_step(write_log, opened):
     unusual = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
     for rank in (0, 1):
         rows = [
-            {"step": step, "reward": step, "group_id": "g", "response": f"r{step}", **extra}
+            {"step": step, "reward": step, "group_id": "g", "response": f"{rank}.{step}", **extra}
             for step in range(3)
             for extra in unusual
         ]
