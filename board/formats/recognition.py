@@ -10,7 +10,7 @@ from board.errors import RecordError
 from board.formats import READERS, known_mapping, source_of
 from board.formats.base import Head, Reader, layout_match
 from board.formats.generic import generic_mapping
-from board.formats.io.lines import Line
+from board.formats.io.lines import Fault, Line
 from board.formats.io.locations import Location, pure_path
 from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
@@ -95,6 +95,8 @@ def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str
         if isinstance(line, Row):
             records.append(line.record)
             seen += 1
+        elif isinstance(line, Fault):
+            first_error = first_error or line.reason
         elif line.text is None:
             what = "the document" if is_document else f"line {number}: the line"
             first_error = first_error or f"{what} is too long to be read"

@@ -58,9 +58,7 @@ class EvalPlusReader(Reader):
     def recognises(self, head: Head) -> bool:
         """A date and a hash with lists of samples by task, before v0.3 with lists of their verdicts."""
         return head.has("date", "hash", "eval") and any(
-            _samples(own)
-            for record in head.records
-            for own in object_at(record, "eval").values()
+            _samples(own) for record in head.records for own in object_at(record, "eval").values()
         )
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:

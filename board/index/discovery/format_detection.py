@@ -12,6 +12,7 @@ from typing import Final
 from board.core.problems import Problem
 from board.formats import reader_named, source_of
 from board.formats.base import layout_match
+from board.formats.io.content import kind_by_content
 from board.formats.io.lines import Line, read_bytes, read_lines
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.remote import RemoteLocation, RemoteStat
@@ -20,14 +21,20 @@ from board.formats.recognition import HEAD_BYTES, head_of, recognise
 from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
-from board.index.discovery.packed import head_lines, is_packed
+from board.index.discovery.packed import (
+    HEAD_OF_KIND,
+    head_lines,
+    is_packed,
+    is_wrapped as is_wrapped_in,
+)
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, digest
 
 LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
-_HEAD_BYTES: Final = 4096
 _REMOTE_HEAD: Final = 256 << 10
 """Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
+RECORDS: Final = "its records"
+"""How the reason begins why records that could be read are no rollouts."""
 _Stat = os.stat_result | RemoteStat
 
 
@@ -59,7 +66,7 @@ def mapping_mismatch(file: LogFile, mapping: MappingReader | None) -> Problem | 
     if mapping.layout is not None and layout_match(mapping.layout, pure_path(file.path)) is None:
         return None
     try:
-        head, _ = head_of(file.path, first_lines(file.path, file.size))
+        head, _ = head_of(file.path, first_lines(file.path, file.size, is_wrapped=file.is_wrapped))
     except OSError:
         return None
     title = reader_named(file.reader).title
@@ -75,16 +82,17 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
 def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
     """The log file, or why it is none. Raises OSError when the file can't be read."""
     try:
-        reader, reason = _recognised(path, stat, mapping)
+        reader, reason, is_wrapped = _recognised(path, stat, mapping)
     except DamagedError as error:
         return _damaged(path, stat, error.strerror or str(error))
     if reader is None:
-        other_json = reason.startswith("its records") or reason == "the file is empty"
+        other_json = reason.startswith(RECORDS) or reason == "the file is empty"
         if source_of(path) is JSON_DOCUMENT and not other_json:
             return _damaged(path, stat, reason)
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    return LogFile(path, reader, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    state = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    return LogFile(path, reader, *state, is_wrapped=is_wrapped)
 
 
 def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:
@@ -110,6 +118,7 @@ class _Seen:
     head_bytes: int
     reader: str | None
     reason: str
+    is_wrapped: bool
 
 
 _seen: dict[Location, _Seen] = {}
@@ -117,33 +126,54 @@ _seen: dict[Location, _Seen] = {}
 
 def _recognised(
     path: Location, stat: _Stat, mapping: MappingReader | None
-) -> tuple[str | None, str]:
-    """The name of a file's reader, and why there is none. Looks into it only when it changed."""
+) -> tuple[str | None, str, bool]:
+    """The name of a file's reader, why there is none, and whether it is read from a copy. Looks into it only
+    when it changed.
+    """
     state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     asked = "" if mapping is None else mapping.name
     seen = _seen.get(path)
     if seen is not None and seen.mapping != asked:
         seen = None
     if seen is not None and seen.state == state:
-        return seen.reader, seen.reason
+        return seen.reader, seen.reason, seen.is_wrapped
     grows = source_of(path).appends
     if grows and seen is not None and seen.reader is not None and _begins_as(path, stat, seen):
         _seen[path] = replace(seen, state=state)
-        return seen.reader, ""
-    reader, reason = recognise(path, first_lines(path, stat.st_size), mapping)
+        return seen.reader, "", seen.is_wrapped
     # By its beginning alone a file that only grew is known again.
-    head = read_bytes(path, 0, min(_HEAD_BYTES, stat.st_size)) if grows else b""
+    head = read_bytes(path, 0, min(HEAD_OF_KIND, stat.st_size)) if grows else b""
+    is_wrapped = is_wrapped_in(path, head)
+    lines = first_lines(path, stat.st_size, is_wrapped=is_wrapped)
+    reader, reason = recognise(path, lines, mapping)
+    if reader is None and not is_wrapped:
+        head = head or read_bytes(path, 0, min(HEAD_OF_KIND, stat.st_size))
+        is_wrapped = source_of(path).is_text and is_wrapped_in(path, head)
+        if is_wrapped:
+            reader, reason = recognise(path, head_lines(path, HEAD_BYTES), mapping)
+    if reader is None and not is_wrapped and reason != LFS_REASON:
+        kind = kind_by_content(path, head)
+        reason = f"{kind}, no log: {reason}" if kind and not reason.startswith(RECORDS) else reason
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name
-    _seen[path] = _Seen(state, asked, digest(head), len(head), name, reason)
-    return name, reason
+    known = head if grows else b""
+    _seen[path] = _Seen(state, asked, digest(known), len(known), name, reason, is_wrapped)
+    return name, reason, is_wrapped
 
 
-def first_lines(path: Location, size: int) -> Iterator[Line] | None:
-    """The first lines where they are not had as the kind of file has them."""
-    if is_packed(path):
-        if lfs_pointer(read_bytes(path, 0, _HEAD_BYTES)):
+def first_lines(
+    path: Location, size: int, *, is_wrapped: bool | None = None
+) -> Iterator[Line] | None:
+    """The first lines where they are not had as the kind of file has them. is_wrapped: None where it is not
+    known yet.
+    """
+    if is_wrapped is None:
+        is_text = source_of(path).is_text
+        head = read_bytes(path, 0, min(HEAD_OF_KIND, size)) if is_text else b""
+        is_wrapped = is_wrapped_in(path, head)
+    if is_wrapped:
+        if lfs_pointer(read_bytes(path, 0, HEAD_OF_KIND)):
             raise DamagedError(LFS_REASON)
         return head_lines(path, HEAD_BYTES)
     if isinstance(path, RemoteLocation) and source_of(path).appends:
