@@ -16,7 +16,6 @@ from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.parse import as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
 
-
 _SUITES: Final = ("base", "plus")
 _PASSED: Final = frozenset({"pass", "success"})
 """How EvalPlus calls it that all tests passed: since v0.3, and before."""

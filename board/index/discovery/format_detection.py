@@ -25,6 +25,8 @@ from board.index.discovery.packed import (
     HEAD_OF_KIND,
     head_lines,
     is_packed,
+)
+from board.index.discovery.packed import (
     is_wrapped as is_wrapped_in,
 )
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, digest

@@ -1,0 +1,179 @@
+"""Which field of a rollout a key is of by the words in its name, whatever stands before and behind them.
+
+`decoded_completion` is a completion, `scalar_reward` a reward, `response_token_ids` are token ids. A key whose
+words say that it is the task's own (reference, expected, gold) is never what the model generated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from board.core.records import is_number
+from board.formats.parse import is_list
+
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_JOINED: Final = {"logprob": "logprobs", "logps": "logprobs", "logp": "logprobs", "gts": "gt"}
+REFERENCES: Final = frozenset(
+    {
+        *("ref", "refs", "reference", "references", "expected", "expect", "gold", "golden", "target", "targets"),
+        *("gt", "truth", "ground", "label", "labels", "solution", "solutions", "oracle", "canonical", "correct"),
+        *("answer", "answers", "teacher", "demonstration", "chosen", "rejected", "doc", "test", "tests"),
+    }
+)
+"""Words of what belongs to the task."""
+_ASIDE: Final = frozenset(
+    {
+        *("id", "ids", "idx", "index", "uid", "uuid", "hash", "key", "name", "type", "kind", "format", "role"),
+        *("length", "len", "count", "num", "size", "tokens", "token", "mask", "cost", "usage", "price"),
+        *("path", "file", "files", "dir", "url", "uri", "model", "engine", "config", "params", "version"),
+        *("status", "reason", "code", "error", "language", "lang", "template", "schema", "tag", "source"),
+        *("time", "times", "date", "timestamp", "seconds", "latency", "ms", "duration", "tool", "tools"),
+        *("feedback", "critique", "judge", "judgement", "judgment", "comment", "system", "negative"),
+        *("reward", "score", "logprobs", "probability", "parser", "rubric", "metric", "summary", "title"),
+    }
+)
+"""Words of what is said about a text, and is not the text."""
+_RESPONSE: Final = frozenset(
+    {
+        *("completion", "completions", "response", "responses", "generation", "generations", "generated"),
+        *("output", "outputs", "prediction", "predictions", "rollout", "assistant", "sampled", "reply"),
+        *("trajectory", "transcript"),
+    }
+)
+_PROMPT: Final = frozenset({"prompt", "prompts", "question", "query", "instruction", "problem", "input"})
+_GIVEN: Final = _PROMPT | {"inputs", "ask", "user", "queries", "request", "config", "params", "extra", "info"}
+"""Words of keys below which nothing is that the model generated."""
+_TASKS: Final = frozenset(
+    {"prompt", "problem", "task", "group", "question", "query", "instance", "example"}
+)
+_IDS: Final = frozenset({"id", "uid", "uuid", "idx"})
+_STEPS: Final = frozenset({"step", "steps", "iteration", "iter", "update"})
+_NO_STEP: Final = frozenset(
+    {
+        *("max", "min", "num", "n", "per", "total", "count", "env", "turn", "episode", "sub", "micro"),
+        *("warmup", "save", "log", "inference", "reasoning", "time", "last", "end", "is", "done", "tool"),
+        *("steps", "agent", "action", "batch", "eval", "size", "interval", "every", "ratio", "limit"),
+    }
+)
+_TOTAL: Final = frozenset({"total", "final", "scalar", "overall", "combined", "sum", "episode", "raw"})
+_NO_REWARD: Final = frozenset(
+    {
+        *("mean", "avg", "average", "std", "min", "max", "var", "weight", "model", "baseline", "coef"),
+        *("advantage", "time", "step", "threshold", "delta", "ema", "fn", "func", "function", "normalized"),
+        *("penalty", "kl", "token", "num", "count", "type", "name", "id", "scale", "clip", "pred", "running"),
+    }
+)
+_OLD: Final = frozenset({"old"})
+_SAMPLED: Final = frozenset({"sampling", "sampler", "rollout", "behavior", "behaviour", "inference", "vllm"})
+_REFERENCE_POLICY: Final = frozenset({"ref", "reference"})
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a key's name in small letters: of `rawCompletion_2` raw, completion and 2."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    joined = re.sub(r"\blog (probs?|probabilities)\b", "logprobs", " ".join(words))
+    return tuple(_JOINED.get(word, word) for word in joined.split())
+
+
+def is_reference(name: str) -> bool:
+    """Whether a key is by its words what the task expects, and not what the model generated."""
+    return not REFERENCES.isdisjoint(words_of(name))
+
+
+def field_of(name: str, value: object) -> str:
+    """The field of a rollout that a key is of by the words of its name and the kind of its value; empty
+    where they say none.
+    """
+    words = frozenset(words_of(name))
+    if isinstance(value, str):
+        return _field_of_text(words)
+    if is_list(value):
+        return _field_of_list(words, value)
+    if isinstance(value, bool) or is_number(value):
+        return _field_of_number(words, value)
+    return ""
+
+
+def fields_by_words(
+    values: Iterable[tuple[str, Any]], known: Mapping[str, str]
+) -> dict[str, str]:
+    """From fields to paths, of the fields that are not known yet, what the words of keys say.
+
+    values: paths and their values. A reward that several keys could be is none, unless one of them alone is
+    called the total.
+    """
+    used = set(known.values())
+    by_field: dict[str, list[str]] = {}
+    for path, value in values:
+        field = "" if path in used else field_of(path.rpartition(".")[2], value)
+        if field and field not in known and not _is_of_task(path, field):
+            by_field.setdefault(field, []).append(path)
+    if len(rewards := by_field.get("reward", ())) > 1:
+        totals = [path for path in rewards if _TOTAL & set(words_of(path))]
+        sure = [path for path in rewards if "correct" not in words_of(path)]
+        chosen = totals if len(totals) == 1 else sure if len(sure) == 1 else []
+        by_field["reward"] = chosen
+    fewest = {
+        field: min(paths, key=lambda path: len(words_of(path)))
+        for field, paths in by_field.items()
+        if paths
+    }
+    return fewest
+
+
+def _is_of_task(path: str, field: str) -> bool:
+    """Whether a nested key lies below one of the task, or of what the model was given."""
+    above = frozenset(words_of(path.rpartition(".")[0]))
+    if field in ("response", "response_ids", "logprobs", "loss_mask", "reward"):
+        return bool(above & (REFERENCES | _GIVEN))
+    return field in ("step", "group_id", "finish_reason") and bool(above & {"config", "params"})
+
+
+def _field_of_text(words: frozenset[str]) -> str:
+    if {"finish", "reason"} <= words or {"stop", "reason"} <= words:
+        return "finish_reason"
+    if words & _TASKS and words & _IDS:
+        return "group_id"
+    if words & _ASIDE:
+        return ""
+    is_of_task = bool(words & REFERENCES)
+    if words & _RESPONSE and not is_of_task:
+        return "response"
+    if is_of_task and words & {"answer", "answers", "solution", "truth", "gold", "reference", "expected", "gt"}:
+        return "ground_truth"
+    return "prompt" if words & _PROMPT and not is_of_task else ""
+
+
+def _field_of_list(words: frozenset[str], value: list[Any]) -> str:
+    if not value or not all(map(is_number, value)):
+        return ""
+    if "logprobs" in words:
+        if words & _REFERENCE_POLICY:
+            return "ref_logprobs"
+        if words & _OLD:
+            return "old_logprobs"
+        return "sampling_logprobs" if words & _SAMPLED else "" if words & REFERENCES else "logprobs"
+    if words & REFERENCES or not all(isinstance(entry, int) for entry in value):
+        return ""
+    if "mask" in words and words & (_RESPONSE | {"loss", "action"}) and set(value) <= {0, 1}:
+        return "loss_mask"
+    if words & {"ids", "tokens"} and "mask" not in words:
+        is_given, is_generated = bool(words & _PROMPT), bool(words & _RESPONSE)
+        if is_given != is_generated:
+            return "prompt_ids" if is_given else "response_ids"
+    return ""
+
+
+def _field_of_number(words: frozenset[str], value: object) -> str:
+    if words & _TASKS and words & _IDS and not isinstance(value, bool):
+        return "group_id"
+    if words & {"advantage", "advantages"} and not words & {"mean", "std", "min", "max"}:
+        return "advantage"
+    is_reward = bool(words & {"reward", "score", "return"}) and not isinstance(value, bool)
+    if (is_reward or words & {"correct", "solved", "success"}) and not words & _NO_REWARD:
+        is_verdict = isinstance(value, bool) or value in (0, 1)
+        return "reward" if is_reward or is_verdict else ""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return "step" if is_whole and words & _STEPS and not words & _NO_STEP else ""
