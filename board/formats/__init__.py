@@ -45,6 +45,7 @@ from board.formats.frameworks.verifiers import VerifiersReader
 from board.formats.frameworks.verl import VerlReader
 from board.formats.frameworks.wandb_tables import WandbTableReader
 from board.formats.frameworks.xtuner import XtunerReader
+from board.formats.io.csv_files import CSV
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
@@ -74,7 +75,7 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
 
 SOURCES: Final = (
     *(MULTILINE_JSON, TRAJECTORY_EVENTS, JSON_LINES, JSON_DOCUMENT),
-    *(INSPECT, PARQUET, TORCH, TEXT, YAML),
+    *(INSPECT, PARQUET, TORCH, TEXT, YAML, CSV),
 )
 READERS: Final[tuple[Reader, ...]] = (
     *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),

@@ -95,9 +95,9 @@ def has_other_names(record: Mapping[str, Any]) -> bool:
     return not has_reward and any(isinstance(record.get(k), int | float) for k in OTHER_REWARDS)
 
 
-def generic_mapping(head: Head) -> str | None:
+def generic_mapping(head: Head, *, is_named: bool = False) -> str | None:
     """The text of the mapping by which a file is read as *generic*; None where its lines are no rollouts
-    as far as their keys say.
+    as far as their keys say. is_named: the user named the file, so that texts alone are enough.
     """
     text = suggested_mapping(head)
     if text is None:
@@ -108,7 +108,8 @@ def generic_mapping(head: Head) -> str | None:
     has_exchange = "response" in fields and bool({"prompt", "reward"} & fields)
     if response in _WEAK and not {"prompt", "reward"} <= fields:
         has_exchange = False
-    if not ("messages" in fields or has_exchange) or not {"reward", "step"} & fields:
+    is_rollout = ("messages" in fields or has_exchange) and bool({"reward", "step"} & fields)
+    if not is_rollout and not is_named:
         return None
     records = [*_read(reader, head)]
     has_texts = any("response" in record.texts or record.messages for record in records)

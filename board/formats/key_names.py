@@ -17,34 +17,193 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _JOINED: Final = {"logprob": "logprobs", "logps": "logprobs", "logp": "logprobs", "gts": "gt"}
 REFERENCES: Final = frozenset(
     {
-        *("ref", "refs", "reference", "references", "expected", "expect", "gold", "golden", "target", "targets"),
-        *("gt", "truth", "ground", "label", "labels", "solution", "solutions", "oracle", "canonical", "correct"),
-        *("answer", "answers", "teacher", "demonstration", "chosen", "rejected", "doc", "test", "tests"),
+        *(
+            "ref",
+            "refs",
+            "reference",
+            "references",
+            "expected",
+            "expect",
+            "gold",
+            "golden",
+            "target",
+            "targets",
+        ),
+        *(
+            "gt",
+            "truth",
+            "ground",
+            "label",
+            "labels",
+            "solution",
+            "solutions",
+            "oracle",
+            "canonical",
+            "correct",
+        ),
+        *(
+            "answer",
+            "answers",
+            "teacher",
+            "demonstration",
+            "chosen",
+            "rejected",
+            "doc",
+            "test",
+            "tests",
+        ),
     }
 )
 """Words of what belongs to the task."""
 _ASIDE: Final = frozenset(
     {
-        *("id", "ids", "idx", "index", "uid", "uuid", "hash", "key", "name", "type", "kind", "format", "role"),
-        *("length", "len", "count", "num", "size", "tokens", "token", "mask", "cost", "usage", "price"),
-        *("path", "file", "files", "dir", "url", "uri", "model", "engine", "config", "params", "version"),
-        *("status", "reason", "code", "error", "language", "lang", "template", "schema", "tag", "source"),
-        *("time", "times", "date", "timestamp", "seconds", "latency", "ms", "duration", "tool", "tools"),
-        *("feedback", "critique", "judge", "judgement", "judgment", "comment", "system", "negative"),
-        *("reward", "score", "logprobs", "probability", "parser", "rubric", "metric", "summary", "title"),
+        *(
+            "id",
+            "ids",
+            "idx",
+            "index",
+            "uid",
+            "uuid",
+            "hash",
+            "key",
+            "name",
+            "type",
+            "kind",
+            "format",
+            "role",
+        ),
+        *(
+            "length",
+            "len",
+            "count",
+            "num",
+            "size",
+            "tokens",
+            "token",
+            "mask",
+            "cost",
+            "usage",
+            "price",
+        ),
+        *(
+            "path",
+            "file",
+            "files",
+            "dir",
+            "url",
+            "uri",
+            "model",
+            "engine",
+            "config",
+            "params",
+            "version",
+        ),
+        *(
+            "status",
+            "reason",
+            "code",
+            "error",
+            "language",
+            "lang",
+            "template",
+            "schema",
+            "tag",
+            "source",
+        ),
+        *(
+            "time",
+            "times",
+            "date",
+            "timestamp",
+            "seconds",
+            "latency",
+            "ms",
+            "duration",
+            "tool",
+            "tools",
+        ),
+        *(
+            "feedback",
+            "critique",
+            "judge",
+            "judgement",
+            "judgment",
+            "comment",
+            "system",
+            "negative",
+        ),
+        *(
+            "reward",
+            "score",
+            "logprobs",
+            "probability",
+            "parser",
+            "rubric",
+            "metric",
+            "summary",
+            "title",
+        ),
     }
 )
 """Words of what is said about a text, and is not the text."""
 _RESPONSE: Final = frozenset(
     {
-        *("completion", "completions", "response", "responses", "generation", "generations", "generated"),
-        *("output", "outputs", "prediction", "predictions", "rollout", "assistant", "sampled", "reply"),
+        *(
+            "completion",
+            "completions",
+            "response",
+            "responses",
+            "generation",
+            "generations",
+            "generated",
+        ),
+        *(
+            "output",
+            "outputs",
+            "prediction",
+            "predictions",
+            "rollout",
+            "assistant",
+            "sampled",
+            "reply",
+        ),
         *("trajectory", "transcript"),
     }
 )
-_PROMPT: Final = frozenset({"prompt", "prompts", "question", "query", "instruction", "problem", "input"})
-_GIVEN: Final = _PROMPT | {"inputs", "ask", "user", "queries", "request", "config", "params", "extra", "info"}
+_PROMPT: Final = frozenset(
+    {"prompt", "prompts", "question", "query", "instruction", "problem", "input"}
+)
+_GIVEN: Final = _PROMPT | {
+    "inputs",
+    "ask",
+    "user",
+    "queries",
+    "request",
+    "config",
+    "params",
+    "extra",
+    "info",
+}
 """Words of keys below which nothing is that the model generated."""
+_TEXTS: Final = frozenset({"prompt", "response", "ground_truth", "group_id", "finish_reason"})
+_OTHER_TEXTS: Final = frozenset(
+    {
+        *(
+            "text",
+            "out",
+            "content",
+            "user",
+            "ask",
+            "answer",
+            "label",
+            "target",
+            "gold",
+            "expected",
+            "gt",
+        ),
+        *("solution", "id", "uid", "group", "output_text", "input_text"),
+    }
+)
 _TASKS: Final = frozenset(
     {"prompt", "problem", "task", "group", "question", "query", "instance", "example"}
 )
@@ -52,21 +211,97 @@ _IDS: Final = frozenset({"id", "uid", "uuid", "idx"})
 _STEPS: Final = frozenset({"step", "steps", "iteration", "iter", "update"})
 _NO_STEP: Final = frozenset(
     {
-        *("max", "min", "num", "n", "per", "total", "count", "env", "turn", "episode", "sub", "micro"),
-        *("warmup", "save", "log", "inference", "reasoning", "time", "last", "end", "is", "done", "tool"),
-        *("steps", "agent", "action", "batch", "eval", "size", "interval", "every", "ratio", "limit"),
+        *(
+            "max",
+            "min",
+            "num",
+            "n",
+            "per",
+            "total",
+            "count",
+            "env",
+            "turn",
+            "episode",
+            "sub",
+            "micro",
+        ),
+        *(
+            "warmup",
+            "save",
+            "log",
+            "inference",
+            "reasoning",
+            "time",
+            "last",
+            "end",
+            "is",
+            "done",
+            "tool",
+        ),
+        *(
+            "steps",
+            "agent",
+            "action",
+            "batch",
+            "eval",
+            "size",
+            "interval",
+            "every",
+            "ratio",
+            "limit",
+        ),
     }
 )
-_TOTAL: Final = frozenset({"total", "final", "scalar", "overall", "combined", "sum", "episode", "raw"})
+_TOTAL: Final = frozenset(
+    {"total", "final", "scalar", "overall", "combined", "sum", "episode", "raw"}
+)
 _NO_REWARD: Final = frozenset(
     {
-        *("mean", "avg", "average", "std", "min", "max", "var", "weight", "model", "baseline", "coef"),
-        *("advantage", "time", "step", "threshold", "delta", "ema", "fn", "func", "function", "normalized"),
-        *("penalty", "kl", "token", "num", "count", "type", "name", "id", "scale", "clip", "pred", "running"),
+        *(
+            "mean",
+            "avg",
+            "average",
+            "std",
+            "min",
+            "max",
+            "var",
+            "weight",
+            "model",
+            "baseline",
+            "coef",
+        ),
+        *(
+            "advantage",
+            "time",
+            "step",
+            "threshold",
+            "delta",
+            "ema",
+            "fn",
+            "func",
+            "function",
+            "normalized",
+        ),
+        *(
+            "penalty",
+            "kl",
+            "token",
+            "num",
+            "count",
+            "type",
+            "name",
+            "id",
+            "scale",
+            "clip",
+            "pred",
+            "running",
+        ),
     }
 )
 _OLD: Final = frozenset({"old"})
-_SAMPLED: Final = frozenset({"sampling", "sampler", "rollout", "behavior", "behaviour", "inference", "vllm"})
+_SAMPLED: Final = frozenset(
+    {"sampling", "sampler", "rollout", "behavior", "behaviour", "inference", "vllm"}
+)
 _REFERENCE_POLICY: Final = frozenset({"ref", "reference"})
 
 
@@ -80,6 +315,11 @@ def words_of(name: str) -> tuple[str, ...]:
 def is_reference(name: str) -> bool:
     """Whether a key is by its words what the task expects, and not what the model generated."""
     return not REFERENCES.isdisjoint(words_of(name))
+
+
+def holds_texts(name: str) -> bool:
+    """Whether a key is by its name one of texts, whatever its values look like: an answer may be `42`."""
+    return field_of(name, "") in _TEXTS or name.lower() in _OTHER_TEXTS
 
 
 def field_of(name: str, value: object) -> str:
@@ -96,9 +336,7 @@ def field_of(name: str, value: object) -> str:
     return ""
 
 
-def fields_by_words(
-    values: Iterable[tuple[str, Any]], known: Mapping[str, str]
-) -> dict[str, str]:
+def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str]) -> dict[str, str]:
     """From fields to paths, of the fields that are not known yet, what the words of keys say.
 
     values: paths and their values. A reward that several keys could be is none, unless one of them alone is
@@ -141,7 +379,16 @@ def _field_of_text(words: frozenset[str]) -> str:
     is_of_task = bool(words & REFERENCES)
     if words & _RESPONSE and not is_of_task:
         return "response"
-    if is_of_task and words & {"answer", "answers", "solution", "truth", "gold", "reference", "expected", "gt"}:
+    if is_of_task and words & {
+        "answer",
+        "answers",
+        "solution",
+        "truth",
+        "gold",
+        "reference",
+        "expected",
+        "gt",
+    }:
         return "ground_truth"
     return "prompt" if words & _PROMPT and not is_of_task else ""
 

@@ -50,12 +50,16 @@ _MEASURED: Final = re.compile(r"[\d.,:/%\s\-+dhms]{1,40}")
 
 
 def recognise(
-    path: Location, lines: Iterable[Line] | None = None, mapping: MappingReader | None = None
+    path: Location,
+    lines: Iterable[Line] | None = None,
+    mapping: MappingReader | None = None,
+    *,
+    is_named: bool = False,
 ) -> tuple[Reader | None, str]:
     """The reader of a file, and why none was found. Raises OSError when the file can't be read.
 
     lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
-    asked first.
+    asked first. is_named: whether the user named this very file.
     """
     source = source_of(path).like
     head, first_error = head_of(path, lines)
@@ -69,7 +73,7 @@ def recognise(
     is_json = source in (JSON_LINES, JSON_DOCUMENT)
     if is_json and (kind := _known_as(head)):
         return None, f"its records {kind}"
-    if is_json and mapping is None and (text := generic_mapping(head)):
+    if is_json and mapping is None and (text := generic_mapping(head, is_named=is_named)):
         return known_mapping(text), ""
     keys = _first_keys(head)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"

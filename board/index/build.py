@@ -172,7 +172,8 @@ class _Build:
                 and source_of(file.path).appends
             ):
                 reason = "the last line has no end yet and is not shown"
-                hint = f"its {state.size - state.consumed:,} bytes are still being written, or were cut off"
+                size = state.size - state.consumed
+                hint = f"its {size:,} bytes are still being written, or were cut off"
                 self.log.add(Problem(state.path, state.lines + 1, None, reason, hint, "note"))
 
     def _forget(self, state: FileState) -> None:

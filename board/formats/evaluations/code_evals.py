@@ -89,8 +89,8 @@ class EvalPlusReader(Reader):
 
 
 def _samples(task: object) -> list[dict[str, Any]]:
-    """The samples of one task. Before v0.3 a task has for `base` and `plus` a list of [status, tests passed
-    one by one] each, and other lists of as many entries.
+    """The samples of one task. Before v0.3 a task has for `base` and `plus` lists of [status, tests
+    passed one by one], and other lists of as many entries.
     """
     if is_list(task):
         return objects_in(task)

@@ -234,8 +234,8 @@ _DEPTH = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 def array_elements(path: Location) -> Iterator[Line]:
     """Each element of the array that a file is, as a line; the last may be torn.
 
-    One that is longer than MAX_LINE_BYTES has no text, and ends the reading. Behind the last element of an
-    array without an end there is a Fault. Raises OSError.
+    One that is longer than MAX_LINE_BYTES has no text, and ends the reading. Behind the last element of
+    an array without an end there is a Fault. Raises OSError.
     """
     return elements(partial(read_bytes, path))
 

@@ -20,12 +20,15 @@ from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, UnreadableError
 from board.formats import SOURCES, is_worth_a_look
 from board.formats.base import layout_match
+from board.formats.io.csv_files import SUFFIXES, column_names
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
+from board.formats.key_names import field_of
 from board.formats.metrics import is_metric_name
+from board.formats.metrics.lines import has_step_column
 from board.index.discovery.mappings import FILE_NAME, Mappings
-from board.index.discovery.packed import PACKED_SUFFIXES
+from board.index.discovery.packed import HEAD_OF_KIND, PACKED_SUFFIXES
 from board.index.discovery.run_info import IgnoredFiles, RunInfo
 
 _MAX_NAMES: Final = 3
@@ -161,13 +164,15 @@ class Listing:
                 is_known = lower.endswith(_SUFFIXES) and not (is_live and lower.endswith(".jsonl"))
                 if is_known and self._may_be_log(path):
                     yield path
-                elif is_metric_name(name):
+                elif is_metric_name(name) and not (is_known and not _has_steps(path)):
                     self.metric_files.append(path)
                 else:
                     self.ignored.add(posixpath.join(relative, name))
 
     def _may_be_log(self, path: Location) -> bool:
         own = self.mappings.of(path)
+        if own is None and isinstance(path, Path) and path.suffix.lower() in SUFFIXES:
+            return _has_rollout_columns(path)
         if _is_worth_a_look(pure_path(path)) or (
             own is not None and layout_match(own.layout, pure_path(path)) is not None
         ):
@@ -227,6 +232,25 @@ def _is_array_of_objects(path: Path) -> bool:
     """Whether a JSON document is an array of objects, as a list of records is under any name."""
     try:
         return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def _has_rollout_columns(path: Path) -> bool:
+    """Whether a table has a column that is named as a prompt or a response; most hold metrics."""
+    try:
+        head = read_bytes(path, 0, HEAD_OF_KIND)
+    except OSError:
+        return True  # which is said where it is opened
+    is_plain = head[:1].isascii() and b"\0" not in head
+    fields = {field_of(name, "") for name in column_names(head)} if is_plain else {"response"}
+    return not fields.isdisjoint({"prompt", "response", "messages"})
+
+
+def _has_steps(path: Path) -> bool:
+    """Whether a table is one of metrics by step."""
+    try:
+        return has_step_column(path)
     except OSError:
         return False
 

@@ -41,9 +41,9 @@ _Stat = os.stat_result | RemoteStat
 
 
 def detect_format(
-    path: Location, root: Location, mapping: MappingReader | None
+    path: Location, root: Location, mapping: MappingReader | None, *, is_named: bool = False
 ) -> LogFile | Problem:
-    """The log file, or why it is none. Problems name it by its last name."""
+    """The log file, or why it is none. Problems name it by its last name. is_named: the user named it."""
     if isinstance(path, Path) and path.is_symlink() and leads_outside(path, root):
         return _note(path, "it is a link that leads outside the root")
     if path.name.lower().endswith(NOT_READ):
@@ -55,7 +55,7 @@ def detect_format(
         return _note(path, "it is not a regular file", "a log file")
     listed = path.listed if isinstance(path, RemoteLocation) else None
     try:
-        return _log_file(path, listed or path.stat(), mapping)
+        return _log_file(path, listed or path.stat(), mapping, is_named)
     except OSError as error:
         hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
@@ -81,10 +81,12 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
     return Problem(path.name, None, None, reason, hint, "note")
 
 
-def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
+def _log_file(
+    path: Location, stat: _Stat, mapping: MappingReader | None, is_named: bool
+) -> LogFile | Problem:
     """The log file, or why it is none. Raises OSError when the file can't be read."""
     try:
-        reader, reason, is_wrapped = _recognised(path, stat, mapping)
+        reader, reason, is_wrapped = _recognised(path, stat, mapping, is_named)
     except DamagedError as error:
         return _damaged(path, stat, error.strerror or str(error))
     if reader is None:
@@ -111,7 +113,7 @@ def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:
 class _Seen:
     """What was found in a file when it was last looked into. head: hash of its first bytes.
 
-    mapping: name of the mapping that was asked then.
+    mapping: what was asked then: the name of the mapping, and whether the file was named.
     """
 
     state: tuple[int, int, int]
@@ -127,13 +129,13 @@ _seen: dict[Location, _Seen] = {}
 
 
 def _recognised(
-    path: Location, stat: _Stat, mapping: MappingReader | None
+    path: Location, stat: _Stat, mapping: MappingReader | None, is_named: bool
 ) -> tuple[str | None, str, bool]:
-    """The name of a file's reader, why there is none, and whether it is read from a copy. Looks into it only
-    when it changed.
+    """The name of a file's reader, why there is none, and whether it is read from a copy. Looks into it
+    only when it changed.
     """
     state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-    asked = "" if mapping is None else mapping.name
+    asked = f"{'' if mapping is None else mapping.name} {is_named}"
     seen = _seen.get(path)
     if seen is not None and seen.mapping != asked:
         seen = None
@@ -147,12 +149,14 @@ def _recognised(
     head = read_bytes(path, 0, min(HEAD_OF_KIND, stat.st_size)) if grows else b""
     is_wrapped = is_wrapped_in(path, head)
     lines = first_lines(path, stat.st_size, is_wrapped=is_wrapped)
-    reader, reason = recognise(path, lines, mapping)
+    reader, reason = recognise(path, lines, mapping, is_named=is_named)
     if reader is None and not is_wrapped:
         head = head or read_bytes(path, 0, min(HEAD_OF_KIND, stat.st_size))
         is_wrapped = source_of(path).is_text and is_wrapped_in(path, head)
         if is_wrapped:
-            reader, reason = recognise(path, head_lines(path, HEAD_BYTES), mapping)
+            reader, reason = recognise(
+                path, head_lines(path, HEAD_BYTES), mapping, is_named=is_named
+            )
     if reader is None and not is_wrapped and reason != LFS_REASON:
         kind = kind_by_content(path, head)
         reason = f"{kind}, no log: {reason}" if kind and not reason.startswith(RECORDS) else reason
@@ -167,8 +171,9 @@ def _recognised(
 def first_lines(
     path: Location, size: int, *, is_wrapped: bool | None = None
 ) -> Iterator[Line] | None:
-    """The first lines where they are not had as the kind of file has them. is_wrapped: None where it is not
-    known yet.
+    """The first lines where they are not had as the kind of file has them.
+
+    is_wrapped: None where it is not known yet.
     """
     if is_wrapped is None:
         is_text = source_of(path).is_text

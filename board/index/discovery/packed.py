@@ -1,4 +1,4 @@
-"""Logs that are no plain lines or documents in UTF-8: written so once, into the user's cache, and read there.
+"""Logs that are no plain text in UTF-8: written so once, into the user's cache, and read there.
 
 These are compressed files (gzip, zstd), known by their first bytes whatever they are called, text in
 UTF-16 or UTF-32, and JSON over many lines, or one array, under the name of a file of lines. Bytes in the
@@ -90,7 +90,7 @@ def is_wrapped(path: Location, head: bytes) -> bool:
 
 
 def head_lines(path: Location, size: int) -> Iterator[Line]:
-    """The lines within the first `size` bytes of a copy; of a JSON document all of it, or its elements."""
+    """The lines within the first `size` bytes of a copy; a JSON document whole, or its elements."""
     is_document = source_of(path) is JSON_DOCUMENT
     head = b""
     with suppress(CutError):
@@ -145,14 +145,15 @@ def cut_problem(name_in_problems: str, listed: LogFile, file: LogFile) -> Proble
     lines = sum(len(block.sizes) for block in read_line_blocks(file.path))
     known = _size_by_header(listed.path)
     of = f" of {known:,}" if known > file.size else ""
-    reason = f"it ends in the middle, after {lines:,} lines ({file.size:,}{of} bytes): what follows is lost"
+    size = f"{file.size:,}{of} bytes"
+    reason = f"it ends in the middle, after {lines:,} lines ({size}): what follows is lost"
     is_young = time.time() - listed.mtime_ns / 1e9 <= AT_REST_SECONDS
     hint = "it is still being written, or was cut off" if is_young else "pack or copy it again"
     return Problem(name_in_problems, None, None, reason, hint, "lost")
 
 
 def _size_by_header(path: Location) -> int:
-    """How large a file of one zstd frame is that says so; 0 where it does not. gzip says it at its end."""
+    """How large a zstd file is by its first frame; 0 where that does not say. gzip says it at its end."""
     head = read_bytes(path, 0, HEAD_OF_KIND)
     if not head.startswith(_ZSTD[:1]):
         return 0

@@ -27,8 +27,8 @@ class LogFile:
     """A log file when it was last listed. size in bytes, mtime_ns as os.stat gives it.
 
     sidecar_state: hash of names, sizes and times of the files that it is read with; empty: none.
-    inode: of an object in a store, a number made of its version; 0 where it has none. is_wrapped: whether it is
-    read from a copy in plain lines; see `packed`.
+    inode: of an object in a store, a number made of its version; 0 where it has none. is_wrapped: whether
+    it is read from a copy in plain lines; see `packed`.
     """
 
     path: Location
