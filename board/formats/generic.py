@@ -183,6 +183,21 @@ def _has_text(reader: MappingReader, head: Head) -> bool:
     )
 
 
+def what_is_missing(head: Head) -> str:
+    """What of a rollout no key of the records is named as, in words."""
+    named = {field for record in head.records for field in _keys_of(record, head.records)}
+    wanted = {
+        "response": "a response",
+        "prompt": "a prompt",
+        "reward": "a reward",
+        "step": "a step",
+    }
+    if "messages" in named:
+        wanted = {"response": "a turn of the model", "reward": "a reward", "step": "a step"}
+    lacking = [what for field, what in wanted.items() if field not in named]
+    return f"no key is named as {', '.join(lacking)}" if lacking else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Guess:
     """What a mapping file may say: see MappingReader. is_group: of a line whose rollouts have no group
@@ -196,6 +211,8 @@ class _Guess:
 
     def text(self, path: PurePath) -> str:
         """The mapping file. path: of the log; a .json is looked into where `files` says so."""
+        if path.suffix in (".gz", ".zst"):  # a layout is matched without it
+            path = path.with_suffix("")
         files = "" if "step" in self.keys else _files_pattern(path)
         if not files and JSON_DOCUMENT.takes(path):
             files = _digits_as_pattern(path.name)

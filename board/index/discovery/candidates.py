@@ -11,7 +11,7 @@ import posixpath
 import re
 import stat
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
@@ -37,7 +37,7 @@ _OBJECTS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
 _PEEK_BYTES: Final = 64
 _UNFINISHED: Final = "rollouts that are still being sampled"
 _NOT_IGNORED: Final = re.compile(
-    r"run-.*\.json|(metadata|vocab)\.json|(rollout-board|thresholds|causes)\.toml|.*_logtree\.json|.*\.html|STABLE",
+    r"run-.*\.json|(metadata|vocab)\.json|(rollout-board|thresholds|causes)\.toml|.*_logtree\.json|STABLE",
     re.DOTALL,
 )
 """Files that are read with a run or its logs (see sidecar_files), and prime-rl's marks of whole steps."""
@@ -136,13 +136,14 @@ class Listing:
         elif isinstance(self.root, Path):
             yield from self._files(self.root)
         else:
+            names = {below(location, self.root) for location in self.objects}
             for location in self.objects:
                 path = below(location, self.root)
                 if path.startswith(".") or "/." in path:
                     continue
                 if path.lower().endswith(_SUFFIXES) and self._may_be_log(location):
                     yield location
-                else:
+                elif not _is_page_of_log(path, names):
                     self.ignored.add(path)
 
     def _files(self, root: Path) -> Iterator[Path]:
@@ -166,7 +167,7 @@ class Listing:
                     yield path
                 elif is_metric_name(name) and not (is_known and not _has_steps(path)):
                     self.metric_files.append(path)
-                else:
+                elif not _is_page_of_log(name, names):
                     self.ignored.add(posixpath.join(relative, name))
 
     def _may_be_log(self, path: Location) -> bool:
@@ -234,6 +235,12 @@ def _is_array_of_objects(path: Path) -> bool:
         return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None
     except OSError:
         return False
+
+
+def _is_page_of_log(name: str, beside: Collection[str]) -> bool:
+    """Whether a file is a page that is read with a log beside it: a tinker logtree."""
+    base, end = posixpath.splitext(name)
+    return end == ".html" and f"{base}_rollout_summaries.jsonl" in beside
 
 
 def _has_rollout_columns(path: Path) -> bool:
