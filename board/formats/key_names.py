@@ -1,7 +1,7 @@
 """Which field of a rollout a key is of by the words in its name, whatever stands before and behind them.
 
-`decoded_completion` is a completion, `scalar_reward` a reward, `response_token_ids` are token ids. A key whose
-words say that it is the task's own (reference, expected, gold) is never what the model generated.
+`decoded_completion` is a completion, `scalar_reward` a reward, `response_token_ids` are token ids. A key
+whose words say that it is the task's own (reference, expected, gold) is never what the model generated.
 """
 
 from __future__ import annotations
@@ -15,164 +15,32 @@ from board.formats.parse import is_list
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _JOINED: Final = {"logprob": "logprobs", "logps": "logprobs", "logp": "logprobs", "gts": "gt"}
-REFERENCES: Final = frozenset(
-    {
-        *(
-            "ref",
-            "refs",
-            "reference",
-            "references",
-            "expected",
-            "expect",
-            "gold",
-            "golden",
-            "target",
-            "targets",
-        ),
-        *(
-            "gt",
-            "truth",
-            "ground",
-            "label",
-            "labels",
-            "solution",
-            "solutions",
-            "oracle",
-            "canonical",
-            "correct",
-        ),
-        *(
-            "answer",
-            "answers",
-            "teacher",
-            "demonstration",
-            "chosen",
-            "rejected",
-            "doc",
-            "test",
-            "tests",
-        ),
-    }
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+REFERENCES: Final = _words(
+    "ref refs reference references expected expect gold golden target targets gt truth ground "
+    "label labels solution solutions oracle canonical correct answer answers teacher "
+    "demonstration chosen rejected doc test tests"
 )
 """Words of what belongs to the task."""
-_ASIDE: Final = frozenset(
-    {
-        *(
-            "id",
-            "ids",
-            "idx",
-            "index",
-            "uid",
-            "uuid",
-            "hash",
-            "key",
-            "name",
-            "type",
-            "kind",
-            "format",
-            "role",
-        ),
-        *(
-            "length",
-            "len",
-            "count",
-            "num",
-            "size",
-            "tokens",
-            "token",
-            "mask",
-            "cost",
-            "usage",
-            "price",
-        ),
-        *(
-            "path",
-            "file",
-            "files",
-            "dir",
-            "url",
-            "uri",
-            "model",
-            "engine",
-            "config",
-            "params",
-            "version",
-        ),
-        *(
-            "status",
-            "reason",
-            "code",
-            "error",
-            "language",
-            "lang",
-            "template",
-            "schema",
-            "tag",
-            "source",
-        ),
-        *(
-            "time",
-            "times",
-            "date",
-            "timestamp",
-            "seconds",
-            "latency",
-            "ms",
-            "duration",
-            "tool",
-            "tools",
-        ),
-        *(
-            "feedback",
-            "critique",
-            "judge",
-            "judgement",
-            "judgment",
-            "comment",
-            "system",
-            "negative",
-        ),
-        *(
-            "reward",
-            "score",
-            "logprobs",
-            "probability",
-            "parser",
-            "rubric",
-            "metric",
-            "summary",
-            "title",
-        ),
-    }
+_ASIDE: Final = _words(
+    "id ids idx index uid uuid hash key name type kind format role length len count num size "
+    "tokens token mask cost usage price path file files dir url uri model engine config "
+    "params version status reason code error language lang template schema tag source time "
+    "times date timestamp seconds latency ms duration tool tools feedback critique judge "
+    "judgement judgment comment system negative reward score logprobs probability parser "
+    "rubric metric summary title"
 )
 """Words of what is said about a text, and is not the text."""
-_RESPONSE: Final = frozenset(
-    {
-        *(
-            "completion",
-            "completions",
-            "response",
-            "responses",
-            "generation",
-            "generations",
-            "generated",
-        ),
-        *(
-            "output",
-            "outputs",
-            "prediction",
-            "predictions",
-            "rollout",
-            "assistant",
-            "sampled",
-            "reply",
-        ),
-        *("trajectory", "transcript"),
-    }
+_RESPONSE: Final = _words(
+    "completion completions response responses generation generations generated output "
+    "outputs prediction predictions rollout assistant sampled reply trajectory transcript"
 )
-_PROMPT: Final = frozenset(
-    {"prompt", "prompts", "question", "query", "instruction", "problem", "input"}
-)
+_PROMPT: Final = _words("prompt prompts question query instruction problem input")
 _GIVEN: Final = _PROMPT | {
     "inputs",
     "ask",
@@ -186,117 +54,27 @@ _GIVEN: Final = _PROMPT | {
 }
 """Words of keys below which nothing is that the model generated."""
 _TEXTS: Final = frozenset({"prompt", "response", "ground_truth", "group_id", "finish_reason"})
-_OTHER_TEXTS: Final = frozenset(
-    {
-        *(
-            "text",
-            "out",
-            "content",
-            "user",
-            "ask",
-            "answer",
-            "label",
-            "target",
-            "gold",
-            "expected",
-            "gt",
-        ),
-        *("solution", "id", "uid", "group", "output_text", "input_text"),
-    }
+_OTHER_TEXTS: Final = _words(
+    "text out content user ask answer label target gold expected gt solution id uid group "
+    "output_text input_text"
 )
 _TASKS: Final = frozenset(
     {"prompt", "problem", "task", "group", "question", "query", "instance", "example"}
 )
 _IDS: Final = frozenset({"id", "uid", "uuid", "idx"})
 _STEPS: Final = frozenset({"step", "steps", "iteration", "iter", "update"})
-_NO_STEP: Final = frozenset(
-    {
-        *(
-            "max",
-            "min",
-            "num",
-            "n",
-            "per",
-            "total",
-            "count",
-            "env",
-            "turn",
-            "episode",
-            "sub",
-            "micro",
-        ),
-        *(
-            "warmup",
-            "save",
-            "log",
-            "inference",
-            "reasoning",
-            "time",
-            "last",
-            "end",
-            "is",
-            "done",
-            "tool",
-        ),
-        *(
-            "steps",
-            "agent",
-            "action",
-            "batch",
-            "eval",
-            "size",
-            "interval",
-            "every",
-            "ratio",
-            "limit",
-        ),
-    }
+_NO_STEP: Final = _words(
+    "max min num n per total count env turn episode sub micro warmup save log inference "
+    "reasoning time last end is done tool steps agent action batch eval size interval every "
+    "ratio limit"
 )
 _TOTAL: Final = frozenset(
     {"total", "final", "scalar", "overall", "combined", "sum", "episode", "raw"}
 )
-_NO_REWARD: Final = frozenset(
-    {
-        *(
-            "mean",
-            "avg",
-            "average",
-            "std",
-            "min",
-            "max",
-            "var",
-            "weight",
-            "model",
-            "baseline",
-            "coef",
-        ),
-        *(
-            "advantage",
-            "time",
-            "step",
-            "threshold",
-            "delta",
-            "ema",
-            "fn",
-            "func",
-            "function",
-            "normalized",
-        ),
-        *(
-            "penalty",
-            "kl",
-            "token",
-            "num",
-            "count",
-            "type",
-            "name",
-            "id",
-            "scale",
-            "clip",
-            "pred",
-            "running",
-        ),
-    }
+_NO_REWARD: Final = _words(
+    "mean avg average std min max var weight model baseline coef advantage time step "
+    "threshold delta ema fn func function normalized penalty kl token num count type name id "
+    "scale clip pred running"
 )
 _OLD: Final = frozenset({"old"})
 _SAMPLED: Final = frozenset(
@@ -339,8 +117,8 @@ def field_of(name: str, value: object) -> str:
 def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str]) -> dict[str, str]:
     """From fields to paths, of the fields that are not known yet, what the words of keys say.
 
-    values: paths and their values. A reward that several keys could be is none, unless one of them alone is
-    called the total.
+    values: paths and their values. A reward that several keys could be is none, unless one of them alone
+    is called the total.
     """
     used = set(known.values())
     by_field: dict[str, list[str]] = {}
@@ -353,12 +131,11 @@ def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str])
         sure = [path for path in rewards if "correct" not in words_of(path)]
         chosen = totals if len(totals) == 1 else sure if len(sure) == 1 else []
         by_field["reward"] = chosen
-    fewest = {
+    return {
         field: min(paths, key=lambda path: len(words_of(path)))
         for field, paths in by_field.items()
         if paths
     }
-    return fewest
 
 
 def _is_of_task(path: str, field: str) -> bool:

@@ -29,8 +29,8 @@ _SPEAKERS: Final = {"human": "user", "gpt": "assistant", "model": "assistant", "
 
 
 def with_usual_names(value: object) -> object:
-    """Messages whose text is under another key than `content`, or whose role is under `from` as in ShareGPT,
-    with the usual keys; anything else as it is.
+    """Messages whose text is under another key than `content`, or whose role is under `from` as in
+    ShareGPT, with the usual keys; anything else as it is.
     """
     if not is_list(value) or not value:
         return value

@@ -36,7 +36,7 @@ _LEAST_COLUMNS: Final = 2
 
 
 def kind_by_content(path: PurePath | RemoteLocation, head: bytes) -> str:
-    """What a file that begins so is, such as `it is an HTML page`; empty of JSON and what is not known."""
+    """What a file that begins so is, such as `it is an HTML page`; empty where that is not known."""
     kind = next((kind for begin, kind in _BEGINNINGS if head.startswith(begin)), "")
     if _HTML.match(head):
         kind = "an HTML page"

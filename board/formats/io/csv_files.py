@@ -1,7 +1,7 @@
 """Tables as text (CSV, TSV): a row is a rollout, the first row names the columns.
 
-A cell is text unless its column is of numbers, of true and false, or of lists and objects, as far as the first
-rows say. What a rollout's text is by its name stays text: an answer of 42 is no number.
+A cell is text unless its column is of numbers, of true and false, or of lists and objects, as far as the
+first rows say. What a rollout's text is by its name stays text: an answer of 42 is no number.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the rows of a table are read. names, converts: of each column its name, and what makes its value."""
+    """How the rows of a table are read. names, converts: of each column name and conversion."""
 
     delimiter: str
     names: Sequence[str]

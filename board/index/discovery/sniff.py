@@ -63,8 +63,8 @@ class Sniffed:
     kind: of file. keys: of its first records. layouts: its reader's, or else all that its path matches.
     first_error: what is wrong with its first line that can't be used. mapping: the mapping file it was
     compared with. missing: keys which that names and the first records do not have. readers: why each
-    reader passes its records over, where nothing else is known of them, the nearest first. lacks: what of a
-    rollout no key is named as, where no mapping can be suggested. suggested: the text of a
+    reader passes its records over, where nothing else is known of them, the nearest first. lacks: what of
+    a rollout no key is named as, where no mapping can be suggested. suggested: the text of a
     mapping file that could read it, or by which it is read as generic. preview: the first rollouts that
     it gives.
     """
