@@ -12,6 +12,7 @@ from typing import Any, Final
 from board.formats.base import Reader, layout_match
 from board.formats.evaluations.code_evals import EvalPlusReader, HumanEvalReader
 from board.formats.evaluations.inspect_ai import InspectReader
+from board.formats.evaluations.lighteval import LightevalReader
 from board.formats.evaluations.lm_eval import LmEvalReader
 from board.formats.evaluations.openhands import OpenHandsReader
 from board.formats.evaluations.qwen_math import QwenMathReader
@@ -86,7 +87,14 @@ READERS: Final[tuple[Reader, ...]] = (
     *(SkyRLReader(), ArealReader(), ArealTextsReader()),
     *(OpenInstructReader(), ArtReader(), TinkerReader()),
     *(SweAgentReader(), MiniSweAgentReader(), TauBenchReader(), Tau2Reader(), OpenHandsReader()),
-    *(InspectReader(), LmEvalReader(), HumanEvalReader(), EvalPlusReader(), QwenMathReader()),
+    *(
+        InspectReader(),
+        LmEvalReader(),
+        LightevalReader(),
+        HumanEvalReader(),
+        EvalPlusReader(),
+        QwenMathReader(),
+    ),
     *(WandbTableReader(), AtroposReader(), PrimeHostedReader(), RllmTelemetryReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),

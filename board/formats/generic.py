@@ -62,6 +62,8 @@ _WEAK: Final = frozenset({"text", "out"})
 """Names under which a program's own messages are logged too."""
 _REFERENCE: Final = re.compile(r"doc|target|reference|expected|answer|gold\w*|gt")
 """What is below a key of such a name belongs to the task, whatever its own name says."""
+_TRANSITION: Final = frozenset({"state", "action", "reward"})
+"""What an agent saw, what it did, and what it got for that."""
 _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
@@ -306,6 +308,8 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
     keys = {field: own[0] for field, own in named.items() if own}
     if not names_only:
         keys |= fields_by_words(_values(row), keys)
+    if "response" not in keys and paths.keys() >= _TRANSITION:
+        keys |= {"response": paths["action"], "prompt": paths["state"]}
     if "response" not in keys and "messages" not in keys and {"prompt", "step"} <= keys.keys():
         keys |= _other_text(row, records, keys)
     if "response" not in keys and "messages" not in keys:

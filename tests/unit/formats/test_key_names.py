@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from read_formats import opened, run_at
+from read_formats import DATA, opened, run_at
 from written_logs import write_lines
 
 from board import cli
@@ -190,3 +190,19 @@ def test_readers_whose_keys_a_file_has_are_named_first(tmp_path):
     )
     (result,) = sniff(path).files
     assert next(iter(result.readers)) == "human_eval"
+
+
+def test_a_transition_is_a_prompt_and_a_response_and_loses_nothing():
+    first, *_, last = (one.record for one in opened(run_at(DATA / "transitions")))
+    assert first.texts["prompt"] == "You are in room 0. There is a door."
+    assert first.texts["response"] == "open the door to room 1"
+    assert first.extras["next_state"] == "You are in room 1. There is a door."
+    assert last.scores["reward"] == 0.75
+
+
+def test_a_table_of_prefixed_names_is_read_whole():
+    records = [one.record for one in opened(run_at(DATA / "tables"))]
+    assert [record.step for record in records] == [0, 0, 1, 1, 2, 2]
+    assert records[3].texts["response"] == 'It is "4", I think.'
+    assert records[3].response_ids.values().tolist() == [5, 6, 10]
+    assert records[3].ids["group_id"] == "sum:1"
