@@ -12,9 +12,12 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
+from streamlit import file_util
+
+from board.views.shared.pages import PAGES
 
 _PAGES_MOVED = {
     "overview": ("", {}),
@@ -29,6 +32,7 @@ _PAGES_MOVED = {
     "words": ("rollouts", {"view": "words"}),
 }
 """Pages that were merged into others -> where they are now, and what the query says in addition."""
+_INDEX = Path(file_util.get_static_dir()) / "index.html"
 
 
 def redirect(request: Request) -> RedirectResponse:
@@ -38,6 +42,16 @@ def redirect(request: Request) -> RedirectResponse:
     target = request.url.include_query_params(**{k: v for k, v in more.items() if k not in query})
     # Relative: the board may be served below a path by a proxy.
     return RedirectResponse(f"./{page}?{target.query}" if target.query else f"./{page}")
+
+
+def page_below_root(request: Request) -> HTMLResponse:
+    """Streamlit's file of all pages, which is told where its server is: one segment above the page.
+
+    Otherwise it looks below the page's address first, where it is answered that nothing is there.
+    """
+    told = "<script>window.__streamlit={BACKEND_BASE_URL:new URL('./',location.href).href}</script>"
+    html = _INDEX.read_text(encoding="utf-8").replace("<head>", f"<head>{told}", 1)
+    return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
 
 def trusted_hosts(application: ASGIApp) -> TrustedHostMiddleware:
@@ -53,6 +67,9 @@ if Path(sys.argv[0]).name == Path(__file__).name and sys.argv[1:]:
 
 app = st.App(
     Path(__file__).parent / "board" / "views" / "dashboard.py",
-    routes=[Route(f"/{page}", redirect) for page in _PAGES_MOVED],
+    routes=[
+        *(Route(f"/{page}", redirect) for page in _PAGES_MOVED),
+        *(Route(f"/{page.name}", page_below_root) for page in PAGES if page.name != "overview"),
+    ],
     middleware=[Middleware(trusted_hosts)],
 )

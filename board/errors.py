@@ -94,11 +94,19 @@ def _close(name: str, known: Collection[str], cutoff: float) -> list[str]:
 
 
 def no_column(
-    name: str, columns: Collection[str], start: int, end: int | None = None
+    name: str,
+    columns: Collection[str],
+    start: int,
+    end: int | None = None,
+    others: Collection[str] = (),
 ) -> ExpressionError:
-    """The error for a name in an expression that is not a column. end: of a name in quotes."""
-    reason = f"the run has no column {name!r}; {did_you_mean(name, columns)}"
-    close = close_to(name, columns)
+    """The error for a name in an expression that is not a column. end: of a name in quotes. others: what
+    columns are called besides.
+    """
+    known = (*others, *columns)
+    close = close_to(name, known)
+    hint = did_you_mean(name, known if close else columns)
+    reason = f"the run has no column {name!r}; {hint}"
     if end is None:
         return ExpressionError(reason, start, start + len(name), close)
     return ExpressionError(reason, start, end, f'"{close}"' if close else "")

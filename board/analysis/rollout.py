@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from board.core.metrics.kl import recorded_gamma, td_error
 from board.core.records import Record, Remark, TopK, read_top_k
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
-from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
+from board.core.tokens.scales import Histogram, Span
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_of
@@ -241,12 +241,15 @@ def _read(
         log, reader = _read_log(run, place), _file(run, place).reader
         joined = joined.with_other(logged(reader_named(reader), log.record), compare=True)
         logs[reader] = log
-    if not _is_of_row(joined.record, row, run.vocabulary, first.record):
+    record = joined.record
+    if run.rows.derived.reward is not None and pd.notna(reward := row.get("reward")):
+        record = replace(record, scores={"reward": float(reward), **record.scores})
+    if not _is_of_row(record, row, run.vocabulary, first.record):
         raise _changed(_where(run, row))
     remarks = [remark for log in logs.values() for remark in log.not_shown]
     if any(log.is_mended for log in logs.values()):
         remarks.append(MENDED)
-    return {reader: log.line for reader, log in logs.items()}, joined.record, remarks
+    return {reader: log.line for reader, log in logs.items()}, record, remarks
 
 
 def _file(run: Run, place: _Place) -> LogFile:
@@ -339,9 +342,9 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
 
 @dataclass(frozen=True, slots=True)
 class StepSpans:
-    """spans: 1st and 99th percentile by metric, over loss tokens; of `read` rollouts out of `total`."""
+    """spans: by metric, over loss tokens; of `read` rollouts out of `total`."""
 
-    spans: dict[str, tuple[float, float]]
+    spans: dict[str, Span]
     read: int
     total: int
 
@@ -357,16 +360,16 @@ def read_spans(run: Run, step: int, progress: Progress) -> StepSpans:
         for name, values in in_loss(_metrics(run, record)[0]).items():
             spreads.setdefault(name, Histogram()).add(values)
         progress(read, total)
-    ranges = {name: one.percentiles(*SCALE_PERCENTILES) for name, one in spreads.items()}
+    ranges = {name: one.span() for name, one in spreads.items()}
     return StepSpans({name: span for name, span in ranges.items() if span is not None}, read, total)
 
 
 def in_loss(metrics: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Token metrics at the tokens that enter the loss; at all of them where no mask fits."""
+    """Token metrics at the tokens that enter the loss, those of an unknown mask too; at all of them where
+    no mask fits.
+    """
     mask = metrics.get("loss_mask")
     return {
-        name: values[mask > 0]
-        if mask is not None and len(mask) == len(values) and (mask > 0).any()
-        else values
+        name: values[mask != 0] if mask is not None and len(mask) == len(values) else values
         for name, values in metrics.items()
     }

@@ -15,8 +15,10 @@ from board.charts.layout import number
 from board.charts.palette import CATEGORIES, category, colour, faded
 from board.core.arrays import FloatArray, IntArray
 from board.core.groups.environments import EnvCurves
-from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.definitions import Metric, base_name, rollout_metric
 
+_MOST_BANDS: Final = 5
+"""More would cover one another."""
 ALL: Final = "all environments"
 """Name of the mean over all; the stems of the curves are numbers, so no environment's name clashes."""
 
@@ -70,16 +72,19 @@ def colour_places(curves: EnvCurves) -> dict[int, int]:
 def overlaid_runs(
     runs: Mapping[str, pd.DataFrame], column: str, options: CurveOptions, *, dark: bool
 ) -> CurveChart:
-    """The metric of each run, by name its table of steps; runs that do not record it are left out.
+    """The metric of each run, by name its table of steps; runs that do not record it are left out. Of
+    many runs the bands are under the pointer alone.
 
     A step that one run lacks is a gap of that run only where it lies between two of its steps.
     """
     stem, tables = base_name(column), dict[str, pd.DataFrame]()
     for name, steps in runs.items():
         mean = f"{stem}_mean" if f"{stem}_mean" in steps else stem
-        names = {"step": "step", mean: "mean", f"{stem}_std": "std", f"{stem}_n": "n"}
+        parts = ("std", "n", "se", "groups", "q00")
+        names = {"step": "step", mean: "mean", **{f"{stem}_{part}": part for part in parts}}
         tables[name] = steps[[c for c in names if c in steps]].rename(columns=names)
-    chart = _by_name(tables, rollout_metric(column).unit, options, dark=dark, height=260)
+    look = {"dark": dark, "height": 260, "draw_band": len(tables) <= _MOST_BANDS}
+    chart = _by_name(tables, rollout_metric(column), options, **look)
     for line in chart.lines:  # runs that log every tenth step are lines, not lone points
         line.connect = True
     return chart
@@ -91,7 +96,7 @@ def over_seeds(tables: Mapping[str, pd.DataFrame], column: str, *, dark: bool) -
     tables: with the columns step, mean, low and high.
     """
     options = CurveOptions(band="runs")
-    return _by_name(tables, rollout_metric(column).unit, options, dark=dark, height=270)
+    return _by_name(tables, rollout_metric(column), options, dark=dark, height=270)
 
 
 class StepHits(Protocol):
@@ -115,25 +120,42 @@ def word_shares(
         counts = pd.DataFrame(rows, columns=pd.Index(["step", "n", "hits"]))
         counts = counts.groupby("step", as_index=False).sum()
         tables[name] = counts.assign(mean=counts["hits"] / counts["n"].where(counts["n"] > 0))
+    return shares_by_name(tables, dark=dark, smoothing=smoothing)
+
+
+def shares_by_name(
+    tables: Mapping[str, pd.DataFrame], *, dark: bool, smoothing: float = 0.0
+) -> CurveChart:
+    """A curve of shares for each table. tables: by name, with the columns step, mean and n."""
     options = CurveOptions(band="none", smoothing=smoothing)
-    return _by_name(tables, "share", options, dark=dark, height=270)
+    return _by_name(tables, Metric("", "", "share"), options, dark=dark, height=270)
 
 
 def _by_name(
-    tables: Mapping[str, pd.DataFrame], unit: str, options: CurveOptions, *, dark: bool, height: int
+    tables: Mapping[str, pd.DataFrame],
+    metric: Metric,
+    options: CurveOptions,
+    *,
+    dark: bool,
+    height: int,
+    draw_band: bool = True,
 ) -> CurveChart:
     """A curve in a colour or dash of its own for each table with rows.
 
     tables: with the columns step and mean, and std and n where known.
     """
-    joined, series = pd.DataFrame(index=pd.Index([], dtype="int64", name="step")), list[Series]()
-    for place, (name, table) in enumerate(tables.items()):
-        if len(table) and "mean" in table:
-            own = table.set_index("step").add_prefix(f"c{place}_")
-            joined = joined.join(own, how="outer")
+    drawn = {name: table for name, table in tables.items() if len(table) and "mean" in table}
+    every = [table["step"].to_numpy(np.int64) for table in drawn.values()]
+    steps = np.unique(np.concatenate([np.array([], np.int64), *every]))
+    columns, series = {"step": steps}, list[Series]()
+    for place, name in enumerate(tables):
+        if name in drawn:
+            own = drawn[name].set_index("step").reindex(steps).add_prefix(f"c{place}_")
+            columns |= {str(key): values.to_numpy() for key, values in own.items()}
             key, dash = category(place)
-            series.append(Series(f"c{place}", name, key, unit, dash=dash))
-    return curve(joined.sort_index().reset_index(), series, options, dark=dark, height=height)
+            look = {"dash": dash, "possible": metric.possible, "draw_band": draw_band}
+            series.append(Series(f"c{place}", name, key, metric.unit, **look))
+    return curve(pd.DataFrame(columns), series, options, dark=dark, height=height)
 
 
 def columns_over_steps(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -25,6 +25,7 @@ MAX_POINTS: Final = 1500
 
 _PARTS: Final = ("length", "entropy", "ratio", "groups", "truncation", "mismatch", "kl")
 """Colour keys of the parts of a reward, in order."""
+_Edges = list[tuple[FloatArray, FloatArray, str]]
 MEAN_BAND: Final = "95 % of the mean"
 _EDGES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "quantiles": (("q05", "q95", "5–95 %"), ("q25", "q75", "25–75 %")),
@@ -65,7 +66,8 @@ class Series:
 
     label: words for legend and hover, from a log perhaps: it is made safe here. colour: a key of
     `palette.SERIES`. unit: "nats", "" for none. band: whether it may have one; draw_band: whether that is
-    drawn, and not only in the hover. dash: plotly's word, "" for that of the colour.
+    drawn, and not only in the hover. dash: plotly's word, "" for that of the colour. possible: between
+    what all its values are; see `Metric.possible`.
     """
 
     stem: str
@@ -75,13 +77,15 @@ class Series:
     band: bool = True
     dash: str = ""
     draw_band: bool = True
+    possible: tuple[float, float] = (-math.inf, math.inf)
 
     @classmethod
     def of(cls, column: str) -> Series:
         """The series of a column of `Run.metrics`, in the words and unit of the metric registry."""
         metric = rollout_metric(column)
         stem = base_name(column)
-        return cls(stem, metric.label, colour_key(stem), metric.unit)
+        possible = metric.possible
+        return cls(stem, metric.label, colour_key(stem), metric.unit, possible=possible)
 
 
 def together(columns: Sequence[str], among: Sequence[str] = ()) -> list[Series]:
@@ -121,7 +125,8 @@ class Drawn:
 
     steps, values, counts, groups: as recorded: the step, its mean, how many rollouts and groups. edges:
     lower and upper edge of each band with its words, as recorded. mean, bands: shifted and smoothed;
-    unsmoothed: the mean shifted only. points: every recorded step is a visible point, on a dotted line.
+    unsmoothed: the mean shifted only. reach: how much of the widest band decides the value axis; see
+    `_reach`. points: every recorded step is a visible point, on a dotted line.
     """
 
     series: Series
@@ -133,6 +138,7 @@ class Drawn:
     mean: FloatArray
     bands: list[tuple[FloatArray, FloatArray]]
     unsmoothed: FloatArray
+    reach: tuple[FloatArray, FloatArray]
     left_out: int = 0
     points: bool = False
 
@@ -161,7 +167,8 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
     def as_drawn(values: FloatArray) -> FloatArray:
         return smoothed(values, options.smoothing) - first if options.smoothing else values - first
 
-    edges = _band_edges(steps, series, values, options)
+    edges = _possible(steps, series, values, _band_edges(steps, series, values, options))
+    low, high = _reach(steps, series, values, edges, options)
     return Drawn(
         series,
         steps["step"].to_numpy(np.int64),
@@ -170,9 +177,64 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
         column(steps, f"{series.stem}_groups"),
         edges,
         as_drawn(values),
-        [(as_drawn(low), as_drawn(high)) for low, high, _ in edges if series.draw_band],
+        [
+            (as_drawn(low), as_drawn(high))
+            for low, high in _varying(steps, series, values, edges)
+            if series.draw_band
+        ],
         values - first,
+        (as_drawn(low), as_drawn(high)),
     )
+
+
+def _possible(steps: pd.DataFrame, series: Series, mean: FloatArray, edges: _Edges) -> _Edges:
+    """The bands within what is possible: of a share 0 to 1, of another metric also the smallest and the
+    largest value that the run has. No mean is left outside.
+    """
+    least, most = (0.0, 1.0) if series.unit == "share" else series.possible
+    if series.unit != "share":
+        lows, highs = (column(steps, f"{series.stem}_{name}") for name in ("q00", "q100"))
+        least = np.fmax(least, np.fmin.reduce(lows, initial=np.nan))
+        most = np.fmin(most, np.fmax.reduce(highs, initial=np.nan))
+    return [
+        (
+            np.minimum(np.maximum(low, least), mean),
+            np.maximum(np.minimum(high, most), mean),
+            words,
+        )
+        for low, high, words in edges
+    ]
+
+
+def _varying(
+    steps: pd.DataFrame, series: Series, mean: FloatArray, edges: _Edges
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The bands as they are drawn: of a share none where all rollouts of a step are alike. What the
+    interval then says of rollouts that were not sampled stands in the hover alone.
+    """
+    alike = column(steps, f"{series.stem}_std") == 0
+    alike &= series.unit == "share"
+    for low, high, _ in edges:
+        yield np.where(alike, mean, low), np.where(alike, mean, high)
+
+
+def _reach(
+    steps: pd.DataFrame, series: Series, mean: FloatArray, edges: _Edges, options: CurveOptions
+) -> tuple[FloatArray, FloatArray]:
+    """What of the widest band decides the value axis: no more than the standard deviation around the
+    mean, so that neither the extremes of a few steps nor the interval of a few groups flatten the line.
+    Where that is not known, three times the usual width of the band.
+    """
+    if not edges or not series.draw_band:
+        return mean, mean
+    low, high = next(_varying(steps, series, mean, edges))
+    std = column(steps, f"{series.stem}_std")
+    if np.isfinite(std).any():
+        most = np.nan_to_num(std) * (options.std_scale if options.band == "std" else 1.0)
+    else:
+        widths = (high - low)[np.isfinite(high - low)]
+        most = 3 * float(np.median(widths)) / 2 if len(widths) else 0.0
+    return np.maximum(low, mean - most), np.minimum(high, mean + most)
 
 
 def _band_edges(
@@ -203,16 +265,14 @@ def _interval(
     steps: pd.DataFrame, series: Series, mean: FloatArray
 ) -> list[tuple[FloatArray, FloatArray, str]]:
     """The band in which the mean lies; none where its error is not known."""
-    names = ("se", "groups", "n", "q00")
-    error, groups, count, least = (column(steps, f"{series.stem}_{name}") for name in names)
+    names = ("se", "groups", "n")
+    error, groups, count = (column(steps, f"{series.stem}_{name}") for name in names)
     if not np.isfinite(error).any():
         return []
     if series.unit == "share":
         low, high = share_interval(mean, error, count)
         return [(low, high, MEAN_BAND)]
     low, high = mean_interval(mean, error, groups)
-    if np.nanmin(least) >= 0:  # a length, an entropy or an estimate that is never negative
-        low = np.maximum(low, 0.0)
     return [(low, high, MEAN_BAND)]
 
 
@@ -226,6 +286,7 @@ def thinned(one: Drawn) -> Drawn:
         one,
         edges=[(low[rows], high[rows], words) for low, high, words in one.edges],
         bands=[(low[rows], high[rows]) for low, high in one.bands],
+        reach=(one.reach[0][rows], one.reach[1][rows]),
         **{name: getattr(one, name)[rows] for name in columns},
     )
 

@@ -22,9 +22,10 @@ from board.charts.curve_data import (
     prepared,
     thinned,
 )
-from board.charts.layout import safe_name
+from board.charts.layout import safe_name, visible_text
 from board.charts.palette import EVALUATIONS, colour, dash, faded, ink
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.distinct_names import distinct_names
 from board.core.metrics.shares import ROUNDING_NOISE
 
 LightCurve = Mapping[str, Any]
@@ -32,6 +33,7 @@ LightCurve = Mapping[str, Any]
 
 _HEADROOM: Final = 0.055
 _LARGE: Final = 1e4
+_LONGEST_NAME: Final = 60
 _LOG_HEADROOM: Final = 0.25
 _OPACITY: Final = 0.17
 _RECORDED_WIDTH: Final = 1
@@ -45,6 +47,7 @@ class Line:
 
     name, text: of the line and shown at each point, escaped as for plotly. group: what a click on it
     reports, and what hides with it. lone: points that are visible, None for none. named: by the legend.
+    low, high: between what the value axis shows around each point; None: the point alone.
     """
 
     x: IntArray
@@ -58,6 +61,8 @@ class Line:
     lone: BoolArray | None = None
     connect: bool = False
     named: bool = True
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
 
 @dataclass(slots=True)
@@ -135,7 +140,12 @@ def curve(
             drawn.append(replace(one, bands=[], points=True))
     if options.log:
         _fit_log_axis(chart, drawn)
-    drawn = [thinned(one) for one in drawn]
+    # The legend tells lines apart by their names.
+    names = distinct_names([visible_text(one.series.label) for one in drawn], _LONGEST_NAME)
+    drawn = [
+        replace(thinned(one), series=replace(one.series, label=name))
+        for one, name in zip(drawn, names, strict=True)
+    ]
     for group, one in enumerate(drawn):
         _add(chart, one, options, str(group))
     chart.legend = len(own) > 1
@@ -165,7 +175,7 @@ def _fit_log_axis(chart: CurveChart, drawn: Sequence[Drawn]) -> None:
     means = np.concatenate([np.array([]), *(one.mean for one in drawn)])
     if not np.isfinite(means).any():
         return
-    tops = np.concatenate([means, *(high for one in drawn for _, high in one.bands)])
+    tops = np.concatenate([means, *(one.reach[1] for one in drawn)])
     floor = float(np.nanmin(means)) * 10**-_LOG_HEADROOM
     top = float(tops[np.isfinite(tops)].max()) * 10 ** (_LOG_HEADROOM / 3)
     for one in drawn:
@@ -186,9 +196,13 @@ def _add(chart: CurveChart, one: Drawn, options: CurveOptions, group: str) -> No
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
     visible = known if one.points else known & ~before & ~after
-    line = Line(x, one.mean, hover_texts(one), safe_name(one.series.label), shade, group=group)
+    line = Line(
+        x, one.mean, hover_texts(one), safe_name(one.series.label, 1000), shade, group=group
+    )
     line.dash = one.series.dash or dash(one.series.colour)
     line.lone = visible if visible.any() else None
+    if one.bands:
+        line.low, line.high = one.reach
     if one.points:
         line.width, line.named = 1.4, False
     chart.lines.append(line)
@@ -242,7 +256,9 @@ def light(chart: CurveChart) -> LightCurve:
 
 def _value_axis(chart: CurveChart) -> dict[str, Any]:
     lines = _finite([one.y for one in (*chart.lines, *chart.dots)])
-    values = np.concatenate([lines, _finite([one.y for one in chart.shapes])])
+    reaches = [edge for one in chart.lines for edge in (one.low, one.high) if edge is not None]
+    recorded = [one.y for one in chart.shapes if one.recorded]
+    values = np.concatenate([lines, _finite([*reaches, *recorded])])
     is_one_share = len(values) and np.ptp(values) < ROUNDING_NOISE and 0 <= values[0] <= 1
     ends = chart.ends
     if chart.percent and ends is None and is_one_share:  # its own height says nothing

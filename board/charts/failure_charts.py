@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from board.charts.curve_charts import shares_by_name
 from board.charts.curve_data import smoothed
 from board.charts.curves import CurveChart, Line, band_shapes
 from board.charts.layout import new_figure, safe_name, show_legend_above
 from board.charts.palette import colour, faded
+from board.core.distinct_names import distinct_names
 from board.core.failures.causes import CAUSES
 from board.core.metrics.shares import percent
 
@@ -39,7 +41,7 @@ def cause_colour(cause: str, *, dark: bool) -> str:
 
 def causes_over_steps(shares: pd.DataFrame, *, dark: bool, smoothing: float = 0.0) -> CurveChart:
     """Shares of the rollouts of each step by cause, stacked. shares: [steps], a column for each cause."""
-    chart = CurveChart(dark, _HEIGHT, legend=True, percent=True)
+    chart = CurveChart(dark, _HEIGHT, legend=True, percent=True, nonnegative=True)
     steps = shares.index.to_numpy(np.int64)
     base = np.zeros(len(steps))
     for place, cause in enumerate(map(str, shares)):
@@ -51,11 +53,28 @@ def causes_over_steps(shares: pd.DataFrame, *, dark: bool, smoothing: float = 0.
             f"step {step}<br>{cause} <b>{percent(value)}</b> of the rollouts"
             for step, value in zip(steps.tolist(), share.tolist(), strict=True)
         ]
-        chart.lines.append(Line(steps, top, texts, cause, shade, width=1.2, group=str(place)))
+        line = Line(steps, top, texts, cause, shade, width=1.2, group=str(place))
+        line.low = base  # layers are read by their height, from 0 on
+        chart.lines.append(line)
         base = top
     if shares.empty:
         chart.notes = ["No rollout has a cause."]
     return chart
+
+
+def tool_errors_over_steps(
+    results: pd.DataFrame, *, dark: bool, smoothing: float = 0.0
+) -> CurveChart:
+    """For each tool the share of its results that are errors, of each step. results: step, tool,
+    answered, errors; the tools in the order of their rows.
+    """
+    tables = {
+        str(tool): pd.DataFrame(
+            {"step": own["step"], "mean": own["errors"] / own["answered"], "n": own["answered"]}
+        )
+        for tool, own in results[results["answered"] > 0].groupby("tool", sort=False)
+    }
+    return shares_by_name(tables, dark=dark, smoothing=smoothing)
 
 
 def causes_by_value(counts: pd.DataFrame, *, dark: bool) -> go.Figure:
@@ -69,7 +88,7 @@ def causes_by_value(counts: pd.DataFrame, *, dark: bool) -> go.Figure:
     order = shares.drop(columns="policy", errors="ignore").sum(axis=1).sort_values(ascending=False)
     shares = shares.loc[order.index[:_MOST_ROWS]]
     figure = new_figure(dark=dark, height=70 + _ROW * len(shares))
-    names = [safe_name(str(value), 32) for value in shares.index]
+    names = [*map(safe_name, distinct_names([*map(str, shares.index)], 32))]
     rows = list(range(len(names)))[::-1]
     for cause in shares:
         own = shares[cause].to_numpy(np.float64)

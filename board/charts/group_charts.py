@@ -23,6 +23,7 @@ from board.charts.layout import (
 )
 from board.charts.palette import colour, faded, ink
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.distinct_names import distinct_names
 from board.core.groups.solve_rates import pass_at_k_by_step, solve_rate_shares
 from board.core.groups.statistics import Groups, Outcome, StepGroups
 from board.core.metrics.shares import percent
@@ -143,8 +144,8 @@ def _marks(
 def _finish_grid(figure: go.Figure, cells: Cells) -> None:
     count, widest = cells.index.shape
     figure.update_layout(dragmode=False)
-    rows = zip(cells.names, cells.words, strict=True)
-    labels = [f"{safe_name(name, 16)}  {words}" for name, words in rows]
+    rows = zip(distinct_names(cells.names, 16), cells.words, strict=True)
+    labels = [f"{safe_name(name)}  {words}" for name, words in rows]
     every = max(1, round(count / (_HIGHEST / 18)))
     figure.update_yaxes(
         tickmode="array",

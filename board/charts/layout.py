@@ -156,12 +156,17 @@ def fit_step_axis(figure: go.Figure, first: int, last: int) -> None:
 def safe_name(text: str, limit: int = 60) -> str:
     """A name for legends, axis and hover labels: at most `limit` characters, nothing interpreted."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    return escape("".join(map(_visible, cut)), quote=False)
+    return escape(visible_text(cut), quote=False)
 
 
 def safe_token(text: str, limit: int = 40) -> str:
     """A token for hover labels: as `safe_name`, with its spaces visible."""
     return safe_name(text, limit).replace(" ", "␣")
+
+
+def visible_text(text: str) -> str:
+    """The text with signs and code points in place of what steers a line or is not seen."""
+    return "".join(map(_visible, text))
 
 
 def _visible(char: str) -> str:

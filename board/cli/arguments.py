@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from board.core.metrics.reward_sum import RewardSum, reward_from_text
+
 _WHERE_HELP: Final = """\
 a filter over columns, such as 'reward < 0.5 and response contains "I think"': == != < <= > >= contains,
 in (..), and, or, not, arithmetic and functions. A text of one word needs no quotes: env == math. prompt,
@@ -19,6 +21,16 @@ def _count(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError("expected 0 or more")
     return number
+
+
+def _reward(text: str) -> RewardSum:
+    try:
+        reward = reward_from_text(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if reward is None:
+        raise argparse.ArgumentTypeError("expected a part of the reward")
+    return reward
 
 
 def _megabytes(text: str) -> float:
@@ -85,6 +97,12 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--group-by-prompt": {
         "action": "store_true",
         "help": "for logs without group_id: rollouts of a step with the same prompt form a group",
+    },
+    "--reward": {
+        "type": _reward,
+        "metavar": "PART:WEIGHT,..",
+        "help": "for logs with parts of the reward and no total: what the reward is, such as "
+        "correct:1,format:0.5 (default: the sum of the parts, where the trainer's reward agrees)",
     },
     "--metrics": {
         "type": Path,

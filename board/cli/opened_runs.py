@@ -7,7 +7,7 @@ from contextlib import closing
 
 from board.cli.output import ProgressLine, say
 from board.cli.runs import find_run, most_informative
-from board.errors import NotFoundError
+from board.errors import ChoiceError, NotFoundError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
@@ -28,7 +28,10 @@ def open_run(
 
 def options_of(args: argparse.Namespace) -> OpenOptions:
     """How the arguments ask a run to be opened."""
-    return OpenOptions(group_by_prompt=getattr(args, "group_by_prompt", False))
+    return OpenOptions(
+        group_by_prompt=getattr(args, "group_by_prompt", False),
+        reward=getattr(args, "reward", None),
+    )
 
 
 def trainer_metrics(run: Run, args: argparse.Namespace) -> TrainerMetrics:
@@ -60,6 +63,7 @@ def opened(
     """The run, read whole, with progress on stderr; persist: stores its index however small it is."""
     with closing(ProgressLine()) as progress:
         run = with_labels(Follower(options, persist=persist, engine=engine).run(info, progress))
+    _check_reward(run)
     for problem in run.problems:
         if problem.path == RUN_ITSELF and problem.severity == "note":
             say(f"{info.name}: {problem.reason}; {problem.hint}")
@@ -72,6 +76,23 @@ def opened(
             "`rollout-board check` names all problems"
         )
     return run
+
+
+def _check_reward(run: Run) -> None:
+    """Says where a chosen reward is not used, as the run has its own; raises ChoiceError for a part that
+    it does not have.
+    """
+    chosen = run.options.reward
+    if chosen is None:
+        return
+    if run.reward is None:
+        has = "its rewards are recorded" if "reward" in run.columns else "it has no named rewards"
+        say(f"{run.info.name}: {has}; --reward is not used")
+        return
+    for name, _ in chosen.parts:
+        if name not in run.reward.parts:
+            hint = did_you_mean(name, run.reward.parts)
+            raise ChoiceError(f"the reward of {run.info.name} has no part {name!r}; {hint}")
 
 
 def of_split(run: Run, written: str | None) -> Run:

@@ -52,14 +52,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "steps": Command(
         "query",
         "the metrics of each step of a run",
-        "run --source --split --env --where --group-by-prompt --last --columns --labels "
+        "run --source --split --env --where --group-by-prompt --reward --last --columns --labels "
         "--json|--jsonl|--csv",
     ),
     "rollouts": Command(
         "query",
         "the rollouts of a run, sorted and filtered",
-        "run --source --step --split --sort --desc --env --where --group-by-prompt --last --limit "
-        "--columns --labels --json|--jsonl|--csv",
+        "run --source --step --split --sort --desc --env --where --group-by-prompt --reward --last "
+        "--limit --columns --labels --json|--jsonl|--csv",
     ),
     "metrics": Command(
         "query",
@@ -71,7 +71,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "compare": Command(
         "compare",
         "the differences between runs on the prompts that both saw",
-        "run other --split --env --match --columns --metric --by --json",
+        "run other --split --env --reward --match --columns --metric --by --json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
         "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or tied; and "
         "from which step the runs differ beyond chance. Three runs or more are grouped by their "
@@ -80,7 +80,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "contrasts": Command(
         "compare",
         "what sets the winners of a group apart from its losers",
-        "run --split --env --json",
+        "run --split --env --reward --json",
         "Compares the rollouts above the mean reward of their group with those below it: words of the "
         "response, numbers and parts of the reward, with intervals over groups and false discovery "
         "rates (docs/compare_runs.md).",
@@ -88,20 +88,22 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sample-size": Command(
         "compare",
         "how many prompts are needed to detect a difference",
-        "run --difference --metric --split --env --json",
+        "run --difference --metric --split --env --reward --json",
         "Prints how many prompts, with how many rollouts each, are needed to detect a difference between "
         "two runs in a metric, given the variance of this run (docs/compare_runs.md).",
     ),
     "sql": Command(
         "query",
         "query a run with SQL",
-        "run --source statement --group-by-prompt --metrics --metric-shift --timeout "
+        "run --source statement --group-by-prompt --reward --metrics --metric-shift --timeout "
         "--labels --json|--csv|--parquet",
         "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, "
         "prompts, problems and metrics of a run (docs/sql.md has their columns). It reads nothing else.",
     ),
     "show": Command(
-        "analysis", "one whole rollout, token by token", "run --source --step=needed --index --json"
+        "analysis",
+        "one whole rollout, token by token",
+        "run --source --reward --step=needed --index --json",
     ),
     "check": Command(
         "index",
@@ -123,8 +125,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "findings": Command(
         "analysis",
         "what looks wrong in a run, worst first",
-        "run --source --split --env --where --group-by-prompt --thresholds --metrics --metric-shift "
-        "--index-only --json",
+        "run --source --split --env --where --group-by-prompt --reward --thresholds --metrics "
+        "--metric-shift --index-only --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts of each "
@@ -133,8 +135,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "export": Command(
         "export",
         "a finding or rollouts as one HTML file, or rollouts as a data set",
-        "run --source --split --env --where --group-by-prompt --finding --step --index=maybe --group "
-        "--compare --limit=export --metric=colour --interactive --redact --max-mb --as --columns "
+        "run --source --split --env --where --group-by-prompt --reward --finding --step --index=maybe "
+        "--group --compare --limit=export --metric=colour --interactive --redact --max-mb --as --columns "
         "--margin --output --overwrite --thresholds --metrics --metric-shift --index-only --labels",
         "Without --as writes a page that needs no server or network: the headline, the curve with its "
         "step, the facts, the texts, and the tokens in the colours of a metric with their values on "
@@ -145,7 +147,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "failures": Command(
         "failures",
         "why rollouts failed, and what that did to training",
-        "run --source --split --env --where --group-by-prompt --json",
+        "run --source --split --env --where --group-by-prompt --reward --json",
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
         "policy and truncated are the model's own (docs/failures.md). Lists failures with equal "
         "evidence, and how rewards, groups and advantages would be without those of infrastructure.",

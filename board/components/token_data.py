@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from board.core.metrics.definitions import LOW_IS_NOTABLE, RATIOS, Metric
 from board.core.records import TopK
+from board.core.tokens.scales import Span
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """[R] numbers, one per response token. NaN = measured and not a number; an entry that was not
@@ -21,15 +22,6 @@ recorded is masked (np.ma.MaskedArray)."""
 
 _IN_SPEC: Final = ("label", "unit", "formula", "group", "short", "axis")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleSpan:
-    """A colour scale that is not this rollout's own: from `low` to `high`, `words` say over what."""
-
-    low: float
-    high: float
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +104,22 @@ def unknown_metric(name: str, values: TokenValues | None) -> Metric:
 def spec_list(
     metrics: Mapping[str, TokenValues | None],
     specs: Mapping[str, Metric],
-    spans: Mapping[str, ScaleSpan],
+    spans: Mapping[str, Span],
 ) -> list[dict[str, Any]]:
     """The metrics in order as scripts take them: name, spec, and the span of a shared colour scale."""
     return [
         {
             "name": name,
             **spec_of(specs.get(name) or unknown_metric(name, values)),
-            "span": asdict(spans[name]) if name in spans else None,
+            "span": _span_data(spans[name]) if name in spans else None,
         }
         for name, values in metrics.items()
     ]
+
+
+def _span_data(span: Span) -> dict[str, Any]:
+    numbers = {name: getattr(span, name) for name in ("low", "high", "least", "most")}
+    return {**numbers, "words": encodable(span.words)}
 
 
 def token_table(

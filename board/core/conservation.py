@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from board.core.records import Record, Remark, is_number
+from board.core.records import NumberArray, Record, Remark, is_number
 from board.core.texts.conversation import Block, arguments_text, blocks_of, conversation_of
 from board.errors import RecordError
 
@@ -207,11 +207,14 @@ def _numbers_in(value: Any) -> npt.NDArray[np.float64] | None:
         numbers = _numbers_of(cast("Sequence[Any]", value))
         if numbers is None:
             return None
-    elif isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
-        numbers = value.astype(np.float64)
+    elif isinstance(value, np.ndarray):
+        array = cast("npt.NDArray[Any]", value)
+        if array.ndim != 1 or array.dtype.kind not in "iuf":
+            return None
+        numbers = array.astype(np.float64)
     elif hasattr(value, "values") and hasattr(value, "__len__"):
         try:
-            numbers = np.asarray(value.values(), np.float64)
+            numbers = np.asarray(cast("NumberArray", value).values(), np.float64)
         except RecordError:
             return np.empty(0)
     else:

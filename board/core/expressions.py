@@ -16,76 +16,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from board.errors import ExpressionError, close_to, did_you_mean, no_column
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A part of an expression. start, end: its characters in the text."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Number(Node):
-    """A number as it is written."""
-
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Text(Node):
-    """A text. is_bare: it has no quotes, and so may have been meant as a column."""
-
-    value: str
-    is_bare: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Column(Node):
-    """A column by its name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Operation(Node):
-    """op: an operator of the language ("-" of one part: a minus in front of it), or a function's name.
-
-    parts: its operands or arguments; of `in` the value and then the list, of `contains` two texts.
-    """
-
-    op: str
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A checked expression. names: the columns it needs, of those that it could use (offered)."""
-
-    text: str
-    names: tuple[str, ...]
-    tree: Node
-    offered: tuple[str, ...]
-
-
-def names_in(node: Node) -> tuple[str, ...]:
-    """The columns of a tree, each once."""
-    names: dict[str, None] = {}
-    nodes, seen = [node], set[int]()
-    while nodes:
-        part = nodes.pop()
-        if isinstance(part, Column):
-            names[part.name] = None
-        elif isinstance(part, Operation) and id(part) not in seen:
-            seen.add(id(part))  # the middle of a chain of comparisons is there twice
-            nodes += reversed(part.parts)
-    return tuple(names)
-
+from board.core.column_names import ColumnNames, Meanings
+from board.core.expression_tree import (
+    Column,
+    Expression,
+    Node,
+    Number,
+    Operation,
+    Text,
+    names_in,
+)
+from board.errors import ExpressionError, close_to, did_you_mean
 
 _LONGEST: Final = 8000
 _DEEPEST: Final = 60
@@ -112,23 +55,22 @@ _NAME: Final = re.compile(r"[^\W\d][\w.]*")
 _SIGN: Final = re.compile(r"[^\w\s\"'().,]+")
 
 
-def parse(text: str, columns: Collection[str]) -> Expression:
-    """Checks an expression over these columns. Raises ExpressionError with what can't be read."""
+def parse(text: str, columns: Collection[str], meanings: Meanings | None = None) -> Expression:
+    """Checks an expression over these columns. meanings: other names of theirs. Raises ExpressionError
+    with what can't be read.
+    """
     if len(text) > _LONGEST:
         raise ExpressionError(f"a filter has at most {_LONGEST:,} characters", _LONGEST, len(text))
-    tree = _Parser(text, columns).whole()
-    return Expression(text, names_in(tree), tree, (*columns,))
+    tree = _Parser(text, ColumnNames(columns, meanings or {}, (*KEYWORDS, *_VALUES))).whole()
+    return Expression(text, names_in(tree), tree, (*columns,), meanings or {})
 
 
 class _Parser:
     """One method for each rule of the grammar; `_at` is the cursor."""
 
-    def __init__(self, text: str, columns: Collection[str]) -> None:
-        self._text, self._columns = text, columns
-        # The longest first: rewards.a-b is a column before it is a difference.
-        plain = (name for name in columns if name and not re.search(r"[\s\"'()]|^[\d.]", name))
-        self._plain = sorted(plain, key=len, reverse=True)
-        self._at = self._depth = self._operators = 0
+    def __init__(self, text: str, names: ColumnNames) -> None:
+        self._text, self._names = text, names
+        self._at = self._depth = self._operators = self._renamed = 0
 
     def whole(self) -> Node:
         tree = self._or()
@@ -179,8 +121,9 @@ class _Parser:
 
     def _as_column(self, node: Node) -> Node:
         """A quoted name of a column in front of a comparison is the column."""
-        if isinstance(node, Text) and node.value in self._columns:
-            return Column(node.start, node.end, node.value)
+        if isinstance(node, Text) and self._names.meant(node.value):
+            name = self._names.column(node.value, node.start, node.end)
+            return Column(node.start, node.end, name)
         return node
 
     def _comparison_sign(self) -> str:
@@ -234,13 +177,16 @@ class _Parser:
         return Text(start, self._at, raw, is_bare=True) if raw else None
 
     def _compared_with(self, op: str) -> Node:
-        """The right side of a comparison; of == and != it may be a text without quotes."""
-        start = self._here()
+        """The right side of a comparison; of == and != it may be a text without quotes, and is where it
+        could only be read by other names of columns than their own.
+        """
+        start, renamed = self._here(), self._renamed
         bare = self._bare() if op in ("==", "!=") else None
         self._at = start
         try:
             result = self._sum()
-            if bare is None or self._at >= bare.end:
+            is_text = bare and self._at == bare.end and self._renamed > renamed
+            if bare is None or (self._at >= bare.end and not is_text):
                 return result
         except ExpressionError:
             if bare is None:
@@ -293,18 +239,19 @@ class _Parser:
             return self._called(word, start)
         if word.lower() in _VALUES:
             return Number(start, self._at, _VALUES[word.lower()])
-        raise no_column(word, self._columns, start)
+        return Column(start, self._at, self._names.column(word, start))
 
     def _column(self) -> Column | None:
         start = self._here()
-        for name in self._plain:
-            end = start + len(name)
-            if self._text.startswith(name, start) and not re.match(r"[\w.]", self._text[end:]):
-                if name in FUNCTIONS and self._text[end:].lstrip().startswith("("):
-                    continue
-                self._at = end
-                return Column(start, end, name)
-        return None
+        typed = self._names.typed_at(self._text, start)
+        if typed is None:
+            return None
+        written, after = self._text[start : typed.end], self._text[typed.end :]
+        if written in FUNCTIONS and after.lstrip().startswith("("):
+            return None
+        self._renamed += not typed.is_own
+        self._at = typed.end
+        return Column(start, typed.end, typed.column)
 
     def _called(self, name: str, start: int) -> Node:
         if name not in FUNCTIONS:
@@ -327,9 +274,8 @@ class _Parser:
             arguments[0] = self._as_column(arguments[0])
         if name != "col" or not isinstance(last, Text):
             return Operation(start, self._at, name, tuple(arguments))
-        if last.value not in self._columns:
-            raise no_column(last.value, self._columns, last.start, last.end)
-        return Column(start, self._at, last.value)
+        column = self._names.column(last.value, last.start, last.end)
+        return Column(start, self._at, column)
 
     def _quoted(self) -> Text | None:
         start = self._here()

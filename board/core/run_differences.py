@@ -1,13 +1,9 @@
-"""What two or more runs were configured to do differently, and where they ended."""
+"""What two or more runs were configured to do differently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
-
-import numpy as np
-
-from board.core.arrays import FloatArray
 
 OF_EVERY_START = frozenset(("created", "started", "attempt", "name"))
 """Settings that differ between any two starts, and say nothing about how a run was set up."""
@@ -46,9 +42,3 @@ def flat_settings(content: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
             yield from flat_settings(cast("Mapping[str, Any]", value), f"{path}.")
         else:
             yield path, value
-
-
-def final_mean(values: FloatArray, last: int) -> float:
-    """Where a curve ended: the mean of the last recorded values of [S] steps; NaN without any."""
-    recorded = values[np.isfinite(values)][-last:]
-    return float(recorded.mean()) if len(recorded) else float("nan")

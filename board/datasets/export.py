@@ -17,7 +17,7 @@ from board.datasets.shapes import Conversations, Preferences, Rollouts, Shape
 from board.errors import ChoiceError, did_you_mean
 from board.index.reading.scan import MENDED
 from board.query.open_run import Run
-from board.query.rollouts import count
+from board.query.rollouts import Sorting, count
 
 Progress = Callable[[int, int], None]
 """Called with rollouts (or groups) done and in all; raising from it stops the writing."""
@@ -28,8 +28,9 @@ _SUFFIXES: Final = {"": "hf", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """kind: of KINDS. columns: None is all. limit: rows at most; None is all. margin: least difference of
-    rewards in a pair. choices: what the rollouts were chosen by, as the card says it.
+    """kind: of KINDS, or "spreadsheet", a CSV in which no cell is a formula. columns: None is all. limit:
+    rows at most; None is all. margin: least difference of rewards in a pair. choices: what the rollouts
+    were chosen by, as the card says it. sorting: their order; pairs are by step.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Request:
     margin: float | None = None
     overwrite: bool = False
     choices: Mapping[str, str] = field(default_factory=dict[str, str])
+    sorting: Sorting = field(default_factory=Sorting)
 
 
 def write_dataset(run: Run, request: Request, progress: Progress) -> Summary:
@@ -81,14 +83,14 @@ def _refuse(run: Run, request: Request) -> None:
 
 def _shape(run: Run, request: Request) -> Shape:
     if request.kind == "sft":
-        return Conversations(run)
+        return Conversations(run, request.sorting)
     if request.kind == "dpo":
         return Preferences(run, request.margin or 0.0)
     names = column_names(run)
     for name in request.columns or ():
         if name not in names:
             raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, names)}")
-    return Rollouts(run, request.columns or names)
+    return Rollouts(run, request.columns or names, request.sorting, request.limit)
 
 
 def _file_format(request: Request) -> str:

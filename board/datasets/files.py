@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -30,6 +30,8 @@ SHARD_BYTES: Final = 500_000_000
 README: Final = "README.md"
 _DATA: Final = "data"
 _NO_WORD: Final = re.compile(r"\W+")
+_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
+"""How a cell begins that is a formula, the wide signs of Chinese and Japanese keyboards included."""
 
 
 class Writer(Protocol):
@@ -51,18 +53,28 @@ class CsvFile:
         self._file = path.open("w", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
         self._schema = schema
-        self._writer.writerow(schema.names)
+        self._write(schema.names)
+
+    def _write(self, cells: Iterable[Any]) -> None:
+        self._writer.writerow(cells)
 
     def write(self, rows: Rows, splits: Sequence[str]) -> None:
         """Writes rows."""
         lists = [field.name for field in self._schema if field.type == JSON_LIST]
         for row in rows:
             texts = {name: json_text(row[name]) for name in lists if row[name] is not None}
-            self._writer.writerow([texts.get(name, row[name]) for name in self._schema.names])
+            self._write(texts.get(name, row[name]) for name in self._schema.names)
 
     def close(self) -> None:
         """Ends the file."""
         self._file.close()
+
+
+class SpreadsheetFile(CsvFile):
+    """The same without a cell that a spreadsheet would run as a formula."""
+
+    def _write(self, cells: Iterable[Any]) -> None:
+        super()._write(map(harmless_cell, cells))
 
 
 class JsonLinesFile:
@@ -158,10 +170,17 @@ class DatasetFolder:
 
 FORMATS: Final[Mapping[str, Callable[[Path, pa.Schema], Writer]]] = {
     "csv": CsvFile,
+    "spreadsheet": SpreadsheetFile,
     "jsonl": JsonLinesFile,
     "parquet": ParquetFile,
     "hf": DatasetFolder,
 }
+
+
+def harmless_cell(cell: Any) -> Any:
+    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
+    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
+    return f"'{cell}" if is_formula else cell
 
 
 def json_text(value: Any) -> str:

@@ -60,10 +60,19 @@ class RolloutReader:
     """Reads rollouts of a run. Asking it raises UnreadableError.
 
     columns: of column_names. reads_log: whether messages and tools are read, where the run has any.
+    sorting: the order of `every`; limit: of how many rollouts at most.
     """
 
-    def __init__(self, run: Run, columns: Sequence[str], *, reads_log: bool) -> None:
-        self._run = run
+    def __init__(
+        self,
+        run: Run,
+        columns: Sequence[str],
+        *,
+        reads_log: bool,
+        sorting: Sorting | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self._run, self._sorting, self._limit = run, sorting or Sorting(), limit
         self._columns = [name for name in columns if name != MESSAGES]
         self._records = StepRecords(run) if reads_log and has_messages(run) else None
         rows = run.rows
@@ -83,11 +92,12 @@ class RolloutReader:
         return dict(zip(self._columns, table.schema.types, strict=True))
 
     def every(self) -> Iterator[list[Rollout]]:
-        """All rollouts of the run, by step and index."""
+        """The rollouts of the run in their order."""
         whole = self._run.whole or self._run
         usual_bytes = whole.info.bytes // max(whole.rollout_count, 1) + 1
         size = min(_BATCH_BYTES // usual_bytes + 1, _BATCH_ROLLOUTS)
-        for table in tables(self._run, self._values, Sorting(), size=size):
+        ordered = tables(self._run, self._values, self._sorting, limit=self._limit, size=size)
+        for table in ordered:
             yield self._rollouts(table)
 
     def at(self, addresses: Sequence[Mapping[str, int]]) -> list[Rollout]:

@@ -16,7 +16,7 @@ from board.datasets.reading import MESSAGES, Rollout, RolloutReader
 from board.errors import RecordError
 from board.formats.messages import split_turns
 from board.query.open_run import Run
-from board.query.rollouts import count
+from board.query.rollouts import Sorting, count
 
 _BATCH_PAIRS: Final = 128
 _OF_CONVERSATIONS: Final = ("prompt", "response", "group_id", "reward")
@@ -56,17 +56,26 @@ class Rollouts:
     unit = of = "rollouts"
     notes: tuple[str, ...] = ()
 
-    def __init__(self, run: Run, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        columns: Sequence[str],
+        sorting: Sorting | None = None,
+        limit: int | None = None,
+    ) -> None:
         self._columns = columns
         # The group is counted whether or not its column is wanted.
         read = dict.fromkeys((*columns, "group_id"))
-        self._reader = RolloutReader(run, [*read], reads_log=MESSAGES in columns)
+        reads_log = MESSAGES in columns
+        self._reader = RolloutReader(
+            run, [*read], reads_log=reads_log, sorting=sorting, limit=limit
+        )
         types = {**self._reader.types(), MESSAGES: JSON_LIST}
         self.schema = pa.schema([(name, types[name]) for name in columns])
         self.total, self.left_out = count(run), Counter[str]()
 
     def batches(self) -> Iterator[list[Row | None]]:
-        """Every rollout, by step and index."""
+        """The rollouts in their order, as many as are wanted."""
         for rollouts in self._reader.every():
             yield [self._row(one) for one in rollouts]
 
@@ -90,12 +99,12 @@ class Conversations:
         ]
     )
 
-    def __init__(self, run: Run) -> None:
-        self._reader = RolloutReader(run, _OF_CONVERSATIONS, reads_log=True)
+    def __init__(self, run: Run, sorting: Sorting | None = None) -> None:
+        self._reader = RolloutReader(run, _OF_CONVERSATIONS, reads_log=True, sorting=sorting)
         self.total, self.left_out = count(run), Counter[str]()
 
     def batches(self) -> Iterator[list[Row | None]]:
-        """Every rollout that has a conversation, by step and index."""
+        """Every rollout that has a conversation, in their order."""
         for rollouts in self._reader.every():
             yield [self._row(one) for one in rollouts]
 

@@ -12,6 +12,7 @@ from board.core.arrays import BoolArray
 from board.core.texts.conversation import ConversationTurn
 from board.core.texts.diff import text_diff
 from board.core.tokens.pieces import PLACEHOLDER, joined
+from board.core.tokens.scales import shared_spans
 from board.export.page_text import html
 from board.export.rollout_facts import place_of
 from board.export.rollout_part import (
@@ -24,7 +25,7 @@ from board.export.rollout_part import (
     shows_tokens,
 )
 from board.export.sheet import Room, Sheet
-from board.export.token_markup import Tokens, legend, spans_of_both, token_turns, tokens_of
+from board.export.token_markup import Tokens, legend, token_turns, tokens_of
 from board.query.open_run import Run
 
 
@@ -45,7 +46,7 @@ def comparison_markup(
 ) -> str:
     """Both sides. metric: that of the colours, of both; the first that the left one has, without it."""
     sides = (left, right)
-    spans = spans_of_both(*(in_loss(side.opened.metrics) for side in sides))
+    spans = shared_spans([in_loss(side.opened.metrics) for side in sides], "of both")
     tokens = [
         tokens_of(sheet, side.opened, metric, spans) if shows_tokens(side.opened) else None
         for side in sides

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from board.charts.curve_data import CurveOptions, Series, prepared
 from board.charts.palette import SERIES, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import Metric, base_name, rollout_metric
-from board.core.metrics.intervals import mean_interval, share_interval
-from board.core.metrics.shares import number, without_residue
 from board.query.open_run import Run
 from board.query.steps import errors_of
 
@@ -25,6 +25,10 @@ _RIGHT: Final = 12
 _TOP: Final = 12
 _BOTTOM: Final = 26
 _MOST_POINTS: Final = 600
+_TINY: Final = 1e-3
+_HUGE: Final = 1e9
+_ROUNDING: Final = 1e-9
+"""Values that differ by less of their size are equal: means of the same numbers in another order."""
 _LARGEST: Final = 1e300
 """Farther apart the ends of an axis would have no difference."""
 _MOST_WITH_INTERVAL: Final = 300_000
@@ -36,7 +40,7 @@ class StepCurve:
     """Means by step, arrays [steps], NaN where not recorded. low, high: the 95 % interval of the mean.
 
     key: of the colour in charts.palette.SERIES, a word. name: in the legend, where several curves share a
-    picture.
+    picture. reach: how much of the interval decides the value axis, None: none of it.
     """
 
     metric: Metric
@@ -46,6 +50,7 @@ class StepCurve:
     low: FloatArray
     high: FloatArray
     name: str = ""
+    reach: tuple[FloatArray, FloatArray] | None = None
 
 
 def step_curve(run: Run, column: str) -> StepCurve | None:
@@ -60,19 +65,12 @@ def step_curve(run: Run, column: str) -> StepCurve | None:
     is_small = run.rollout_count <= _MOST_WITH_INTERVAL
     if f"{stem}_se" not in steps and column in run.metrics and is_small:
         steps = steps.merge(errors_of(run, [column]), "left", "step")
-    values = _numbers(steps, name)
-    mean = without_residue(
-        np.where(np.isfinite(values), values, np.nan), _numbers(steps, f"{stem}_std")
-    )
-    error, groups, count = (_numbers(steps, f"{stem}_{part}") for part in ("se", "groups", "n"))
-    if metric.unit == "share":
-        low, high = share_interval(mean, error, np.where(np.isfinite(error), count, np.nan))
-    else:
-        low, high = mean_interval(mean, error, groups)
-        if np.nanmin(_numbers(steps, f"{stem}_q00"), initial=math.inf) >= 0:
-            low = np.maximum(low, 0.0)  # a length, or an estimate that is never negative
-    own_steps = steps["step"].to_numpy(np.int64)
-    return StepCurve(metric, colour_key(stem), own_steps, mean, low, high)
+    drawn = prepared(steps, Series.of(column), CurveOptions("mean"))
+    assert drawn is not None, "it has the column"
+    unknown = np.full(len(drawn.mean), np.nan)
+    low, high = drawn.bands[0] if drawn.bands else (unknown, unknown)
+    key = colour_key(stem)
+    return StepCurve(metric, key, drawn.steps, drawn.mean, low, high, reach=drawn.reach)
 
 
 def _numbers(steps: pd.DataFrame, name: str) -> FloatArray:
@@ -93,7 +91,7 @@ def curve_svg(curves: Sequence[StepCurve], marked: int | None, title: str) -> st
     """
     x_ends = min(one.steps[0] for one in curves), max(one.steps[-1] for one in curves)
     curves = [_thinned(one, marked) for one in curves]
-    every = np.concatenate([array for one in curves for array in (one.mean, one.low, one.high)])
+    every = np.concatenate([part for one in curves for part in (one.mean, *(one.reach or ()))])
     every = np.clip(every[np.isfinite(every)], -_LARGEST, _LARGEST)
     axes = _Axes(x_ends, (float(every.min()), float(every.max())))
     parts = [
@@ -102,7 +100,7 @@ def curve_svg(curves: Sequence[StepCurve], marked: int | None, title: str) -> st
     ]
     for one in curves:
         parts.append(f"<g class=c-{one.key}>")
-        parts += [*_band(one, axes), *_line(one, axes), "</g>"]
+        parts += [*_band(one, axes), *_line(one, axes), *_cuts(one, axes), "</g>"]
     if marked is not None and x_ends[0] <= marked <= x_ends[1]:
         x = axes.x(marked)
         anchor = "end" if x > _WIDTH - 90 else "start"
@@ -118,10 +116,11 @@ class _Axes:
     def __init__(self, steps: tuple[int, int], values: tuple[float, float]) -> None:
         first, last = int(steps[0]), int(steps[1])
         low, high = values
-        margin = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
+        is_flat = high - low <= _ROUNDING * max(abs(low), abs(high))
+        margin = (abs(high) * 0.1 or 1.0) if is_flat else (high - low) * 0.06
         self._steps = (first - 0.5, last + 0.5) if first == last else (first, last)
         bottom = low - margin if low < 0 or low - margin > 0 else 0.0
-        self._values = bottom, high + margin
+        self.values = bottom, high + margin
         self._step_ticks = [tick for tick in _ticks(first, last, 6) if tick == int(tick)]
 
     def x(self, step: float) -> float:
@@ -129,17 +128,17 @@ class _Axes:
         return _LEFT + (step - first) / (last - first) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
-        low, high = self._values
+        low, high = self.values
         value = min(max(value, low), high)
         return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     def grid(self, unit: str) -> list[str]:
         """Lines and numbers of both axes."""
         parts: list[str] = []
-        for value in _ticks(*self._values, 4):
+        ticks = _ticks(*self.values, 4)
+        for value, words in zip(ticks, tick_words(ticks, unit), strict=True):
             y = self.y(value)
             parts.append(f'<path class=grid d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>')
-            words = number(value, unit if unit == "share" else "")
             parts.append(f"<text x={_LEFT - 7} y={y + 4:.1f} text-anchor=end>{words}</text>")
         for step in self._step_ticks:
             place = f"x={self.x(step):.1f} y={_HEIGHT - 7}"
@@ -147,9 +146,30 @@ class _Axes:
         return parts
 
 
+def tick_words(ticks: Sequence[float], unit: str = "") -> list[str]:
+    """The numbers of an axis, with as many digits as tell apart neighbours that are equally far apart."""
+    scale, after = (100.0, " %") if unit == "share" else (1.0, "")
+    values = [scale * tick for tick in ticks]
+    step = min((b - a for a, b in pairwise(values)), default=0.0) or max(map(abs, values)) or 1.0
+    power = math.floor(math.log10(step) + 1e-9)
+    largest = max(map(abs, values))
+    if not after and (0 < largest < _TINY or largest >= _HUGE):
+        digits = [math.floor(math.log10(abs(value) or 1.0)) - power for value in values]
+        texts = [f"{value:.{max(n, 0)}e}" for value, n in zip(values, digits, strict=True)]
+        return ["0" if float(text) == 0 else _short_exponent(text) for text in texts]
+    texts = [f"{value:,.{max(-power, 0)}f}" for value in values]
+    return [("0" if float(text.replace(",", "")) == 0 else text) + after for text in texts]
+
+
+def _short_exponent(text: str) -> str:
+    """2.5e-05 as 2.5e-5."""
+    digits, exponent = text.split("e")
+    return f"{digits}e{int(exponent)}"
+
+
 def _ticks(low: float, high: float, most: int) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten from low to high, at most about so many."""
-    if not high > low:
+    if high - low <= _ROUNDING * max(abs(low), abs(high)):
         return [low]
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
@@ -172,7 +192,8 @@ def _thinned(curve: StepCurve, marked: int | None) -> StepCurve:
             rows |= {int(known[own.argmin()]), int(known[own.argmax()])}
     at = np.array(sorted(rows))
     names = ("steps", "mean", "low", "high")
-    return replace(curve, **{name: getattr(curve, name)[at] for name in names})
+    reach = curve.reach and (curve.reach[0][at], curve.reach[1][at])
+    return replace(curve, reach=reach, **{name: getattr(curve, name)[at] for name in names})
 
 
 def _stretches(known: FloatArray) -> list[IntArray]:
@@ -193,6 +214,18 @@ def _band(curve: StepCurve, axes: _Axes) -> list[str]:
             )
         else:
             parts.append(f'<polygon class=band points="{_points([*there, *back[::-1]])}"/>')
+    return parts
+
+
+def _cuts(curve: StepCurve, axes: _Axes) -> list[str]:
+    """A dotted line on the end of the axis, for as long as the interval goes on beyond it."""
+    parts: list[str] = []
+    bottom, top = axes.values
+    for edge, is_cut in ((top, curve.high > top), (bottom, curve.low < bottom)):
+        for rows in _stretches(np.where(is_cut, 0.0, np.nan)):
+            first, last = (axes.x(int(curve.steps[i])) for i in (rows[0], rows[-1]))
+            y = axes.y(edge)
+            parts.append(f'<path class=cut d="M{first - 3:.1f} {y:.1f}H{last + 3:.1f}"/>')
     return parts
 
 

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from board.core.metrics import shares
-
-_UNSEEN: Final = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
-
-
-def one_line(text: object, limit: int = 80) -> str:
-    """The text for a place that shows it as it is (options of a select box): on one line, cut."""
-    line = _UNSEEN.sub("�", str(text))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+from board.core.texts.one_line import one_line as one_line
 
 
 def number(value: float | None, unit: str = "") -> str:

@@ -10,7 +10,7 @@ from board.core.metrics.shares import interval, of_many
 from board.export.pages import PageOptions
 from board.export.run_pages import PageTable, tables_page
 from board.export.sheet import StaticPage
-from board.index.segments import LABEL_COLUMNS
+from board.index.segments import LABEL_COLUMNS, LABEL_ORDER
 from board.query.labels.samples import Sample, agreements, label_counts, labelled_rows, samples_of
 from board.query.open_run import Run
 
@@ -47,7 +47,7 @@ def _shares(sample: Sample) -> PageTable:
 
 def _rollouts(run: Run) -> PageTable:
     labelled = labelled_rows(run, _MOST_ROWS)
-    names = [name for name in LABEL_COLUMNS if name in labelled]
+    names = [name for name in LABEL_COLUMNS if name in labelled and name != LABEL_ORDER]
     rows = [
         [
             f"{int(row['step'])}:{int(row['index'])}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,6 @@ from board.core.failures.causes import CAUSES, Cause
 from board.core.metrics.definitions import Metric, reward_parts
 from board.core.metrics.intervals import wilson
 from board.core.metrics.shares import counted, interval, number, of_many, percent
-from board.core.run_differences import final_mean
 from board.core.sampling import evenly_spaced
 from board.export.curve_svg import StepCurve, step_curve
 from board.export.pages import (
@@ -36,7 +35,6 @@ _MOST_CURVES: Final = 16
 _MOST_PROMPTS: Final = 30
 _MOST_RUNS: Final = 2000
 _MOST_ROLLOUTS: Final = 4
-_LAST_STEPS: Final = 10
 _OF_MISMATCH: Final = ("step", "index", "reward", "response_tokens", "response", "mismatch_kl_mean")
 _USUAL: Final = (
     *("k3_mean", "response_tokens", "response_chars", "entropy_mean", "is_truncated"),
@@ -51,7 +49,7 @@ def overview_page(run: Run, step: int | None, options: PageOptions) -> StaticPag
     sheet.heading(sheet.line(title))
     rewards = [name for name in ("reward", *reward_parts(run.metrics)) if name in run.metrics]
     usual = [name for name in _USUAL if name in run.metrics or name in run.steps]
-    columns = _limited(sheet, [*dict.fromkeys((*rewards, *usual, *run.metrics))])
+    columns = limited(sheet, [*dict.fromkeys((*rewards, *usual, *run.metrics))])
     curves = {name: curve for name in columns if (curve := step_curve(run, name)) is not None}
     if len(run.counts) > 1:
         for curve in curves.values():
@@ -60,7 +58,8 @@ def overview_page(run: Run, step: int | None, options: PageOptions) -> StaticPag
     return sheet.page(title, source_of(sheet, run))
 
 
-def _limited(sheet: Sheet, columns: Sequence[str]) -> Sequence[str]:
+def limited(sheet: Sheet, columns: Sequence[str]) -> Sequence[str]:
+    """As many of the columns as a page draws curves of; that others are left out is noted."""
     if len(columns) > _MOST_CURVES:
         sheet.left_out.append(f"{len(columns) - _MOST_CURVES} of {len(columns)} curves")
     return columns[:_MOST_CURVES]
@@ -209,42 +208,6 @@ def mismatch_page(run: Run, step: int, options: PageOptions) -> StaticPage:
     sheet.add(f"<h3>Rollouts of step {step} with the most mismatch</h3>")
     add_rows(sheet, rows, own)
     return sheet.page(title, source_of(sheet, run))
-
-
-def compared_page(
-    runs: Sequence[Run], columns: Sequence[str], shifts: Mapping[str, int], options: PageOptions
-) -> StaticPage:
-    """Several runs over each other, and where each ended. shifts: steps that are added to those of a run,
-    by its name.
-    """
-    sheet = options.sheet()
-    title = " against ".join(run.info.name for run in runs)
-    moved = [f"steps of {sheet.line(name)} + {by}" for name, by in shifts.items() if by]
-    parts = {tuple(reward_parts(run.metrics)) for run in runs}
-    words = "The reward functions differ: rewards with different parts are different quantities."
-    sheet.heading(sheet.line(title), [", ".join(moved), words if len(parts) > 1 else ""])
-    rows: list[list[str]] = []
-    for column in _limited(sheet, columns):
-        curves = [
-            replace(
-                curve,
-                name=run.info.name,
-                key=category(place)[0],
-                steps=curve.steps + shifts.get(run.info.name, 0),
-            )
-            for place, run in enumerate(runs)
-            if (curve := step_curve(run, column)) is not None
-        ]
-        if curves:
-            sheet.curve(curves, None)
-            metric = curves[0].metric
-            ends = {one.name: final_mean(one.mean, _LAST_STEPS) for one in curves}
-            known = [number(ends.get(run.info.name), metric.unit) for run in runs]
-            rows.append([sheet.line(metric.label_with_unit, 60), *known])
-    sheet.add(f"<h3>Means of the last {_LAST_STEPS} steps of each run</h3>")
-    heads = ["metric", *(sheet.line(run.info.name, 60) for run in runs)]
-    sheet.table(heads, rows, [False, *[True] * len(runs)])
-    return sheet.page(title, " ".join(source_of(sheet, run) for run in runs))
 
 
 class PageTable(NamedTuple):

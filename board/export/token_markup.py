@@ -13,12 +13,12 @@ from board.core.arrays import BoolArray, FloatArray, with_length
 from board.core.metrics.definitions import in_menu_order, token_metric
 from board.core.metrics.shares import number
 from board.core.texts.turns import of_tokens, without_gaps
-from board.core.tokens.scales import shared_spans
+from board.core.tokens.scales import Span
 from board.export.colours import (
     ABSENT,
-    BEYOND,
     NOT_A_NUMBER,
     SHADES,
+    STRONGEST,
     Colours,
     colours_of,
     level_classes,
@@ -55,11 +55,11 @@ def tokens_of(
     sheet: Sheet,
     opened: OpenRollout,
     metric: str | None,
-    spans: Mapping[str, tuple[float, float, str]] | None = None,
+    spans: Mapping[str, Span] | None = None,
 ) -> Tokens:
     """The tokens of a rollout, coloured by a metric, or by the first one where it has not that.
 
-    spans: by metric the ends of a scale that other rollouts share, and words for what it is over.
+    spans: by metric a scale that other rollouts share.
     """
     length = len(opened.tokens)
     metrics = {
@@ -77,14 +77,6 @@ def tokens_of(
     return Tokens(opened, sheet.redaction.tokens(opened.tokens), metrics, titled, colours, in_loss)
 
 
-def spans_of_both(
-    left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]
-) -> dict[str, tuple[float, float, str]]:
-    """A scale for each metric of two rollouts, by their tokens in the loss."""
-    spans = shared_spans([left, right])
-    return {name: (low, high, "p1–p99 of both") for name, (low, high) in spans.items()}
-
-
 def legend(sheet: Sheet, tokens: Tokens) -> str:
     """What the colours and the titles mean."""
     colours = tokens.colours
@@ -95,15 +87,17 @@ def legend(sheet: Sheet, tokens: Tokens) -> str:
     parts = [f'<b title="{formula}">{name}</b>']
     if colours.ends is not None:
         low, high = colours.sides
-        levels = range(low * SHADES, high * SHADES + 1, 3)
+        within = range(max(low, -SHADES), min(high, SHADES) + 1, 3)
+        levels = (*range(low, -SHADES), *within, *range(SHADES + 1, high + 1))
         ramp = "".join(f'<i class="{classes[level]}"></i>' for level in levels)
         first, last = colours.ends
         parts.append(f"<span class=ramp>{sheet.line(first)} {ramp} {sheet.line(last)}</span>")
     parts.append(f"<span class=mute>{sheet.line(colours.caption)}</span>")
     levels = {*colours.levels.tolist()}
+    is_beyond = any(SHADES < abs(level) <= STRONGEST for level in levels)
     marks = [
-        (classes[BEYOND], "beyond the range", bool(levels & {BEYOND, -BEYOND})),
-        ("o", "outside the loss", not tokens.in_loss.all()),
+        (classes[SHADES + 1], "beyond the range", is_beyond),
+        ("o", "outside the loss, no colour", not tokens.in_loss.all()),
         ("n", "not recorded", ABSENT in levels),
         ("x", "not a number", NOT_A_NUMBER in levels),
     ]

@@ -225,6 +225,10 @@ class Reader(ABC):
     """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
     run_per_file: bool = False
     """Whether each of its files is a run of its own, not all those of a folder together."""
+    recording: Mapping[str, str] = {}
+    """By column that pages need, how its framework is made to log it: a sentence. Of a column that is not
+    named here the exporter is recommended.
+    """
     join: Join | None = None
     """With which other logs of its folder its files are joined; None: with none."""
 

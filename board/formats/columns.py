@@ -20,6 +20,7 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.aggregate import NEEDED
 from board.core.records import ReadOptions
+from board.core.texts.tool_use import tool_use
 from board.errors import RecordError
 from board.formats.field_values import (
     EXTRA,
@@ -78,8 +79,8 @@ class FieldColumns:
     """What the Records of some rollouts hold, by the names that `Record` has for it; a value per row.
 
     rows: which of the rollouts that were given these are. scores: NaN where there is none. remarks: a
-    tuple for each row. messages: role and text of each of Record.messages; outputs: their LastOutput.
-    lengths: tokens of the response. arrays: what aggregates are made of,
+    tuple for each row. messages: role and text of each of Record.messages; outputs: their LastOutput;
+    tool_uses: their ToolUse. lengths: tokens of the response. arrays: what aggregates are made of,
     recorded in all rows or none; other_arrays: all others, as logged. In each row all arrays are of one
     length.
     """
@@ -93,6 +94,7 @@ class FieldColumns:
     remarks: Values | None
     messages: Values | None
     outputs: Values | None
+    tool_uses: Values | None
     lengths: Values
     token_ids: dict[str, Values]
     pieces: Values
@@ -303,7 +305,7 @@ def _made(
         elif taker in ("", "_take_topk") and key != "remarks":
             key = key.removeprefix(EXTRA)
             extras[key] = filled(values, extras[key]) if key in extras else values
-    messages, outputs = _take_conversations(texts)
+    messages, outputs, tool_uses = _take_conversations(texts)
     if options.system_prompt_end and (prompts := texts.get("prompt")) is not None:
         texts["prompt"] = [
             None if prompt is None else without_system_prompt(prompt, options) for prompt in prompts
@@ -324,6 +326,7 @@ def _made(
         columns.get("remarks"),
         messages,
         outputs,
+        tool_uses,
         tokens.lengths,
         tokens.token_ids,
         tokens.pieces,
@@ -341,9 +344,11 @@ def _as_texts(values: Iterable[Any]) -> Values:
     return [value if value is None or type(value) is str else str(value) for value in values]
 
 
-def _take_conversations(texts: dict[str, Values]) -> tuple[Values | None, Values | None]:
+def _take_conversations(
+    texts: dict[str, Values],
+) -> tuple[Values | None, Values | None, Values | None]:
     """Makes texts of prompts and responses that are messages. Role and text of each message of rows where
-    both are, and the LastOutput of these; None where no row has any.
+    both are, and the LastOutput and the ToolUse of these; None where no row has any.
     """
     parts: list[Values] = []
     for key, text_of in (("prompt", conversation_text), ("response", response_text)):
@@ -354,14 +359,18 @@ def _take_conversations(texts: dict[str, Values]) -> tuple[Values | None, Values
         texts[key] = [v if p is None else text_of(v, p) for v, p in zip(values, own, strict=True)]
         parts += values, own
     if len(parts) < 4:
-        return None, None
+        return None, None, None
     messages: Values = []
     outputs: Values = []
+    tool_uses: Values = []
     for a, before, b, after in zip(*parts, strict=True):
         if before is None or after is None:
             messages.append(None)
             outputs.append(None)
+            tool_uses.append(None)
         else:
-            messages.append(role_texts([*a, *b], [*before, *after]))
-            outputs.append(last_output([*a, *b]))
-    return messages, outputs
+            both = [*a, *b]
+            messages.append(role_texts(both, [*before, *after]))
+            outputs.append(last_output(both))
+            tool_uses.append(tool_use(both))
+    return messages, outputs, tool_uses

@@ -7,7 +7,6 @@ at once lose nothing.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from dataclasses import replace
 from functools import lru_cache
@@ -18,32 +17,21 @@ from board.core.labels.entries import Entry, decode, encode
 from board.core.labels.names import FILE as NAMES_FILE
 from board.core.labels.names import LabelName, packaged_names, parse_names
 from board.errors import ChoiceError
-from board.formats.io.locations import cache_folder
 from board.formats.io.remote import RemoteLocation
 from board.index.discovery.mappings import LARGEST_BYTES, content_of, leads_outside
-from board.index.discovery.run_info import RunInfo, digest
-from board.index.storage import INDEX_FOLDER
+from board.index.discovery.run_info import RunInfo
+from board.index.shared_files import FileStates, append_lines, places_for, states_of
 
 FILE: Final = "labels.jsonl"
 NAMED_BY: Final = "ROLLOUT_BOARD_LABELS"
 """The environment variable with the path of a file for the labels of all runs."""
-
-State = tuple[tuple[str, int, int], ...]
-"""Path, time of the last change and size of each file."""
 
 
 def _places(info: RunInfo) -> list[Path]:
     """The files that may hold labels of a run, the one to write first."""
     if named := os.environ.get(NAMED_BY):
         return [Path(named)]
-    if isinstance(info.path, RemoteLocation):
-        return [cache_folder() / digest(str(info.path).encode()) / FILE]
-    path = Path(str(info.path))
-    cached = cache_folder() / digest(os.fsencode(path.resolve())) / FILE
-    own = path / INDEX_FOLDER / FILE
-    # A link here would let whoever made the run choose where this process writes.
-    is_link = own.is_symlink() or own.parent.is_symlink()
-    return [cached] if is_link else [own, cached]
+    return places_for(info.path, FILE)
 
 
 def _run_name(info: RunInfo) -> str:
@@ -51,16 +39,9 @@ def _run_name(info: RunInfo) -> str:
     return str(info.path).rstrip("/").rpartition("/")[2]
 
 
-def state_of(info: RunInfo) -> State:
+def state_of(info: RunInfo) -> FileStates:
     """Another one when labels of the run may be others."""
-    states: list[tuple[str, int, int]] = []
-    for path in _places(info):
-        try:
-            stat = path.stat()
-        except OSError:
-            continue
-        states.append((str(path), stat.st_mtime_ns, stat.st_size))
-    return tuple(states)
+    return states_of(_places(info))
 
 
 def read_entries(info: RunInfo) -> tuple[tuple[Entry, ...], int]:
@@ -94,39 +75,12 @@ def append(info: RunInfo, entries: list[Entry]) -> Path:
     Raises ChoiceError where no place for it can be written.
     """
     content = "".join(encode(replace(entry, run=_run_name(info))) for entry in entries).encode()
-    reason = ""
-    for path in _places(info):
-        try:
-            # A run that was deleted must not come back as an empty folder.
-            parents = path.parent.name != INDEX_FOLDER and not os.environ.get(NAMED_BY)
-            if not path.parent.is_dir():
-                path.parent.mkdir(parents=parents, exist_ok=True)
-            _append(path, content)
-        except OSError as error:
-            reason = reason or f"{path}: {error.strerror}"
-        else:
-            return path
-    raise ChoiceError(f"the label can't be written: {reason}; name a file by --labels")
-
-
-def _append(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        size = os.fstat(descriptor).st_size
-        # Another writer's last line may have been cut by a full disk.
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            content = b"\n" + content
-        written = 0
-        try:
-            while written < len(content):
-                written += os.write(descriptor, content[written:])
-        except OSError:
-            os.ftruncate(descriptor, size)
-            raise
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return append_lines(_places(info), content, is_deep=not os.environ.get(NAMED_BY))
+    except ChoiceError as error:
+        raise ChoiceError(
+            f"the label can't be written: {error}; name a file by --labels"
+        ) from error
 
 
 def label_names(info: RunInfo) -> tuple[LabelName, ...]:

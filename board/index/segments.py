@@ -53,9 +53,20 @@ LAST_OUTPUT, LAST_OUTPUT_KEY, LAST_TOOL = (
 )
 """Columns: the last output of a tool, a hash of it without its numbers and paths, and the tool's name;
 see formats.last_outputs."""
-CAUSE_COLUMNS: Final = ("cause", "cause_evidence")
+TOOLS: Final = WHOLE + "tools"
+"""Column: the tools that were called, each with its calls, those that got a result, and errors."""
+TURN_COLUMNS: Final = ("turns", "tool_calls", "tool_errors")
+"""Columns: turns of the assistant, its calls of tools, and their results that are errors, of messages."""
+FAILED_TOOLS: Final = "failed_tools"
+"""Column that is made of TOOLS: the names of those with errors, each in square brackets."""
+CAUSE_COLUMNS: Final = ("cause", "cause_evidence", "cause_pattern")
 """Columns that are made of others when they are asked for; see query.causes."""
-LABEL_COLUMNS: Final = ("label", "label_author", "label_note", "label_spans", "label_sample")
+LABEL_ORDER: Final = "label_order"
+"""Column: the place within its sample, in the random order in which that is labelled."""
+LABEL_COLUMNS: Final = (
+    *("label", "label_author", "label_note", "label_spans", "label_sample"),
+    LABEL_ORDER,
+)
 """Columns of what people say of a rollout; see query.labels."""
 PROMPT_KEY: Final = "prompt_key"
 """A hash of the whole prompt, equal in all runs."""
@@ -63,6 +74,7 @@ CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 WHOLE_NUMBERS: Final = (
     *("step", *LOCATION, PART, REPEAT_KEY, *JOIN_KEYS, PROMPT_KEY, "file", "rank", "micro_step"),
     *("policy_version", "prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
+    *TURN_COLUMNS,
 )
 _SCORES: Final = (
     *("reward", "ref_reward", "valid_reward", "ref_valid_reward", "advantage", "is_truncated"),
@@ -82,6 +94,14 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
         )
     ),
     TOKEN_ROLES: pa.bool_(),
+    TOOLS: pa.list_(
+        pa.struct(
+            [
+                ("tool", pa.string()),
+                *((name, pa.int32()) for name in ("calls", "answered", "errors")),
+            ]
+        )
+    ),
 }
 FIXED_ORDER: Final = (*_TYPES,)
 FIXED: Final = frozenset(_TYPES)

@@ -312,9 +312,10 @@ def _parquet_options(table: pa.Table, kind: str) -> dict[str, Any]:
     texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
     # zstd for long texts: lz4 is read in half the time, but has 1.4 times the bytes.
     codecs = {n: "zstd" if n in segments.WHOLE_TEXTS else "lz4" for n in table.column_names}
-    if codecs.pop(segments.MESSAGES, None):
-        names = (field.name for field in table.schema.field(segments.MESSAGES).type.value_type)
-        codecs |= {f"{segments.MESSAGES}.list.element.{name}": "zstd" for name in names}
+    for column in (segments.MESSAGES, segments.TOOLS):
+        if codecs.pop(column, None):
+            names = (field.name for field in table.schema.field(column).type.value_type)
+            codecs |= {f"{column}.list.element.{name}": "zstd" for name in names}
     return {
         "row_group_size": group_rows,
         "use_dictionary": [name for name in texts if name not in unique],

@@ -25,21 +25,28 @@ from board.query.database import quoted
 
 CAUSE: Final = "cause"
 CAUSE_EVIDENCE: Final = "cause_evidence"
-COLUMNS: Final = tuple(Column(name, texts=True, words=True) for name in (CAUSE, CAUSE_EVIDENCE))
+CAUSE_PATTERN: Final = "cause_pattern"
+"""The evidence with # for each of its numbers: equal for failures that are alike."""
+COLUMNS: Final = tuple(
+    Column(name, texts=True, words=True) for name in (CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN)
+)
 _LEAST_PROMPTS: Final = 3
 _LEAST_SHARE: Final = 0.2
 _NOTHING: Final = "CAST(NULL AS VARCHAR)"
 
 
 def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, table: str) -> str:
-    """SQL for CAUSE or CAUSE_EVIDENCE, NULL where a rollout has no reason to be asked.
+    """SQL for one of COLUMNS, NULL where a rollout has no reason to be asked.
 
     names: columns of its rows. table: of what same_outputs gives; empty where there is none.
     """
     cases = _cases(names, patterns, table)
     place = 0 if name == CAUSE else 1
     whens = "\n".join(f"WHEN {case[2]} THEN {case[place]}" for case in cases)
-    return f"(CASE {whens} END)" if cases else _NOTHING
+    if not cases:
+        return _NOTHING
+    value = f"(CASE {whens} END)"
+    return f"regexp_replace({value}, '[0-9]+', '#', 'g')" if name == CAUSE_PATTERN else value
 
 
 def _cases(

@@ -1,9 +1,12 @@
-"""The columns of the table of rollouts: which there are, which make a curve, and their values by SQL."""
+"""The columns of the table of rollouts: which there are, which make a curve, their values by SQL, and
+those that are made for a log that lacks them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import numpy as np
@@ -13,6 +16,8 @@ import pyarrow as pa
 from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS
+from board.core.metrics.reward_sum import RewardSum
+from board.core.records import ReadOptions
 from board.errors import ChoiceError, did_you_mean
 from board.index import segments
 from board.index.segments import Column
@@ -22,7 +27,7 @@ from board.query.database import quoted
 _NO_CURVE: Final = frozenset(
     (
         *("step", "index", "file", *segments.LOCATION, segments.PART, *COLUMNS, *segments.TEXTS),
-        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
+        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens", segments.LABEL_ORDER),
     )
 )
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
@@ -36,6 +41,17 @@ NAN: Final = "CAST('nan' AS DOUBLE)"
 # A preview without a whole text is the text, unless it is of token ids without a vocabulary.
 _TEXT_OF_PREVIEW: Final = """CASE WHEN NOT (starts_with({0}, '⟨')
     AND regexp_full_match({0}, '(⟨[0-9?]+⟩)*(⟨[0-9?]*)?…?')) THEN {0} END"""
+# Of a run with tools a rollout without a call has 0: its messages say so.
+_TOOL_COUNTS: Final = {
+    "tool_calls": "CASE WHEN turns IS NOT NULL THEN coalesce(tool_calls, 0) END",
+    "tool_errors": "CASE WHEN turns IS NOT NULL AND tool_calls IS NULL THEN 0 ELSE tool_errors END",
+}
+_TOOLS: Final = f'"{segments.TOOLS}"'
+# In brackets a name is none that another one holds.
+_FAILED_TOOLS: Final = (
+    f"nullif(array_to_string(list_transform(list_filter({_TOOLS}, lambda t: t.errors > 0), "
+    "lambda t: '[' || t.tool || ']'), ' '), '')"
+)
 _KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS, segments.PROMPT_KEY))
 
 
@@ -50,6 +66,8 @@ def with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, 
         by_name[GAP] = Column(GAP, numbers=True)
     if not _CAN_HAVE_CAUSES.isdisjoint(by_name):
         by_name |= {column.name: column for column in causes.COLUMNS}
+    if "tool_errors" in by_name:
+        by_name[segments.FAILED_TOOLS] = Column(segments.FAILED_TOOLS, texts=True, words=True)
     if "response_tokens" in by_name:
         by_name.pop("response_chars", None)
     first = [by_name.pop(name) for name in _FIRST if name in by_name]
@@ -83,6 +101,10 @@ def value_sql(column: Column, names: Collection[str]) -> str:
     if column.name == GAP:
         both = {"reward", "ref_reward"} <= {*names}
         return f"{_number('reward')} - {_number('ref_reward')}" if both else "CAST(NULL AS DOUBLE)"
+    if column.name == segments.FAILED_TOOLS and segments.TOOLS in names:
+        return _FAILED_TOOLS
+    if column.name in _TOOL_COUNTS and column.name in names:
+        return _TOOL_COUNTS[column.name]
     stored = [name for name in segments.stored_names(column) if name in names]
     if not stored:
         return f"CAST(NULL AS {'VARCHAR' if column.words else 'DOUBLE'})"
@@ -128,6 +150,19 @@ def whole_text_sql(name: str, names: Collection[str]) -> str:
     if name in names:
         texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))
     return f"coalesce({', '.join(texts)})" if texts else "CAST(NULL AS VARCHAR)"
+
+
+def reward_sum_sql(total: RewardSum, columns: Sequence[Column], names: Collection[str]) -> str:
+    """SQL for the weighted sum of the parts of the reward that a rollout has; NULL where it has none.
+    columns: of the run; names: as of value_sql.
+    """
+    by_name = {column.name: column for column in columns}
+    values = [
+        (value_sql(by_name.get(own, Column(own)), names), weight)
+        for own, weight in ((f"{REWARD_PART}{name}", weight) for name, weight in total.parts)
+    ]
+    terms = " + ".join(f"coalesce({value} * {weight!r}, 0)" for value, weight in values)
+    return f"CASE WHEN coalesce({', '.join(v for v, _ in values)}) IS NOT NULL THEN {terms} END"
 
 
 def prompt_as_group_sql(names: Collection[str]) -> str:
@@ -194,3 +229,58 @@ def known_column(name: str, columns: Collection[str]) -> str:
 def known_columns(names: Sequence[str], columns: Collection[str]) -> list[str]:
     """Each of the names once, in their order. Raises ChoiceError for one that is none of `columns`."""
     return [known_column(name, columns) for name in dict.fromkeys(names)]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """max_per_step: at most so many rollouts of each step are shown (None: all). group_by_prompt: where
+    the log has no group_id, rollouts of a step with equal prompts are a group. reward: what it is made of
+    where the log has its parts alone (None: their sum, where the trainer's reward agrees).
+    """
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    max_per_step: int | None = None
+    group_by_prompt: bool = False
+    reward: RewardSum | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSource:
+    """How the reward is got of a run whose log has none. parts: names of what there is of it, in the
+    order of the log. total: what the reward is, None where nothing says so. summary: in a sentence.
+    """
+
+    parts: tuple[str, ...]
+    total: RewardSum | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Columns of a run that its log does not have: groups of equal prompts, and a sum of rewards."""
+
+    group_by_prompt: bool = False
+    reward: RewardSum | None = None
+
+    def lacking_in(self, columns: Sequence[Column]) -> Derived:
+        """Those of them that a log of these columns lacks, and that can be made of them."""
+        names = {column.name for column in columns}
+        by_prompt = self.group_by_prompt and "group_id" not in names and "prompt" in names
+        return Derived(by_prompt, None if "reward" in names else self.reward)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns themselves."""
+        groups = (Column("group_id", texts=True, words=True),) if self.group_by_prompt else ()
+        return groups if self.reward is None else (*groups, Column("reward", numbers=True))
+
+    def sql(self, columns: Sequence[Column], names: Collection[str]) -> str:
+        """What follows the other columns of a SELECT. columns: of the log; names: as stored."""
+        sql = f", {prompt_as_group_sql(names)} AS group_id" if self.group_by_prompt else ""
+        if self.reward is not None:
+            sql += f", {reward_sum_sql(self.reward, columns, names)} AS reward"
+        return sql
+
+
+AS_LOGGED: Final = Derived()
+"""None of them."""

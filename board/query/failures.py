@@ -13,12 +13,13 @@ from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.failures.effect import Effect, effect_of
 from board.core.groups.statistics import CONVENTIONS, correctness_column
-from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY
+from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
 from board.query.advantages import convention_of
 from board.query.groups import score_range
+from board.query.predicate import text_literal
 from board.query.run import Run
 
-CAUSE, EVIDENCE = CAUSE_COLUMNS
+CAUSE, EVIDENCE, PATTERN = CAUSE_COLUMNS
 TOOL: Final = "tool"
 KINDS: Final = ("env", TOOL, "rank")
 """What failures are counted by."""
@@ -31,8 +32,8 @@ _LARGEST_K: Final = 16
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """table: a row for each cause and evidence, but for numbers in it, of what is not the model's own;
-    the most rollouts first. Columns: cause, evidence (an example), rollouts, prompts, first_step,
-    last_step, and step and index of the example. total: how many there are.
+    the most rollouts first. Columns: cause, pattern, evidence (an example), rollouts, prompts,
+    first_step, last_step, and step and index of the example. total: how many there are.
     """
 
     table: pd.DataFrame
@@ -90,20 +91,36 @@ def counts_by(run: Run, kind: str) -> pd.DataFrame | None:
     return table[totals >= largest]
 
 
+def tool_results(run: Run) -> pd.DataFrame | None:
+    """What tools answered, by step and tool: step, tool, calls, answered, errors, and rollouts with an
+    error of it; None where no result of a tool is recorded. Raises UnreadableError.
+    """
+    if "tool_errors" not in run.columns:
+        return None
+    sql = f"""
+        SELECT step, t.tool AS tool, sum(t.calls)::BIGINT AS calls,
+            sum(t.answered)::BIGINT AS answered, sum(t.errors)::BIGINT AS errors,
+            count(*) FILTER (t.errors > 0) AS rollouts
+        FROM (SELECT step, unnest("{TOOLS}") AS t FROM {run.view} WHERE {run.condition})
+        GROUP BY ALL ORDER BY step, tool
+    """
+    return run.table(sql).to_pandas()
+
+
 def clusters(run: Run) -> Clusters:
     """Failures with the same evidence, but for its numbers. Raises UnreadableError."""
     own = ", ".join(f"'{cause}'" for cause in _OWN)
     sql = f"""
         WITH failed AS (
             SELECT step, position, {run.column(CAUSE)} AS cause, {run.column(EVIDENCE)} AS evidence,
-                {run.column(PROMPT_KEY)} AS prompt
+                {run.column(PATTERN)} AS pattern, {run.column(PROMPT_KEY)} AS prompt
             FROM {run.view} WHERE {run.condition} AND {run.column(CAUSE)} NOT IN ({own}))
-        SELECT cause, arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
+        SELECT cause, pattern, arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
             nullif(count(DISTINCT prompt), 0) AS prompts,
             min(step) AS first_step, max(step) AS last_step,
             arg_min(step, (step, position)) AS step, arg_min(position, (step, position)) AS "index",
             count(*) OVER () AS total
-        FROM failed GROUP BY cause, regexp_replace(evidence, '[0-9]+', '#', 'g')
+        FROM failed GROUP BY cause, pattern
         ORDER BY rollouts DESC, step LIMIT {_MOST_CLUSTERS}
     """
     table = run.table(sql).to_pandas()
@@ -153,6 +170,16 @@ def _right(run: Run) -> str:
         return f"CASE WHEN {judged} THEN CAST(score = highest AS DOUBLE) END"
     right = "score = highest AND (lowest < highest OR highest > 0)"
     return f"CASE WHEN score IS NOT NULL THEN CAST(coalesce({right}, false) AS DOUBLE) END"
+
+
+def filter_of_cluster(cause: str, pattern: str) -> str:
+    """The filter of the rollouts of a cluster."""
+    return f"cause == {text_literal(cause)} and cause_pattern == {text_literal(pattern)}"
+
+
+def filter_of_tool(tool: str) -> str:
+    """The filter of the rollouts in which a call of the tool failed."""
+    return f"failed_tools contains {text_literal(f'[{tool}]')}"
 
 
 def shares_by_step(counts: pd.DataFrame) -> pd.DataFrame:

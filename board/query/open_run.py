@@ -9,10 +9,12 @@ from functools import partial
 from typing import Final
 
 from board.core.metrics.definitions import REDUCTIONS
+from board.core.metrics.reward_sum import RewardSum
 from board.core.problems import Problem, ProblemLog
 from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
+from board.formats.fields import SEVERAL_REWARDS
 from board.formats.generic import OTHER_RESPONSES, OTHER_REWARDS
 from board.index.build import Extended, Progress, extend
 from board.index.discovery.run_info import JOINED, RunInfo, is_remote
@@ -21,9 +23,12 @@ from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
 from board.index.reading.batch import Job
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
-from board.query.run import OpenOptions, Run
+from board.query.columns import AS_LOGGED, Derived, OpenOptions, RewardSource
+from board.query.run import Run
 from board.query.run_rows import RunRows
 from board.query.steps import refreshed
+from board.query.trainer.metrics import TrainerMetricsReader
+from board.query.trainer.reward import has_parts_alone, reward_source
 
 __all__ = ["Follower", "OpenOptions", "Progress", "Run"]
 
@@ -43,6 +48,7 @@ _DAMAGED: Final = (
     "part of the index was missing or damaged",
     "the log was read again, and the index is complete",
 )
+_CHOOSE_REWARD: Final = "its parts and weights can be chosen in Run settings, or by --reward"
 RUN_ITSELF: Final = "."
 """Path of problems that are of the run as a whole."""
 
@@ -64,7 +70,8 @@ def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = N
     if manifest is None:
         raise NotFoundError(f"there is no index of {info.name} that can be read")
     options = options or OpenOptions()
-    return _run_of(storage, Extended(manifest, ()), info, options, read_sidecar_files(info))
+    sidecars = read_sidecar_files(info)
+    return _run_of(storage, Extended(manifest, ()), info, options, sidecars, TrainerMetricsReader())
 
 
 def index_key(info: RunInfo, options: ReadOptions, sidecars: SidecarFiles) -> str:
@@ -94,6 +101,7 @@ class Follower:
         self._memory = MemoryStorage()
         self._rows: RunRows | None = None
         """Those that the last table of steps was made of."""
+        self._trainer = TrainerMetricsReader()
 
     def unread(self, info: RunInfo) -> int:
         """Bytes of the run that its index does not cover."""
@@ -122,9 +130,14 @@ class Follower:
         key = index_key(info, self.options.read, sidecars)
         whole = Extended(committed(storage, key), ())
         try:
-            return _run_of(storage, whole, info, self.options, sidecars)
+            return self._shown(storage, whole, info, sidecars)
         except BrokenIndexError:  # whoever makes it makes it again
-            return _run_of(storage, Extended(Manifest(key), ()), info, self.options, sidecars)
+            return self._shown(storage, Extended(Manifest(key), ()), info, sidecars)
+
+    def _shown(
+        self, storage: Storage, index: Extended, info: RunInfo, sidecars: SidecarFiles
+    ) -> Run:
+        return _run_of(storage, index, info, self.options, sidecars, self._trainer, self._rows)
 
     def _storage(self, info: RunInfo) -> Storage:
         make = self._has_index_folder(info)
@@ -149,7 +162,7 @@ class Follower:
             job = Job(storage, self.options.read, sidecars.vocabulary)
             try:
                 index = self._in_step(job, key, info, progress, wait, rebuild=rebuild)
-                return _run_of(storage, index, info, self.options, sidecars, self._rows)
+                return self._shown(storage, index, info, sidecars)
             except DeletedIndexError:
                 sidecars = _with_note(sidecars, *_DELETED_INDEX)
                 storage = self._storage(info)  # makes the folder again
@@ -210,12 +223,17 @@ def _run_of(
     info: RunInfo,
     options: OpenOptions,
     sidecars: SidecarFiles,
+    trainer: TrainerMetricsReader,
     rows: RunRows | None = None,
 ) -> Run:
     """rows: those that may be of the index. Raises BrokenIndexError where its steps can't be read."""
-    by_prompt = options.group_by_prompt
-    if rows is None or rows.manifest is not index.manifest or by_prompt:
-        rows = RunRows(storage, index.manifest, info, group_by_prompt=by_prompt)
+    derived = Derived(options.group_by_prompt)
+    if rows is None or rows.manifest is not index.manifest or derived != AS_LOGGED:
+        rows = RunRows(storage, index.manifest, info, derived=derived)
+    reward = _reward_of(Run(info, OpenOptions(), rows, sidecars=sidecars), trainer, options.reward)
+    if reward is not None and reward.total is not None:
+        derived, known = replace(derived, reward=reward.total), rows.duplicates
+        rows = RunRows(storage, index.manifest, info, duplicates=known, derived=derived)
     rows.patterns = sidecars.causes
     superseded, repeated = [*rows.files.superseded()], [*rows.repeated()]
     maybe = rows.files.maybe_written_again()
@@ -224,8 +242,11 @@ def _run_of(
     )
     log.extend(rows.joins.differences)
     log.extend(_unread_fields(rows))
-    for state in rows.files.states:
-        log.extend(state.all_problems)
+    if reward is not None:
+        log.add(Problem(RUN_ITSELF, None, "reward", reward.summary, _CHOOSE_REWARD, "note"))
+    for problem in (one for state in rows.files.states for one in state.all_problems):
+        if reward is None or problem.reason != SEVERAL_REWARDS.reason:  # of the run more is known
+            log.add(problem)
     run = Run(
         info=info,
         options=options,
@@ -235,9 +256,20 @@ def _run_of(
         repeated=sum(note.count for note in repeated),
         sidecars=sidecars,
         done=min(index.manifest.done, info.bytes),
+        reward=reward,
     )
     run.steps  # noqa: B018 - an index that is damaged is made again now
     return run
+
+
+def _reward_of(
+    run: Run, trainer: TrainerMetricsReader, chosen: RewardSum | None
+) -> RewardSource | None:
+    """How the reward is got; None where the log has it, or no part of it. run: the rows of the log."""
+    if not has_parts_alone(run):
+        return None
+    trainer.read(run)
+    return reward_source(run, trainer.metrics(run), chosen)
 
 
 def _unread_fields(rows: RunRows) -> Iterator[Problem]:
@@ -260,6 +292,13 @@ def _unread_fields(rows: RunRows) -> Iterator[Problem]:
 def reader_titles(info: RunInfo) -> str:
     """The formats of a run in words."""
     return ", ".join(map(format_title, info.formats))
+
+
+def how_to_log(info: RunInfo, column: str, name: str) -> str:
+    """How the formats of a run are made to hold a column, in a sentence. name: of it in logs."""
+    hints = (reader_named(one).recording.get(column) for one in info.formats)
+    other = f"{reader_titles(info)} has no {name}; the exporter logs it: docs/hooks.md."
+    return next(filter(None, hints), other)
 
 
 def format_title(name: str) -> str:

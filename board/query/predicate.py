@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
-from board.core.expressions import (
-    COMPARISONS,
+from board.core.expression_tree import (
     Column,
     Expression,
     Node,
@@ -22,8 +21,9 @@ from board.core.expressions import (
     Operation,
     Text,
     names_in,
-    parse,
 )
+from board.core.expressions import COMPARISONS, parse
+from board.core.metrics.headings import meanings
 from board.errors import ExpressionError, no_column
 from board.index import segments
 from board.query.columns import NAN
@@ -60,8 +60,11 @@ def text_literal(text: str) -> str:
 
 
 def parsed(columns: Iterable[str], text: str) -> Expression:
-    """An expression over the rollouts of a run with these columns. Raises ExpressionError."""
-    return parse(text, names_for(columns))
+    """An expression over the rollouts of a run with these columns, by any name that the screen has for
+    them. Raises ExpressionError.
+    """
+    names = names_for(columns)
+    return parse(text, names, meanings(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class _Compiler:
     ) -> None:
         self._of_steps = of_steps or {}
         self._rows, self._text, self._prefix = rows, expression.text, prefix
-        self._offered = expression.offered
+        self._offered, self._meanings = expression.offered, expression.meanings
         self._columns = {column.name: column for column in rows.columns}
         self._parameters: dict[str, Any] = {}
         self._values: dict[int, _Value] = {}
@@ -224,6 +227,9 @@ class _Compiler:
     def _as_other(self, value: _Value, node: Node, other: _Value) -> _Value:
         """What is written as a text beside numbers, or as a number beside texts, as one of those."""
         if isinstance(node, Text) and other.kind != "text":
+            meant = self._meanings.get(node.value.casefold(), ()) if node.is_bare else ()
+            if len(meant) == 1:
+                return self._column(meant[0])
             return _Value(self._bound(self._number_in(node)), "number")
         if other.kind == "text" and not isinstance(node, Text) and not names_in(node):
             return _Value(self._bound(self._source(node)), "text")

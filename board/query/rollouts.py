@@ -9,10 +9,12 @@ from typing import Any, Final
 import pandas as pd
 import pyarrow as pa
 
-from board.index.segments import PART
+from board.index.segments import ANY_TEXT, PART
 from board.query.columns import aliased, frame_of
+from board.query.predicate import text_literal
 from board.query.run import Run
 
+_MOST_LINES: Final = 3
 ADDRESS: Final = ("step", "position", "file", "line", "part")
 """Columns of a view by which `at_addresses` finds a rollout."""
 
@@ -184,18 +186,16 @@ def tables(
     if limit is not None:
         sql, parameters = _first(run, values, sorting, limit, 0)
         yield from (run.whole or run).batches(sql, size, parameters)
-    elif sorting.column:
-        yield from run.batches(_sorted(run, values, sorting), size)
     else:
         yield from _in_order(run, values, sorting, size)
 
 
 def _in_order(run: Run, values: Sequence[str], sorting: Sorting, size: int) -> Iterator[pa.Table]:
-    """The values by step and index. Only addresses are sorted: with whole texts these would not fit into
-    the database's memory.
+    """The values in an order. Only addresses are sorted: with whole texts these would not fit into the
+    database's memory.
     """
     names = ", ".join(ADDRESS)
-    table = run.table(f"SELECT {names} FROM {chosen(run)} ORDER BY {sorting.sql(run)}")
+    table = run.table(f"SELECT {names} FROM {chosen(run)} AS rollouts ORDER BY {sorting.sql(run)}")
     for first in range(0, table.num_rows, size):
         yield at_addresses(run, values, table.slice(first, size).to_pydict())
 
@@ -258,3 +258,21 @@ def _first(
         WHERE step IN ({", ".join(map(str, {*steps})) or "NULL"}) ORDER BY place
     """
     return sql, {"files": files, "lines": lines, "parts": parts}
+
+
+def filter_of_text(run: Run, step: int, index: int, text: str) -> str:
+    """A filter of the rollouts that hold a text of this one; empty where none of its texts does.
+
+    The text as it is. Where it was taken over several messages, in which it is not in one piece: its
+    longest line that is. Raises UnreadableError.
+    """
+    whole = run.whole or run
+    lines = sorted(text.splitlines(), key=len, reverse=True)[:_MOST_LINES]
+    for one in dict.fromkeys(part for part in (text, text.strip(), *lines) if part.strip()):
+        for name in ("response", ANY_TEXT):
+            where = f"{name} contains {text_literal(one)}"
+            passing = whole.where(where, steps=(step, step))
+            sql = f"SELECT 1 FROM {passing.view} WHERE {passing.condition} AND position = {index}"
+            if passing.table(sql).num_rows:
+                return where
+    return ""

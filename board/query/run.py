@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
-from board.core.records import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.run_info import RunInfo
@@ -25,7 +24,7 @@ from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import LABEL_COLUMNS, PART
 from board.index.storage import StepRange
 from board.query import splits
-from board.query.columns import aliased, frame_of
+from board.query.columns import AS_LOGGED, OpenOptions, RewardSource, aliased, frame_of
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
@@ -36,17 +35,6 @@ T = TypeVar("T")
 _ORDER: Final = ("step", "rank", "file", "line", PART)
 """Columns by which rollouts are ordered, which every frame has."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenOptions:
-    """max_per_step: at most so many rollouts of each step are shown (None: all). group_by_prompt: where
-    the log has no group_id, rollouts of a step with equal prompts are a group.
-    """
-
-    read: ReadOptions = field(default_factory=ReadOptions)
-    max_per_step: int | None = None
-    group_by_prompt: bool = False
 
 
 @dataclass(slots=True)
@@ -68,7 +56,8 @@ class Run:
 
     whole: the run that this one was made of by `where`; None: this is the whole. The predicate: envs
     (none: all), split (None: all), step_range (None: all) and filters, made of `expression`. Rollouts
-    have their index within the whole step, by which `row` finds each. labels: of people.
+    have their index within the whole step, by which `row` finds each. labels: of people. reward: how it
+    was got where the log has its parts alone.
 
     Everything that asks the index raises UnreadableError where it was deleted or damaged meanwhile.
     """
@@ -88,6 +77,7 @@ class Run:
     expression: str = ""
     filters: tuple[BoundSql, ...] = ()
     labels: Labels = field(default_factory=Labels)
+    reward: RewardSource | None = None
     _cache: _Cache = field(default_factory=_Cache, repr=False)
 
     def where(
@@ -236,7 +226,7 @@ class Run:
 
     @property
     def _has_stored_steps(self) -> bool:
-        is_other = self.options.max_per_step is not None or self.rows.group_by_prompt
+        is_other = self.options.max_per_step is not None or self.rows.derived != AS_LOGGED
         return self.whole is None and not is_other
 
     def _with_complete(self, *, quantiles: bool) -> pd.DataFrame:
@@ -375,7 +365,14 @@ class Run:
         """Another one whenever anything of the run may be different, but labels that do not choose it."""
         vocabulary = f"{self.sidecars.vocabulary_hash} {self.sidecars.vocabulary_error}"
         labels = self.labels.version if LABEL_COLUMNS[0] in self.expression else ""
-        chosen = (self.envs, self.split, self.step_range, self.expression, labels)
+        chosen = (
+            self.envs,
+            self.split,
+            self.step_range,
+            self.expression,
+            labels,
+            self.rows.derived,
+        )
         return f"{self.rows.version} {self.done} {vocabulary} {chosen!r}"
 
     @property

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
-from board.core import expressions
-from board.core.expressions import Node, Number, Operation, Text, names_in, parse
+from board.core import expression_tree
+from board.core.column_names import Meanings
+from board.core.expression_tree import Node, Number, Operation, Text, columns_of_texts, names_in
+from board.core.expressions import parse
 from board.index.segments import TEXT_NAMES, Column
 from board.query.database import database_of
 from board.query.predicate import TRUTHS, predicate_of
@@ -36,21 +38,25 @@ class _Values:
         return f"c{[column.name for column in self.columns].index(name)}"
 
 
-def matching(rows: Sequence[Mapping[str, Any]], text: str) -> list[int]:
+def matching(
+    rows: Sequence[Mapping[str, Any]], text: str, meanings: Meanings | None = None
+) -> list[int]:
     """Places of the rows for which an expression holds; what a row lacks, or has as None, is not known.
+    meanings: other names for what the rows have.
 
     Where a column holds texts and numbers, a value equals another as a number where both are numbers, and
     else as a text; it is larger than a number where it is one, and else that is not known. Raises
     ExpressionError.
     """
     offered = dict.fromkeys(name for row in rows for name in row if name not in _OTHERS)
-    expression = parse(text, offered)
-    values = {name: [row.get(name) for row in rows] for name in expression.names}
+    expression = parse(text, offered, meanings)
+    used = dict.fromkeys((*expression.names, *columns_of_texts(expression)))
+    values = {name: [row.get(name) for row in rows] for name in used}
     texts = {name for name, own in values.items() if any(isinstance(one, str) for one in own)}
     mixed = {name for name in texts if any(isinstance(one, int | float) for one in values[name])}
     tree = _with_words(expression.tree, mixed)
     columns, arrays = [], []
-    for name in names_in(tree):
+    for name in dict.fromkeys((*names_in(tree), *used)):
         own = values[name.removeprefix(_AS_WORDS)]
         is_words = name.startswith(_AS_WORDS)
         columns.append(Column(name, words=is_words or name in texts - mixed))
@@ -94,7 +100,9 @@ def _with_words(tree: Node, mixed: AbstractSet[str]) -> Node:
         return made[id(node)]
 
     def has_mixed(node: Operation) -> bool:
-        return any(isinstance(one, expressions.Column) and one.name in mixed for one in node.parts)
+        return any(
+            isinstance(one, expression_tree.Column) and one.name in mixed for one in node.parts
+        )
 
     return remade(tree)
 
@@ -104,7 +112,7 @@ def _words_in(node: Operation) -> tuple[Node, ...]:
     parts: list[Node] = []
     for part in node.parts:
         match part:
-            case expressions.Column(name=name):
+            case expression_tree.Column(name=name):
                 parts.append(replace(part, name=_AS_WORDS + name))
             case Text(value=value):
                 parts.append(part if node.op == "contains" else _text(part, value))

@@ -35,6 +35,7 @@ from board.index.storage import FolderStorage, StepRange, Storage
 from board.query import causes
 from board.query import columns as column_sql
 from board.query.attempts import RunFiles
+from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import find_duplicates
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
@@ -55,7 +56,7 @@ class RunRows:
     Args:
         database: that its views are in; None: the one of all runs below the root.
         duplicates: as of find_duplicates, where they are known.
-        group_by_prompt: as of OpenOptions; False where the log has groups, or no prompts.
+        derived: columns to make; those are left out that the log has, or that can't be made of it.
     """
 
     def __init__(
@@ -65,18 +66,16 @@ class RunRows:
         info: RunInfo,
         database: Database | None = None,
         duplicates: pa.Table | None = None,
-        *,
-        group_by_prompt: bool = False,
+        derived: Derived = AS_LOGGED,
     ) -> None:
         self.storage, self.manifest, self._info = storage, manifest, info
         self._database = database or database_of(info.root, storage.folder)
         self.files = RunFiles(manifest, [info.path_of(file) for file in info.files])
         self.sides = sides_of([state.reader for state in self.files.states])
         has_rank = any(state.rank is not None for state in self.files.states)
-        names = {column.name for column in manifest.columns}
-        self.group_by_prompt = group_by_prompt and "group_id" not in names and "prompt" in names
-        groups = (Column("group_id", texts=True, words=True),) if self.group_by_prompt else ()
-        self.columns = column_sql.with_derived((*manifest.columns, *groups), has_rank=has_rank)
+        self.derived = derived.lacking_in(manifest.columns)
+        columns = (*manifest.columns, *self.derived.columns)
+        self.columns = column_sql.with_derived(columns, has_rank=has_rank)
         self._segments = [
             segment
             for segment in manifest.all_segments
@@ -102,7 +101,7 @@ class RunRows:
     def in_database(self, database: Database) -> RunRows:
         """The same with views in another database."""
         known = (self.storage, self.manifest, self._info, database, self.duplicates)
-        rows = RunRows(*known, group_by_prompt=self.group_by_prompt)
+        rows = RunRows(*known, self.derived)
         rows.patterns = self.patterns
         return rows if self.labels is None else rows.with_labels(self.labels)
 
@@ -207,7 +206,7 @@ class RunRows:
     def stored(self) -> frozenset[str]:
         """Columns of all statements."""
         assert self.schema
-        return self._stored_names | {*_COLUMNS, *(["group_id"] if self.group_by_prompt else [])}
+        return self._stored_names | {*_COLUMNS, *(column.name for column in self.derived.columns)}
 
     @property
     def names(self) -> frozenset[str]:
@@ -332,6 +331,8 @@ class RunRows:
         as_plain = self.files.rules
         for number, copies in self._copies.items():
             as_plain |= {f"{number} {step} {n} repeats": step for step, n in copies.items()}
+        if segments.TURN_COLUMNS[1] in {column.name for column in self.manifest.columns}:
+            as_plain["calls"] = -_LAST  # rollouts of all steps without a call have 0 of them then
         return as_plain
 
     # What is created in the database
@@ -389,12 +390,10 @@ class RunRows:
         part = f"coalesce(stored.{segments.PART}, 0)" if segments.PART in names else "0::BIGINT"
         rank = "coalesce(stored.rank, files.rank)" if "rank" in names else "files.rank"
         replaced = ", ".join(name for name in ("file", "rank", segments.PART) if name in names)
-        group = (
-            f", {column_sql.prompt_as_group_sql(names)} AS group_id" if self.group_by_prompt else ""
-        )
+        derived = self.derived.sql(self.manifest.columns, names)
         return f"""
             SELECT stored.* EXCLUDE ({replaced}), files.number AS file, files.id AS file_id,
-                files.path AS path, files.side AS side, {rank} AS rank, {part} AS part{group}
+                files.path AS path, files.side AS side, {rank} AS rank, {part} AS part{derived}
             FROM {self._stored(steps)} AS stored
                 JOIN {schema}.files AS files ON stored.file = files.id
         """

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from page_elements import assert_sound, cards, go_to, notices, query, table, texts, tiles
+from page_elements import assert_sound, cards, go_to, notices, query, readers, table, texts, tiles
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -37,6 +36,19 @@ def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(open_ap
     app.button(key="answer_grpo_arithmetic_97_13").click().run()
     assert query(app)["index"] == "13"
     assert "Rollout 13" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("part", "button"),
+    [("contributions", "open_largest"), ("groups", "answer_grpo_arithmetic_97_13")],
+)
+def test_what_is_opened_from_a_step_is_coloured_on_the_scale_of_the_step(open_app, part, button):
+    app = open_app(BUNDLED, "step", run="grpo_arithmetic", step="97", step_part=part)
+    app.button(key=button).click().run()
+    assert (query(app)["index"], query(app)["reader_over"]) == ("13", "step")
+    (view,) = readers(app)
+    spans = {spec["name"]: spec["span"] for spec in view["specs"]}
+    assert spans["k3"]["most"] > 300 > 1 > spans["k3"]["high"]
 
 
 def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(open_rows):
@@ -248,24 +260,53 @@ def test_winners_of_groups_are_set_against_losers(open_app):
 
 def test_compared_runs_show_their_ends_and_what_differs(open_app):
     app = open_app(BUNDLED, "compare", run="grpo_arithmetic", compare_runs="grpo_reward_hack")
-    ends, settings = (frame.value for frame in app.dataframe[:2])
-    assert "Truncated, %" in ends["metric"].tolist()
-    reward = ends[ends["metric"] == "Reward"].iloc[0]
-    assert reward["grpo_arithmetic"] == pytest.approx(0.909, abs=1e-3)
-    assert reward["grpo_reward_hack"] == pytest.approx(1.776, abs=1e-3)
+    ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value).set_index(
+        "metric"
+    )
+    settings = next(frame.value for frame in app.dataframe if "setting" in frame.value)
+    assert "steps 91 to 100 of all runs" in texts(app)
+    reward = ends.loc["Reward"]
+    assert reward["run 0"] == "0.74 (0.64 to 0.84)"
+    assert reward["run 1"].startswith("1.7")
     # The two rewards have other parts: their sums can't be subtracted, one part of them can.
-    assert "grpo_arithmetic: correct, format; grpo_reward_hack: correct, effort" in app.warning[
-        0
-    ].value.replace("\\", "")
-    differences = ends.set_index("metric")["grpo_reward_hack − grpo_arithmetic"]
-    assert pd.isna(differences["Reward"])
-    assert differences["Reward part: correct"] < -0.5
-    assert "steps 141–150" in texts(app)
-    assert "steps 91–100" in texts(app)
-    message = dict(zip(settings["setting"], settings["grpo_reward_hack"], strict=True))
+    parts = "grpo_arithmetic: correct, format; grpo_reward_hack: correct, effort"
+    assert parts in texts(app).replace("\\", "")
+    assert reward["gap 1"] == "–"
+    assert ends.loc["Reward part: correct", "gap 1"].startswith("-0.")
+    message = dict(zip(settings["setting"], settings["run 1"], strict=True))
     assert message["reward"] == '"loophole"'
     assert "created" not in message
     assert len(app.code) >= 2
+
+
+def test_runs_with_equal_beginnings_stay_apart(open_app, tmp_path):
+    common = "experiments_2026-11_Qwen2.5-7B-Instruct_grpo_gsm8k_hinted_clip_"
+    for seed in (1, 2, 3):
+        rows = [
+            {"step": step, "prompt": f"p{n}", "response": "r", "reward": seed * 0.1 * n}
+            for step in (1, 2)
+            for n in range(8)
+        ]
+        write_lines(tmp_path / f"{common}seed{seed}" / "x.jsonl", rows)
+        config = {"config": {"seed": seed}}
+        (tmp_path / f"{common}seed{seed}" / "run-z.json").write_text(json.dumps(config))
+    names = [f"{common}seed{seed}" for seed in (1, 2, 3)]
+    app = open_app(tmp_path, "compare", run=names[0], compare_runs=names[1])
+    said = texts(app).replace("\\", "")
+    assert "…seed2 - …seed1: Reward +0.35 (" in said
+    (card, *_) = cards(app)
+    assert [line["name"] for line in card["chart"]["lines"]] == ["…seed1", "…seed2"]
+    ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value).iloc[0]
+    assert ends["run 0"].startswith("0.35")
+    assert ends["run 1"].startswith("0.70")
+    assert ends["gap 1"].startswith("+0.35")
+    settings = next(frame.value for frame in app.dataframe if "setting" in frame.value)
+    assert settings[["run 0", "run 1"]].iloc[0].tolist() == ["1", "2"]
+    app.multiselect(key="compare_runs").select("…seed3").run()
+    assert query(app)["compare_runs"] == ",".join(names[1:])
+    pairs = next(frame.value for frame in app.dataframe if "answer" in frame.value)
+    assert pairs["run"].tolist() == ["…seed2", "…seed3"]
+    assert pairs["answer"].tolist() == ["higher", "higher"]
 
 
 def paired_table(app):
@@ -278,14 +319,14 @@ def test_two_runs_are_compared_prompt_by_prompt_with_a_way_to_both_answers(open_
     table = paired_table(app).set_index("metric")
     assert table.loc["solve rate", ["prompts", "won", "lost", "equal"]].tolist() == [48, 2, 44, 2]
     assert table.loc["Reward part: correct", "high"] < 0
-    assert "steps 1–100" in texts(app)
+    assert "steps 1 to 100" in texts(app)
     environments = next(own.value for own in app.dataframe if "environment" in own.value)
     assert environments["environment"].tolist() == ["add", "subtract"]
     app = open_app(BUNDLED, "compare", **chosen, compare_outcome="won")
     (prompt,) = [box for box in app.selectbox if box.key == "prompt"]
     assert len(prompt.options) == 2
     app = open_app(BUNDLED, "compare", **chosen, compare_match="tokens")
-    assert "steps 1–150 of A, 1–" in texts(app)
+    assert "steps 1 to 150 of A, 1 to" in texts(app)
 
 
 def test_runs_with_equal_settings_but_for_the_seed_are_put_together(open_app, tmp_path):
@@ -314,7 +355,7 @@ def test_twenty_compared_runs_are_opened_once(open_app, tmp_path, monkeypatch):
     for name in names:
         write_lines(tmp_path / name / "a.jsonl", [{"step": 1, "prompt": "p", "reward": 1.0}])
     app = open_app(tmp_path, "compare", run=names[0], compare_runs=",".join(names[1:]))
-    assert "all runs" in texts(app)
+    assert "Over step 1 of all runs" in texts(app)
     monkeypatch.setattr(Follower, "run", lambda *_, **__: pytest.fail("opened again"))
     assert_sound(app.run())
 
@@ -328,8 +369,8 @@ def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(ope
     assert "compare_runs" not in query(app)
     assert "settings (run-*.json) of b/mine, b/old" in texts(app).replace("\\", "")
     assert "None of the recorded settings" not in texts(app)
-    assert [c for c in table(app).columns if " − " in c] == ["b/old − b/mine"]
-    assert "Response length in characters" in table(app)["metric"].tolist()
+    ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value)
+    assert "Response length in characters" in ends["metric"].tolist()
 
 
 def test_the_same_prompt_is_shown_in_two_of_the_runs_and_is_of_the_environments_chosen(open_app):
@@ -378,7 +419,7 @@ def test_a_choice_of_these_pages_survives_the_way_to_another(open_app):
         BUNDLED, "step", step_part="groups", run="grpo_arithmetic", step="97", groups_id="s97g2"
     )
     go_to(app, "prompts")
-    go_to(app, "step")
+    go_to(app, "groups")
     assert query(app)["groups_id"] == "s97g2"
     assert app.selectbox(key="groups_id").value == "s97g2"
     app.button(key="step_chevron_right").click().run()
@@ -393,9 +434,10 @@ def test_what_can_not_be_compared_or_contrasted_says_why(open_app, tmp_path):
         ]
         write_lines(tmp_path / name / "x.jsonl", rows)
     app = open_app(tmp_path, "compare", run="a", compare_runs="b")
-    assert "No step is in both runs" in texts(app)
+    assert "not compared: no step is in both runs" in texts(app).replace("\\", "")
+    assert "No step is in all of these runs" in texts(app)
     app = open_app(tmp_path, "compare", run="a", compare_runs="b", compare_match="time")
-    assert "Not recorded in both runs: timestamps" in texts(app)
+    assert "timestamps are not recorded in both runs" in texts(app)
     app = open_app(tmp_path, "rollouts", run="a", rollouts_view="winners")
     assert "Nothing is recorded in 5 groups or more on both sides." in texts(app)
 

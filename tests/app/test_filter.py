@@ -1,7 +1,16 @@
 """The filter of Rollouts: what it leaves, what it refuses, and links that hold older filters."""
 
 import pytest
-from page_elements import assert_sound, choice, filter_field, notices, query, table, texts
+from page_elements import (
+    assert_sound,
+    choice,
+    filter_field,
+    notices,
+    query,
+    rollout_list,
+    table,
+    texts,
+)
 from streamlit.testing.v1 import AppTest
 
 
@@ -88,3 +97,29 @@ def test_columns_and_values_are_completed(open_rows):
     assert not offered["odd name"]["is_text"]
     assert offered["any_text"]["is_text"]
     assert offered["response"]["values"] == []
+
+
+def test_words_alone_search_the_texts_and_the_field_says_so(open_app, logs):
+    app = open_app(logs, "rollouts", run="native", step="10")
+    before = filter_field(app)
+    assert before["sought"] == ""
+    enter(app, before["placeholder"])
+    assert filter_field(app)["refused"] is None
+    enter(app, "__init__")
+    field = filter_field(app)
+    assert (field["sought"], field["refused"], field["text"]) == ("__init__", None, "__init__")
+    assert query(app)["where"] == "__init__"
+    words = open_app(logs, "rollouts", run="native", step="10", where="__init__", q="x<y")
+    assert filter_field(words)["text"] == 'any_text contains "__init__" and any_text contains "x<y"'
+
+
+def test_headings_of_the_list_are_names_in_its_filter_and_are_completed(open_app, logs):
+    app = open_app(logs, "rollouts", run="native", step="10")
+    columns = rollout_list(app)["page"]["columns"]
+    offered = {one["name"]: one for one in filter_field(app)["columns"]}
+    for column in columns:
+        assert column["label"] in (column["name"], *offered[column["name"]]["others"])
+        enter(app, f'missing(col("{column["label"]}"))')
+        assert filter_field(app)["refused"] is None
+    enter(app, "tokens > 0 and #  < 3 and k3 >= 0")
+    assert filter_field(app)["count"] == "3 of 8 rollouts"

@@ -1,6 +1,8 @@
 """What stands around every page: navigation, notices and the help of keys."""
 
 import re
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,8 @@ from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
 from board.views.shared import pages, state
+
+BUNDLED = Path(__file__).parents[2] / "rollout_samples"
 
 
 def links(app: AppTest) -> dict[str, Any]:
@@ -42,11 +46,38 @@ def test_a_page_or_a_part_is_dimmed_where_the_run_holds_nothing_for_it(open_app,
     assert parts(app)[0] == "Contributions"
     assert parts(app)[2] == ":gray[Mismatch :small[no sampling\\_logprobs]]"
     assert links(app)["Rollouts"].label == "Rollouts"
-    assert "sampling_logprobs=" in texts(open_app(logs, "mismatch", run="texts"))
+    assert "sampling_logprobs" in texts(open_app(logs, "mismatch", run="texts"))
     assert parts(open_app(logs, "step", run="native")) == ["Contributions", "Groups", "Mismatch"]
     shown = links(open_rows("overview", {"step": 1, "response": "r", "reward": 1.0}))
     assert shown["Prompts"].label == ":gray[Prompts :small[not recorded]]"
-    assert "RolloutExporter\\.log" in shown["Prompts"].help
+    assert "prompt" in shown["Prompts"].help
+
+
+def test_the_count_of_findings_is_that_of_all_rules_or_no_number(open_app):
+    """Before the tokens were read it would be another one, which opening the page corrects."""
+    st.cache_resource.clear()
+    before = links(open_app(BUNDLED, run="grpo_reward_hack"))["Findings"].label
+    assert re.search(r"\[●\]", before)
+    app = open_app(BUNDLED, "findings", run="grpo_reward_hack")
+    for _ in range(300):
+        if re.search(r"\d", label := links(app.run())["Findings"].label):
+            break
+        time.sleep(0.1)
+    assert re.search(r"\[\d+\]", label)
+    for page in ("overview", "findings", "rollouts"):
+        assert links(open_app(BUNDLED, page, run="grpo_reward_hack"))["Findings"].label == label
+
+
+def test_a_step_of_texts_alone_opens_on_its_groups(open_app, open_rows):
+    """What was chosen, or is linked, is what opens all the same, and the URL has nothing filled in."""
+    row = {"step": 1, "response": "r", "group_id": "g"}
+    rows = [{**row, "reward": reward} for reward in (0.0, 1.0)]
+    app = open_rows("step", *rows)
+    assert (choice(app, "step_part"), "step_part" in query(app)) == ("groups", False)
+    buttons(app, "Part of the page").set_value("contributions").run()
+    assert (choice(app, "step_part"), query(app)["step_part"]) == ("contributions", "contributions")
+    with_tokens = open_app(BUNDLED, "step", run="grpo_arithmetic")
+    assert choice(with_tokens, "step_part") == "contributions"
 
 
 @pytest.mark.parametrize("page", [page for page in pages.PAGES if page.parts], ids=lambda p: p.name)
@@ -74,7 +105,7 @@ def test_compare_is_dimmed_where_there_is_one_run(open_app, logs):
 def test_findings_are_counted_in_the_navigation_once_they_are_known(open_app, logs):
     app = open_app(logs, "findings", run="native")
     label = links(app)["Findings"].label
-    assert re.fullmatch(r"Findings :small\[:(red|orange|blue)\[\d+\]\]", label)
+    assert re.fullmatch(r"Findings :small\[:(red|orange|blue)\[(\d+|●)\]\]", label)
     go_to(app, "prompts")
     assert links(app)["Findings"].label == label
 

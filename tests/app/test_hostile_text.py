@@ -11,7 +11,8 @@ from page_elements import PAGES, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
-from board.views.shared.text import harmless_cell, number
+from board.datasets.files import harmless_cell
+from board.views.shared.text import number
 
 # Elements that show their content as it is. Their titles and help are Markdown all the same.
 _CODE = ("html_content", "css_content", "js_content")

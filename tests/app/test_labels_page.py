@@ -8,6 +8,7 @@ from board.cli.opened_runs import opened
 from board.cli.runs import find_run
 from board.query.labels.matching import set_label, with_labels
 from board.query.labels.samples import draw_sample
+from board.query.rollouts import Sorting, frame
 
 
 def test_an_unlabelled_run_says_how_to_begin(open_app, logs):
@@ -33,7 +34,8 @@ def test_a_sample_has_its_shares_in_words_and_authors_their_agreement(open_app, 
     app.button(key='labels_open_a "1" *b*').click().run()
     assert not app.exception
     assert app.session_state["where"] == 'label_sample contains "a ""1"" *b*"'
-    # The first of the list, which begins with the newest step: the next key leads to all others.
-    newest = rows[rows["step"] == rows["step"].max()]
+    # The first of the list, which is in the sample's random order: the next key leads to all others.
+    assert app.session_state["sort"] == "label_order"
+    ordered = frame(with_labels(run), ["step", "index"], Sorting("label_order"))
     opened_first = (app.session_state["step"], app.session_state["index"])
-    assert opened_first == (newest["step"].iloc[0], newest["index"].min())
+    assert opened_first == (ordered["step"].iloc[0], ordered["index"].iloc[0])

@@ -17,6 +17,7 @@ from page_elements import (
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run, native_sample, write_lines
 
+from board.core.metrics.reward_sum import RewardSum
 from board.index.whole_texts import key_of_text
 from board.query.prompts import written_key
 from board.views.shared import state
@@ -35,7 +36,7 @@ LINKS = (
         "cap=3&grouping=1&pads=<x>,<y>&split=all&live=1&step=10&steps=10-35&smooth=0.9"
         "&overview_kl=k1&overview_band=quantiles&overview_scale=0.5&overview_shift=1&overview_log=1"
         "&overview_more=1&overview_evals=0&overview_expression=reward - ref_reward"
-        "&overview_trainer=loss|lr&metric_shift=2",
+        "&overview_trainer=loss|lr&metric_shift=2&reward_sum=correct:1.0,format:0.5",
     ),
     (
         "overview",
@@ -91,6 +92,7 @@ LINKS = (
 VALUES: dict[str, Any] = {
     "cap": 3,
     "metric_shift": 2,
+    "reward_sum": RewardSum((("correct", 1.0), ("format", 0.5))),
     "grouping": True,
     "step": 10,
     "index": 5,

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from page_elements import assert_sound, choice, notices, query, texts
+from page_elements import PAGES, assert_sound, choice, elements, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
 from board.views.frame import live
 from board.views.frame.sidebar import silent_ranks
-from board.views.shared import known_findings, opened_runs
+from board.views.shared import known_findings, opened_runs, step_choice
 from exporters import RolloutExporter
 
 SWITCH = "_following"
@@ -96,6 +96,79 @@ def test_choosing_a_step_a_rollout_or_a_token_ends_following(open_app, growing, 
     assert state(app) == (chosen.get("step", 7), *NOT_FOLLOWING)
     assert query(app)["live"] == "1"
     assert "follow" not in query(app)
+
+
+def test_the_url_of_a_page_that_follows_is_the_same_at_every_step(open_app, growing):
+    app = open_app(growing, live="1")
+    before = query(app)
+    assert "step" not in before
+    grown(app, growing, 9)
+    assert query(app) == before
+    app.button(key="step_chevron_left").click().run()
+    assert query(app)["step"] == "8"
+
+
+def test_live_begins_by_itself_when_a_run_grows_and_once(open_app, growing, monkeypatch):
+    app = open_app(growing)
+    app.session_state["_has_grown"] = "run"  # as the look at the files has it, a second later
+    grown(app, growing, 9)
+    assert (choice(app, "live"), *state(app)) == (True, 9, *FOLLOWING)
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
+    app.toggle(key="live").set_value(False).run()
+    assert choice(app, "live") is False
+    assert "changed" in texts(app)
+    app = open_app(growing, step="3")
+    app.session_state["_has_grown"] = "run"
+    grown(app, growing, 10)
+    assert (choice(app, "live"), *state(app)) == (True, 3, *NOT_FOLLOWING)
+
+
+def test_a_switch_that_the_browser_sends_as_it_was_is_not_taken_for_a_press(
+    open_app, growing, monkeypatch
+):
+    app = open_app(growing)
+    app.session_state["_has_grown"] = "run"
+    app.run()
+    for key in ("live", SWITCH):
+        app.toggle(key=key).set_value(False).run()
+        assert (choice(app, "live"), *state(app)[1:]) == (True, *FOLLOWING)
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
+    app.toggle(key=SWITCH).set_value(False).run()
+    assert state(app)[1:] == NOT_FOLLOWING
+
+
+def test_what_is_chosen_before_the_browser_has_the_last_url_stays(open_app, growing, monkeypatch):
+    app = open_app(growing, step="3")
+    before = query(app)
+    app.toggle(key="live").set_value(True).run()
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
+    for name in query(app).keys() - before.keys():
+        del app.query_params[name]
+    for name, value in before.items():
+        app.query_params[name] = value
+    app.toggle(key=SWITCH).set_value(False).run()
+    assert (choice(app, "live"), choice(app, "follow")) == (True, False)
+
+
+def test_back_after_a_choice_takes_it_back(open_app, growing):
+    app = open_app(growing, step="3")
+    before = query(app)
+    app.toggle(key="live").set_value(True).run()
+    for name in query(app).keys() - before.keys():
+        del app.query_params[name]
+    for name, value in before.items():
+        app.query_params[name] = value
+    app.run()
+    assert (choice(app, "live"), choice(app, "step")) == (False, 3)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_runs_again_sets_no_field(open_app, logs, page):
+    """What is typed or switched meanwhile would be overwritten."""
+    app = open_app(logs, page, run="native", live="1")
+    app.run()
+    protos = [element.proto for element in elements(app) if hasattr(element, "proto")]
+    assert [proto for proto in protos if getattr(proto, "set_value", False)] == []
 
 
 def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(open_app, growing):

@@ -76,15 +76,20 @@ def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(open_rows)
 @pytest.mark.parametrize(
     ("page", "query", "lacking", "how"),
     [
-        ("prompts", {}, "in this run: prompt, reward.", "Pass prompt_ids="),
+        ("prompts", {}, "in this run: prompt, reward.", 'Write "prompt" into'),
         (
             "step",
             {"step_part": "groups"},
             "in this run: group_id, reward.",
-            'meta={"group_id": ...}',
+            'Write "group_id" into each line. Write "reward" into each line.',
         ),
-        ("overview", {"overview_by": "env"}, "", 'meta={"env": ...}'),
-        ("mismatch", {}, "at this step: logprobs and sampling_logprobs", "Pass sampling_logprobs="),
+        ("overview", {"overview_by": "env"}, "", 'Write "env" into'),
+        (
+            "mismatch",
+            {},
+            "at this step: logprobs and sampling_logprobs",
+            '"sampling_logprobs", the engine',
+        ),
     ],
 )
 def test_an_empty_page_says_what_the_run_lacks_and_how_to_record_it(
@@ -113,3 +118,33 @@ def test_a_reading_of_all_steps_that_fails_at_once_says_why(open_rows, monkeypat
     app.button(key="scan_start").click().run()
     cache.mismatch_scan(app.session_state["_run"]).wait(10)
     assert [error.value for error in app.run().error] == ["the file is gone"]
+
+
+def test_a_reward_is_chosen_in_run_settings_and_goes_into_the_link(open_rows):
+    parts = [{"right": 1.0, "form": 0.5}, {"right": 0.0, "form": 0.5}]
+    rows = [{"step": 1, "prompt": "p", "response": "r", "rewards": part} for part in parts]
+    app = open_rows("prompts", *rows)
+    assert any("choose the reward under Run settings" in str(info.value) for info in app.info)
+    next(b for b in app.button if b.label == "Sum of all parts").click().run()
+    assert app.session_state["_run"].of_step(1)["reward"].tolist() == [1.5, 0.5]
+    weight = next(field for field in app.number_input if field.label == "Weight of form")
+    weight.set_value(2.0).run()
+    run = app.session_state["_run"]
+    assert run.of_step(1)["reward"].tolist() == [2.0, 1.0]
+    assert app.query_params["reward_sum"] in ("right:1.0,form:2.0", ["right:1.0,form:2.0"])
+    next(b for b in app.button if b.label == "As the log says").click().run()
+    assert "reward" not in app.session_state["_run"].columns
+
+
+def test_failed_tool_calls_are_counted_by_tool(open_rows):
+    call = {"id": "c", "function": {"name": "search", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "Error: no such page"},
+    ]
+    rows = [{"step": step, "messages": messages, "reward": 1.0} for step in (1, 2)]
+    app = open_rows("failures", *rows)
+    table = next(own.value for own in app.dataframe if "tool" in own.value)
+    assert table["tool"].tolist() == ["search"]
+    assert table["errors"].tolist() == [2]

@@ -29,10 +29,10 @@ _PLACE = """(plot, [trace, point]) => {
 }"""
 
 
-def board_on(serve: ServeCommand, root: Path) -> str:
+def board_on(serve: ServeCommand, root: Path, *options: str) -> str:
     """The address of a board that `rollout-board serve ROOT` started."""
     start = "import sys; from board.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", start, "serve", str(root)]
+    command = [sys.executable, "-c", start, "serve", str(root), *options]
     return serve([*command, "--port", "{port}", "--no-browser"])
 
 

@@ -6,13 +6,13 @@ import numpy as np
 
 from board.components.token_data import (
     PromptPart,
-    ScaleSpan,
     TokenContent,
     TokenSegment,
 )
 from board.core.metrics.definitions import Metric, token_metric
 from board.core.records import TopK
 from board.core.tokens.pieces import PLACEHOLDER
+from board.core.tokens.scales import Span
 
 HOSTILE = [
     "Hi", " there", "\n", "<script>", "window.hacked=1", "</script>", "\n",
@@ -172,9 +172,9 @@ def fields_of(case: str) -> dict[str, Any]:
     return large(int(case))
 
 
-def step_spans() -> dict[str, ScaleSpan]:
+def step_spans() -> dict[str, Span]:
     """Those of "traps" have hostile words, as everything there."""
     return {
-        "k1": ScaleSpan(-50.0, 50.0, "p1–p99 of the step"),
-        TRAP_METRIC: ScaleSpan(0.0, 1.0, TRAP),
+        "k1": Span(-50.0, 50.0, -60.0, 60.0, "of the step"),
+        TRAP_METRIC: Span(0.0, 1.0, 0.0, 1.0, TRAP),
     }

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from board_steps import Message, ServeCommand, agent_turns, board_on, settled
 from playwright.sync_api import Locator, Page, expect
-from waits import until
 from written_logs import write_lines
 
 pytestmark = pytest.mark.browser
@@ -184,13 +183,6 @@ def test_a_log_is_read_folded_searched_and_compared_by_keyboard(page, board, run
     settled(page)
     page.keyboard.press("Escape")
     expect(reader.locator(".fact-line")).to_contain_text("Rollout 1")
-    settled(page)
-
-    def list_is_alone() -> bool:
-        # A key pressed while the page runs again is lost, and then the rollout is still open.
-        if reader.count():
-            page.keyboard.press("Escape")
-            settled(page)
-        return not reader.count() and page.locator(".list .row.cursor").count() == 1
-
-    until(page, "Escape leads back to the list", list_is_alone)
+    page.keyboard.press("Escape")
+    expect(reader).to_have_count(0)
+    expect(page.locator(".list .row.cursor")).to_have_count(1)

@@ -1,18 +1,27 @@
 """Curves of a page share the pointed step and the zoom, and their axes name the same steps."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from board_steps import SAMPLES, ServeCommand, board_on, drag_over, settled
-from playwright.sync_api import Locator, Page, expect
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import board.components.curve_grid
 from board.charts.layout import step_ends, step_ticks
 
 pytestmark = pytest.mark.browser
 
-AXIS = Path(board.components.curve_grid.__file__).parent / "js" / "axis.js"
+SCRIPTS = Path(board.components.curve_grid.__file__).parent / "js"
+AXIS = SCRIPTS / "axis.js"
+STEP_SIZES = st.builds(
+    lambda factor, power: factor * 10.0**power,
+    st.sampled_from((1, 2, 2.5, 5)),
+    st.integers(-12, 9),
+)
 
 
 def curves(page: Page, serve: ServeCommand, place: str, curve: int) -> tuple[Locator, Locator]:
@@ -96,3 +105,37 @@ def test_a_click_on_the_mark_of_a_finding_opens_the_finding(page, serve):
     settled(page)
     mark.click()
     expect(page).to_have_url(re.compile(r"/findings\?"))
+
+
+@pytest.fixture(scope="module")
+def script(chromium: Browser) -> Iterator[Page]:
+    page = chromium.new_page()
+    for part in ("axis", "words", "plot"):
+        page.add_script_tag(content=(SCRIPTS / f"{part}.js").read_text(encoding="utf-8"))
+    yield page
+    page.close()
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEP_SIZES, st.integers(-(10**6), 10**6), st.booleans(), st.booleans())
+def test_ticks_have_different_numbers_that_are_theirs(script, distance, first, percent, digits):
+    ticks = [distance * (first + place) for place in range(5)]
+    axis = {"labels": True, "percent": percent, "digits": digits}
+    labels = script.evaluate("given => valueLabels(...given)", [axis, ticks, distance])
+    assert len({*labels}) == len(ticks)
+    factors = {"k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12, " %": 0.01}
+    for tick, label in zip(ticks, labels, strict=True):
+        size = next((name for name in factors if label.endswith(name)), "")
+        plain = label.removesuffix(size).replace(",", "").replace("−", "-")
+        assert abs(float(plain) * factors.get(size, 1) - tick) < distance / 2
+
+
+def test_only_lines_and_what_their_bands_may_reach_decide_the_axis(script):
+    line = {"x": [1, 2, 3], "y": [0.2, 0.4, 0.3], "low": [0.1, 0.2, 0.2], "high": [0.4, 0.6, 0.4]}
+    band = {"x": [1, 2, 3, 3, 2, 1], "y": [0, 0, 0, 0.4, 99, 0.4], "recorded": False}
+    chart = {"lines": [line], "shapes": [band], "dots": [], "y": {"log": False}}
+    low, high = script.evaluate("valueRange", chart)
+    assert low == pytest.approx(0.1, abs=0.05)
+    assert high == pytest.approx(0.6, abs=0.05)
+    recorded = {**band, "recorded": True}
+    assert script.evaluate("valueRange", {**chart, "shapes": [recorded]})[1] > 99

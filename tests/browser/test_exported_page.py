@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import written_logs
 from colours import contrast
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 from test_reader_script import SCRIPTS
 
 from board.analysis.rollout import open_rollout
 from board.components.token_data import spec_of, unknown_metric
 from board.core.metrics.definitions import token_metric
+from board.core.tokens.scales import Span
 from board.export.colours import colours_of, level_classes, level_styles
 from board.export.comparison_part import Side
 from board.export.pages import PageOptions, comparison_page, first_rows, listed_page
@@ -25,8 +29,10 @@ pytestmark = pytest.mark.browser
 
 LEVELS = """({values, spec, mask, span}) => {
   const metric = { values: Float32Array.from(values), absent: null, spec: {...spec, span} };
-  const scale = scaleOf(metric, Uint8Array.from(mask));
-  return [[...values.keys()].map((i) => levelOf(metric, scale, i)), scale.caption, scale.ends ?? null];
+  const inLoss = Uint8Array.from(mask);
+  const scale = scaleOf(metric, inLoss);
+  const levels = [...values.keys()].map((i) => levelOf(metric, scale, i, inLoss));
+  return [levels, scale.caption, scale.ends ?? null];
 }"""
 METRICS = (
     "k3",
@@ -128,15 +134,61 @@ def test_tokens_have_the_levels_that_the_reader_gives_them(offline):
             mask = (random.random(len(values)) < 0.8).astype(int)
             known = token_metric(name)
             metric = known if known.label != name else unknown_metric(name, values)
-            for span in (None, (-0.5, 1.5, "over two")):
+            for span in (None, Span(-0.5, 1.5, -9.0, 40.0, "of two")):
                 given = {"values": values.tolist(), "spec": spec_of(metric), "mask": mask.tolist()}
-                given["span"] = span and dict(zip(("low", "high", "words"), span, strict=True))
-                levels, caption, _ = offline.evaluate(LEVELS, given)
+                given["span"] = span and {**asdict(span), "words": span.words}
+                levels, caption, ends = offline.evaluate(LEVELS, given)
                 own = colours_of(name, values, mask > 0, span)
                 # On the border of two shades either is right: logarithms differ in the last bit.
                 assert np.abs(own.levels - np.array(levels)).max() <= 1, (name, kind, span)
                 assert np.mean(own.levels != np.array(levels)) <= 0.02, (name, kind, span)
                 assert own.caption.replace(",", "") == caption.replace(",", ""), (name, kind, span)
+                assert (own.ends is None) == (ends is None)
+
+
+@pytest.fixture(scope="module")
+def scale_script(chromium: Browser) -> Iterator[Page]:
+    page = chromium.new_page()
+    for part in ("numbers", "text", "rollout", "scale"):
+        page.add_script_tag(content=(SCRIPTS / f"{part}.js").read_text(encoding="utf-8"))
+    yield page
+    page.close()
+
+
+SIZES = st.floats(0, 2.0**60, width=32, allow_subnormal=False)
+ARRAYS = st.lists(st.tuples(SIZES, st.sampled_from((0, 1, 1, 1))), min_size=1, max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    few=ARRAYS,
+    ordinary=st.sampled_from((0, 200)),
+    name=st.sampled_from(("k3", "entropy", "k1", "a framework's own")),
+)
+def test_the_largest_value_looks_like_no_smaller_one_and_what_is_masked_has_no_colour(
+    scale_script, few, ordinary, name
+):
+    """On the page and in an exported one, of few tokens and of many."""
+    usual = np.random.default_rng(0).exponential(1e-3, ordinary)
+    values = np.array([*usual, *(value for value, _ in few)]).astype(np.float32).astype(float)
+    in_loss = np.array([*np.ones(ordinary), *(own for _, own in few)]) > 0
+    spec = spec_of(token_metric(name))
+    given = {"values": values.tolist(), "spec": spec, "mask": in_loss.astype(int).tolist()}
+    given["span"] = None
+    drawn, _, _ = scale_script.evaluate(LEVELS, given)
+    exported = colours_of(name, values, in_loss).levels
+    assert np.abs(exported - np.array(drawn)).max() <= 1
+    for levels in (np.array(drawn), exported):
+        assert not levels[~in_loss].any()
+        counted, of_them = levels[in_loss], values[in_loss]
+        if not len(of_them) or of_them.min() == of_them.max():
+            continue
+        order = np.argsort(of_them)
+        assert (np.diff(counted[order]) >= 0).all()
+        largest = of_them == of_them.max()
+        assert set(counted[largest]) <= {15, 19}
+        half_way = of_them.min() + (of_them.max() - of_them.min()) / 2
+        assert (counted[of_them <= half_way] < counted[largest].max()).all()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

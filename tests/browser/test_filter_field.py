@@ -1,6 +1,7 @@
 """The filter field in a browser: completion, errors in their place, filters that the browser keeps."""
 
 import re
+import shutil
 
 import pytest
 from board_steps import SAMPLES, ServeCommand, board_on, settled
@@ -71,3 +72,38 @@ def test_filters_are_kept_by_the_browser_and_chosen_again(page, serve):
     saved.click()
     expect(field(page)).to_have_value("reward > 1")
     expect(page).to_have_url(re.compile(r"where=reward\+%3E\+1"))
+
+
+def test_what_stands_above_the_list_is_completed_and_words_search_the_texts(page, serve):
+    opened(page, serve)
+    for typed, column in (
+        ("tok", "response_tokens"),
+        ("fini", "finish_reason"),
+        ("gro", "group_id"),
+    ):
+        field(page).fill(typed)
+        expect(page.locator(".filter .option").first).to_contain_text(column)
+    field(page).fill("prompt length ")
+    expect(page.locator(".filter .option").first).to_have_text("<")
+    field(page).fill("Check")
+    page.keyboard.press("Enter")
+    expect(page.locator(".filter .note")).to_have_text("texts containing “Check”")
+    expect(page.locator(".filter .count")).to_have_text("1 of 32 rollouts")
+
+
+def test_a_view_is_saved_and_opened_by_its_name(page, tmp_path, serve):
+    shutil.copytree(SAMPLES / "resumed", tmp_path / "resumed")
+    address = f"{board_on(serve, tmp_path)}/rollouts?run=resumed&step=3"
+    page.goto(f"{address}&where=reward+%3C+1&sort=reward")
+    expect(page.locator(".filter .count")).to_contain_text("rollouts")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("textbox", name="Save what is shown now as").fill("weak ones")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="weak ones")).to_be_visible()
+    page.goto(address)
+    expect(field(page)).to_have_value("")
+    settled(page)
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="weak ones").click()
+    expect(field(page)).to_have_value("reward < 1")
+    expect(page).to_have_url(re.compile("where=reward.*sort=reward"))

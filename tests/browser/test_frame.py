@@ -7,6 +7,8 @@ from board_steps import ADDRESSES, SAMPLES, board_on, settled
 from playwright.sync_api import ConsoleMessage, expect
 from waits import until, until_none
 
+from board.views.shared import pages
+
 PAGES = [name for name in ADDRESSES if name != "runs"]
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 BACKGROUNDS = {"dark": "rgb(14, 18, 32)", "light": "rgb(255, 255, 255)"}
@@ -26,9 +28,8 @@ def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_no
     errors: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
-        # Streamlit looks for its server below the page's path first, where a browser notes a 404.
-        if message.type == "error" and "/_stcore/" not in message.location["url"]:
-            errors.append(message.text)
+        if message.type == "error":
+            errors.append(f"{message.text} {message.location['url']}")
 
     page.on("console", note)
     page.goto("about:blank")
@@ -42,12 +43,46 @@ def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_no
     expect(page).to_have_url(re.compile(r"[?&]step=97"))
     buttons = page.locator("button:visible:not([kind=elementToolbar])")
     assert "Run settings" in "".join(buttons.all_inner_texts())
+    # 960 is the width of 1440 pixels at 150 %.
+    for width in (800, 960, 1920, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        until(page, f"it fits in {width} pixels", lambda: page.evaluate(WIDER) is False)
     # What is still being drawn may lie above others for a moment.
     until_none(page, "no button is covered", lambda: buttons.evaluate_all(COVERED))
     assert page.get_by_test_id("stException").count() == 0
     assert errors == []
     page.go_back()
     expect(page).to_have_url("about:blank")
+
+
+@pytest.mark.parametrize("width", [420, 800, 960])
+def test_in_a_narrow_window_the_links_to_pages_are_a_menu_for_the_keyboard_too(page, serve, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{board_on(serve, SAMPLES)}/rollouts?run=grpo_arithmetic&step=97")
+    expect(page.locator(".list .row").first).to_be_visible()
+    settled(page)
+    menu = page.get_by_role("button", name="Pages, now Rollouts")
+    links = page.locator(".st-key-pages a")
+    expect(links.first).to_be_hidden()
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    titles = [one.title for one in pages.PAGES]
+    for link, title in zip(links.all(), titles, strict=True):
+        expect(link).to_contain_text(title)
+        expect(link).to_be_in_viewport(ratio=0.99)
+        page.keyboard.press("Tab")
+        expect(link).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(links.first).to_be_hidden()
+    expect(menu).to_be_focused()
+    page.keyboard.press("Enter")
+    for _ in range(titles.index("Prompts") + 1):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/prompts\?"))
+    expect(page.get_by_role("button", name="Pages, now Prompts")).to_be_visible()
+    expect(links.first).to_be_hidden()
 
 
 def test_a_question_mark_shows_the_keys_and_the_menu_of_runs_the_whole_name(page, serve):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 SCRIPTS = Path(board.components.token_data.__file__).with_name("reader") / "js"
 PURE_PARTS = ("numbers", "text", "rollout", "scale", "peaks", "masks", "search", "token_find")
 PURE_PARTS += ("strip", "heat", "values", "tip")
-STRONGEST, BEYOND = 15, 16
+STRONGEST, FURTHEST = 15, 19
 METRIC = """({values, absent, spec, mask}) => {
   const metric = { values: Float32Array.from(values), absent, spec, scale: null, ranked: null };
   const inLoss = Uint8Array.from(mask ?? values.map(() => 1));
@@ -28,7 +28,7 @@ METRIC = """({values, absent, spec, mask}) => {
     caption: scale.caption,
     ends: scale.ends ?? null,
     isLog: scale.isLog,
-    levels: values.map((_, i) => levelOf(metric, scale, i)),
+    levels: values.map((_, i) => levelOf(metric, scale, i, inLoss)),
     peaks: rankPeaks(metric, scale, inLoss),
   };
 }"""
@@ -107,20 +107,20 @@ def test_the_low_end_of_a_log_probability_is_the_strong_one(script):
 def test_one_outlier_does_not_flatten_the_rest(script):
     values = [0.01 * i for i in range(200)] + [1e6]
     result = scaled(script, values, spec={"kind": "sequential"})
-    assert result["levels"][199] == result["levels"][200] == BEYOND
+    assert STRONGEST < result["levels"][199] < result["levels"][200] == FURTHEST
     assert result["levels"][100] in (7, 8)
     assert result["caption"] == "p1–p99 · 2 above"
+    assert result["ends"] == ["0.02", "1.98 … 1e6"]
 
 
-def test_one_outlier_among_few_tokens_leaves_the_others_their_colours(script):
+def test_one_outlier_among_few_tokens_looks_like_no_other(script):
     values = [0.0, 2e-7, 1e-6, 3e-6, 2e-5, 9e-5, 326.7, 4e-4, 2e-3, 0.021]
     result = scaled(script, values, spec={"kind": "sequential", "unit": "nats"})
     levels = result["levels"]
-    assert levels[6] == BEYOND
-    assert levels[9] == STRONGEST
-    assert 0 < levels[7] < levels[8] < STRONGEST
-    assert result["caption"] == "p1–p99, log · 1 above"
-    assert result["ends"][1] == "0.021 nats"
+    assert levels[6] == STRONGEST
+    assert 0 < levels[8] < levels[9] < STRONGEST / 3
+    assert result["caption"] == "min–max, log"
+    assert result["ends"][1] == "326.7 nats"
 
 
 def test_a_log_scale_keeps_the_tokens_in_the_middle_pale(script):
@@ -136,8 +136,8 @@ def test_a_heavy_tail_on_both_sides_has_a_log_scale(script):
     values = [(-1) ** i * 0.001 * i for i in range(1, 60)] + [-5.0, 4.0, -3.0, 7.0]
     result = scaled(script, values)
     assert result["isLog"]
-    assert result["levels"][59] == -BEYOND
-    assert result["levels"][62] == BEYOND
+    assert result["levels"][62] == STRONGEST
+    assert -STRONGEST < result["levels"][59] < -STRONGEST / 3
     assert max(result["levels"][:20]) < STRONGEST / 3
 
 
@@ -158,7 +158,10 @@ def test_equal_values_have_no_peaks_and_say_so(script):
 def test_tokens_outside_the_loss_set_neither_scale_nor_peaks(script):
     result = scaled(script, [50.0, 1.0, -0.5], mask=[0, 1, 1])
     assert result["ends"] == ["-1", "1"]
+    assert result["levels"] == [0, STRONGEST, -7]
     assert 0 not in result["peaks"]
+    without = scaled(script, [50.0, 1.0], mask=[0, 0])
+    assert (without["levels"], without["caption"]) == ([0, 0], "no token in the loss")
 
 
 def test_absent_and_nan_have_levels_of_their_own(script):
@@ -243,3 +246,16 @@ def test_text_on_the_strongest_colours_keeps_a_contrast_of_4_5(script, theme):
     for end in (palette["high"], palette["low"]):
         mixed = palette["cap"] * np.array(end) + (1 - palette["cap"]) * page_colour
         assert contrast(mixed, text) >= 4.5
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_full_colours_stand_out_from_the_page_ever_more_and_their_text_is_read(script, theme):
+    config = Path(__file__).parents[2] / ".streamlit" / "config.toml"
+    colours = tomllib.loads(config.read_text(encoding="utf-8"))["theme"][theme]
+    page_colour = channels(colours["backgroundColor"])
+    palette = script.evaluate("name => PALETTES[name]", theme)
+    for side, shade in (("beyondHigh", "high"), ("beyondLow", "low")):
+        strongest = palette["cap"] * np.array(palette[shade]) + (1 - palette["cap"]) * page_colour
+        apart = [contrast(one, page_colour) for one in (strongest, *palette[side])]
+        assert apart == sorted(apart)
+        assert min(contrast(one, palette["text"]) for one in palette[side]) >= 4.5

@@ -65,8 +65,8 @@ def test_a_metric_switch_recolours_before_any_rerun_and_what_is_missing_looks_di
 ):
     view = open_case(page, serve, "hostile")
     before, after = view.locator("select.metric").evaluate(SWITCH_METRIC, 1)
-    assert "high16" in before
-    assert "high16" not in after
+    assert "high15" in before
+    assert "high15" not in after
     assert "high" in after
     expect_report(page, "metric=entropy")
     expect(view.locator(".legend .end").last).to_contain_text("nats")

@@ -148,7 +148,7 @@ def test_the_heat_map_has_a_row_per_metric_whose_name_picks_it_and_the_scale_can
     view.get_by_label("Colour scale over").select_option("step")
     expect_report(page, "over=step")
     expect(view.locator(".range")).to_have_text("p1–p99 of the step, log")
-    expect(view.locator(".legend .end")).to_have_text(["-50", "50 nats"])
+    expect(view.locator(".legend .end")).to_have_text(["-60 … -50", "50 … 60 nats"])
 
 
 def test_find_takes_a_regular_expression_and_says_when_it_is_none(page, serve):

@@ -143,3 +143,45 @@ def test_the_next_rollouts_are_in_the_browser_before_their_key_is_pressed(page, 
     expect(page.get_by_text("Answer number 5.").last).to_be_visible()
     settled(page)
     assert index_of(open_row(page)) == 5
+
+
+def test_what_hides_the_list_is_not_cut_off_however_long_its_count(page, serve):
+    page.goto(
+        f"{board_on(serve, SAMPLES)}/rollouts?run=grpo_arithmetic&rollouts_scope=run&index=13"
+    )
+    foot = page.locator(".list .foot, .foot").first
+    hide = foot.get_by_role("button", name="Hide the list")
+    expect(foot).to_contain_text("of 4,800")
+    settled(page)
+    edges = [one.bounding_box() for one in (foot, hide)]
+    assert edges[1]["x"] + edges[1]["width"] <= edges[0]["x"] + edges[0]["width"]
+
+
+def test_selected_text_leads_to_all_rollouts_with_it_and_their_share(page, serve, tmp_path):
+    texts = {1: ['say "a"\nand \\b', "other"], 2: ['say "a"\nand \\b']}
+    rows = [
+        {"step": s, "prompt": "p", "response": t, "reward": 1.0} for s in texts for t in texts[s]
+    ]
+    written_logs.write_lines(tmp_path / "runs" / "run" / "log.jsonl", rows)
+    page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=1&index=0")
+    said = page.locator(".flow .say").filter(has_text="and").first
+    expect(said).to_be_visible()
+    settled(page)
+    box = said.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 1, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + box["height"] - 5, steps=4)
+    page.mouse.up()
+    expect(page.get_by_role("button", name="All rollouts with this")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("2 of 3 rollouts")).to_be_visible()
+    expect(page.get_by_text("Share that passes the filter")).to_be_visible()
+    expect(page.get_by_label("Filter", exact=True)).to_have_value(
+        'response contains "say ""a""␊and \\b"'
+    )
+    settled(page)
+    page.get_by_label("Filter", exact=True).press("End")
+    page.keyboard.type(" and step == 2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 of 3 rollouts")).to_be_visible()

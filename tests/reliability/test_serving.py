@@ -106,8 +106,9 @@ def test_requests_to_own_hosts_are_answered(server, host):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "[::2]", ""])
-def test_requests_to_other_hosts_are_refused(server, host):
-    assert server.get("/", host)[0] == 400
+@pytest.mark.parametrize("path", ["/", "/rollouts?run=a"])
+def test_requests_to_other_hosts_are_refused(server, host, path):
+    assert server.get(path, host)[0] == 400
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -90,7 +90,10 @@ def test_runs_counts_what_each_run_holds(run_folder, call):
     size = (run_folder / "rank_0.jsonl").stat().st_size
     called = call("runs", run_folder.parent, "--json")
     row = {"run": "run_a", "path": str(run_folder), "format": "rllb", "steps": 2, "rollouts": 5}
-    assert (called.code, called.document) == (0, [{**row, "bytes": size, "problems": 0}])
+    assert (called.code, called.document) == (
+        0,
+        [{**row, "bytes": size, "problems": 0, "note": ""}],
+    )
 
 
 def test_sql_prints_rows_or_writes_them(run_folder, call):
@@ -690,7 +693,7 @@ def test_compare_prints_paired_differences(call, tmp_path):
         "equal": 0,
     }
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
-    assert "A a, B b: steps 1–2, 2 prompts in both" in result.out
+    assert "A a, B b: steps 1 to 2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
     assert [pair["b"] for pair in several["pairs"]] == ["b", "a"]
     (together,) = several["seeds"]
@@ -700,6 +703,23 @@ def test_compare_prints_paired_differences(call, tmp_path):
     assert (unknown.code, "no setting that differs" in unknown.err) == (2, True)
     unknown = call("compare", tmp_path / "a", tmp_path / "b", "--metric", "rewrd")
     assert (unknown.code, "did you mean reward" in unknown.err) == (2, True)
+
+
+def test_compare_answers_first_and_ends_over_common_steps(call, tmp_path):
+    common = "experiments_2026-11_Qwen2.5-7B-Instruct_grpo_gsm8k_hinted_clip_"
+    for name, reward in (("seed1", 0.25), ("seed2", 0.75)):
+        rows = [rollout(s, reward=reward, prompt=f"p{p}") for s in (1, 2) for p in range(6)]
+        write(tmp_path / f"{common}{name}" / "rank_0.jsonl", rows)
+    folders = [tmp_path / f"{common}{name}" for name in ("seed1", "seed2")]
+    lines = call("compare", *folders).out.splitlines()
+    said = "…seed2 - …seed1: Reward +0.5 on 6 prompts, steps 1 to 2: …seed2 is higher"
+    assert lines[0] == said
+    assert any(line.startswith("reward") and line.endswith("steps 1 to 2") for line in lines)
+    document = call("compare", *folders, "--json").document
+    assert document["answer"] == {"sentence": said, "outcome": "higher", "metric": "reward"}
+    (reward,) = (end for end in document["ends"] if end["metric"] == "reward")
+    assert reward["steps"] == [1, 2]
+    assert reward["differences"][0]["difference"] == 0.5
 
 
 def test_contrasts_name_the_cheat_of_a_run_first(call):

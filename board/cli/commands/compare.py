@@ -11,13 +11,17 @@ import numpy as np
 
 from board.analysis.contrasts import within_groups
 from board.cli import output
-from board.cli.opened_runs import listed, narrowed_as_asked, opened
+from board.cli.opened_runs import listed, narrowed_as_asked, opened, options_of
 from board.cli.runs import find_run
+from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.sample_size import POWER
 from board.core.metrics.seeds import performance_profile
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
+from board.query.compare.answer import Answer, answer, run_names
+from board.query.compare.ends import LAST as LAST_COMMON
+from board.query.compare.ends import MetricEnd, run_ends
 from board.query.compare.matching import when_diverged
 from board.query.compare.paired import SOLVE_RATE, PairedRuns, by_environment, paired_runs
 from board.query.compare.sample_size import LAST, group_variances, needed
@@ -30,8 +34,12 @@ _INTERVAL: Final = {"low": "95 % from", "high": "to"}
 
 def compare(args: argparse.Namespace) -> int:
     """Prints the paired differences of runs from the first one, and of several their seeds together."""
-    runs = [narrowed_as_asked(opened(find_run(path)), args) for path in (args.run, *args.other)]
+    runs = [
+        narrowed_as_asked(opened(find_run(path), options_of(args)), args)
+        for path in (args.run, *args.other)
+    ]
     first, *others = runs
+    names = run_names(runs)
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
     columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
     pairs = [(run, paired_runs(first, run, columns, args.match)) for run in others]
@@ -41,17 +49,21 @@ def compare(args: argparse.Namespace) -> int:
             f"{did_you_mean(args.metric, sorted(shared))}"
         )
     groups = _seed_groups(runs, args) if len(runs) > 2 else []
+    ends = run_ends(runs, [0] * len(runs), columns or [m for m in first.metrics if m in shared])
     if args.json:
         documents = [_paired_document(first, run, paired) for run, paired in pairs]
+        rest = {"ends": [_end_document(end, runs) for end in ends]}
         if len(documents) == 1:
-            output.print_json(documents[0])
+            output.print_json(documents[0] | rest)
         else:
-            output.print_json({"pairs": documents, "seeds": [*map(_seed_document, groups)]})
+            output.print_json({"pairs": documents, "seeds": [*map(_seed_document, groups)], **rest})
         return 0
-    for run, paired in pairs:
+    for (run, paired), name in zip(pairs, names[1:], strict=True):
+        output.print_lines([answer(paired).sentence(names[0], name)])
         _print_paired(first, run, paired)
     if groups:
         _print_seeds(groups, args.metric)
+    _print_ends(ends, names)
     return 0
 
 
@@ -75,6 +87,7 @@ def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, An
         "steps": dict(zip("ab", paired.steps, strict=True)) if paired.steps else None,
         "prompts": len(paired.keys),
         "reward_note": paired.reward_note or None,
+        "answer": _answer_document(answer(paired), first, other),
         "paired": {name: asdict(one) for name, one in paired.differences.items()},
         "by_environment": {
             name: [{"env": one.env, **asdict(one.paired), "rate": one.rate} for one in own]
@@ -89,7 +102,58 @@ def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, An
     }
 
 
+def _answer_document(said: Answer, first: Run, other: Run) -> dict[str, Any]:
+    return {
+        "sentence": said.sentence(*run_names([first, other])),
+        "outcome": said.outcome,
+        "metric": said.metric or None,
+    }
+
+
+def _end_document(end: MetricEnd, runs: Sequence[Run]) -> dict[str, Any]:
+    names = [run.info.name for run in runs]
+    return {
+        "metric": end.metric,
+        "steps": end.steps,
+        "means": [
+            {"run": name, "mean": mean.value, "low": mean.low, "high": mean.high}
+            for name, mean in zip(names, end.means, strict=True)
+        ],
+        "differences": [
+            {"run": name, "difference": gap.value, "low": gap.low, "high": gap.high}
+            for name, gap in zip(names[1:], end.gaps, strict=True)
+        ],
+    }
+
+
+def _print_ends(ends: Sequence[MetricEnd], names: Sequence[str]) -> None:
+    """A row for each metric of two runs, or for each metric and run of several."""
+    known = [end for end in ends if len(end.steps)]
+    if not known:
+        output.print_lines(["no step is in all of these runs, so their ends are not compared"])
+        return
+    output.print_lines(
+        [f"means over the last {LAST_COMMON} steps that all have, with 95 % intervals"]
+    )
+    rows: list[dict[str, str]] = []
+    for end in known:
+        unit = rollout_metric(end.metric).unit
+        means = [mean.text(unit) for mean in end.means]
+        gaps = [gap.text(unit, signed=True) for gap in end.gaps]
+        about = {"metric": end.metric, "over": end.steps_text}
+        if len(names) == 2:
+            rows.append(about | {"A": means[0], "B": means[1], "gap": gaps[0]})
+        else:
+            own = zip(names, means, ["", *gaps], strict=True)
+            rows += [about | {"run": name, "mean": mean, "gap": gap} for name, mean, gap in own]
+    columns = ("A", "B") if len(names) == 2 else ("run", "mean")
+    gap = "B - A" if len(names) == 2 else f"minus {names[0]}"
+    output.print_table(rows, ("metric", *columns, "gap", "over"), titles={"gap": gap})
+
+
 def _print_paired(first: Run, other: Run, paired: PairedRuns) -> None:
+    if not paired.differences:
+        return
     count = f"{len(paired.keys):,} prompts in both"
     output.print_lines([f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"])
     if paired.reward_note:
@@ -156,7 +220,7 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
 
 def contrasts(args: argparse.Namespace) -> int:
     """Prints what winners of groups have more of than losers, and the other way around."""
-    run = narrowed_as_asked(opened(find_run(args.run)), args)
+    run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
     compared = within_groups(run)
     rows = [asdict(one) for one in compared.contrasts] if compared else []
     if args.json:
@@ -184,7 +248,7 @@ def sample_size(args: argparse.Namespace) -> int:
         raise ChoiceError(
             "--difference is 0, which no number of prompts can detect; give another number"
         )
-    run = narrowed_as_asked(opened(find_run(args.run)), args)
+    run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
     own = group_variances(run, args.metric)
     rows = [] if own is None else [asdict(one) for one in needed(own, args.difference)]
     if args.json:

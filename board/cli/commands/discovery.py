@@ -26,6 +26,7 @@ from board.index.discovery.sidecar_files import state_of
 from board.index.discovery.sniff import Sniffed, SniffedFolder
 from board.index.discovery.sniff import sniff as sniffed
 from board.index.manifest import VERSION
+from board.index.run_notes import read_note
 from board.index.summary_cache import SummaryCache
 
 _MAX_PROBLEMS: Final = 3
@@ -48,6 +49,7 @@ def runs(args: argparse.Namespace) -> int:
             "rollouts": counts["rollouts"],
             "bytes": info.bytes,
             "problems": counts["problems"],
+            "note": read_note(info).text,
         }
         for info, counts in zip(discovery.runs, _all_counts(discovery.runs), strict=True)
     ]
@@ -67,7 +69,8 @@ def runs(args: argparse.Namespace) -> int:
         for row, info in zip(rows, discovery.runs, strict=True):
             if row["format"].startswith(PREFIX):  # a hash of a mapping's text: useless to a reader
                 row["format"] = ", ".join(reader_named(name).title for name in info.formats)
-        output.print_table(rows, tuple(rows[0]), whole=("run", "path"))
+        columns = [name for name in rows[0] if name != "note" or any(row["note"] for row in rows)]
+        output.print_table(rows, columns, whole=("run", "path"))
     return 0
 
 

@@ -12,6 +12,7 @@ from board.core.labels.entries import LONGEST_NOTE, RolloutLabels
 from board.core.labels.shares import Agreement
 from board.core.metrics.shares import interval, of_many
 from board.errors import ChoiceError, did_you_mean
+from board.index.segments import LABEL_ORDER
 from board.query.labels.matching import label_indices, set_label, undo_last, usual_author
 from board.query.labels.samples import (
     Sample,
@@ -75,7 +76,8 @@ def labels(args: argparse.Namespace) -> int:
         drawn = draw_sample(run, author, args.draw, name, seed)
         where = f"--where 'label_sample contains {text_literal(name)}'"
         output.say(
-            f"{drawn} rollouts drawn as {name}; `rollout-board rollouts` with {where} lists them"
+            f"{drawn} rollouts drawn as {name}; `rollout-board rollouts` with {where} --sort "
+            f"{LABEL_ORDER} lists them in the random order in which to label them"
         )
         return 0
     authors = run.labels.authors

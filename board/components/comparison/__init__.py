@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from board.components import declare, read_files, reruns
 from board.components.token_data import (
-    ScaleSpan,
     TokenValues,
     encodable,
     metric_table,
@@ -24,6 +23,7 @@ from board.components.token_data import (
 from board.core.metrics.definitions import Metric
 from board.core.metrics.shares import percent
 from board.core.texts.diff import Change, similarity
+from board.core.tokens.scales import Span
 
 Fact = tuple[str, str, str]
 """Label, value, and the difference to the other side's value; label and difference may be empty."""
@@ -64,6 +64,7 @@ _COMPONENT = declare(
     ),
     css=["../reader/base.css", "../reader/controls.css", "comparison.css", "menu.css"],
     js=[
+        "../keys.js",
         *(f"../reader/js/{name}.js" for name in _READER_SCRIPTS),
         *(f"js/{name}.js" for name in _SCRIPTS),
     ],
@@ -79,7 +80,7 @@ def comparison(
     signature: str,
     metric: str,
     specs: Mapping[str, Metric],
-    spans: Mapping[str, ScaleSpan],
+    spans: Mapping[str, Span],
     menu: Mapping[str, Any] | None,
 ) -> tuple[str | None, str | None]:
     """Shows two texts side by side.

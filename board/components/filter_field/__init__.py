@@ -20,7 +20,8 @@ _SCRIPTS: Final = ("language", "completion", "saved", "filter_field")
 @dataclass(frozen=True, slots=True)
 class Offered:
     """A column that is completed. insert: how it is written; about: what it holds; is_text: whether it
-    is compared with texts; values: those that are completed after it.
+    is compared with texts; values: those that are completed after it; others: what else means it, first
+    the words above it in the list.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Offered:
     about: str
     is_text: bool
     values: Sequence[str] = ()
+    others: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,15 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FilterContent:
-    """count: how many rollouts `text` leaves, in words. focus: whether the key `/` leads here."""
+    """count: how many rollouts `text` leaves, in words. sought: what is searched for in texts, "" where
+    it is an expression. placeholder: a filter as an example. focus: whether the key `/` leads here.
+    """
 
     text: str
     columns: Sequence[Offered]
     count: str
+    sought: str
+    placeholder: str
     refused: Refused | None = None
     focus: bool = True
 
@@ -55,7 +61,7 @@ _COMPONENT = declare(
     __file__,
     "filter_field",
     read_files(__file__, ["filter_field.html"]),
-    js=("../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=("../elements.js", "../keys.js", *(f"js/{name}.js" for name in _SCRIPTS)),
 )
 
 

@@ -1,10 +1,5 @@
 // Keys and what they do, in a dialog of the browser: `?` opens it, Escape and a click beside it close it.
 
-const isTyping = (event) => {
-  const field = event.composedPath()[0];
-  return field.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(field.tagName ?? "");
-};
-
 const element = (tag, text, ...children) => {
   const made = document.createElement(tag);
   made.textContent = text;
@@ -25,19 +20,22 @@ export default function ({ data, parentElement }) {
   const dialog = parentElement.querySelector("dialog");
   dialog.querySelector(".sections").replaceChildren(...data.sections.map(section));
   const toggle = () => (dialog.open ? dialog.close() : dialog.showModal());
-  const onKey = (event) => {
-    if (event.key !== "?" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    toggle();
-  };
   // Keys of the page stay without effect behind the dialog.
-  dialog.onkeydown = (event) => event.key !== "?" && event.stopPropagation();
+  dialog.onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === "?") dialog.close();
+  };
   dialog.onclick = (event) => event.target === dialog && dialog.close();
   dialog.querySelector(".close").onclick = () => dialog.close();
-  window.addEventListener("keydown", onKey, true);
   const open = parentElement.querySelector(".open");
   open.onclick = toggle;
   open.hidden = false; // not seen before it works
-  return () => window.removeEventListener("keydown", onKey, true);
+  const take = ({ key }) => {
+    if (key !== "?") return false;
+    toggle();
+    return true;
+  };
+  dialog.untake?.(); // of the call before
+  dialog.untake = takeKeys(dialog, take, { early: true });
+  return () => dialog.untake();
 }

@@ -1,31 +1,75 @@
-// Listeners of the whole page, for what Streamlit's widgets lack.
+// What belongs to the whole page: its keys, the way of keys and labels to the server, and a tooltip.
 
-/** Whether a key has nothing of its own to do where it was pressed. */
-function isOnPage(event) {
-  const [target] = event.composedPath();
-  return target === document.body || Boolean(target.matches?.("[data-testid=stMain]"));
+const ASK_AGAIN_MS = 3000; // a run of the script that is stopped may lose what was sent
+const PATIENCE_MS = 1000; // with which labels wait for the end of a run
+const MOST_TRIES = 5; // of a key that the server does not answer: its page is gone
+
+const FRAME = (window.__rolloutBoardFrame ??= { asked: [], sentAt: 0, timer: null, trigger: null, tries: 0 });
+
+const isScriptRunning = () => {
+  const state = document.querySelector("[data-test-script-state]")?.dataset.testScriptState;
+  return state !== undefined && state !== "notRunning";
+};
+
+function sendSoon() {
+  FRAME.waitsSince ??= performance.now();
+  clearTimeout(FRAME.timer);
+  FRAME.timer = setTimeout(sendWaiting);
 }
 
-/** Enter does what O does: it opens what J and K have chosen. */
-function openChosen(event) {
-  const isPlain = event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
-  if (!isPlain || event.repeat || event.defaultPrevented || !isOnPage(event)) return;
-  event.preventDefault();
-  const button = document.querySelector(".st-key-opens button:not(:disabled)");
-  if (button) return button.click();
-  event.target.dispatchEvent(new KeyboardEvent("keydown", { key: "o", code: "KeyO", bubbles: true, cancelable: true }));
-  event.target.dispatchEvent(new KeyboardEvent("keyup", { key: "o", code: "KeyO", bubbles: true }));
+/** Sends what the server has not answered, again and again. */
+function sendWaiting() {
+  const labels = OUTBOX.waiting();
+  if (!labels.length && !FRAME.asked.length) {
+    FRAME.waitsSince = null;
+    return;
+  }
+  const now = performance.now();
+  const isNew = labels.length + FRAME.asked.length > 0 && [...labels, ...FRAME.asked].some((one) => !FRAME.sent?.has(one.id));
+  const isPatient = isScriptRunning() && now - FRAME.waitsSince < PATIENCE_MS;
+  const isDue = isNew ? !isPatient : !isScriptRunning() && now - FRAME.sentAt > ASK_AGAIN_MS;
+  if (isDue) {
+    FRAME.sent = new Set([...labels, ...FRAME.asked].map((one) => one.id));
+    FRAME.sentAt = now;
+    FRAME.waitsSince = now;
+    FRAME.trigger({ labels: labels.map(({ state, reason, ...entry }) => entry), keys: FRAME.asked });
+    if (!isNew && FRAME.asked.length && ++FRAME.tries > MOST_TRIES) endAsking([]);
+  }
+  FRAME.timer = setTimeout(sendWaiting, 50);
 }
 
-export default function ({ data }) {
-  const nameWhole = ({ target }) => {
-    const menu = target.closest?.(`.st-key-${data.menu}`);
-    if (menu) menu.title = menu.querySelector("input")?.value ?? "";
-  };
-  document.addEventListener("keydown", openChosen);
-  document.addEventListener("pointerover", nameWhole);
-  return () => {
-    document.removeEventListener("keydown", openChosen);
-    document.removeEventListener("pointerover", nameWhole);
-  };
+/** Keys to the server; `done` is called when it has answered all of them. */
+function askKeys(page, batch, done) {
+  const numbers = crypto.getRandomValues(new Uint32Array(batch.length));
+  FRAME.asked = batch.map((key, place) => ({ id: `${numbers[place].toString(36)}-${performance.now()}`, key, page }));
+  FRAME.tries = 0;
+  FRAME.done = done;
+  sendSoon();
+  return true;
+}
+
+function endAsking(left) {
+  if (!FRAME.asked.length || left.length) {
+    FRAME.asked = left;
+    return;
+  }
+  FRAME.asked = [];
+  FRAME.done();
+}
+
+export default function ({ data, setTriggerValue }) {
+  FRAME.trigger = (sent) => setTriggerValue("sent", sent);
+  const { page, run, offered, serverKeys, received, refused } = data;
+  PAGE_KEYS.setFrame({ page, run, offered, serverKeys, ask: (batch, done) => askKeys(page, batch, done) });
+  OUTBOX.acknowledge(received, refused);
+  endAsking(FRAME.asked.filter(({ id }) => !received.includes(id)));
+  if (!FRAME.isBound) {
+    FRAME.isBound = true;
+    followOutbox(sendSoon);
+    document.addEventListener("pointerover", ({ target }) => {
+      const menu = target.closest?.(`.st-key-${data.menu}`);
+      if (menu) menu.title = menu.querySelector("input")?.value ?? "";
+    });
+  }
+  sendSoon();
 }

@@ -15,7 +15,6 @@ import streamlit as st
 from board.components import declare, read_files, reruns
 from board.components.reader.frame import Frame
 from board.components.token_data import (
-    ScaleSpan,
     TokenContent,
     TokenSegment,
     metric_table,
@@ -25,8 +24,9 @@ from board.components.token_data import (
     top_k_tables,
 )
 from board.core.tokens.masks import RECORDED, RULES, ChosenMasks, chosen_masks
+from board.core.tokens.scales import Span
 
-StepSpans = Callable[[], Mapping[str, ScaleSpan]]
+StepSpans = Callable[[], Mapping[str, Span]]
 """Gives the range of each metric over the step; called only where its scale is chosen."""
 
 _SCRIPTS: Final = (
@@ -34,7 +34,10 @@ _SCRIPTS: Final = (
     *("settings", "place", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
     *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
-    *("heat", "what_if", "values", "panel", "tip", "details", "labels", "copy", "ahead", "keys"),
+    *("heat", "what_if", "values", "panel", "tip", "details", "labels", "alike", "copy", "ahead"),
+    "keys",
+    "../../keys",
+    "../../outbox",
     "../../comparison/js/menu",
     "reader",
 )
@@ -103,7 +106,7 @@ def reader(
     height: int | None = None,
     menu: Mapping[str, Any] | None = None,
     on_compare: Callable[[str], None] = lambda _: None,
-    on_label: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    on_alike: Callable[[str], None] = lambda _: None,
 ) -> Chosen:
     """Shows a rollout and returns what the user chose.
 
@@ -122,8 +125,7 @@ def reader(
         height: in pixels; None fills the window below the place where the reader begins.
         menu: content of the menu "Compare with", None while it is closed.
         on_compare: called with what was chosen in it.
-        on_label: called with labels as the browser sends them, not trusted: entries, each with id, kind,
-            value, author, step and index, and first and last of a span.
+        on_alike: called with a text that was selected, not trusted, to list the rollouts that have it.
     """
     slot = f"{key}:choice"
     choice = latest(
@@ -138,11 +140,11 @@ def reader(
         content, frame, signature=signature, choice=choice.current, step_spans=step_spans
     )
     data["view"] |= {"height": height, "choices": menu}
-    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "label"))
+    result = _COMPONENT(key=key, data=data, **reruns(*FIELDS, "picker", "vs", "alike"))
     if isinstance(result.vs, str) and result.vs:
         on_compare(result.vs)
-    if isinstance(result.label, Mapping):
-        on_label(result.label)
+    if isinstance(result.alike, str) and result.alike:
+        on_alike(result.alike)
     return choice.current
 
 
@@ -153,7 +155,7 @@ def reader_data(
     `reader` returns it; the other arguments are those of `reader`.
     """
     count, top_k = len(content.tokens), content.top_k
-    spans = step_spans() if choice.over == "step" else {}
+    spans = step_spans() if choice.over == "step" and content.metrics else {}
     view = {
         "signature": signature,
         "height": None,

@@ -54,8 +54,9 @@ class LabelRow:
     """The labels of a rollout, and those to choose from.
 
     names: with keys 1 to 9. author: of who has no other name in the browser. labels: of the rollout.
-    undoable: authors with an entry in the run. is_sample: whether a sample is being labelled. received:
-    ids that the browser gave to what it sent last, written or refused.
+    undoable: authors with an entry in the run. is_sample: whether a sample is being labelled. run, root:
+    name and folder by which the browser says what its labels are of. received: ids that the browser gave
+    to what it sent last, written or refused: of these the labels have what was written.
     """
 
     names: Sequence[LabelName]
@@ -63,6 +64,8 @@ class LabelRow:
     labels: RolloutLabels
     undoable: Sequence[str] = ()
     is_sample: bool = False
+    run: str = ""
+    root: str = ""
     received: Sequence[str] = ()
 
     def data(self) -> dict[str, Any]:
@@ -80,6 +83,8 @@ class LabelRow:
             "spans": sorted(spans, key=lambda span: (span["first"], span["last"])),
             "undoable": self.undoable,
             "isSample": self.is_sample,
+            "run": self.run,
+            "root": self.root,
             "received": self.received,
         }
 

@@ -69,7 +69,8 @@ class ListState:
 
     identity: names the list, to come back to the same place in it. parameters: names of all that a URL
     may hold, in their order. fits: whether columns without room are left out; else the list scrolls
-    sideways. prefix: of addresses of rollouts sent ahead, before "/step/index".
+    sideways. prefix: of addresses of rollouts sent ahead, before "/step/index". run, received: as of
+    `board.components.reader.frame.LabelRow`.
     """
 
     identity: str
@@ -79,13 +80,21 @@ class ListState:
     parameters: Sequence[str]
     fits: bool
     prefix: str
+    run: str = ""
+    received: Sequence[str] = ()
 
 
 _COMPONENT = declare(
     __file__,
     "rollout_list",
-    '<div class="list"></div>',
-    js=("../url.js", "../elements.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    '<div class="list" data-keys></div>',
+    js=(
+        "../url.js",
+        "../elements.js",
+        "../keys.js",
+        "../outbox.js",
+        *(f"js/{name}.js" for name in _SCRIPTS),
+    ),
 )
 _AHEAD = declare(__file__, "rollout_ahead", "<i></i>", css=(), js=["ahead.js"])
 

@@ -95,9 +95,9 @@ class TableContent:
     """All rows, and which of them are shown, by their places; columns: the name is the first. groups: of
     the rows that are shown, none of which is in two.
 
-    search: text of the field; refused: why it can't be read. ticked: names in the order of their colours,
-    CSS; differ: in which settings they do. parameters: names of everything a URL may hold, in the order
-    in which pages write them. empty: what is said where no row is shown.
+    search: text of the field; refused: why it can't be read; example: a filter that can. ticked: names in
+    the order of their colours, CSS; differ: in which settings they do. parameters: names of everything a
+    URL may hold, in the order in which pages write them. empty: what is said where no row is shown.
     """
 
     columns: Sequence[RunColumn]
@@ -110,6 +110,7 @@ class TableContent:
     differ: str
     search: str
     refused: str
+    example: str
     parameters: Sequence[str]
     groups: Sequence[RunGroup] = ()
     empty: str = "No run matches."
@@ -146,9 +147,15 @@ class Asked:
 _TABLE = declare(
     __file__,
     "run_table",
-    '<div class="runs"></div>',
+    '<div class="runs" data-keys></div>',
     css=["marks.css", "run_table.css"],
-    js=("../url.js", "../elements.js", "../unpacked.js", *(f"js/{name}.js" for name in _SCRIPTS)),
+    js=(
+        "../url.js",
+        "../elements.js",
+        "../keys.js",
+        "../unpacked.js",
+        *(f"js/{name}.js" for name in _SCRIPTS),
+    ),
 )
 _FILTERS = declare(
     __file__,

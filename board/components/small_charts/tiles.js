@@ -13,7 +13,7 @@ export default function ({ data, parentElement }) {
 }
 
 function tileOf(tile) {
-  const element = make("section", "tile");
+  const element = make("div", "tile");
   element.setAttribute("role", "listitem");
   element.title = tile.help;
   const head = make("div", "head");

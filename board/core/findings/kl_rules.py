@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from board.core.arrays import FloatArray
+from board.core.arrays import BoolArray, FloatArray
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Limits, Match, Severity, Target, rounded
-from board.core.findings.trailing import periods, window_periods
+from board.core.findings.trailing import Period, periods, window_periods
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TokenShare, TypeShare
 
@@ -20,6 +20,8 @@ _MOST_SPIKES: Final = 5
 _LEAST_OF_FIRST: Final = 0.1
 """A token that contributes less than this part of what the first one does is not shown as evidence."""
 _EBB: Final = 4
+_LEAST_NOISE: Final = 0.05
+"""Part of the median, and of the least k3 that is a spike, that is noise in any case."""
 _MAD_TO_STD: Final = 1.4826
 """Scales the median absolute deviation to the standard deviation of a normal distribution."""
 
@@ -31,9 +33,12 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
     k3 = facts.curve("k3_mean")
     if k3 is None:
         return
-    bound = spike_bounds(k3, limits)
-    spikes = periods(facts.steps, k3 > bound, np.nan_to_num(k3 / bound))
-    for period in sorted(spikes, key=lambda s: (-s.count, -k3[s.worst]))[:_MOST_SPIKES]:
+    fires, bound, jump = spikes(k3, limits)
+    ranked = sorted(periods(facts.steps, fires, jump), key=lambda s: (-s.count, -jump[s.worst]))
+    highest = max(ranked, key=lambda s: jump[s.worst], default=None)
+    listed = [one for one in ranked[:_MOST_SPIKES] if one is not highest]
+    prominence = {one: _prominence(one, jump, limits) for one in (highest, *listed) if one}
+    for period in prominence:
         step, value, limit = period.step, float(k3[period.worst]), float(bound[period.worst])
         read = [token for d in facts.digests if d.step == step for token in d.tokens[:3]]
         tokens = [t for t in read if t.contribution >= _LEAST_OF_FIRST * read[0].contribution]
@@ -44,7 +49,19 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Match]:
         )
         severity, target = _by_length(period.count, limits), Target("tokens", step, metric="k3")
         evidence = _tokens(tokens, step) or facts.top(step, "k3_mean")
-        yield Match(severity, text, period.steps, value, limit, target, evidence)
+        # The largest jump is the one that is named, however long the others last.
+        excess = max(prominence.values()) if period is highest else prominence[period]
+        excess = excess / _length(period) ** 0.5 * (1 + 1e-9 * (period is highest))
+        yield Match(severity, text, period.steps, value, limit, target, evidence, excess=excess)
+
+
+def _length(period: Period) -> int:
+    return period.last - period.first + 1
+
+
+def _prominence(period: Period, jump: FloatArray, limits: Limits) -> float:
+    """As the strength of a Finding: how far beyond the noise that is allowed, and how long."""
+    return float(jump[period.worst]) / (limits["deviations"] or 1.0) * _length(period) ** 0.5
 
 
 def _largest(tokens: Sequence[TokenShare]) -> str:
@@ -58,15 +75,26 @@ def _largest(tokens: Sequence[TokenShare]) -> str:
     )
 
 
-def spike_bounds(values: FloatArray, limits: Limits) -> FloatArray:
-    """[S] above which each value is a spike, by the steps before it; NaN where they are too few.
+class Spikes(NamedTuple):
+    """Of values [S]: whether each is a spike, above which bound it would be one, and how far it is above
+    the median of the steps before, in their noise; NaN where they are too few.
+    """
+
+    fires: BoolArray
+    bounds: FloatArray
+    jumps: FloatArray
+
+
+def spikes(values: FloatArray, limits: Limits) -> Spikes:
+    """Which values [S] are spikes, by the steps before each.
 
     What is far larger than all before it does not count for later ones: values are compared with the
-    calm before. NaN is left out.
+    calm before. NaN is left out. Where there is a spike, a step that jumps even further out of the noise
+    is one too: late in a run the same jump is a smaller multiple of the median.
     """
     steps, least = int(limits["steps"]), int(limits["least_steps"])
     calm: list[float] = []
-    bounds = np.full(len(values), np.nan)
+    bounds, jumps, by_noise = (np.full(len(values), np.nan) for _ in range(3))
     for place, value in enumerate(values.tolist()):
         window, largest = calm[-steps:], np.inf
         if len(window) >= least:
@@ -75,9 +103,17 @@ def spike_bounds(values: FloatArray, limits: Limits) -> FloatArray:
             largest = limits["larger"] * max(window)  # slow growth is not a spike
             limit = middle + limits["deviations"] * deviation
             bounds[place] = max(limits["times"] * middle, limit, largest, limits["least"])
+            noise = max(deviation, _LEAST_NOISE * middle, _LEAST_NOISE * limits["least"])
+            jumps[place] = (value - middle) / noise
+            by_noise[place] = max(limit, max(window), limits["least"])
         if value <= largest:
             calm.append(value)
-    return bounds
+    fires = values > bounds
+    if fires.any():
+        further = (jumps > jumps[fires].max()) & (values > by_noise) & ~fires
+        bounds = np.where(further, by_noise, bounds)
+        fires |= further
+    return Spikes(fires, bounds, jumps)
 
 
 def _by_length(count: int, limits: Limits) -> Severity:

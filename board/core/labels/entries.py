@@ -5,7 +5,9 @@ The file is append-only: a label that is changed, cleared or undone is another l
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -28,6 +30,27 @@ class RolloutKey(NamedTuple):
     step: int
     key: str
     copy: int = 0
+
+
+def labelling_order(strata: Mapping[RolloutKey, str]) -> list[RolloutKey]:
+    """The rollouts of a sample in the order in which they are labelled. strata: the stratum of each.
+
+    It is the order of a hash, which knows nothing of step, reward or label: the same each time, and for
+    samples that older versions drew. It goes through the strata in rounds, a rollout of each, in an order
+    that does not depend on how many of a stratum were drawn: any beginning of a sample is a sample, too.
+    """
+    by_hash = sorted(strata, key=lambda key: _hash(*key))
+    seen: Counter[str] = Counter()
+    turns: dict[RolloutKey, tuple[int, bytes]] = {}
+    for key in by_hash:
+        stratum = strata[key]
+        turns[key] = seen[stratum], _hash(*by_hash[0], stratum, seen[stratum])
+        seen[stratum] += 1
+    return sorted(by_hash, key=turns.__getitem__)
+
+
+def _hash(*parts: object) -> bytes:
+    return hashlib.blake2b(repr(parts).encode("utf-8", "backslashreplace")).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ policies: never a bare "KL" or "ratio". The words are in metrics.toml.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ class Metric:
     0/1 flag. better: the direction most runs want, "neither" where it depends. source: paper or tool.
     group: the heading below which a token metric is listed; short: its name there, "" for its label.
     axis: what it measures; metrics of one axis share the axis of the strip chart, "" shares it with none.
+    least, most: what no value is beyond; see `possible`.
     """
 
     name: str
@@ -44,6 +46,13 @@ class Metric:
     group: str = "Other"
     short: str = ""
     axis: str = ""
+    least: float = -math.inf
+    most: float = math.inf
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """Between what all values are; infinite where nothing bounds them."""
+        return (0.0, 1.0) if self.unit == "share" else (self.least, self.most)
 
     @property
     def unit_after_label(self) -> str:

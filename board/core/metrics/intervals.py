@@ -41,6 +41,25 @@ def mean_interval(
     return mean - reach, mean + reach
 
 
+def interval_of_means(
+    mean: FloatArray,
+    error: FloatArray,
+    groups: FloatArray,
+    count: FloatArray,
+    *,
+    is_share: bool,
+    is_positive: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """The 95 % interval of means [n]: as `share_interval` has it of shares, else as `mean_interval`.
+
+    count: values of each mean. is_positive: no value is negative, so that the interval is not either.
+    """
+    if is_share:
+        return share_interval(mean, error, np.where(np.isfinite(error), count, np.nan))
+    low, high = mean_interval(mean, error, groups)
+    return (np.maximum(low, 0.0) if is_positive else low), high
+
+
 def share_interval(
     share: FloatArray, error: FloatArray, count: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

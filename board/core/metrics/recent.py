@@ -8,11 +8,14 @@ from typing import Final
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.shares import ROUNDING_NOISE
 
 WINDOW: Final = 10
 """Steps in a mean: fewer make every step a trend, more hide the last hour of a training."""
 _LEAST: Final = 5
 """Recorded values that a window needs before it is compared."""
+_UNSEEN: Final = 5e-5
+"""A change by so small a part of the mean is none: at four digits both means read the same."""
 ERRORS: Final = 2.0
 """A change of at most so many standard errors is within noise."""
 
@@ -22,7 +25,8 @@ class Recent:
     """The means of two windows of steps, one right after the other.
 
     mean: of the newer window; None where it holds no recorded value. change: from the mean of the older
-    one, with its standard error; both None where there are too few steps to compare.
+    one, 0 where it is lost in the digits, with its standard error; both None where there are too few
+    steps to compare.
     """
 
     mean: float | None
@@ -57,4 +61,7 @@ def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
     if len(until) < 2 * WINDOW or min(len(new), len(before)) < _LEAST:
         return Recent(mean)
     error = np.sqrt(new.var(ddof=1) / len(new) + before.var(ddof=1) / len(before))
-    return Recent(mean, mean - float(before.mean()), float(error))
+    change = mean - float(before.mean())
+    if abs(change) <= _UNSEEN * max(abs(mean), abs(float(before.mean())), ROUNDING_NOISE / _UNSEEN):
+        change = 0.0
+    return Recent(mean, change, float(error))

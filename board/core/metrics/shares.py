@@ -39,6 +39,35 @@ def interval(low: float, high: float, unit: str = "share") -> str:
     return f"{number(low, unit)} to {number(high, unit)}"
 
 
+def with_interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    unit: str = "",
+    *,
+    signed: bool = False,
+) -> str:
+    """A number with its 95 % interval, as exactly as that is wide: 0.71 (0.66 to 0.76); the number alone
+    where the interval is not known. signed: a difference, with its sign.
+    """
+    if value is None or math.isnan(value):
+        return NOT_RECORDED
+    scale, end = (100.0, " %") if unit == "share" else (1.0, "")
+    numbers = [scale * one for one in (value, low, high) if one is not None and math.isfinite(one)]
+    width = numbers[2] - numbers[1] if len(numbers) > 2 else 0.0
+    sizes = max(map(abs, numbers))
+    if not width > 0 or not 1e-4 <= sizes < 1e6:
+        written = [number(one, unit) for one in (value, low, high)[: len(numbers)]]
+    else:
+        decimals = min(max(1 - math.floor(math.log10(width)), 0), 6)
+        rounded = [round(one, decimals) + 0.0 for one in numbers]  # no zero has a sign
+        written = [f"{one:,.{decimals}f}" for one in rounded]
+        written[0] += end
+        written[2] += end
+    plus = "+" if signed and value > 0 and any(digit in written[0] for digit in "123456789") else ""
+    return f"{plus}{written[0]}" + (f" ({written[1]} to {written[2]})" if width > 0 else "")
+
+
 def counted(count: int, one: str, several: str = "") -> str:
     """A count with its noun: 1 rollout, 2 rollouts. several: the plural, where it is not one + s."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"

@@ -159,12 +159,18 @@ class Agreement:
 
 
 def agreement(
-    trainer: str, steps: IntArray, values: FloatArray, candidates: Sequence[Means]
+    trainer: str,
+    steps: IntArray,
+    values: FloatArray,
+    candidates: Sequence[Means],
+    tolerance: tuple[float, float] = (_RELATIVE, _OF_STD),
 ) -> Agreement | None:
     """A trainer metric against what it may be a mean of; None where no step has both.
 
-    steps, values: [n], of the trainer.
+    steps, values: [n], of the trainer. tolerance: two means are one number up to these shares of the
+    mean, and of the standard deviation over the rollouts.
     """
+    of_mean, of_std = tolerance
     fits: list[tuple[float, Agreement]] = []
     for means in [*candidates, *(_since_last_point(one, steps) for one in candidates)]:
         common, own, other = np.intersect1d(steps, means.steps, return_indices=True)
@@ -174,7 +180,7 @@ def agreement(
             continue
         theirs, ours, std = theirs[known], ours[known], np.nan_to_num(means.std[other][known])
         size = np.maximum(np.abs(theirs), np.abs(ours))
-        differs = np.abs(theirs - ours) > _RELATIVE * size + _OF_STD * std
+        differs = np.abs(theirs - ours) > of_mean * size + of_std * std
         one = Agreement(
             trainer,
             means.column,

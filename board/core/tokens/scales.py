@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -10,23 +11,54 @@ import numpy.typing as npt
 
 from board.core.arrays import FloatArray
 
-SCALE_PERCENTILES: Final = (1.0, 99.0)
+_FEWEST_FOR_PERCENTILES: Final = 100
+"""Of fewer values the 99th percentile is the largest but one or two: no bound of the ordinary."""
 
 
-def shared_spans(sides: Sequence[Mapping[str, FloatArray]]) -> dict[str, tuple[float, float]]:
-    """1st and 99th percentile of each metric over several rollouts, so that one scale fits them all.
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Of the values of a metric the range of their colours, low to high, and the smallest and largest.
+
+    The range is 1st to 99th percentile, or all of it where the values are few or those coincide. over:
+    words for whose values they are, "of both".
+    """
+
+    low: float
+    high: float
+    least: float
+    most: float
+    over: str = ""
+
+    @property
+    def words(self) -> str:
+        """What the range is."""
+        is_all = (self.low, self.high) == (self.least, self.most)
+        return f"{'min–max' if is_all else 'p1–p99'} {self.over}".strip()
+
+
+def span_of(ordered: FloatArray) -> Span:
+    """The span of finite values [n], at least one, ascending. `robustRange` of the reader's scale.js is
+    the same rule.
+    """
+    last = len(ordered) - 1
+    least, most = float(ordered[0]), float(ordered[-1])
+    low, high = float(ordered[int(np.ceil(0.01 * last))]), float(ordered[int(0.99 * last)])
+    is_many = len(ordered) >= _FEWEST_FOR_PERCENTILES and low < high
+    return Span(low, high, least, most) if is_many else Span(least, most, least, most)
+
+
+def shared_spans(sides: Sequence[Mapping[str, FloatArray]], over: str) -> dict[str, Span]:
+    """The span of each metric over several rollouts, so that one scale fits them all.
 
     sides: token metrics by name. NaN and infinities are left out; a metric without a number is too.
-    Where the percentiles coincide, smallest and largest value.
     """
     names = dict.fromkeys(name for side in sides for name in side)
-    spans: dict[str, tuple[float, float]] = {}
+    spans: dict[str, Span] = {}
     for name in names:
         values = np.concatenate([side[name] for side in sides if name in side])
-        values = values[np.isfinite(values)]
+        values = np.sort(values[np.isfinite(values)])
         if len(values):
-            low, high = (float(q) for q in np.percentile(values, SCALE_PERCENTILES))
-            spans[name] = (low, high) if low < high else (float(values.min()), float(values.max()))
+            spans[name] = replace(span_of(values), over=over)
     return spans
 
 
@@ -56,19 +88,18 @@ class Histogram:
         self._high = max(self._high, float(finite.max()))
         np.add.at(self._counts, _bins_of(finite), 1)
 
-    def percentiles(self, low: float, high: float) -> tuple[float, float] | None:
-        """Two percentiles, in percent of the numbers; smallest and largest where they coincide.
-
-        None where no number was added.
-        """
+    def span(self) -> Span | None:
+        """The span of the numbers, as `span_of` has it; None where no number was added."""
         upto = np.cumsum(self._counts, dtype=np.int64)
         if not upto[-1]:
             return None
         last_rank = int(upto[-1]) - 1
-        ranks = [round(low / 100 * last_rank), round(high / 100 * last_rank)]
+        ranks = [int(np.ceil(0.01 * last_rank)), int(0.99 * last_rank)]
         bins = np.searchsorted(upto, ranks, side="right")
-        first, last = (float(x) for x in np.clip(_values_of(bins), self._low, self._high))
-        return (first, last) if first < last else (self._low, self._high)
+        low, high = (float(x) for x in np.clip(_values_of(bins), self._low, self._high))
+        is_many = upto[-1] >= _FEWEST_FOR_PERCENTILES and low < high
+        ends = (low, high) if is_many else (self._low, self._high)
+        return Span(*ends, self._low, self._high)
 
 
 def _bins_of(values: FloatArray) -> npt.NDArray[np.uint32]:

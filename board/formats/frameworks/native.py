@@ -30,6 +30,15 @@ class NativeReader(Reader):
     name = "native"
     title = "Rollout Board"
     family = "jsonl"
+    recording: Mapping[str, str] = {
+        "reward": "Pass rewards= to RolloutExporter.log.",
+        "prompt": "Pass prompt_ids= (or the texts of the prompts) to RolloutExporter.log.",
+        "cause": "Pass rewards= and, of rollouts that failed, error= in meta to RolloutExporter.log.",
+        "group_id": 'Pass meta={"group_id": ...} to RolloutExporter.log.',
+        "env": 'Pass meta={"env": ...} to RolloutExporter.log.',
+        "mismatch_kl_mean": "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, "
+        "and logprobs= to RolloutExporter.log.",
+    }
 
     def recognises(self, head: Head) -> bool:
         """A typed line, or a rollout with a key that only this format has."""

@@ -64,6 +64,13 @@ class RLLoggingBoardReader(Reader):
     title = "RLLoggingBoard"
     family = "jsonl"
     repeats = "copied_steps"
+    recording: Mapping[str, str] = {
+        **{
+            key: f'Write "{key}" into each line.' for key in ("reward", "prompt", "group_id", "env")
+        },
+        "cause": 'Write "reward", and of rollouts that failed "error", into each line.',
+        "mismatch_kl_mean": 'Write "logprobs" and "sampling_logprobs", the engine\'s, into each line.',
+    }
 
     def recognises(self, head: Head) -> bool:
         """A record with a step and the response as text or pieces, its reward not under another name.

@@ -31,6 +31,11 @@ class TRLReader(Reader):
     sources = (PARQUET,)
     layout = re.compile(r"completions/completions_(?P<step>[0-9]+)\.parquet")
     repeats = "file_buffer"
+    recording: Mapping[str, str] = {
+        "env": 'Call log_extra("env", [...]) in a reward function: TRL writes it as a column.',
+        "mismatch_kl_mean": "TRL logs no tokens with its completions; ExportGRPOTrainer logs them, with "
+        "both log-probabilities: docs/hooks/trl.md.",
+    }
 
     def recognises(self, head: Head) -> bool:
         """Columns step, prompt, completion and advantage, which every such table has."""

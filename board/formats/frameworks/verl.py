@@ -37,6 +37,12 @@ class VerlReader(Reader):
         "data_source": "env",
     }
     repeats = "copied_steps"
+    recording: Mapping[str, str] = {
+        "env": 'Return "env" with the score from the reward function (reward_extra_info): verl writes it '
+        "beside each rollout.",
+        "mismatch_kl_mean": "verl dumps texts alone; the hook logs tokens with both log-probabilities: "
+        "docs/hooks/verl.md.",
+    }
 
     def recognises(self, head: Head) -> bool:
         """Input, output and score as verl names them, beside a step in the record or the file's name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,10 +49,13 @@ class SidecarFiles:
 
 def state_of(info: RunInfo) -> tuple[tuple[str, int, int], ...]:
     """Name, time of the last change and size of each; of a run in a store nothing: asking takes long."""
-    if isinstance(info.path, RemoteLocation):
-        return ()
+    return () if isinstance(info.path, RemoteLocation) else files_state(_local(info))
+
+
+def files_state(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Name, time of the last change and size of each file that there is."""
     states: list[tuple[str, int, int]] = []
-    for path in _local(info):
+    for path in paths:
         with suppress(OSError):
             stat = path.stat()
             states.append((path.name, stat.st_mtime_ns, stat.st_size))

@@ -17,6 +17,7 @@ from board.core.metrics.aggregate import NEEDED
 from board.core.metrics.definitions import ROLLOUT_METRICS, base_name
 from board.core.records import NumberArray, Record, Remark, Sparse
 from board.core.schema import TOPK_FIELDS
+from board.core.texts.tool_use import ToolUse, tool_use
 from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
@@ -47,7 +48,7 @@ _JSON_BYTES: Final = 8 << 10
 _WITHOUT_PREVIEW: Final = ("ref_response", "ground_truth")
 _RESERVED: Final = (
     frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"))
-    | frozenset((*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS))
+    | frozenset((*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS, segments.FAILED_TOOLS))
     | segments.FIXED
 )
 """Columns the board fills itself."""
@@ -98,6 +99,7 @@ def _first_numbers(array: RawNumbers) -> list[Any]:
     return []
 
 
+_TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
 _OUTPUTS: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
 
 
@@ -120,6 +122,31 @@ def _output_columns(output: LastOutput | None) -> dict[str, Any]:
     same = output.normalized
     values = output.text, key_of_text(same) if same else None, output.tool
     return dict(zip(_OUTPUTS, values, strict=True))
+
+
+def _tool_columns(use: ToolUse | None) -> dict[str, Any]:
+    """The columns of turns and tools. Without any call or result that of calls is empty: whether there
+    are tools at all is for the run to say.
+    """
+    if use is None:
+        return {}
+    calls, answered = sum(use.calls.values()), sum(use.answered.values())
+    tools = [
+        {
+            "tool": tool,
+            "calls": n,
+            "answered": use.answered.get(tool, 0),
+            "errors": use.errors.get(tool, 0),
+        }
+        for tool, n in use.calls.items()
+    ]
+    errors = sum(use.errors.values()) if answered else None
+    return {
+        "turns": use.turns,
+        "tool_calls": calls or None,
+        "tool_errors": errors,
+        segments.TOOLS: tools or None,
+    }
 
 
 def preview(text: str | None) -> str | None:
@@ -153,6 +180,7 @@ def row_of(
     }
     if record.messages:
         row |= _output_columns(last_output(record.messages))
+        row |= _tool_columns(tool_use(record.messages))
     elif "response" in texts:
         row |= _output_columns(output_in_text(texts["response"]))
     prompt, response = whole = [whole_text(record, vocabulary, name) for name in TEXTS]
@@ -257,6 +285,9 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
     if any(outputs := _outputs(rollouts)):
         rows = [_output_columns(one) for one in outputs]
         columns |= {name: [row.get(name) for row in rows] for name in _OUTPUTS}
+    if any(uses := rollouts.tool_uses or ()):
+        rows = [_tool_columns(one) for one in uses]
+        columns |= {name: [row.get(name) for row in rows] for name in _TOOL_COLUMNS}
     if rollouts.messages is not None:
         columns[segments.MESSAGES] = [
             stored_messages(own, prompt, response) if own else None

@@ -17,18 +17,20 @@ Match = Literal["steps", "tokens", "time"]
 """Runs are compared at the same steps, after as many response tokens, or after as much time."""
 
 
-def matched_steps(first: Run, second: Run, by: Match) -> tuple[StepRange, StepRange] | None:
+def matched_steps(
+    first: Run, second: Run, by: Match, shift: int = 0
+) -> tuple[StepRange, StepRange] | None:
     """The steps of each run up to where both are; None where there are none, or it is not recorded.
 
-    by "steps": those that both have; "tokens", "time": from the first step of each on, until the run that
-    came less far ends.
+    by "steps": those that both have, where shift is added to the second's; "tokens", "time": from the
+    first step of each on, until the run that came less far ends.
     """
     if not first.counts or not second.counts:
         return None
     if by == "steps":
-        low = max(min(first.counts), min(second.counts))
-        high = min(max(first.counts), max(second.counts))
-        return ((low, high), (low, high)) if low <= high else None
+        low = max(min(first.counts), min(second.counts) + shift)
+        high = min(max(first.counts), max(second.counts) + shift)
+        return ((low, high), (low - shift, high - shift)) if low <= high else None
     spent = [_spent(run, by) for run in (first, second)]
     if not all(np.isfinite(own).any() for own in spent):
         return None
@@ -55,15 +57,16 @@ def _spent(run: Run, by: Match) -> FloatArray:
     return np.cumsum(np.nan_to_num(mean * count))
 
 
-def when_diverged(first: Run, second: Run, metric: str) -> Divergence:
-    """The first step that both have at which a metric of theirs differs beyond chance.
+def when_diverged(first: Run, second: Run, metric: str, shift: int = 0) -> Divergence:
+    """The first step that both have at which a metric of theirs differs beyond chance. shift: added to
+    the steps of the second.
 
     The error of each mean is clustered by group; degrees of freedom of the difference: Welch 1947.
     """
     stem = base_name(metric)
     both, own, other = np.intersect1d(
         np.fromiter(first.counts, np.int64),
-        np.fromiter(second.counts, np.int64),
+        np.fromiter(second.counts, np.int64) + shift,
         return_indices=True,
     )
     values = [

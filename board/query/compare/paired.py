@@ -26,7 +26,8 @@ SOLVE_RATE = "solve_rate"
 """The share of right rollouts, among those of which it is known."""
 _ZERO_MEAN = "advantage"
 """Its mean is 0 in each group: what differs is rounding."""
-_TOTALS = ("reward", "ref_reward", "valid_reward", "ref_valid_reward", "reward_gap")
+TOTALS = ("reward", "ref_reward", "valid_reward", "ref_valid_reward", "reward_gap")
+"""Sums of the parts of a reward: where the parts are others, other quantities."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class PairedRuns:
     matched: how their steps were chosen. steps: the first and last compared step of each; None where they
     have none in common. keys, envs: [n] of the prompts, envs with None for those without. differences: by
     metric, B minus A. deltas: by metric [n] of each prompt, NaN: not in both. reward_note: why totals of
-    rewards are not one quantity in both; empty where they are.
+    rewards are not one quantity in both; empty where they are. obstacle: why there are no differences.
     """
 
     matched: Match
@@ -46,35 +47,43 @@ class PairedRuns:
     differences: Mapping[str, PairedDifference]
     deltas: Mapping[str, FloatArray]
     reward_note: str = ""
+    obstacle: str = ""
 
     @property
     def steps_text(self) -> str:
         """The compared steps in words."""
         if self.steps is None:
             return "no common steps"
-        words = ["{}–{}".format(*own) for own in self.steps]
-        return (
-            f"steps {words[0]}" if len({*words}) == 1 else "steps {} of A, {} of B".format(*words)
-        )
+        first, second = ("{} to {}".format(*ends) for ends in self.steps)
+        if first != second:
+            return f"steps {first} of A, {second} of B"
+        low, high = self.steps[0]
+        return f"step {low}" if low == high else f"steps {first}"
 
 
 def paired_runs(
-    first: Run, second: Run, columns: Sequence[str] | None = None, matched: Match = "steps"
+    first: Run,
+    second: Run,
+    columns: Sequence[str] | None = None,
+    matched: Match = "steps",
+    shift: int = 0,
 ) -> PairedRuns:
-    """The paired differences of metrics that both runs have; columns: of these alone.
+    """The paired differences of metrics that both runs have; columns: of these alone. shift: added to
+    the steps of the second, where they are matched by steps.
 
     first, second: may be narrowed to a split or environments. Raises UnreadableError.
     """
-    steps = matched_steps(first, second, matched)
+    steps = matched_steps(first, second, matched, shift)
     shared = [name for name in first.metrics if name in second.metrics and name != _ZERO_MEAN]
     note = _reward_note(first, second)
     wanted = [name for name in shared if columns is None or name in columns]
     # What rewards say first; parts that both have before totals, which may be of different parts.
-    ranks = dict.fromkeys(reward_parts(wanted), 0) | dict.fromkeys(_TOTALS, 1 if note else -1)
+    ranks = dict.fromkeys(reward_parts(wanted), 0) | dict.fromkeys(TOTALS, 1 if note else -1)
     wanted.sort(key=lambda name: ranks.get(name, 2))
     tables = _tables(first, second, steps, wanted) if steps else None
     if tables is None:
-        return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, note)
+        obstacle = _obstacle(first, second, matched, has_steps=steps is not None)
+        return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, note, obstacle)
     both = tables[0].index.intersection(tables[1].index, sort=False)
     own, other = tables[0].loc[both], tables[1].loc[both]
     deltas = {
@@ -82,11 +91,26 @@ def paired_runs(
         for name in (SOLVE_RATE, *wanted)
         if name in own and name in other
     }
+    if note and not all(correctness_column(run.columns) for run in (first, second)):
+        deltas.pop(SOLVE_RATE, None)  # right by the highest total, of other parts in each
     deltas = {name: values for name, values in deltas.items() if np.isfinite(values).any()}
     differences = {name: paired_difference(values) for name, values in deltas.items()}
     envs = own["env"].astype(object).where(own["env"].notna(), None).tolist()
     keys = both.to_numpy(np.int64)
-    return PairedRuns(matched, steps, keys, envs, differences, deltas, note)
+    obstacle = "" if differences else "no prompt is in both runs at these steps"
+    return PairedRuns(matched, steps, keys, envs, differences, deltas, note, obstacle)
+
+
+def _obstacle(first: Run, second: Run, matched: Match, *, has_steps: bool) -> str:
+    """Why nothing of two runs can be compared."""
+    if not all(PROMPT_KEY in run.rows.names for run in (first, second)):
+        return "prompts are not recorded in both runs"
+    if has_steps:
+        return "no prompt is in both runs at these steps"
+    if matched == "steps":
+        return "no step is in both runs; compare them at the same tokens or time"
+    what = "response tokens" if matched == "tokens" else "timestamps"
+    return f"{what} are not recorded in both runs"
 
 
 def _tables(

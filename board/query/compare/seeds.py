@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.distinct_names import distinct_names
 from board.core.metrics.definitions import base_name
 from board.core.metrics.seeds import interquartile_interval, interquartile_mean, over_seeds
 from board.core.repeated_runs import is_of_the_setup
@@ -16,6 +17,7 @@ from board.core.run_differences import differences
 from board.query.compare.paired import means_of_prompts
 from board.query.run import Run
 
+_LONGEST_NAME: Final = 60
 NOT_RECORDED: Final = "not recorded"
 
 
@@ -42,7 +44,8 @@ class SeedGroup:
 
 def _group_names(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """What tells each group of runs from the others, in words: the settings that differ between groups,
-    those first that all of them record; of keys the last part, where that is one key's alone.
+    those first that all of them record, and not all where that takes too long; of keys the last part,
+    where that is one key's alone.
     """
     differing = [
         key
@@ -56,11 +59,23 @@ def _group_names(settings: Sequence[Mapping[str, Any]]) -> list[str]:
         key: last if last_parts.count(last) == 1 else key
         for key, last in zip(differing, last_parts, strict=True)
     }
-    names: list[str] = []
-    for place, one in enumerate(settings, 1):
-        recorded = [f"{short[key]} = {one[key]}" for key in differing if one[key] != NOT_RECORDED]
-        names.append(", ".join(recorded) or (f"group {place}" if len(settings) > 1 else "all runs"))
-    return names
+    for count in (len(differing), *range(1, len(differing))):
+        names = [_group_name(one, differing[:count], short) for one in settings]
+        if len({*names}) == len(names) and max(map(len, names), default=0) <= _LONGEST_NAME:
+            break
+    else:
+        names = [_group_name(one, differing, short) for one in settings]
+    unnamed = [f"group {place}" for place in range(1, len(names) + 1)]
+    if len(names) == 1:
+        unnamed = ["all runs"]
+    names = [name or other for name, other in zip(names, unnamed, strict=True)]
+    return distinct_names(names, _LONGEST_NAME)
+
+
+def _group_name(settings: Mapping[str, Any], keys: Sequence[str], short: Mapping[str, str]) -> str:
+    """The recorded values of these settings. short: of a key what it is called."""
+    known = (key for key in keys if settings[key] != NOT_RECORDED)
+    return ", ".join(f"{short[key]} = {settings[key]}" for key in known)
 
 
 def differing_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:

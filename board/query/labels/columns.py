@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
-from board.core.labels.entries import Entry, RolloutKey, RolloutLabels
-from board.index.segments import LABEL_COLUMNS, Column
+from board.core.labels.entries import Entry, RolloutKey, RolloutLabels, labelling_order
+from board.index.segments import LABEL_COLUMNS, LABEL_ORDER, Column
 
 _SEPARATOR: Final = ", "
 _ADDRESS: Final = ("l_file", "l_line", "l_part")
@@ -59,7 +60,7 @@ def label_sql(name: str, schema: str) -> str:
     label_table gives; empty where nothing is labelled.
     """
     if not schema:
-        return "CAST(NULL AS VARCHAR)"
+        return f"CAST(NULL AS {'BIGINT' if name == LABEL_ORDER else 'VARCHAR'})"
     at = " AND ".join(f"{own} = {own[2:]}" for own in _ADDRESS)
     return f"(SELECT max(l_{name}) FROM {schema}.labels WHERE {at})"
 
@@ -67,21 +68,39 @@ def label_sql(name: str, schema: str) -> str:
 def columns_of(table: pa.Table) -> tuple[Column, ...]:
     """The columns of labels, all of them where any rollout has one. table: of label_table."""
     names = LABEL_COLUMNS if table.num_rows else ()
-    return tuple(Column(name, texts=True, words=True) for name in names)
+    return tuple(
+        Column(name, numbers=True) if name == LABEL_ORDER else Column(name, texts=True, words=True)
+        for name in names
+    )
 
 
 def label_table(labels: Labels) -> pa.Table:
     """A row for each labelled rollout of the run: its address and the columns of labels."""
+    places = _places_in_samples(labels.rollouts)
     rows = [
-        (*labels.addresses[key], *_cells(own))
+        (*labels.addresses[key], *_cells(own), places.get(key))
         for key, own in labels.rollouts.items()
         if key in labels.addresses
     ]
     names = (*_ADDRESS, *(f"l_{name}" for name in LABEL_COLUMNS))
     columns = [[*column] for column in zip(*rows, strict=True)] or [[] for _ in names]
-    types = [pa.int64()] * len(_ADDRESS) + [pa.string()] * len(LABEL_COLUMNS)
+    of_labels = [pa.int64() if name == LABEL_ORDER else pa.string() for name in LABEL_COLUMNS]
+    types = [pa.int64()] * len(_ADDRESS) + of_labels
     arrays = [pa.array(own, kind) for own, kind in zip(columns, types, strict=True)]
     return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _places_in_samples(rollouts: Mapping[RolloutKey, RolloutLabels]) -> dict[RolloutKey, int]:
+    """Where each rollout of a sample is in its order, from 1; of several samples, in the first one's."""
+    samples: dict[str, dict[RolloutKey, str]] = defaultdict(dict)
+    for key, own in rollouts.items():
+        for name, drawn in own.samples.items():
+            samples[name][key] = drawn.stratum
+    places: dict[RolloutKey, int] = {}
+    for strata in samples.values():
+        for place, key in enumerate(labelling_order(strata), 1):
+            places.setdefault(key, place)
+    return places
 
 
 def _cells(own: RolloutLabels) -> tuple[str | None, ...]:

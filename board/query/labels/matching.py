@@ -126,9 +126,9 @@ def usual_author() -> str:
         return "user"
 
 
-def new_entry(author: str, kind: Kind, **values: Any) -> Entry:
-    """An entry of this moment. values: its other fields."""
-    return Entry(id=uuid.uuid4().hex[:16], time=time.time(), author=author, kind=kind, **values)
+def new_entry(author: str, kind: Kind, *, entry_id: str = "", **values: Any) -> Entry:
+    """An entry of this moment. entry_id: "" for a new one. values: its other fields."""
+    return Entry(entry_id or uuid.uuid4().hex[:16], time.time(), author, kind, **values)
 
 
 def set_label(
@@ -140,8 +140,10 @@ def set_label(
     value: str,
     *,
     tokens: tuple[int, int] = (-1, -1),
+    entry_id: str = "",
 ) -> None:
-    """Writes a label, a note or the label of a span of a rollout. value: "" clears it.
+    """Writes a label, a note or the label of a span of a rollout. value: "" clears it. entry_id:
+    "" for a new one.
 
     Raises ChoiceError where it can't be written, NotFoundError where there is no such rollout.
     """
@@ -149,7 +151,9 @@ def set_label(
     if kind == "span":
         _check_span(run, step, index, *tokens)
     ends = {"first": tokens[0], "last": tokens[1]}
-    entry = new_entry(author, kind, index=index, value=value, **key._asdict(), **ends)
+    entry = new_entry(
+        author, kind, entry_id=entry_id, index=index, value=value, **key._asdict(), **ends
+    )
     label_files.append(run.info, [entry])
 
 
@@ -163,12 +167,14 @@ def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
         )
 
 
-def undo_last(run: Run, author: str) -> Entry | None:
+def undo_last(run: Run, author: str, *, entry_id: str = "") -> Entry | None:
     """Writes that the last label, note or span of an author does not count, and returns it; None where
     there is none. Raises ChoiceError where it can't be written.
     """
     last = last_of(label_files.read_entries(run.info)[0], author)
     if last is not None:
-        undoing = new_entry(author, "undo", undoes=last.id, step=last.step, index=last.index)
+        undoing = new_entry(
+            author, "undo", entry_id=entry_id, undoes=last.id, step=last.step, index=last.index
+        )
         label_files.append(run.info, [undoing])
     return last

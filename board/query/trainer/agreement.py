@@ -121,6 +121,10 @@ def agreements(run: Run, trainer: TrainerMetrics) -> list[Agreement]:
 def _topic(column: str) -> Topic:
     if column in SAME:
         return SAME[column]
-    part = re.escape(column.removeprefix(REWARD_PART))
-    pattern = re.compile(rf"(?:.*/)?rewards?/{part}(?:/mean)?", re.IGNORECASE)
-    return Topic(column, (pattern,))
+    return part_topic(column.removeprefix(REWARD_PART))
+
+
+def part_topic(part: str) -> Topic:
+    """What trainers call the mean of a part of the reward."""
+    pattern = re.compile(rf"(?:.*/)?rewards?/{re.escape(part)}(?:/mean)?", re.IGNORECASE)
+    return Topic(f"{REWARD_PART}{part}", (pattern,))

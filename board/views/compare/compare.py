@@ -1,28 +1,25 @@
-"""Compare: runs over each other on every curve, and what differs in their settings."""
+"""Compare: what runs did on shared prompts, their curves over each other, and what differs in them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, cast
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
-from board.charts.curve_data import CurveOptions, mean_column
+from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Click, curve_bar
-from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts, rollout_metric
-from board.core.metrics.shares import in_percent
 from board.core.metrics.trainer import PREFIX
-from board.core.run_differences import differences, final_mean
-from board.export.run_pages import compared_page
+from board.export.compared_page import compared_page
+from board.query.compare.answer import run_names
+from board.query.compare.matching import Match
 from board.query.open_run import Run
-from board.views.compare import paired, seeds
+from board.views.compare import ends, paired, seeds
+from board.views.compare.compared import Compared, compared_of, metrics_of, shared_parts
 from board.views.frame import sidebar
-from board.views.shared import cache, opened_runs, page_export, page_parts, state, tables, trainer
-from board.views.shared.text import counted, number, one_line, plain
+from board.views.shared import cache, opened_runs, page_export, page_parts, state, trainer
+from board.views.shared.text import counted, distinct_options, one_line, plain
 
 _USUAL: Final = (
     *("k3_mean", "response_tokens", "entropy_mean"),
@@ -31,11 +28,7 @@ _USUAL: Final = (
 _MOST_PARTS: Final = 3
 _ACROSS: Final = 3
 _MOST_NAMED: Final = 2
-# Sums of parts: of other parts they are other quantities.
-_TOTALS: Final = frozenset(
-    ("reward", "ref_reward", "reward_gap", "valid_reward", "ref_valid_reward")
-)
-_LAST: Final = 10
+_LONGEST_NAME: Final = 40
 # More takes longer to read than to ask for.
 _AT_ONCE_BYTES: Final = 256 << 20
 
@@ -53,7 +46,7 @@ def _choose_runs(run: Run) -> tuple[Run, ...]:
         placeholder=one_line(usual[0]) if usual else "runs of this folder",
         help="By default the newest other run that is small enough to be read at once, from "
         "the same folder if there is one.",
-        format_func=one_line,
+        format_func=distinct_options(infos, limit=_LONGEST_NAME),
     )
     split, names = str(state.get("split")), list(state.get("compare_runs")) or usual
     runs, lacking = [run], list[str]()
@@ -104,44 +97,42 @@ def _shift_fields(runs: Sequence[Run]) -> None:
     with st.popover("Shift steps", icon=":material/arrow_range:"):
         shifts = {
             run.info.name: st.number_input(
-                plain(f"{run.info.name}: steps added"),
+                plain(f"{name}: steps added"),
                 value=int(before.get(run.info.name, 0)),
                 step=1,
                 key=f"shift_{state.pulls()}_{run.info.name}",
             )
-            for run in runs[1:]
+            for run, name in zip(runs[1:], run_names(runs)[1:], strict=True)
         }
     state.put(compare_shifts={name: steps for name, steps in shifts.items() if steps})
 
 
-def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
-    parts = reward_parts(runs[0].metrics)
-    return [part for part in parts if all(part in run.metrics for run in runs)]
-
-
-def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
+def _curves(compared: Compared, offered: list[str]) -> list[str]:
     """Draws the curves of the chosen metrics; returns these metrics."""
-    of_names = {**state.get("compare_shifts"), state.get("run"): 0}
-    shifts = tuple(of_names.get(run.info.name, 0) for run in runs)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         chosen = page_parts.choose_metrics("compare_metrics", offered, width=420)
         smoothing = page_parts.smoothing()
-        steps = [run.steps["step"] + shift for run, shift in zip(runs, shifts, strict=True)]
-        first, last = min(own.min() for own in steps), max(own.max() for own in steps)
+        sides = zip(compared.runs, compared.shifts, strict=True)
+        steps = [run.steps["step"] + shift for run, shift in sides]
+        first, last = min(one.min() for one in steps), max(one.max() for one in steps)
         curve_bar(int(first), int(last), key=page_parts.chart_key("compare_bar"))
-    usual = ("reward", *_shared_parts(runs)[:_MOST_PARTS], *_USUAL)
+    usual = ("reward", *shared_parts(compared.runs)[:_MOST_PARTS], *_USUAL)
     metrics = chosen or [name for name in usual if name in offered] or offered[:2]
-    look = CurveOptions(band="none", smoothing=smoothing)
-    cards = [_card(runs, shifts, metric, look) for metric in metrics]
+    look = CurveOptions(band="mean", smoothing=smoothing)
+    cards = [_card(compared, metric, look) for metric in metrics]
     if clicked := page_parts.curves(cards, "compare", across=_ACROSS, one_legend=True):
-        _open_step(runs, shifts, clicked)
+        _open_step(compared, clicked)
     return metrics
 
 
-def _card(runs: tuple[Run, ...], shifts: tuple[int, ...], metric: str, look: CurveOptions) -> Card:
-    trainers = tuple(map(trainer.metrics, runs)) if metric.startswith(PREFIX) else ()
-    drawn = cache.compared_curve(runs, shifts, metric, look, trainers, dark=page_parts.dark())
-    lacking = [run.info.name for run in runs if metric not in _metrics_of(run)]
+def _card(compared: Compared, metric: str, look: CurveOptions) -> Card:
+    runs = compared.runs
+    trainers = compared.trainers if metric.startswith(PREFIX) else ()
+    drawn = cache.compared_curve(
+        runs, compared.names, compared.shifts, metric, look, trainers, dark=page_parts.dark()
+    )
+    sides = zip(runs, compared.names, strict=True)
+    lacking = [name for run, name in sides if metric not in metrics_of(run)]
     named = f"{len(lacking)} of these runs" if len(lacking) > _MOST_NAMED else ", ".join(lacking)
     notes = [f"Not recorded in {one_line(named, 300)}."] if lacking else []
     return page_parts.card(
@@ -149,10 +140,10 @@ def _card(runs: tuple[Run, ...], shifts: tuple[int, ...], metric: str, look: Cur
     )
 
 
-def _open_step(runs: tuple[Run, ...], shifts: tuple[int, ...], clicked: Click) -> None:
+def _open_step(compared: Compared, clicked: Click) -> None:
     """Opens the step of the run whose curve was clicked, as that run counts its steps."""
-    sides = zip(runs, shifts, strict=True)
-    drawn = [(run, shift) for run, shift in sides if clicked.chart in _metrics_of(run)]
+    sides = zip(compared.runs, compared.shifts, strict=True)
+    drawn = [(run, shift) for run, shift in sides if clicked.chart in metrics_of(run)]
     run, shift = drawn[min(clicked.line, len(drawn) - 1)]
     place = {"run": run.info.name, "step": clicked.step - shift, "index": None, "token": None}
     column = clicked.chart
@@ -160,100 +151,6 @@ def _open_step(runs: tuple[Run, ...], shifts: tuple[int, ...], clicked: Click) -
         column = trainer.explaining_metric(run, clicked.step - shift)
     metric = {"step_metric": column, "step_only": "", "step_order": "highest"}
     state.go("step", step_part="contributions", **place, **metric)
-
-
-def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
-    """The metrics at the end of each run, and how far from the first run's they are."""
-    names = _names(runs)
-    known = [rollout_metric(metric) for metric in metrics]
-    units = ["%" if one.unit == "share" else one.unit for one in known]
-    labels = [
-        f"{one.label}, {unit}" if unit and unit not in one.label else one.label
-        for one, unit in zip(known, units, strict=True)
-    ]
-    ends = pd.DataFrame(index=range(len(metrics)))
-    for name, run in zip(names, runs, strict=True):
-        ends[name] = [_end(run, metric) for metric in metrics]
-    is_share = np.array([one.unit == "share" for one in known])
-    ends[is_share] = ends[is_share].map(in_percent)
-    parts = [{*reward_parts(run.metrics)} for run in runs]
-    is_total = np.array([metric in _TOTALS for metric in metrics])
-    for name, own in list(zip(names, parts, strict=True))[1:]:
-        gap = ends[name] - ends[names[0]]
-        ends[f"{name} − {names[0]}"] = gap.mask(is_total & (own != parts[0]))
-    st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
-    # The last steps of one run may be much earlier than those of another.
-    last_steps = [(name, [*run.counts][-_LAST:]) for name, run in zip(names, runs, strict=True)]
-    ranges = {
-        name: f"steps {last[0]}–{last[-1]}" if len(last) > 1 else f"step {last[0]}"
-        for name, last in last_steps
-    }
-    if len({*ranges.values()}) == 1:
-        ranges = {"all runs": ranges[names[0]]}
-    st.caption(plain(" · ".join(map(": ".join, ranges.items())), 400))
-    if any(own != parts[0] for own in parts):
-        _warn_of_rewards(runs)
-    formats: Any = dict.fromkeys(ends, number)
-    ends.insert(0, "metric", labels)
-    tables.draw_frame(ends.style.format(formats, na_rep="–"), most_pixels=420)
-
-
-def _metrics_of(run: Run) -> tuple[str, ...]:
-    """What can be compared of a run: metrics of its rollouts, then those of its trainer."""
-    return (*run.metrics, *trainer.metrics(run).curves)
-
-
-def _end(run: Run, metric: str) -> float:
-    """The mean over the last steps of a run; NaN where it is not recorded."""
-    if metric.startswith(PREFIX):
-        curve = trainer.metrics(run).curves.get(metric)
-        return np.nan if curve is None else final_mean(curve.values, _LAST)
-    means = mean_column(run.steps, base_name(metric))
-    return np.nan if means is None else final_mean(means, _LAST)
-
-
-def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
-    """Says that rewards of other parts can't be subtracted, and which parts can be compared."""
-
-    def listed(parts: Sequence[str]) -> str:
-        return ", ".join(part.removeprefix(REWARD_PART) for part in parts)
-
-    own = [listed(reward_parts(run.metrics)) or "none recorded" for run in runs]
-    parts = "; ".join(map(": ".join, zip(_names(runs), own, strict=True)))
-    shared = listed(_shared_parts(runs))
-    advice = f" Compare the parts that all of them have: {shared}." if shared else ""
-    words = (
-        "The reward functions differ: rewards with different parts are not subtracted. Parts of "
-        f"{parts}.{advice}"
-    )
-    st.warning(plain(words, 700), icon=":material/warning:")
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    return [one_line(run.info.name, 40) for run in runs]
-
-
-def _settings(runs: tuple[Run, ...]) -> None:
-    """What the last start of each run was set to, where it differs."""
-    whole = " :gray[of the whole runs, not of the environments chosen]" if state.get("env") else ""
-    st.markdown(f"#### Settings that differ{whole}")
-    without = [run.info.name for run in runs if not run.settings]
-    if without:
-        st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
-    names = _names(runs)
-    newest = [run.settings[max(run.settings)] if run.settings else {} for run in runs]
-    rows = [
-        {"setting": path}
-        | {
-            name: json.dumps(value, ensure_ascii=False, default=str)
-            for name, value in values.items()
-        }
-        for path, values in differences(dict(zip(names, newest, strict=True))).items()
-    ]
-    if rows:
-        tables.draw_frame(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)
-    elif len(runs) - len(without) > 1:
-        st.caption("None of the recorded settings differs.")
 
 
 def _render() -> None:
@@ -270,25 +167,29 @@ def _render() -> None:
         )
         st.info(words, icon=":material/difference:")
         return
-    offered = list(dict.fromkeys(name for one in runs for name in _metrics_of(one)))
+    offered = list(dict.fromkeys(name for one in runs for name in metrics_of(one)))
     # Those of rollouts first, whichever run has them.
     offered.sort(key=lambda name: name.startswith(PREFIX))
     if not offered:
         st.info("Not recorded in these runs: any metric.")
         return
-    narrowed = _narrow_to_environments(runs)
-    if narrowed:
-        metrics = _curves(narrowed, offered)
+    every = compared_of(runs)
+    compared = every.narrowed(_narrow_to_environments(runs))
+    pair = paired.show(every, compared)
+    if compared.runs:
+        metrics = _curves(compared, offered)
         drawn = [name for name in metrics if not name.startswith(PREFIX)]
+        matched = cast("Match", state.get("compare_match"))
         page_export.offer(
             f"{run.info.name}_compared",
-            partial(compared_page, narrowed, drawn, state.get("compare_shifts")),
+            partial(compared_page, compared.runs, drawn, compared.shifts, matched),
         )
-        if len(narrowed) > 2:
-            seeds.show(narrowed, offered)
-        _endings(narrowed, [*dict.fromkeys((*metrics, *offered))])
-    _settings(runs)
-    paired.show(runs, narrowed)
+        if len(compared.runs) > 2:
+            seeds.show(compared.runs, offered)
+        ends.show(compared, [*dict.fromkeys((*metrics, *offered))])
+    ends.show_settings(every)
+    if pair is not None:
+        paired.show_same_prompt(pair)
 
 
 _render()

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from board.components.small_charts import sparkline
-from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.paired import (
     RESAMPLES,
     SEED,
     PairedDifference,
     false_discovery_rates,
+    paired_difference,
 )
+from board.query.compare.answer import Outcome, answer, metric_name, summary
 from board.query.compare.matching import Match
 from board.query.compare.paired import SOLVE_RATE, PairedRuns
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
+from board.views.compare.compared import Compared
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.background import show_progress
 from board.views.shared.tables import Column
@@ -29,108 +32,117 @@ _LINE_CHARACTERS: Final = 52
 _MATCHES: Final = {"steps": "Same steps", "tokens": "Same tokens", "time": "Same time"}
 _OUTCOMES: Final = {"": "All", "won": "B higher", "lost": "B lower", "equal": "Equal"}
 _EQUAL: Final = 1e-9
+_ICONS: Final[Mapping[Outcome, str]] = {
+    "higher": "trending_up",
+    "lower": "trending_down",
+    "no difference seen": "drag_handle",
+    "too few shared prompts to tell": "question_mark",
+    "not compared": "block",
+}
 
 
-def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
-    """What two runs did on the prompts that both saw.
+class Pair(NamedTuple):
+    """Two of the runs, which have prompts, with their comparison; metric: that was clicked."""
+
+    compared: Compared
+    paired: PairedRuns
+    metric: str
+
+
+def show(every: Compared, narrowed: Compared) -> Pair | None:
+    """What the shared prompts say: in a sentence, then by metric. The pair, None where there is none.
 
     narrowed: those of the runs that have any of the chosen environments, with these alone.
     """
+    top = st.container(gap="small")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Prompt by prompt", width="content")
-        pair = st.container(width="content")
+        pair_choice = st.container(width="content")
         st.space("stretch")
         matched = cast("Match", page_parts.segments("Compared at", "compare_match", _MATCHES))
-    if len(narrowed) > 2:
-        _every_pair(narrowed, matched)
-    with pair:
-        runs = _choose_pair(runs)
-    if len(runs) < 2:
-        st.caption("Choose a second run.")
-        return
-    own_runs = {run.info.name: run for run in narrowed}
-    lacking = [run.info.name for run in runs if run.info.name not in own_runs]
-    if lacking:
-        st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
-        return
-    first, second = (own_runs[run.info.name] for run in runs)
-    for run in (first, second):
-        if not has_prompts(run):
-            missing = f"Not recorded in this run: {page_parts.lacking('Prompts', run)}."
-            st.caption(plain(f"{run.info.name}: {missing}", 300))
-            return
-    compared = cache.paired_runs(first, second, matched)
-    metric = ""
-    if compared.differences:
-        metric = _differences(first, second, compared)
-    else:
-        st.caption(_why_none(compared))
-    _same_prompt((first, second), compared, metric)
+    if len(narrowed.runs) > 2:
+        with top:
+            _every_pair(narrowed, matched)
+    with pair_choice:
+        runs = _choose_pair(every)
+    known = {run.info.name: run for run in narrowed.runs}
+    lacking = [run.info.name for run in runs if run.info.name not in known]
+    if len(runs) < 2 or lacking:
+        why = f"None of these environments is in {', '.join(lacking)}." if lacking else ""
+        st.caption(plain(why or "Choose a second run.", 300))
+        return None
+    pair = narrowed.narrowed([known[run.info.name] for run in runs])
+    first, second = pair.runs
+    paired = cache.paired_runs(first, second, matched, _shift(pair))
+    said = answer(paired)
+    with top if len(narrowed.runs) == 2 else st.container():
+        _say(said.sentence(*pair.names), _ICONS[said.outcome])
+    metric = _differences(pair, paired) if paired.differences else ""
+    return Pair(pair, paired, metric) if all(map(has_prompts, pair.runs)) else None
 
 
-def _every_pair(runs: tuple[Run, ...], matched: Match) -> None:
-    """A row for each other run: its difference from the first one. A click chooses that pair."""
-    first, *others = runs
-    if not has_prompts(first) or "reward" not in first.metrics:
+def _shift(pair: Compared) -> int:
+    """Steps added to the second run's, as the first one counts."""
+    return pair.shifts[1] - pair.shifts[0]
+
+
+def _say(sentence: str, icon: str) -> None:
+    st.markdown(f"##### :material/{icon}: {plain(sentence, 600)}")
+
+
+def _every_pair(compared: Compared, matched: Match) -> None:
+    """How all other runs compare with the first: a sentence, and a row of each, whose click chooses the
+    pair.
+    """
+    task = cache.answers_against_first(compared.runs, compared.shifts, matched)
+    answers = show_progress(task, "Comparing each run with the first", "every_pair")
+    if answers is None:
         return
-    task = cache.solve_rates_against_first(runs, matched)
-    rows = show_progress(task, "Comparing each run with the first", "every_pair")
-    if rows is None:
-        return
-    known = [(run, one) for run, one in zip(others, rows, strict=True) if one is not None]
-    if not known:
-        return
-    p = np.array([np.nan if one.p is None else one.p for _, one in known])
-    st.caption(
-        plain(
-            f"Solve rate of each run (B) minus that of {first.info.name} (A), on the prompts that both "
-            "saw. Click a row for all metrics of the pair.",
-            400,
-        )
-    )
+    _say(summary(compared.names[0], answers), "compare_arrows")
+    rows = [one.paired or paired_difference(np.empty(0)) for one in answers]
+    p = np.array([np.nan if one.p is None else one.p for one in rows])
+    labels = [one_line(metric_name(one.metric)) if one.metric else None for one in answers]
+    same = len({*labels} - {None}) < 2
     row = tables.draw(
         {
-            "run": Column([one_line(run.info.name, 80) for run, _ in known], label="B", width=210),
-            **_interval_columns([one for _, one in known]),
+            "run": Column([*compared.names[1:]], label="B", width=210),
+            "answer": Column([one.outcome for one in answers], label="answer", width=190),
+            **({} if same else {"metric": Column(labels, width=120)}),
+            **_interval_columns(rows),
             "rate": tables.rate_column(false_discovery_rates(p).tolist(), "these runs"),
         },
         # Another pair is another table: no row of it was clicked yet.
         key=page_parts.chart_key(f"pairs {state.get('compare_pair')}"),
         most_pixels=330,
     )
-    if row is not None:
-        state.put(compare_pair=[first.info.name, known[row][0].info.name])
-
-
-def _why_none(compared: PairedRuns) -> str:
-    if compared.steps is not None:
-        return "No prompt is in both runs at these steps."
-    if compared.matched == "steps":
-        return "No step is in both runs: compare them at the same tokens or time."
-    what = "response tokens" if compared.matched == "tokens" else "timestamps"
-    return f"Not recorded in both runs: {what}."
-
-
-def _differences(first: Run, second: Run, compared: PairedRuns) -> str:
-    """The table of differences, and by environment that of one metric; returns this metric."""
-    words = (
-        f"B − A on {counted(len(compared.keys), 'prompt')} that both saw, {compared.steps_text}. "
-        f"A: {first.info.name} · B: {second.info.name}. The interval is a bootstrap over prompts "
-        f"({RESAMPLES:,} resamples, seed {SEED})."
+    st.caption(
+        plain(
+            f"Each run (B) minus {compared.names[0]} (A), on the prompts that both saw. Click a row for "
+            "all metrics of the pair.",
+            400,
+        )
     )
-    st.caption(plain(words, 600))
-    if compared.reward_note:
-        note = compared.reward_note
+    if row is not None:
+        names = [run.info.name for run in compared.runs]
+        state.put(compare_pair=[names[0], names[row + 1]])
+
+
+def _differences(pair: Compared, paired: PairedRuns) -> str:
+    """The table of differences, and by environment that of one metric; returns this metric."""
+    first, second = pair.runs
+    a, b = pair.names
+    if paired.reward_note:
+        note = paired.reward_note
         st.warning(plain(f"{note[0].upper()}{note[1:]}.", 500), icon=":material/warning:")
-    names = [*compared.differences]
+    names = [*paired.differences]
     diverged = [
-        None if name == SOLVE_RATE else cache.when_diverged(first, second, name).step
+        None if name == SOLVE_RATE else cache.when_diverged(first, second, name, _shift(pair)).step
         for name in names
     ]
-    rows = [compared.differences[name] for name in names]
+    rows = [paired.differences[name] for name in names]
     row = tables.draw(
         {
-            "metric": Column([_label(name) for name in names], width=210),
+            "metric": Column([one_line(metric_name(name)) for name in names], width=210),
             **_interval_columns(rows),
             "diverged": Column(
                 diverged,
@@ -144,10 +156,17 @@ def _differences(first: Run, second: Run, compared: PairedRuns) -> str:
         key=page_parts.chart_key("paired"),
         most_pixels=330,
     )
+    words = (
+        f"B − A on {counted(len(paired.keys), 'prompt')} that both saw, {paired.steps_text}. "
+        f"A: {a} · B: {b}. The interval is a bootstrap over prompts "
+        f"({RESAMPLES:,} resamples, seed {SEED})."
+    )
+    st.caption(plain(words, 600))
     metric = names[row] if row is not None else names[0]
-    by_env = cache.by_environment_paired(first, second, compared.matched, metric)
+    by_env = cache.by_environment_paired(first, second, paired.matched, _shift(pair), metric)
     if by_env:
-        st.caption(plain(f"{_label(metric)} by environment; click a row above for another metric"))
+        label = metric_name(metric)
+        st.caption(plain(f"{label} by environment; click a row above for another metric"))
         tables.draw(
             {
                 "environment": Column([one.env for one in by_env], width=210),
@@ -157,10 +176,6 @@ def _differences(first: Run, second: Run, compared: PairedRuns) -> str:
             most_pixels=260,
         )
     return metric
-
-
-def _label(name: str) -> str:
-    return "solve rate" if name == SOLVE_RATE else one_line(rollout_metric(name).label)
 
 
 def _interval_columns(rows: list[PairedDifference]) -> dict[str, Column]:
@@ -175,24 +190,26 @@ def _interval_columns(rows: list[PairedDifference]) -> dict[str, Column]:
     }
 
 
-def _same_prompt(runs: tuple[Run, Run], compared: PairedRuns, metric: str) -> None:
+def show_same_prompt(pair: Pair) -> None:
     """A prompt that both saw: its rewards over the steps, and its last responses in both runs."""
+    compared, paired, metric = pair
+    runs = compared.runs
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### The same prompt", width="content")
         outcome = ""
         if metric:
             outcome = page_parts.segments("Prompts", "compare_outcome", _OUTCOMES)
-            st.caption(plain(f"in {_label(metric)}"), width="content")
+            st.caption(plain(f"in {metric_name(metric)}"), width="content")
         st.space("stretch")
         moves = st.container(horizontal=True, gap="small", width="content")
-    shared = cache.shared_prompts(*runs)
+    shared = cache.shared_prompts(runs[0], runs[1])
     if shared.empty:
         st.caption("These two runs have no prompt in common.")
         return
     if outcome:
-        deltas = compared.deltas[metric]
+        deltas = paired.deltas[metric]
         has_it = {"won": deltas > _EQUAL, "lost": deltas < -_EQUAL, "equal": abs(deltas) <= _EQUAL}
-        shared = shared[shared["key"].isin(compared.keys[has_it[outcome]])]
+        shared = shared[shared["key"].isin(paired.keys[has_it[outcome]])]
         if shared.empty:
             st.caption("There is no such prompt.")
             return
@@ -205,35 +222,37 @@ def _same_prompt(runs: tuple[Run, Run], compared: PairedRuns, metric: str) -> No
     chosen = str(page_parts.menu("Prompt", "prompt", texts, texts.__getitem__))
     with moves:
         shortcuts.through("shared prompt", [*texts], chosen, lambda key: state.put(prompt=key))
-    for side, (column, run) in enumerate(zip(st.columns(2, gap="small"), runs, strict=True)):
+    for side, column in enumerate(st.columns(2, gap="small")):
         with column, st.container(border=True, height="stretch"):
-            _show_side(run, key_from(chosen), side)
+            _show_side(runs[side], compared.names[side], key_from(chosen), side)
 
 
-def _choose_pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+def _choose_pair(compared: Compared) -> tuple[Run, ...]:
     """Two of the runs: the first ones unless others are chosen."""
+    runs = compared.runs
     if len(runs) == 2:
         return runs
     by_name = {run.info.name: run for run in runs}
+    labels = dict(zip(by_name, compared.names, strict=True))
     chosen = state.keep("compare_pair", by_name)[:2]
     st.multiselect(
         "In",
         list(by_name),
         **state.bound("compare_pair"),
         max_selections=2,
-        placeholder=one_line(" and ".join([*by_name][:2])),
+        placeholder=" and ".join(compared.names[:2]),
         width=420,
-        format_func=one_line,
+        format_func=labels.__getitem__,
         label_visibility="collapsed",
     )
     return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
 
 
-def _show_side(run: Run, key: int, side: int) -> None:
+def _show_side(run: Run, name: str, key: int, side: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
     rollouts = cache.prompt_rollouts(run, key)
     rewards = pd.Series(rollouts.rewards).groupby(rollouts.steps).mean().to_numpy()
-    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
+    st.markdown(f"**{plain(name, 90)}** :gray[seen at {counted(len(rewards), 'step')}]")
     known = rewards[np.isfinite(rewards)]
     if len(known) > 1:
         # Streamlit's arrow points down for a hyphen, not for a minus sign.

@@ -13,7 +13,7 @@ from board.query.compare.seeds import SeedGroup, differing_settings, usual_keys
 from board.query.open_run import Run
 from board.views.shared import cache, page_parts, state, tables
 from board.views.shared.tables import Column
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, distinct_options, one_line, plain
 
 
 def show(runs: tuple[Run, ...], offered: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ def show(runs: tuple[Run, ...], offered: Sequence[str]) -> None:
             **state.bound("compare_by"),
             placeholder=one_line(", ".join(usual)) or "none: all runs in one group",
             width=420,
-            format_func=one_line,
+            format_func=distinct_options(settings),
             label_visibility="collapsed",
             help="Runs with the same values of these settings are one curve. By default all settings "
             "that differ, but seeds.",
@@ -56,7 +56,7 @@ def show(runs: tuple[Run, ...], offered: Sequence[str]) -> None:
 
 def _profiles(runs: tuple[Run, ...], keys: tuple[str, ...], metric: str) -> None:
     """Performance profiles, where there are scores of several runs to tell apart."""
-    label = page_parts.metric_label(metric)
+    label = one_line(page_parts.metric_label(metric))
     figure = cache.seed_profiles(runs, keys, metric, label, dark=page_parts.dark())
     if figure is None:
         return

@@ -14,8 +14,16 @@ from board.components.curve_grid import Card
 from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.metrics.shares import percent
 from board.export.run_pages import failures_page
-from board.query.failures import KINDS, Clusters, RunEffect, plumbing_share, shares_by_step
+from board.query.failures import (
+    KINDS,
+    Clusters,
+    RunEffect,
+    filter_of_cluster,
+    plumbing_share,
+    shares_by_step,
+)
 from board.query.open_run import Run
+from board.views.failures import tools
 from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, number, one_line, plain
@@ -70,10 +78,8 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
 
 def _show_steps(run: Run, counts: pd.DataFrame) -> None:
     shares = shares_by_step(counts)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Causes by step", help=_HELP)
-        st.space("stretch")
-        smoothing = page_parts.smoothing()
+    st.markdown("#### Causes by step", help=_HELP)
+    smoothing = page_parts.smoothing()
     other = shares.drop(columns="policy", errors="ignore")
     cards = [
         Card(
@@ -120,10 +126,10 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
         st.caption("No failure other than limits and wrong answers.")
         return
     words = (
-        f"the first {listed:,} of {similar.total:,}" if similar.total > listed else "click to open"
+        f"the first {listed:,} of {similar.total:,}" if similar.total > listed else "all of them"
     )
     st.markdown(
-        f"#### Equal failures :gray[{words}]",
+        f"#### Equal failures :gray[{words} · click one for its rollouts]",
         help="Rollouts of one cause whose evidence is the same but for numbers.",
     )
     table = similar.table
@@ -140,7 +146,7 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
     )
     if row is not None:
         chosen = table.iloc[row]
-        state.go("rollouts", step=int(chosen["step"]), index=int(chosen["index"]), token=None)
+        page_parts.open_matching(filter_of_cluster(chosen["cause"], chosen["pattern"]))
 
 
 def _spans(table: pd.DataFrame) -> list[str]:
@@ -178,7 +184,7 @@ def _show_effect(effect: RunEffect | None) -> None:
         ]
         tables.draw(
             {
-                "": Column([name for name, *_ in pairs]),
+                "measure": Column([name for name, *_ in pairs]),
                 "trained": Column(
                     [number(a, unit) for _, a, _, unit in pairs],
                     label="as trained",
@@ -225,6 +231,7 @@ def show(run: Run) -> None:
     page_export.offer(f"{run.info.name}_failures", partial(failures_page, run))
     effect = cache.failure_effect(run)
     _show_cards(counts, effect)
+    tools.show(run)
     if not len(shares_by_step(counts).columns):
         st.caption("No failure, no limit reached, and no reward of 0 or less.")
         return

@@ -18,6 +18,7 @@ from board.core.findings import RULES, Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
 from board.core.metrics.definitions import MEAN_COLUMNS
 from board.core.metrics.trainer import PREFIX
+from board.datasets.files import harmless_cell
 from board.export.findings_page import findings_page
 from board.query.groups import group_names
 from board.query.open_run import Run
@@ -35,12 +36,14 @@ from board.views.shared import (
     trainer,
 )
 from board.views.shared.background import show_progress
+from board.views.shared.page_export import Table
 from board.views.shared.tables import Column
-from board.views.shared.text import counted, harmless_cell, plain, visible_token
+from board.views.shared.text import counted, plain, visible_token
 
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
+_JSON: Final = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
 _PAGE_OF: Final = {
     "tokens": "step",
     "groups": "step",
@@ -53,10 +56,7 @@ _PAGE_OF: Final = {
 
 
 def _bar(run: Run, diagnosis: Diagnosis, reviewed: Reviewed) -> None:
-    """How many of each severity there are, a click on which shows those alone; and downloads."""
-    # As `rollout-board findings --json` prints it; a number that is not finite is null.
-    look = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
-    document = orjson.dumps(diagnosis.document(run), option=look)
+    """How many of each severity there are, a click on which shows those alone."""
     words = {
         name: f"{known_findings.ICONS[name]} {known_findings.counted(count, name)}"
         for name, count in diagnosis.counts.items()
@@ -81,19 +81,6 @@ def _bar(run: Run, diagnosis: Diagnosis, reviewed: Reviewed) -> None:
             help="The number beside the page's name counts new findings only.",
         ):
             _review(set_seen, run.info, new, seen=True)
-        for name, data, mime in (
-            ("JSON", document, "application/json"),
-            ("CSV", _csv(diagnosis.findings), "text/csv"),
-        ):
-            st.download_button(
-                name,
-                data=data,
-                file_name=f"findings.{name.lower()}",
-                mime=mime,
-                icon=":material/download:",
-                on_click="ignore",
-                key=f"findings_{name}",
-            )
         with st.popover("Copy", icon=":material/content_copy:"):
             st.caption("The button at the upper right of the text copies it.")
             blocks = [
@@ -102,6 +89,18 @@ def _bar(run: Run, diagnosis: Diagnosis, reviewed: Reviewed) -> None:
                 for one in diagnosis.findings
             ]
             st.code("\n\n".join(blocks), language=None, height=320)
+
+
+def _tables(run: Run, diagnosis: Diagnosis) -> list[Table]:
+    """All findings but the muted ones as further files."""
+
+    def document() -> bytes:  # as `rollout-board findings --json` prints it; not finite is null
+        return orjson.dumps(diagnosis.document(run), option=_JSON)
+
+    return [
+        Table("JSON", "findings.json", "application/json", document),
+        Table("CSV", "findings.csv", "text/csv", partial(_csv, diagnosis.findings)),
+    ]
 
 
 def _csv(findings: Sequence[Finding]) -> bytes:
@@ -286,7 +285,8 @@ def _show(run: Run) -> None:
     rules = coverage(columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     name = f"{run.info.name}_findings"
-    page_export.offer(name, partial(findings_page, run, diagnosis.findings))
+    files = _tables(run, diagnosis)
+    page_export.offer(name, partial(findings_page, run, diagnosis.findings), tables=files)
     if diagnosis.findings:
         _bar(run, diagnosis, reviewed)
         st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
@@ -298,7 +298,7 @@ def _show(run: Run) -> None:
                 page_parts.draw_figure(figure, "findings_chart")
         chosen = state.get("findings_severity")
         listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
-        page_export.offer(name, partial(findings_page, run, listed))
+        page_export.offer(name, partial(findings_page, run, listed), tables=files)
         if listed:
             _one_at_a_time(run, listed)
         _list(run, listed, reviewed)

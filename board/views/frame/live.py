@@ -16,7 +16,7 @@ from board.core.problems import Problem
 from board.errors import BoardError
 from board.index.discovery.run_info import Location, LogFile, RunInfo, is_remote
 from board.query.open_run import OpenOptions, Run
-from board.views.shared import opened_runs, state, trainer
+from board.views.shared import opened_runs, state, step_choice, trainer
 from board.views.shared.tables import problem_table
 from board.views.shared.text import ago, plain
 
@@ -27,6 +27,10 @@ _DRAW_SECONDS: Final = 2.0
 _BUILDING_SECONDS: Final = 2.0
 _QUIET_SECONDS: Final = 60.0
 """A log that did not change for so long has a grey dot."""
+_MAY_GROW_SECONDS: Final = 300.0
+"""A log that changed since then may grow: Live is switched on when it does."""
+_GREW: Final = "_has_grown"
+_SETTLED: Final = "_live_settled"
 _DRAWN: Final = "_live_drawn"
 _SEEN: Final = "_building_seen"
 LOOP: Final = """\
@@ -55,9 +59,17 @@ trainer.train()
 
 def toggle(run: Run, root: str) -> None:
     """When the log changed last, and the switch that follows it."""
+    name = run.info.name
+    if st.session_state.pop(_GREW, None) == name:
+        state.put(live=True, follow=step_choice.was_newest())
+        _settled_runs().add(name)
+        step_choice.note_switched()
+    # A look at a store is a request, for which somebody asks by switching Live on.
+    is_open = name not in _settled_runs() and not is_remote(run.info)
+    is_open = is_open and _age_seconds(run.info) < _MAY_GROW_SECONDS
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width="stretch"):
-            if state.get("live"):
+            if state.get("live") or is_open:
                 _watch(run, root)
             else:
                 st.caption(f"changed {ago(_age_seconds(run.info))} ago")
@@ -65,19 +77,32 @@ def toggle(run: Run, root: str) -> None:
             "Live",
             **state.bound("live"),
             help="Checks every second whether the log grew, and redraws the page at most every "
-            f"{_DRAW_SECONDS:g} s.",
-            on_change=state.put,
-            kwargs={"follow": True},
+            f"{_DRAW_SECONDS:g} s. On by itself for a run that grows.",
+            on_change=_switch,
+            args=(name,),
         )
+
+
+def _settled_runs() -> set[str]:
+    """The runs for which Live was switched, by the user or by itself: it stays as it is from then on."""
+    return st.session_state.setdefault(_SETTLED, set())
+
+
+def _switch(name: str) -> None:
+    if step_choice.was_just_switched():
+        state.put(live=True)
+        return
+    _settled_runs().add(name)
+    state.put(follow=True)
 
 
 @st.fragment(run_every=_POLL_SECONDS)
 def _watch(run: Run, root: str) -> None:
-    """Says how long ago the log changed, and draws the page again when it changes."""
-    with st.empty():
-        age = _age_seconds(run.info)
-        colour = "green" if age < _QUIET_SECONDS else "gray"
-        st.caption(f":{colour}[●] changed {ago(age)} ago")
+    """Says how long ago the log changed, and draws the page again when it changes, with Live on."""
+    age = _age_seconds(run.info)
+    colour = "green" if age < _QUIET_SECONDS else "gray"
+    dot = f":{colour}[●] " if state.get("live") else ""
+    st.caption(f"{dot}changed {ago(age)} ago")
     try:
         has_grown = has_news(run.info, root) or (_is_due() and trainer.has_news(run))
     except BoardError as error:
@@ -85,6 +110,8 @@ def _watch(run: Run, root: str) -> None:
         return
     if has_grown:
         st.session_state[_DRAWN] = time.monotonic()
+        if not state.get("live"):
+            st.session_state[_GREW] = run.info.name
         st.rerun()
 
 

@@ -18,7 +18,7 @@ from board.query import rollouts, splits
 from board.query.open_run import Run
 from board.views.frame import live
 from board.views.shared import cache, opened_runs, run_options, state, step_choice
-from board.views.shared.text import counted, one_line, plain, size
+from board.views.shared.text import counted, distinct_options, plain, size
 
 BUNDLED: Final = Path(__file__).parents[3] / "rollout_samples"
 _RUN: Final = "_run"
@@ -152,7 +152,12 @@ def choose_folder() -> None:
 
 def chosen_root() -> str:
     """The folder whose runs are shown. Raises BoardError."""
-    root, wanted = start_root(), str(state.get("root")).strip()
+    return root_of(str(state.get("root")))
+
+
+def root_of(text: str) -> str:
+    """The folder that a text names as the choice of the root does. Raises BoardError."""
+    root, wanted = start_root(), text.strip()
     if not wanted:
         return str(root)
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
@@ -169,7 +174,7 @@ def _choose_run(folder: Discovery) -> RunInfo:
             "Run :gray[:small[· type to search]]" if len(names) > 1 else "Run",
             names,
             **state.bound("run"),
-            format_func=lambda name: one_line(name, 200),
+            format_func=distinct_options(names, limit=200),
             on_change=step_choice.first_rollout,
         )
     return by_name[name or names[0]]
@@ -182,6 +187,7 @@ def _choose_source(folder: Discovery, info: RunInfo) -> None:
         return
     # Not a choice of its own: it is the run that is chosen, whichever way.
     key = f"_source_{info.name}"
+    labels = distinct_options(runs, lambda source: runs[source].label)
 
     def choose() -> None:
         source = st.session_state[key]
@@ -196,7 +202,7 @@ def _choose_source(folder: Discovery, info: RunInfo) -> None:
             default=info.source,
             key=key,
             required=True,
-            format_func=lambda source: one_line(runs[source].label),
+            format_func=lambda source: plain(labels(source)),
             help="The folder holds logs of several formats. Joined: one rollout with what all of them "
             "say of it; the others: one log alone.",
             on_change=choose,

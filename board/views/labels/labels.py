@@ -14,6 +14,7 @@ from board.core.metrics.shares import interval, of_many
 from board.errors import BoardError
 from board.export.labels_page import labels_page
 from board.index.label_files import label_names
+from board.index.segments import LABEL_ORDER
 from board.query.labels.matching import usual_author, with_labels
 from board.query.labels.samples import (
     Sample,
@@ -65,7 +66,7 @@ def _choose_author(run: Run) -> str:
         "Labels of",
         "labels_author",
         ["", *authors],
-        lambda name: words.get(name) or one_line(name, 40),
+        lambda name: words.get(name) or name,
         width=240,
     )
 
@@ -77,7 +78,8 @@ def _draw_form(run: Run) -> None:
     with st.popover("Draw a sample", icon=":material/casino:", key=f"labels_draw_{name}"):
         st.markdown(
             f"A random sample of **{counted(run.rollout_count, 'rollout')}** to label, stratified by "
-            "step and reward. Its shares are unbiased for all of them, with 95 % intervals."
+            "step and reward. Its shares are unbiased for all of them, with 95 % intervals. It opens in "
+            "random order: you can stop at any time, and what is labelled is a sample, too."
         )
         with st.form("labels_draw", border=False):
             size = st.number_input("Rollouts", 2, _LARGEST, _USUAL_SIZE, step=10)
@@ -96,14 +98,16 @@ def _draw_form(run: Run) -> None:
 
 
 def _open_sample(run: Run, name: str) -> None:
-    """Opens the first rollout of a sample that has no label, in the list's order: J goes on from it."""
+    """Opens the first rollout of a sample that has no label, in its random order, which the list has: J
+    goes on from it.
+    """
     where = f"label_sample contains {text_literal(name)}"
     chosen = with_labels(run.whole or run).where(where)
-    rows = frame(chosen, ["step", "index", "label"], Sorting("step", descending=True))
+    rows = frame(chosen, ["step", "index", "label"], Sorting(LABEL_ORDER))
     left = rows[rows["label"].isna()]
     first = (left if len(left) else rows).iloc[0] if len(rows) else None
     choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where, "q": ""}
-    choices |= {"sort": "index", "desc": False}
+    choices |= {"sort": LABEL_ORDER, "desc": False}
     if first is None:
         state.go("rollouts", **state.NO_ROLLOUT, **choices)
     at = {"step": int(first["step"]), "index": int(first["index"])}

@@ -79,7 +79,7 @@ def _read_step(run: Run, step: int) -> StepMismatch | None:
     words = ""
     if mismatch.parts is None and not mismatch.likelihood:
         words = "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "
-        words += page_parts.how_to_record("Mismatch")
+        words += page_parts.how_to_record("Mismatch", run)
     elif mismatch.parts is not None and not _has_numbers(mismatch.parts):
         words = (
             "No loss token of this step has a finite value in both logprobs and sampling_logprobs: "
@@ -167,7 +167,7 @@ def show(run: Run, step: int) -> None:
     """The part of the page Step: the mismatch at the step, and its course over the run."""
     if not page_parts.lacking("Mismatch", run):
         name = f"{run.info.name}_mismatch_step{step}"
-        page_export.offer(name, partial(mismatch_page, run, step))
+        page_export.offer(name, partial(mismatch_page, run, step), of_step=True)
     mismatch = _read_step(run, step)
     if mismatch is None:
         return

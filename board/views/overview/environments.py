@@ -82,8 +82,8 @@ def _multiples(
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### One by one")
         st.space("stretch")
-        label = page_parts.metric_label
-        page_parts.menu("Metric", "overview_metric", run.metrics, label, width=280)
+        words = page_parts.metric_label
+        page_parts.menu("Metric", "overview_metric", run.metrics, words, width=280)
     dark = page_parts.dark()
     cards = [
         Card(

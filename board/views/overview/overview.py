@@ -30,7 +30,7 @@ from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.overview import curves, environments, single_step, trainer
-from board.views.shared import cache, known_findings, page_export, page_parts, state
+from board.views.shared import cache, examples, known_findings, page_export, page_parts, state
 from board.views.shared.text import counted, number, one_line, plain
 from board.views.shared.trainer import metrics as trainer_metrics
 
@@ -234,7 +234,7 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
     st.text_input(
         "Own curve",
         **state.bound("overview_expression"),
-        placeholder="an expression, e.g. rewards.correct - 0.1 * is_truncated",
+        placeholder=f"an expression, e.g. {one_line(examples.curve_over(run.metrics), 120)}",
         icon=":material/function:",
         help=plain(_EXPRESSION_HELP, 500),
     )
@@ -302,12 +302,15 @@ def _show_curves(run: Run) -> None:
 
 def _render() -> None:
     run = sidebar.narrowed()
-    page_parts.header(run, aside=_caption(run))
+    page_parts.header(run)
     page_export.offer(
         f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
     )
-    known_findings.link(sidebar.current())
-    page_parts.failures_line(sidebar.current())
+    with st.container(key="overview_lines", horizontal=True, vertical_alignment="center"):
+        known_findings.link(sidebar.current())
+        page_parts.failures_line(sidebar.current())
+        st.space("stretch")
+        st.caption(plain(_caption(run)), width="content")
     _show_tiles(run, curves.KL[state.get("overview_kl")])
     if len(run.steps) == 1:
         single_step.show(run)

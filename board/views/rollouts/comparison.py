@@ -18,7 +18,6 @@ import streamlit as st
 
 from board.analysis.rollout import OpenRollout, in_loss, open_rollout
 from board.components.comparison import Fact, Side, comparison
-from board.components.token_data import ScaleSpan
 from board.core.tokens.pieces import joined
 from board.core.tokens.scales import shared_spans
 from board.errors import BoardError, ChoiceError, NotFoundError
@@ -136,7 +135,7 @@ def _draw(run: Run, opened: OpenRollout, other: _Text) -> None:
     """Both texts; the menu and a metric's colours rerun only this."""
     own = _text_of(run, opened, "This rollout")
     opens = [text.opened for text in (own, other) if text.opened is not None]
-    spans = shared_spans([in_loss(one.metrics) for one in opens])
+    spans = shared_spans([in_loss(one.metrics) for one in opens], "of both")
     left, right = _side(own), _side(other, own)
     vs, metric = comparison(
         left,
@@ -146,7 +145,7 @@ def _draw(run: Run, opened: OpenRollout, other: _Text) -> None:
         signature=f"{reader_content.signature_of(run, opened)}/{state.get('reader_vs')}",
         metric=str(state.get("reader_metric")),
         specs=specs_of({**left.metrics, **right.metrics}),
-        spans={n: ScaleSpan(low, high, "p1–p99 of both") for n, (low, high) in spans.items()},
+        spans=spans,
         menu=menu_content(run, opened, "comparison"),
     )
     if vs is not None:

@@ -1,11 +1,12 @@
-"""The filter of Rollouts: one field in the language of `--where`, over whole texts.
+"""The filter of Rollouts: one field in the language of `--where`, over whole texts; words alone are
+searched for in these.
 
 Choices of older links (search, finish reasons, groups, ranges) are shown as the filter that says them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,11 +15,13 @@ import streamlit as st
 
 from board.components.filter_field import FilterContent, Offered, Refused, filter_field
 from board.core.metrics.definitions import rollout_metric
+from board.core.metrics.headings import meanings, narrow_headings
 from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT, TEXT_NAMES
 from board.query.open_run import Run
 from board.query.predicate import names_for, text_literal
-from board.views.shared import cache, state
+from board.views.rollouts.text_search import as_expression, sought_text
+from board.views.shared import cache, examples, state
 from board.views.shared.text import counted, one_line
 
 _KEY: Final = "filter-field"
@@ -50,11 +53,11 @@ def show(run: Run, scope: Run, *, is_open: bool) -> Listed:
     read. is_open: whether a rollout is open, where `/` is the reader's.
     """
     refused = _apply_entered(run, scope)
-    text, envs = wanted(), tuple(state.get("env"))
+    text, envs = wanted(run), tuple(state.get("env"))
     chosen = scope.where(envs=envs)
     if text:
         try:
-            chosen = chosen.where(text)
+            chosen = chosen.where(as_expression(run.columns, text))
         except ExpressionError as error:
             refused = refused or (text, error)
     low, high = scope.step_range or (-np.inf, np.inf)
@@ -67,18 +70,27 @@ def show(run: Run, scope: Run, *, is_open: bool) -> Listed:
         mistake = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
     words = f"{'' if count == total else f'{count:,} of '}{counted(total, 'rollout')}"
     with place:
-        content = FilterContent(text, _offered(run), words, mistake, not is_open)
+        content = FilterContent(
+            text=text,
+            columns=_offered(run),
+            count=words,
+            sought=one_line(sought_text(run.columns, text) if text else "", 60),
+            placeholder=examples.filter_over(run.columns),
+            refused=mistake,
+            focus=not is_open,
+        )
         filter_field(
             content, key=_KEY, on_apply=lambda text: st.session_state.update({_ENTERED: text})
         )
     return Listed(chosen, count)
 
 
-def wanted() -> str:
+def wanted(run: Run) -> str:
     """The filter that is chosen, with the choices of older links."""
-    parts = [part for part in (str(state.get("where")).strip(), *_from_older_links()) if part]
-    if len(parts) == 1:
-        return parts[0]
+    older, where = [*_from_older_links()], str(state.get("where")).strip()
+    if not older or not where:
+        return " and ".join(filter(None, (where, *older)))
+    parts = [as_expression(run.columns, where), *older]
     return " and ".join(f"({part})" if " or " in part.lower() else part for part in parts)
 
 
@@ -110,13 +122,13 @@ def _written(name: str) -> str:
 def _apply_entered(run: Run, scope: Run) -> tuple[str, ExpressionError] | None:
     """Chooses the filter that was entered, or gives it back with what is wrong with it."""
     text = st.session_state.pop(_ENTERED, None)
-    situation = (run.info.name, state.pulls(), wanted())
+    situation = (run.info.name, state.pulls(), wanted(run))
     if text is None:
         before, refused = st.session_state.get(_REFUSED, (None, None))
         return refused if before == situation else None
     try:
         if text:
-            scope.where(text)
+            scope.where(as_expression(run.columns, text))
     except ExpressionError as error:
         st.session_state[_REFUSED] = (situation, (text, error))
         return text, error
@@ -132,7 +144,9 @@ def _offered(run: Run) -> list[Offered]:
     rows = run.of_step(int(state.get("step")))
     envs = cache.environments_of(run)[:_MOST_VALUES]
     offered: list[Offered] = []
-    for name in names_for(run.columns):
+    names = names_for(run.columns)
+    others = _other_names(names)
+    for name in names:
         if name in TEXT_NAMES:
             offered.append(Offered(name, name, _ABOUT[name], is_text=True))
             continue
@@ -140,10 +154,20 @@ def _offered(run: Run) -> list[Offered]:
         label = one_line(rollout_metric(name).label, 80)
         about = "" if is_text or label == name else label
         values = () if not is_text else envs if name == "env" else _values(rows[name])
-        offered.append(Offered(name, _written(name), about, is_text or name == "file", values))
+        is_text = is_text or name == "file"
+        offered.append(Offered(name, _written(name), about, is_text, values, others[name]))
     # The columns most filtered by first, where a line is in the log last.
     ranks = {name: rank for rank, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, len(_FIRST) + 1)
     return sorted(offered, key=lambda one: ranks.get(one.name, len(_FIRST)))
+
+
+def _other_names(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """What means each column besides its name, what stands above it in the list first."""
+    others = {name: [words] for name, words in narrow_headings(names).items()}
+    for words, meant in meanings(names).items():
+        if len(meant) == 1:
+            others[meant[0]].append(one_line(words))
+    return {name: [*dict.fromkeys(own)] for name, own in others.items()}
 
 
 def _values(column: pd.Series[Any]) -> list[str]:

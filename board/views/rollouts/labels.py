@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,19 +11,28 @@ import streamlit as st
 from board.components.reader.frame import LabelRow
 from board.core.labels.entries import LONGEST_NOTE, last_of
 from board.core.labels.names import packaged_names
-from board.errors import BoardError, ChoiceError
+from board.errors import BoardError, ChoiceError, NotFoundError
 from board.index.label_files import label_names
-from board.query.labels.matching import labels_at, set_label, undo_last, usual_author
+from board.query.labels.matching import (
+    labels_at,
+    set_label,
+    undo_last,
+    usual_author,
+    with_labels,
+)
 from board.query.open_run import Run
+from board.views.frame import sidebar
+from board.views.shared import opened_runs, run_options, state
 from board.views.shared.text import plain
 
 _LONGEST_AUTHOR: Final = 40
 _LONGEST_LABEL: Final = 40
 _RECEIVED: Final = "_received_labels"
-"""Session key of the ids of what the browser sent last: it sends all again until it sees their ids."""
-_MOST_RECEIVED: Final = 200
+"""Session key: of what the browser sent last, which it sends until it sees the ids, the id and why it
+could not be stored, "" for what was."""
+_MOST_RECEIVED: Final = 500
 _MOST_AT_ONCE: Final = 100
-_LONGEST_ID: Final = 40
+_ID: Final = re.compile("[0-9a-f]{16}")
 
 
 def label_row(run: Run, step: int, index: int) -> LabelRow:
@@ -41,41 +51,68 @@ def label_row(run: Run, step: int, index: int) -> LabelRow:
         own,
         undoable=[name for name in authors if last_of(entries, name) is not None],
         is_sample=bool(own.samples),
-        received=[*st.session_state.get(_RECEIVED, [])],
+        run=run.info.name,
+        root=str(state.get("root")),
+        received=received_ids(),
     )
 
 
-def write(run: Run, sent: Mapping[str, Any]) -> bool:
-    """Writes what the browser sent, which may be anything; whether the labels are others now."""
-    received: list[str] = st.session_state.setdefault(_RECEIVED, [])
-    entries: Any = sent.get("entries")
-    new = [
-        entry
-        for entry in (entries if isinstance(entries, list) else [])
-        if isinstance(entry, dict) and entry.get("id") not in received
-    ]
-    for entry in new[:_MOST_AT_ONCE]:
-        received.append(str(entry.get("id"))[:_LONGEST_ID])
-        try:
-            _write(run, entry)
-        except BoardError as error:
-            st.toast(plain(error, 300), icon=":material/error:")
-    del received[:-_MOST_RECEIVED]
-    return bool(new)
+def received_ids() -> list[str]:
+    """Ids of what the browser sent last, stored or refused."""
+    return [*st.session_state.get(_RECEIVED, {})]
 
 
-def _write(run: Run, sent: Mapping[str, Any]) -> None:
+def answered() -> dict[str, str]:
+    """These ids, each with why it could not be stored, "" where it was."""
+    return dict(st.session_state.get(_RECEIVED, {}))
+
+
+def receive(sent: Any) -> None:
+    """Stores labels that the browser sent, which may be anything, before the page is drawn again. Each is
+    stored once, however often it is sent.
+    """
+    received: dict[str, str] = st.session_state.setdefault(_RECEIVED, {})
+    for entry in (sent if isinstance(sent, list) else [])[:_MOST_AT_ONCE]:
+        if not isinstance(entry, Mapping) or not _ID.fullmatch(str(entry.get("id"))):
+            continue
+        if entry["id"] not in received:
+            try:
+                _write(entry)
+                received[entry["id"]] = ""
+            except BoardError as error:
+                received[entry["id"]] = str(error)[:300]
+    for name in [*received][:-_MOST_RECEIVED]:
+        del received[name]
+
+
+def _write(sent: Mapping[str, Any]) -> None:
+    """Raises BoardError where it can't be stored."""
+    kind, name = sent.get("kind"), str(sent["id"])
+    if kind not in ("note", "label", "span", "undo"):
+        raise ChoiceError("the kind is none of note, label, span and undo")
+    run = _run_of(sent)
+    if any(entry.id == name for entry in run.labels.entries):
+        return  # by a page that was loaded again before it heard of it
     author = _text(sent, "author", _LONGEST_AUTHOR).strip() or usual_author()
-    kind = sent.get("kind")
     if kind == "undo":
-        undo_last(run, author)
+        undo_last(run, author, entry_id=name)
         return
     step, index = _number(sent, "step"), _number(sent, "index")
-    if kind not in ("note", "label", "span"):
-        raise ChoiceError("the kind is none of note, label, span and undo")
     value = _text(sent, "value", LONGEST_NOTE if kind == "note" else _LONGEST_LABEL)
+    if kind == "label" and labels_at(run, step, index).label_of(author) == value:
+        value = ""  # the same label again removes it
     tokens = (_number(sent, "first"), _number(sent, "last")) if kind == "span" else (-1, -1)
-    set_label(run, author, step, index, kind, value, tokens=tokens)
+    set_label(run, author, step, index, kind, value, tokens=tokens, entry_id=name)
+
+
+def _run_of(sent: Mapping[str, Any]) -> Run:
+    """The run that the labels are of, with those that its file has now; it may not be open any more."""
+    name = sent.get("run")
+    folder = opened_runs.discovered(sidebar.root_of(str(sent.get("root") or "")))
+    info = next((info for info in folder.runs if info.name == name), None)
+    if info is None:
+        raise NotFoundError("the run of the label is not in this folder any more")
+    return with_labels(opened_runs.opened(info, run_options.read_options()))
 
 
 def _text(sent: Mapping[str, Any], name: str, longest: int) -> str:

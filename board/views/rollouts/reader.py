@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -19,8 +18,9 @@ from board.export.pages import rollout_page
 from board.export.rollout_frame import content_and_frame
 from board.export.rollout_part import Address as RolloutAddress
 from board.query.open_run import Run
+from board.query.rollouts import filter_of_text
 from board.views.rollouts import comparison, labels, reader_content
-from board.views.shared import cache, run_options, state
+from board.views.shared import cache, page_parts, run_options, state
 from board.views.shared.page_export import MakePage
 from board.views.shared.text import plain
 
@@ -80,7 +80,6 @@ def _draw(run: Run, opened: OpenRollout) -> None:
     state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
     wanted: dict[str, Any] = {field: state.get(name) for field, name in _IN_URL.items()}
     wanted |= {name: wanted[name] or None for name in ("metric", "strip")}
-    sent_labels: list[Mapping[str, Any]] = []
     chosen = reader(
         content,
         frame,
@@ -90,10 +89,8 @@ def _draw(run: Run, opened: OpenRollout) -> None:
         step_spans=lambda: reader_content.step_spans(run, opened.step),
         menu=comparison.menu_content(run, opened, "reader"),
         on_compare=comparison.begin,
-        on_label=sent_labels.append,
+        on_alike=partial(_list_alike, run, opened),
     )
-    if sent_labels and labels.write(run, sent_labels[-1]):
-        st.rerun()  # the list and its counts have them, too
     is_other_content = (chosen.raw, chosen.read) != (wanted["raw"], wanted["read"])
     values = {name: getattr(chosen, field) for field, name in _IN_URL.items()}
     # A link may name the default: another URL would be another entry in the browser's history.
@@ -104,6 +101,14 @@ def _draw(run: Run, opened: OpenRollout) -> None:
     state.push()
     if is_other_content:
         st.rerun(scope="fragment")
+
+
+def _list_alike(run: Run, opened: OpenRollout, text: str) -> None:
+    """Opens the list of the rollouts that have a selected text; says so where filters can't find it."""
+    where = filter_of_text(run, opened.step, opened.index, text)
+    if where:
+        page_parts.open_matching(where)
+    st.toast("No text of this rollout that a filter searches holds the selection.")
 
 
 def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[TokenContent, Frame]:
@@ -153,7 +158,10 @@ def _data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
     """What the reader would be sent for a rollout. Raises BoardError where it can't be read."""
     opened = cache.rollout(run, step, index, str(state.get("tokenizer")))
     content, frame = _content_and_frame(run, opened, raw=False)
-    wanted = Chosen(metric=state.get("reader_metric") or None, heat=bool(state.get("reader_heat")))
+    # Another step's scale would first be read, for a rollout that may never be opened.
+    over = state.get("reader_over") if step == state.get("step") else "rollout"
+    heat = bool(state.get("reader_heat"))
+    wanted = Chosen(metric=state.get("reader_metric") or None, heat=heat, over=over)
     return reader_data(
         content,
         frame,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from board.analysis.rollout import OpenRollout
-from board.components.token_data import ScaleSpan
+from board.core.tokens.scales import Span
 from board.query.open_run import Run
 from board.views.shared import cache, state
 from board.views.shared.background import show_progress
@@ -16,7 +18,7 @@ def signature_of(run: Run, opened: OpenRollout) -> str:
     return f"{place}/{run.options.read}/{chosen}"
 
 
-def step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
+def step_spans(run: Run, step: int) -> dict[str, Span]:
     """The range of each token metric over the rollouts of a step, for the colour scale."""
     spans = show_progress(
         cache.step_spans(run, step),
@@ -24,6 +26,7 @@ def step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
         describe=lambda done, total: f"{done:,} of {total:,} rollouts",
     )
     assert spans is not None, "nobody can stop it"
-    part = "" if spans.read == spans.total else f"{spans.read} of "
-    words = f"p1–p99 of the step's {part}{spans.total:,} rollouts"
-    return {name: ScaleSpan(low, high, words) for name, (low, high) in spans.spans.items()}
+    # Short: the legend has room for the number of values beyond it, too.
+    part = "" if spans.read == spans.total else f" ({spans.read:,} of {spans.total:,} rollouts)"
+    over = f"of the step{part}"
+    return {name: replace(span, over=over) for name, span in spans.spans.items()}

@@ -14,6 +14,7 @@ import streamlit as st
 from board.analysis.step_records import PLACES, StepRecords, bytes_again
 from board.components.rollout_list import Address, ListColumn, ListPage, ListState, rollout_list
 from board.core.metrics.definitions import REWARD_PART, reward_parts
+from board.core.metrics.headings import narrow_headings
 from board.core.texts.conversation import (
     ConversationTurn,
     arguments_text,
@@ -21,17 +22,21 @@ from board.core.texts.conversation import (
     think_tags,
 )
 from board.export.rollout_frame import preview
+from board.index.segments import LOCATION, PART
 from board.query import splits
 from board.query.open_run import Run
+from board.query.predicate import names_for
 from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
+from board.views.rollouts.labels import received_ids
 from board.views.shared import state
-from board.views.shared.tables import definition, short_heading
+from board.views.shared.tables import definition
 from board.views.shared.text import one_line
 
 PAGE_ROWS: Final = 200
-HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
+HIDDEN: Final = frozenset((*LOCATION, PART, "file"))
+"""Where a rollout is in the log."""
 _TEXTS: Final = ("prompt", "response")
 _MODEL: Final = ("assistant", "response")
 """Roles of the model."""
@@ -126,6 +131,8 @@ def show(run: Run, page: ListPage, *, prefix: str) -> None:
         parameters=tuple(state.CHOICES),
         fits=not state.get("rollouts_columns"),
         prefix=prefix,
+        run=run.info.name,
+        received=received_ids(),
     )
     rollout_list(page, list_state, key="rollout_list")
 
@@ -167,7 +174,11 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
         if not state.get("rollouts_columns"):
             names = [name for name in names if name != "response"]
     worth = {name: place for place, name in enumerate(_usual(run, _BY_WORTH))}
-    columns = [_column(run, name, view[name], worth.get(name, len(worth))) for name in names]
+    words_above = narrow_headings(names_for(run.columns))
+    columns = [
+        _column(run, name, words_above[name], view[name], worth.get(name, len(worth)))
+        for name in names
+    ]
     values = [_cells(column, view[column.name]) for column in columns]
     return ListPage(
         columns=columns,
@@ -191,18 +202,18 @@ def _usual(run: Run, order: Sequence[str]) -> list[str]:
     return [c for c in names if c in run.columns and is_useful.get(c, True)]
 
 
-def _column(run: Run, name: str, values: pd.Series[Any], worth: int) -> ListColumn:
+def _column(run: Run, name: str, label: str, values: pd.Series[Any], worth: int) -> ListColumn:
     low, high = _bar_range(run, name)
     is_text = not pd.api.types.is_numeric_dtype(values.dtype)
     if is_text:
         longest = max((len(str(value)) for value in values.dropna().unique()), default=0)
         width = int(np.clip(7 * longest + 6, *_TEXT_WIDTHS))
     else:
-        width = max(_LEAST_NUMBER_WIDTH, 6 * len(short_heading(name)) + 12)
+        width = max(_LEAST_NUMBER_WIDTH, 6 * len(label) + 12)
     kind = "bar" if low < high else "text" if is_text else "number"
     return ListColumn(
         name,
-        short_heading(name),
+        label,
         one_line(definition(name), 600),
         _WIDTHS.get(name, width),
         worth,

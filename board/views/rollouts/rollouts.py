@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts import step_charts
 from board.components.rollout_list import Address
-from board.export.pages import PageOptions, first_rows, listed_page
-from board.export.sheet import StaticPage
-from board.query import export
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
 from board.views.labels import labels
-from board.views.rollouts import filter_field, reader, rollout_list, winners, words
+from board.views.rollouts import (
+    filter_field,
+    reader,
+    rollout_list,
+    share_over_steps,
+    winners,
+    words,
+)
 from board.views.rollouts.filter_field import Listed
-from board.views.shared import page_export, page_parts, state, step_choice, tables
-from board.views.shared.page_export import MakePage
-from board.views.shared.text import counted, harmless_cell
+from board.views.shared import page_export, page_parts, saved_views, state, step_choice, tables
+from board.views.shared.rollout_files import Chosen
+from board.views.shared.text import distinct_options
 
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
@@ -34,7 +35,6 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
 _CHART_COLUMNS: Final = ("step", "index", "reward", "ref_reward", "reward_gap", "group_id", "env")
-_ON_PAGE: Final = 20  # rollouts of an exported list
 _LAYOUT: Final = Path(__file__).with_suffix(".css")
 
 
@@ -46,56 +46,22 @@ def _choose_columns(run: Run) -> None:
             "Columns shown",
             offered,
             **state.bound("rollouts_columns"),
-            format_func=tables.heading,
+            format_func=distinct_options(offered, tables.heading),
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
         )
 
 
 def _offer_export(run: Run, listed: Listed) -> None:
-    """The listed rollouts as CSV or Parquet, in their order, with whole texts."""
+    """The listed rollouts in their order; and the open one, beside that it is compared with."""
     scopes = {"step": f"step{state.get('step')}", "last": "last10steps", "run": "all"}
-    name = re.sub(r"[^\w.-]+", "_", run.info.name) + "_" + scopes[state.get("rollouts_scope")]
-    with st.popover("Export", icon=":material/download:"):
-        words = counted(listed.count, "rollout")
-        st.markdown(f"**{words}**, as filtered and sorted, with whole texts.")
-        for kind, mime, write in (
-            ("CSV", "text/csv", partial(export.write_csv, harmless=harmless_cell)),
-            ("Parquet", "application/vnd.apache.parquet", export.write_parquet),
-        ):
-            st.download_button(
-                kind,
-                data=partial(_export_file, listed, rollout_list.sort_of(run), write),
-                file_name=f"{name}.{kind.lower()}",
-                mime=mime,
-                on_click="ignore",
-                disabled=listed.count == 0,
-                width="stretch",
-            )
-        at = _find_opened(run, listed)
-        st.markdown(f"**{'The open rollout' if at else 'The list'}**, as one HTML file to send.")
-        page_export.fields(*_page(run, listed, name, at))
-
-
-def _page(run: Run, listed: Listed, name: str, at: Address | None) -> tuple[str, MakePage]:
-    """The open rollout, beside the one it is compared with; else the first ones of the list."""
-    if at is not None:
-        opened = f"{run.info.name}_step{at.step}_rollout{at.index}"
-        return opened, reader.page_of(run, at.step, at.index)
-    return name, partial(_listed_page, listed, rollout_list.sort_of(run))
-
-
-def _listed_page(listed: Listed, sorting: Sorting, options: PageOptions) -> StaticPage:
-    rows = first_rows(listed.run, _ON_PAGE, sorting)
-    return listed_page(listed.run, rows, listed.count, "Rollouts", options)
-
-
-def _export_file(listed: Listed, sorting: Sorting, write: Callable[..., None]) -> BinaryIO:
-    # A file, so that batches do not add up in memory while they are written.
-    out = tempfile.TemporaryFile()  # noqa: SIM115 - the download reads and closes it
-    write(listed.run, sorting, out)
-    out.seek(0)
-    return out
+    name = f"{scopes[state.get('rollouts_scope')]}{'_filtered' if listed.run.expression else ''}"
+    sorting = rollout_list.sort_of(run)
+    chosen = Chosen("As listed", f"{name}_listed", listed.run, listed.count, sorting)
+    at = _find_opened(run, listed)
+    opened = None if at is None else reader.page_of(run, at.step, at.index)
+    suffix = name if at is None else f"step{at.step}_rollout{at.index}"
+    page_export.offer(f"{run.info.name}_{suffix}", opened, listed=chosen)
 
 
 def _find_opened(run: Run, listed: Listed) -> Address | None:
@@ -127,6 +93,7 @@ def _show_list(run: Run, listed: Listed) -> None:
             with st.container(key="rollouts_reader"):
                 reader.show(run, at.step, at.index)
     if at is None:
+        share_over_steps.show(run, listed)
         _show_charts(run, listed)
     else:
         reader.send_neighbours(run, page, at)
@@ -180,10 +147,9 @@ def _render() -> None:
             "Rollouts of", "rollouts_scope", _SCOPES, on_change=state.put, kwargs={"page": 0}
         )
         _choose_columns(run)
-        export_place = st.container(width="content")
+        saved_views.offer("rollouts", run.info)
     listed = rollout_list.listed(run)
-    with export_place:
-        _offer_export(run, listed)
+    _offer_export(run, listed)
     _show_list(run, listed)
 
 

@@ -18,11 +18,14 @@ from board.components.curve_grid import Card
 from board.core.groups.contrasts import LEAST_GROUPS
 from board.errors import BoardError
 from board.export.run_pages import PageTable, tables_page
+from board.index.segments import ANY_TEXT
+from board.index.whole_texts import TEXTS
 from board.query.open_run import Run
-from board.views.shared import cache, page_export, page_parts, state, tables
+from board.query.predicate import text_literal
+from board.views.shared import cache, page_export, page_parts, shortcuts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
 from board.views.shared.tables import PERCENT, Column
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, distinct_options, one_line, plain
 
 _MOST_PATTERNS: Final = 6
 _EXAMPLES: Final = 6
@@ -77,10 +80,11 @@ def _choose_patterns(run: Run) -> list[str]:
     chosen, regex = state.get("words_phrases"), state.get("words_regex")
     phrases = cache.trending_phrases(run, state.get("words_speaker")).phrases
     trending = [one.pattern if regex else one.phrase for one in phrases]
+    offered = [*dict.fromkeys((*chosen, *trending, *_SUGGESTED))]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Words, phrases or patterns",
-            [*dict.fromkeys((*chosen, *trending, *_SUGGESTED))],
+            offered,
             **state.bound("words_phrases"),
             accept_new_options=True,
             # Enter takes what was typed, or the suggestion that it begins, and never all matches.
@@ -89,7 +93,7 @@ def _choose_patterns(run: Run) -> list[str]:
             max_selections=_MOST_PATTERNS,
             placeholder="type one and press Enter",
             width=480,
-            format_func=one_line,
+            format_func=distinct_options(offered),
         )
         st.selectbox(
             "Search in",
@@ -129,10 +133,11 @@ def _search_run(run: Run, patterns: Sequence[str]) -> None:
         for task in tasks:
             task.wait(_UNSEEN_SECONDS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        scan_buttons(tasks, "Search the whole run", key="words", shortcut="S")
-        if any(task.done for task in tasks):
-            st.space("stretch")
-            page_parts.smoothing()
+        act = scan_buttons(tasks, "Search the whole run", key="words", help="Key: S")
+        if act is not None:
+            shortcuts.on_key("s", act)
+    if any(task.done for task in tasks):
+        page_parts.smoothing()
     watch_scans(tasks, lambda: _show_results(run, searches))
 
 
@@ -151,10 +156,11 @@ def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]
     if clicked := page_parts.curves(cards, "words"):
         state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
     rows: list[dict[str, Any]] = []
+    phrase_of = distinct_options(results, limit=60)
     for text, entries in results.items():
         scopes = [("all", "", entries), *(("env", *one) for one in _by_env(entries).items())]
         rows += [
-            {"phrase": one_line(text, 60), "scope": scope, "env": env, **_sums(own)}
+            {"phrase": phrase_of(text), "scope": scope, "env": env, **_sums(own)}
             for scope, env, own in scopes
         ]
     own = PageTable(
@@ -162,13 +168,35 @@ def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]
     )
     make = partial(tables_page, run, "Words", "Rollouts that say them, and their rewards.", [own])
     page_export.offer(f"{run.info.name}_words", make)
-    _draw_sums(rows, most_pixels=400)
+    _draw_linked(run, results, rows)
     is_scored = any(np.isfinite(row["reward of hits"]) for row in rows)
     unscored = "" if is_scored else " No rollout with a hit is scored."
     few = [str(r["phrase"]) for r in rows if r["scope"] == "all" and r["groups"] < LEAST_GROUPS]
     too_few = f" Too few groups for a difference: {', '.join(few)}." if few and is_scored else ""
     words = f"Over the steps read; the scope “all” is over {ALL}.{unscored}{too_few}"
     st.caption(plain(words, 600))
+
+
+def _draw_linked(
+    run: Run, results: Mapping[str, Sequence[Watched]], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """The table; a click on a phrase lists all rollouts with it. Patterns no filter can search for."""
+    if state.get("words_regex"):
+        _draw_sums(rows, most_pixels=400)
+        return
+    key = f"words_sums_{run.info.name}_{state.get('words_speaker')}_{len(rows)}"
+    row = _draw_sums(rows, key=key, most_pixels=400)
+    st.caption("Click a phrase for the list of all rollouts with it.")
+    if row is not None:
+        phrases = [text for text, own in results.items() for _ in range(1 + len(_by_env(own)))]
+        page_parts.open_matching(_filter_of(phrases[row], str(rows[row]["env"])))
+
+
+def _filter_of(phrase: str, env: str) -> str:
+    """The filter of the rollouts with a phrase; of other speakers than these, whoever says it."""
+    speaker = str(state.get("words_speaker"))
+    where = f"{speaker if speaker in TEXTS else ANY_TEXT} contains {text_literal(phrase)}"
+    return f"{where} and env == {text_literal(env)}" if env else where
 
 
 def _card(key: str, title: str, results: Mapping[str, Sequence[Watched]]) -> Card:
@@ -237,7 +265,7 @@ def _show_hits(run: Run, patterns: Sequence[str]) -> None:
             for index in examples:
                 with st.container():
                     is_first = not number and index == examples[0]
-                    _show_hit(run, text, index, number, shortcut="O" if is_first else None)
+                    _show_hit(run, text, index, number, has_key=is_first)
         if others := len(indices) - len(examples):
             words = f"Show {min(_MORE_EXAMPLES, others)} more of {others:,}"
             longer = {key: len(examples) + _MORE_EXAMPLES}
@@ -253,20 +281,20 @@ def _needs(speaker: str) -> str:
     return f"Not recorded at this step: {needs}, which say who speaks."
 
 
-def _show_hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
+def _show_hit(run: Run, text: str, index: int, number: int, *, has_key: bool) -> None:
     step, speaker = state.get("step"), state.get("words_speaker")
     regex, tokenizer = state.get("words_regex"), state.get("tokenizer")
     hit = cache.hit(run, text, speaker, step, index, regex=regex, tokenizer=tokenizer)
     token = None if hit is None else hit.token
     at = "" if token is None else f", token {token}"
-    if st.button(
+    is_clicked = st.button(
         f"rollout {index}{at}",
         key=f"hit_{number}_{index}",
         type="tertiary",
         icon=":material/gradient:",
-        help="Opens the rollout there",
-        shortcut=shortcut,
-    ):
+        help="Opens the rollout there" + " (O)" * has_key,
+    )
+    if shortcuts.opening(is_clicked) if has_key else is_clicked:
         place = {"step": step, "index": index, "token": token}
         state.go("rollouts", rollouts_view="list", rollouts_scope="step", **place)
     if hit is not None:

@@ -51,6 +51,11 @@ def id_of(path: str) -> str:
     return _SETTING + path
 
 
+def path_of(column: str) -> str:
+    """The path of the setting that a column is of; of another column its id."""
+    return column.removeprefix(_SETTING)
+
+
 def choose_columns(
     runs: Sequence[Mapping[str, Any]],
     formats: Collection[str],

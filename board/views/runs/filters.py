@@ -4,16 +4,19 @@ expression over what stands in the table.
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from board.analysis.run_summary import RunSummary
-from board.components.run_table import FilterGroup, FilterOption, RunRow
+from board.components.run_table import FilterGroup, FilterOption, RunColumn, RunRow
+from board.core.column_names import Meanings, ends_of, meanings_of
 from board.errors import ExpressionError
 from board.query.run_filter import matching
-from board.views.runs.columns import setting_text, short_names
+from board.views.runs.columns import path_of, setting_text
 from board.views.shared import state
 
 _STATES: Final = {
@@ -29,6 +32,13 @@ _EXPRESSION: Final = re.compile(
     r"[<>]|==|!=|(?:^|\s)=|=(?:\s|$)|\b(?:contains|missing|in)\b\s*[(\"']", re.IGNORECASE
 )
 """What no name of a run has, but an expression."""
+_UNKNOWN: Final[Mapping[str, Any]] = dict.fromkeys(
+    ("reward", "kl", "truncated", "steps", "rollouts", "problems", "finding")
+)
+_ELSEWHERE: Final = {"kl": ("k3", "k3_mean"), "truncated": ("is_truncated",)}
+"""What pages of one run call it."""
+_PLAIN: Final = re.compile(r"[^\W\d][\w.]*")
+_HOUR_SECONDS: Final = 3600.0
 _ASSIGNED: Final = re.compile(r"[^=]+=[^=]+")
 """A word that may be a name of a run, and may be an expression."""
 
@@ -74,6 +84,10 @@ def _format(row: RunRow) -> str:
     return str(row.cells["format"].get("text"))
 
 
+def _note(row: RunRow) -> str:
+    return str(row.cells.get("note", {}).get("text", ""))
+
+
 def _severity(summary: RunSummary | None) -> str:
     if summary is None:
         return ""
@@ -103,16 +117,24 @@ class Searched(NamedTuple):
     refused: str = ""
 
 
-def search(rows: Sequence[RunRow], summaries: Sequence[RunSummary | None], text: str) -> Searched:
-    """The rows that a text means: all words in name, format and settings, or an expression that holds.
+def search(
+    rows: Sequence[RunRow],
+    summaries: Sequence[RunSummary | None],
+    text: str,
+    columns: Mapping[str, RunColumn],
+) -> Searched:
+    """The rows that a text means: all words in name, format, note and settings, or an expression that
+    holds.
 
     A word with a = inside, as names of runs have it, is a word unless the text can be read as a filter.
+    columns: by id, whose heads are names too.
     """
     words = text.lower().split()
     if _EXPRESSION.search(text) is None and not any(map(_ASSIGNED.fullmatch, words)):
         return Searched(_with_words(rows, summaries, words))
     try:
-        return Searched(matching(_values(rows, summaries), text))
+        values = _values(rows, summaries)
+        return Searched(matching(values, text, _meanings(values, columns)))
     except ExpressionError as error:
         if _EXPRESSION.search(text) is None:
             return Searched(_with_words(rows, summaries, words))
@@ -127,29 +149,66 @@ def _with_words(
 
 
 def _searched_text(row: RunRow, summary: RunSummary | None) -> str:
-    parts = [row.name, _format(row)]
+    parts = [row.name, _format(row), _note(row)]
     if summary is not None:
         parts += [f"{path}={setting_text(value)}" for path, value in summary.settings.items()]
     return "\n".join(parts).lower()
 
 
+def example(columns: Sequence[RunColumn], summaries: Sequence[RunSummary | None]) -> str:
+    """A filter that can be read, over one of the columns' settings where it is a number."""
+    for column in columns:
+        path = path_of(column.name)
+        values = (one.settings.get(path) for one in summaries if one is not None)
+        number = next((value for value in values if _is_number(value)), None)
+        if path != column.name and number is not None and _PLAIN.fullmatch(path):
+            name = column.label if _PLAIN.fullmatch(column.label) else path
+            return f"reward > 0.4 and {name} = {setting_text(number)}"
+    return "reward > 0.4 and steps > 10"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _values(
     rows: Sequence[RunRow], summaries: Sequence[RunSummary | None]
 ) -> list[Mapping[str, Any]]:
-    """By name what expressions are about: settings by path and by last part, and what has a column."""
-    paths = dict.fromkeys(path for one in summaries if one is not None for path in one.settings)
-    short = short_names(paths)
+    """By name what expressions are about: settings by path, and what has a column."""
+    now = time.time()
     values: list[Mapping[str, Any]] = []
     for row, summary in zip(rows, summaries, strict=True):
-        own: dict[str, Any] = {}
-        if summary is not None:
-            for path, value in summary.settings.items():
-                own[path] = own[short[path]] = value
-            means = {"reward": summary.reward, "kl": summary.kl, "truncated": summary.truncated}
-            own |= {name: None if mean is None else mean.mean for name, mean in means.items()}
-            own |= {"steps": summary.steps, "rollouts": summary.rollouts}
-            own["problems"] = summary.lost + summary.partial
-            own["finding"] = "" if summary.worst is None else summary.worst.title
+        own = dict(_UNKNOWN) if summary is None else _known(summary)
+        age = max(now - row.cells["changed"].get("at", now), 0.0)
         own |= {"name": row.name, "state": row.state, "format": _format(row)}
-        values.append(own)
+        values.append({**own, "note": _note(row), "changed": age / _HOUR_SECONDS})
     return values
+
+
+def _known(summary: RunSummary) -> dict[str, Any]:
+    means = {"reward": summary.reward, "kl": summary.kl, "truncated": summary.truncated}
+    return {
+        **summary.settings,
+        **{name: None if mean is None else mean.mean for name, mean in means.items()},
+        "steps": summary.steps,
+        "rollouts": summary.rollouts,
+        "problems": summary.lost + summary.partial,
+        "finding": "" if summary.worst is None else summary.worst.title,
+    }
+
+
+def _meanings(values: Sequence[Mapping[str, Any]], columns: Mapping[str, RunColumn]) -> Meanings:
+    """What heads of the table mean, then what a metric is called on other pages, and what paths of
+    settings end with.
+    """
+    names = dict.fromkeys(name for row in values for name in row)
+    heads: dict[str, list[str]] = {}
+    for column in columns.values():
+        name = path_of(column.name)
+        if name in names:
+            heads.setdefault(column.label, []).append(name)
+    others: dict[str, list[str]] = {}
+    for name in names:
+        for end in (*_ELSEWHERE.get(name, ()), *ends_of(name)):
+            others.setdefault(end, []).append(name)
+    return meanings_of(names, (heads, others))

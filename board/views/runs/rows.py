@@ -128,7 +128,7 @@ def _mean_cell(
         "sort": now.mean,
         "help": _about(summary, now, metric),
     }
-    if now.change is not None and column == "reward":
+    if now.change and column == "reward":
         cell |= {"note": _signed(now.change), "noteTone": _tone(now, metric)}
     return cell | {"line": line_places([line])[0]} if len(line) > 1 else cell
 

@@ -29,14 +29,23 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
+from board.views.runs import notes
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
-from board.views.runs.filters import filter_groups, passing, search
+from board.views.runs.filters import example, filter_groups, passing, search
 from board.views.runs.folding import folded, together
 from board.views.runs.rows import row_of
 from board.views.runs.same_everywhere import shared_settings, without_equal
 from board.views.runs.summaries import MADE_BY, Known, RunSummaries
-from board.views.shared import cache, opened_runs, page_export, page_parts, run_options, state
-from board.views.shared.text import ago, counted, one_line, plain, size
+from board.views.shared import (
+    cache,
+    opened_runs,
+    page_export,
+    page_parts,
+    run_options,
+    saved_views,
+    state,
+)
+from board.views.shared.text import ago, counted, distinct_options, one_line, plain, size
 
 # Between looks for new and grown runs: while summaries are made, a run is live, and else.
 _FILLING_SECONDS: Final = 1.5
@@ -83,6 +92,7 @@ def _table(infos: Sequence[RunInfo], store: RunSummaries) -> _Table:
         for info, one in zip(infos, known, strict=True)
     ]
     columns, equal = without_equal(columns, rows, wanted, sort)
+    rows = notes.with_notes(infos, rows)
     return _Table(infos, rows, summaries, columns, [*equal, *shared_settings(summaries)])
 
 
@@ -107,7 +117,10 @@ def _choose_columns(table: _Table) -> None:
             **state.bound("runs_columns"),
             placeholder="the usual ones, and settings that differ",
             width=360,
-            format_func=lambda name: one_line(columns[name].label if name in columns else name),
+            format_func=distinct_options(
+                [*names, *absent],
+                lambda name: columns[name].label if name in columns else name,
+            ),
         )
 
 
@@ -153,13 +166,15 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
 
 def _show(table: _Table) -> Asked | None:
     """Draws the rows that are found and pass the filters."""
-    matches = search(table.rows, table.summaries, str(state.get("runs_search")))
     sort, columns = str(state.get("runs_sort")), table.columns
+    text = str(state.get("runs_search"))
+    matches = search(table.rows, table.summaries, text, columns.by_id)
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
     visible = passing(matches.places, table.rows, table.summaries)
     is_folded = bool(state.get("runs_fold"))
+    drawn = [columns.by_id[name] for name in columns.visible]
     content = TableContent(
-        columns=[columns.by_id[name] for name in columns.visible],
+        columns=drawn,
         rows=table.rows,
         visible=visible,
         sort=sort if sort in columns.visible else "changed",
@@ -169,7 +184,8 @@ def _show(table: _Table) -> Asked | None:
             colour(category(place)[0], dark=page_parts.dark()) for place in range(MOST_TICKED)
         ],
         differ=_differ(table, ticked),
-        search=str(state.get("runs_search")).strip(),
+        search=text.strip(),
+        example=example(drawn, table.summaries),
         refused=matches.refused,
         parameters=[*state.CHOICES],
         groups=folded(visible, table.rows, table.summaries, columns.settings) if is_folded else (),
@@ -218,7 +234,7 @@ def _sidebar(table: _Table) -> None:
             index=None,
             key="_run_to_open",
             placeholder="Open a run by name",
-            format_func=lambda name: one_line(name, 200),
+            format_func=distinct_options(names, limit=200),
         )
         run_filters(filter_groups(table.rows, table.summaries), [*state.CHOICES], key="run-filters")
         rollouts = sum(one.rollouts for one in table.summaries if one is not None)
@@ -281,6 +297,8 @@ def _render() -> None:
             _watch(table, store)
         _choose_folding(table)
         _choose_columns(table)
+        notes.offer(infos)
+        saved_views.offer("runs", infos[0])
         page_export.place()
     _offer_export(table)
     if table.equal:

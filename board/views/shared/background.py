@@ -172,11 +172,13 @@ def show_progress(
 
 def scan_buttons(
     scans: Sequence[BackgroundTask[Any]], words: str, *, key: str, **options: Any
-) -> None:
-    """A button that stops the scans where one is running, else one with `words` that starts them."""
+) -> Callable[[], None] | None:
+    """A button that stops the scans where one is running, else one with `words` that starts them. Returns
+    what it does; None where there is nothing to do.
+    """
     waiting = [scan for scan in scans if not scan.has_ended]
     if not waiting:
-        return
+        return None
     if any(scan.is_running for scan in waiting):
         name, icon, label, action = "stop", "stop", "Stop", BackgroundTask.stop
     else:
@@ -188,6 +190,7 @@ def scan_buttons(
             action(scan)
 
     st.button(label, icon=f":material/{icon}:", key=f"{key}_{name}", on_click=act, **options)
+    return act
 
 
 def watch_scans(scans: Sequence[BackgroundTask[Any]], draw: Callable[[], object]) -> None:

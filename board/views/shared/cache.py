@@ -24,12 +24,12 @@ from board.charts.curves import LightCurve, curve, light
 from board.charts.profile_chart import profile_chart
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
-from board.core.metrics.paired import PairedDifference
 from board.core.texts import diff
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, failures, groups, prompts, rollouts, splits, tasks
-from board.query.compare import matching, paired, seeds
+from board.query.compare import ends, matching, paired, seeds
+from board.query.compare.answer import Answer, answer_of
 from board.query.compare.matching import Match
 from board.query.open_run import Run
 from board.query.steps import OWN, errors_of, own_steps
@@ -71,6 +71,7 @@ groups_of = _cached(4)(groups.run_groups)
 cause_counts = _cached(8)(failures.cause_counts)
 failures_by = _cached(16)(failures.counts_by)
 failure_clusters = _cached(8)(failures.clusters)
+tool_results = _cached(8)(failures.tool_results)
 failure_effect = _cached(4, "Computing advantages without failures …")(failures.run_effect)
 rollouts_per_prompt = _cached(4)(groups.rollouts_per_prompt)
 prompts_of = _cached(4)(prompts.run_prompts)
@@ -195,6 +196,7 @@ def trainer_curve(
 @_cached(64)
 def compared_curve(
     runs: tuple[Run, ...],
+    names: tuple[str, ...],
     shifts: tuple[int, ...],
     column: str,
     options: CurveOptions,
@@ -202,13 +204,15 @@ def compared_curve(
     *,
     dark: bool,
 ) -> LightCurve:
-    """One metric of several runs over their steps. trainers: of each run, where it is one of theirs."""
+    """One metric of several runs, by what to call them, over their steps. trainers: of each run, where it
+    is one of theirs.
+    """
     steps = [_steps(run, options, column) for run in runs]
     if trainers:
         steps = [one.table([column] if column in one.curves else []) for one in trainers]
     tables = {
-        run.info.name: own.assign(step=own["step"] + shift)
-        for run, shift, own in zip(runs, shifts, steps, strict=True)
+        name: own.assign(step=own["step"] + shift)
+        for name, shift, own in zip(names, shifts, steps, strict=True)
     }
     return light(curve_charts.overlaid_runs(tables, column, options, dark=dark))
 
@@ -270,39 +274,39 @@ def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
 
 
 @_cached(16, "Comparing the prompts …")
-def paired_runs(first: Run, second: Run, matched: Match) -> paired.PairedRuns:
+def paired_runs(first: Run, second: Run, matched: Match, shift: int) -> paired.PairedRuns:
     """The differences of two runs on the prompts that both saw."""
-    return paired.paired_runs(first, second, matched=matched)
+    return paired.paired_runs(first, second, None, matched, shift)
 
 
 @_cached(8, on_release=BackgroundTask.stop)
-def solve_rates_against_first(
-    runs: tuple[Run, ...], matched: Match
-) -> BackgroundTask[list[PairedDifference | None]]:
-    """How the solve rate of each other run differs from that of the first; None: not recorded in both."""
+def answers_against_first(
+    runs: tuple[Run, ...], shifts: tuple[int, ...], matched: Match
+) -> BackgroundTask[list[Answer]]:
+    """How each other run compares with the first."""
     first, *others = runs
 
-    def work(report: Report) -> list[PairedDifference | None]:
-        rows: list[PairedDifference | None] = []
-        for other in others:
-            report(len(rows), len(others))
-            compared = paired.paired_runs(first, other, (), matched)
-            rows.append(compared.differences.get(paired.SOLVE_RATE))
-        return rows
+    def work(report: Report) -> list[Answer]:
+        answers: list[Answer] = []
+        for other, shift in zip(others, shifts[1:], strict=True):
+            report(len(answers), len(others))
+            answers.append(answer_of(first, other, matched, shift - shifts[0]))
+        return answers
 
     return BackgroundTask(work, len(others))
 
 
 when_diverged = _cached(256)(matching.when_diverged)
+run_ends = _cached(16, "Averaging the last steps …")(ends.run_ends)
 seed_groups = _cached(16, "Grouping runs …")(seeds.seed_groups)
 
 
 @_cached(64)
 def by_environment_paired(
-    first: Run, second: Run, matched: Match, metric: str
+    first: Run, second: Run, matched: Match, shift: int, metric: str
 ) -> list[paired.EnvDifference]:
     """The paired difference of a metric in each environment."""
-    return paired.by_environment(paired_runs(first, second, matched), metric)
+    return paired.by_environment(paired_runs(first, second, matched, shift), metric)
 
 
 @_cached(32)

@@ -80,15 +80,16 @@ def counted(count: int, severity: str) -> str:
 
 
 def badge(run: Run) -> str:
-    """How many findings are known by now and neither seen nor muted, for a page's name: empty where there
-    are none.
+    """How many findings are neither seen nor muted, for a page's name: empty where there are none, and a
+    mark while only the index was checked, which may not be all of them.
     """
     diagnosis, reviewed = known(run), read_reviewed(run.info)
     new = [one for one in diagnosis.findings if not reviewed.is_seen(one)] if diagnosis else []
     if not new:
         return ""
     worst = min(new, key=lambda one: SEVERITIES.index(one.severity)).severity
-    return f" :small[:{COLOURS[worst]}[{len(new)}]]"
+    is_all = task(run, tokens=True).result is not None
+    return f" :small[:{COLOURS[worst]}[{len(new) if is_all else '●'}]]"
 
 
 def link(run: Run) -> None:

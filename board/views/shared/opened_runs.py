@@ -12,7 +12,7 @@ import streamlit as st
 from board.errors import BoardError
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
-from board.index.discovery.sidecar_files import state_of
+from board.index.discovery.sidecar_files import files_state, state_of
 from board.query.index_builder import start
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
@@ -66,6 +66,8 @@ def opened(info: RunInfo, options: OpenOptions) -> Run:
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building
         sidecar_state = state_of(info)
+        if slot.run is not None and slot.run.reward is not None:  # the trainer's says what it is
+            sidecar_state += files_state(info.metric_files)
         is_changed = slot.run is None or slot.run.info != info
         if is_changed or slot.sidecar_state != sidecar_state or was_building:
             unread = 0 if building else slot.follower.unread(info)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,13 +18,23 @@ from board.core.metrics.shares import of_many
 from board.errors import BoardError
 from board.index.discovery import mapping_editor
 from board.query import failures, splits
-from board.query.open_run import Run, reader_titles
+from board.query.open_run import Run, how_to_log, reader_titles
 from board.query.prompts import PromptRollouts
-from board.views.shared import cache, page_export, pages, run_options, state, step_choice
-from board.views.shared.text import number, one_line, plain
+from board.views.shared import (
+    cache,
+    page_export,
+    pages,
+    reward_choice,
+    run_notes,
+    run_options,
+    state,
+    step_choice,
+)
+from board.views.shared.text import distinct_options, number, one_line, plain
 
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs", "cause": "reward"}
 _SAID_FROM: Final = 0.01
+_SMOOTHING: Final = "_smoothing"
 _TEXT_PIXELS: Final = 190
 _LINE_PIXELS: Final = 24
 
@@ -41,20 +51,33 @@ def run(page: st.Page) -> None:
 
 def lacking(title: str, run: Run) -> str:
     """What a page or part needs and the run does not hold, as names; empty where it holds all."""
-    columns = pages.titled(title).needs
     if title == "Step" and run.metrics:  # any number of a step is enough
         return ""
-    return ", ".join(_RECORDED_AS.get(one, one) for one in columns if one not in run.columns)
+    return ", ".join(_RECORDED_AS.get(one, one) for one in _lacking(title, run))
 
 
-def how_to_record(title: str) -> str:
-    """What to do so that later logs hold what the page needs."""
-    return f"Pass {pages.titled(title).record} to RolloutExporter.log."
+def _lacking(title: str, run: Run) -> list[str]:
+    return [column for column in pages.titled(title).needs if column not in run.columns]
+
+
+def how_to_record(title: str, run: Run) -> str:
+    """What to do so that the run, or a later one of its format, has what the page needs."""
+    lacking = _lacking(title, run) or [*pages.titled(title).needs]
+    return " ".join(dict.fromkeys(_how(column, run) for column in lacking))
+
+
+def _how(column: str, run: Run) -> str:
+    """The same for one column: what helps at once, then what the run's format is asked for."""
+    if run.reward is not None and column in ("reward", "cause"):
+        return "Its parts are: choose the reward under Run settings."
+    if column == "group_id" and "prompt" in run.columns:
+        return "Turn on “Group equal prompts” in Run settings."
+    return how_to_log(run.info, column, _RECORDED_AS.get(column, column))
 
 
 def say_lacking(title: str, run: Run, icon: str) -> None:
     """The page where the run does not hold what it needs: what that is, and how to record it."""
-    names, how = lacking(title, run), how_to_record(title)
+    names, how = lacking(title, run), how_to_record(title, run)
     words = f"Not recorded in this run: {names}. " if names else ""
     if mapping_editor.is_generic(run.info):
         how = "Choose its key under Keys, next to the run's name."
@@ -67,21 +90,24 @@ def dark() -> bool:
     return bool(theme and theme.type == "dark")
 
 
-def header(run: Run, *, page: str = "", aside: str = "") -> DeltaGenerator:
+def header(run: Run, *, page: str = "") -> DeltaGenerator:
     """Draws the run's name with its settings, its format, and which part of it is shown; at the right
-    Export. page: one whose parts are offered. aside: muted words. Returns a row for the page's controls.
+    Export. page: one whose parts are offered. Returns a row for the page's controls.
     """
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         run_options.settings_panel(run)
+        run_notes.show(run.info, in_words=not page)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         if page:
             _choose_part(run, pages.page_of(page))
         _split_badge(run)
-        if run.rows.group_by_prompt:
+        if run.rows.derived.group_by_prompt:
             st.badge("grouped by prompt", icon=":material/group_work:", color="orange")
+        if run.reward is not None:
+            reward_choice.badge(run.reward)
         for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         step = state.get("step")
@@ -91,11 +117,10 @@ def header(run: Run, *, page: str = "", aside: str = "") -> DeltaGenerator:
             names = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
             text = f"step not ended yet{f' by rank {names}' if ranks else ''}"
             st.badge(text, icon=":material/hourglass_top:", color="orange")
-        st.space("stretch")
-        if aside:
-            st.caption(plain(aside), width="content")
-        controls = st.container(key="title_controls", horizontal=True, gap="small", width="content")
-        page_export.place()
+        with st.container(key="title_right", horizontal=True, gap="small", width="content"):
+            controls = st.container(horizontal=True, gap="small", width="content")
+            st.session_state[_SMOOTHING] = st.container(width="content")
+            page_export.place()
     return controls
 
 
@@ -144,6 +169,12 @@ def has_step(run: Run) -> bool:
         icon = ":material/arrow_forward:"
         st.button(f"To step {other}", icon=icon, on_click=state.put, kwargs=choices)
     return False
+
+
+def open_matching(where: str) -> NoReturn:
+    """Opens the list of all rollouts of the run that pass a filter, with their share over the steps."""
+    choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where, "page": 0}
+    state.go("rollouts", **state.NO_ROLLOUT, **choices)
 
 
 def chart_key(key: str) -> str:
@@ -225,15 +256,16 @@ def menu(
     label: str,
     key: str,
     offered: Iterable[Any],
-    words: Callable[[Any], str] = one_line,
+    words: Callable[[Any], str] = str,
     **options: Any,
 ) -> Any:
     """A menu without a visible label; the chosen option. words: of an option, shown as they are."""
+    offered = [*offered]
     st.selectbox(
         label,
-        [*offered],
+        offered,
         **state.bound(key),
-        format_func=words,
+        format_func=distinct_options(offered, words, 120),
         label_visibility="collapsed",
         **options,
     )
@@ -242,7 +274,7 @@ def menu(
 
 def metric_label(column: str) -> str:
     """A metric's label, for the options of a menu."""
-    return one_line(rollout_metric(column).label)
+    return rollout_metric(column).label
 
 
 def choose_metrics(
@@ -258,15 +290,18 @@ def choose_metrics(
             **state.bound(key),
             placeholder="default",
             width=width,
-            format_func=metric_label,
+            format_func=distinct_options(offered, metric_label),
         )
     return chosen
 
 
 def smoothing() -> float:
-    """A menu for the smoothing of curves, 0 to 0.99, of all pages; none at first, as it hides spikes."""
+    """A menu in the title row for the smoothing of curves, 0 to 0.99, of all pages; none at first, as it
+    hides spikes.
+    """
     chosen = float(state.get("smooth"))
-    with st.popover(f"Smoothing: {chosen:g}" if chosen else "Smoothing: off", key="menu_smooth"):
+    label = f"Smoothing: {chosen:g}" if chosen else "Smoothing: off"
+    with st.session_state[_SMOOTHING], st.popover(label, key="menu_smooth", type="tertiary"):
         st.slider(
             "Smoothing",
             0.0,
@@ -280,14 +315,24 @@ def smoothing() -> float:
     return float(state.get("smooth"))
 
 
-def answer(run: Run, step: int, index: int, label: str, *, width: int, note: str = "") -> None:
+def answer(
+    run: Run,
+    step: int,
+    index: int,
+    label: str,
+    *,
+    width: int,
+    note: str = "",
+    over: str = "rollout",
+) -> None:
     """A button that opens a rollout of a run, a note, and what the rollout answered, in lines of so many
-    characters.
+    characters. over: what the colours of the opened rollout are on the scale of.
     """
     with st.container(gap=None):
         key = f"answer_{run.info.name}_{step}_{index}"
         if st.button(plain(label), key=key, type="tertiary", help="Open the rollout"):
-            state.go("rollouts", run=run.info.name, step=step, index=index, token=None)
+            chosen = {"index": index, "token": None, "reader_over": over}
+            state.go("rollouts", run=run.info.name, step=step, **chosen)
         if note:
             st.caption(plain(note))
     try:

@@ -14,28 +14,25 @@ Keys = tuple[tuple[str, str], ...]
 class Part:
     """A part of a page. It is chosen by `name` in the URL; the first part of a page opens with it.
 
-    needs: columns of rollouts without which there is nothing to see. record: what to pass to the exporter
-    for them.
+    needs: columns of rollouts without which there is nothing to see.
     """
 
     name: str
     title: str
     needs: Sequence[str] = ()
-    record: str = ""
     keys: Keys = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page, whose script is `views/NAME/NAME.py`. parts: of a page with several, which `choice` of the
-    URL tells apart. needs, record: as of a part. keys: of the whole page, by heading.
+    URL tells apart. needs: as of a part. keys: of the whole page, by heading.
     """
 
     name: str
     parts: Sequence[Part] = ()
     choice: str = ""
     needs: Sequence[str] = ()
-    record: str = ""
     keys: Mapping[str, Keys] | None = None
 
     @property
@@ -69,6 +66,7 @@ _READER: Final = (
     ("m", "write a note"),
     ("l u", "show the labels, undo the last one"),
     ("i", "scores, ground truth and the record"),
+    ("a", "list all rollouts with the selected text"),
     ("c", "compare with another rollout or text"),
     ("d Shift+d", "next or previous difference of a comparison"),
     ("e", "fold the equal text of a comparison"),
@@ -87,17 +85,18 @@ _ROLLOUT_LIST: Final = (
     *_list("rollout", "the selected rollout"),
     ("/", "filter, while no rollout is open"),
 )
+_ENVIRONMENTS: Final = _list("environment, alone", "the step's rollouts of what is chosen")
 _SEARCH: Final = (("s", "search the whole run, or stop"), ("o Enter", "open the first hit"))
-_GROUPS: Final = (("group_id", "reward"), 'rewards= and meta={"group_id": ...}')
-_SAMPLER: Final = (
-    "sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs="
-)
+_GROUPS: Final = ("group_id", "reward")
 
 PAGES: Final = (
     Page("runs", keys={"Runs": _RUNS}),
     Page(
         "overview",
-        (Part("", "All"), Part("env", "By environment", ("env",), 'meta={"env": ...}')),
+        (
+            Part("", "All"),
+            Part("env", "By environment", ("env",), keys=_ENVIRONMENTS),
+        ),
         "overview_by",
     ),
     Page(
@@ -108,7 +107,6 @@ PAGES: Final = (
                 "failures",
                 "Failures",
                 ("cause",),
-                "rewards= and, of rollouts that failed, error= in meta",
             ),
             Part("health", "Log health"),
         ),
@@ -122,19 +120,18 @@ PAGES: Final = (
                 "Contributions",
                 keys=_list("metric", "the token that contributes most"),
             ),
-            Part("groups", "Groups", *_GROUPS, _list("group", "the rollout with the best reward")),
-            Part("mismatch", "Mismatch", ("mismatch_kl_mean",), _SAMPLER, _list("breakdown")),
+            Part("groups", "Groups", _GROUPS, _list("group", "the rollout with the best reward")),
+            Part("mismatch", "Mismatch", ("mismatch_kl_mean",), _list("breakdown")),
         ),
         "step_part",
         ("reward",),
-        "rewards=",
     ),
     Page(
         "rollouts",
         (
             Part("list", "List", keys=_ROLLOUT_LIST),
             Part("words", "Words", keys=_SEARCH),
-            Part("winners", "Winners", *_GROUPS),
+            Part("winners", "Winners", _GROUPS),
             Part("labels", "Labels"),
         ),
         "rollouts_view",
@@ -143,7 +140,6 @@ PAGES: Final = (
     Page(
         "prompts",
         needs=("prompt", "reward"),
-        record="prompt_ids= (or the texts of the prompts) and rewards=",
         keys={"Prompts": _list("prompt", "its best response at its last step")},
     ),
     Page("compare", keys={"Shared prompts": _list("prompt")}),

@@ -14,31 +14,40 @@ from board.index.discovery import mapping_editor
 from board.index.discovery.mapping_editor import FIELDS, MappingDraft
 from board.query import splits
 from board.query.open_run import OpenOptions, Run, reader_titles
-from board.views.shared import cache, known_findings, opened_runs, state, step_choice
+from board.views.shared import (
+    cache,
+    known_findings,
+    opened_runs,
+    reward_choice,
+    run_notes,
+    state,
+    step_choice,
+)
 from board.views.shared.choice_texts import LARGEST_COUNT
-from board.views.shared.text import counted, one_line, plain, size
+from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
-_SETTINGS: Final = ("pads", "sysend", "cap", "think", "grouping", "metric_shift")
 _MOST_SPLIT_BUTTONS: Final = 4
 _SHOWN_CHARACTERS: Final = 50
 
 
 def read_options() -> OpenOptions:
     """How logs are read, as chosen in the panel or by a link. Called before the page is drawn."""
-    # The panel is another one on each page: without this its fields would start empty there.
-    state.put(**{name: state.get(name) for name in _SETTINGS})
     pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(state.get("sysend")))
     cap = max(int(state.get("cap") or 0), 0) or None
-    return OpenOptions(read, cap, bool(state.get("grouping")))
+    return OpenOptions(read, cap, bool(state.get("grouping")), state.get("reward_sum"))
 
 
 def settings_panel(run: Run) -> None:
     """A button for the settings of a run; of a home-made log, one for what its keys were read as."""
     look: dict[str, Any] = {"type": "tertiary", "on_change": "rerun"}
     with st.popover("Run settings", icon=":material/tune:", key="run_settings", **look) as panel:
-        _reading_fields()
+        if run.reward is not None:
+            reward_choice.fields(run.info.name, run.reward)
         if panel.open:  # what takes time is drawn only then
+            run_notes.field(run.info, "panel")
+        _reading_fields()
+        if panel.open:
             _facts(run)
     if mapping_editor.is_generic(run.info):
         with st.popover("Keys", icon=":material/key:", key="mapping_panel", **look) as panel:
@@ -105,7 +114,8 @@ def _facts(run: Run) -> None:
     st.code(one_line(run.info.path, 1000), language=None, wrap_lines=True)
     st.markdown("**Configuration**")
     if not run.settings:
-        st.caption("Not recorded. Pass `run={...}` to the exporter to record them.")
+        words = "Not recorded: they are read from run-*.json or metadata.json beside the log, which the "
+        st.caption(f"{words}exporter writes of `run={{...}}`.")
     for name, content in run.settings.items():
         st.caption(plain(name))
         st.json(dict(content), expanded=1)
@@ -147,7 +157,7 @@ def _choose_keys(known: MappingDraft) -> dict[str, str | None]:
                 field,
                 options,
                 index=options.index(now),
-                format_func=lambda path: one_line(path, 60) if path else "none",
+                format_func=distinct_options(options, lambda path: path or "none", 60),
                 key=f"mapping_{field}",
             )
         if chosen != now:
@@ -236,18 +246,18 @@ def choose_split(run: Run) -> None:
     if len(names) < 2:
         return
     with_buttons = len(names) <= _MOST_SPLIT_BUTTONS
-    escaped = plain if with_buttons else one_line  # buttons render Markdown, menus do not
 
-    def label(written: str) -> str:
-        name = splits.meant(written) if written else names[0]
-        return "all splits" if name is None else escaped(name, 40)
+    def name_of(written: str) -> str:
+        return (splits.meant(written) if written else names[0]) or "all splits"
 
+    label = distinct_options(offered, name_of, 40)
     widget: Any = st.segmented_control if with_buttons else st.selectbox
     widget(
         "Split",
         offered,
         **state.bound("split"),
-        format_func=label,
+        # Buttons render Markdown, menus do not.
+        format_func=(lambda written: plain(label(written))) if with_buttons else label,
         help="Curves, tables, groups and findings are of these rollouts alone; those that name no split "
         "are training's. Log health is of the whole log.",
         on_change=step_choice.first_rollout,
@@ -273,7 +283,7 @@ def choose_environments(run: Run) -> None:
             names,
             **state.bound("env"),
             placeholder="all",
-            format_func=one_line,
+            format_func=distinct_options(names),
             help="Curves, tables and tokens use these environments only; Findings, Log health and an "
             "open rollout use all of them.",
         )

@@ -7,14 +7,16 @@ link, the back button); `push` writes what was chosen, but for defaults, into th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import streamlit as st
 
 from board.analysis.utterances import SPEAKERS
+from board.core.metrics.reward_sum import reward_from_text, reward_text
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.views.shared import choice_texts as texts
@@ -23,8 +25,11 @@ from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
 _PUSHED: Final = "_pushed"
+_SUPERSEDED: Final = "_superseded"
+_LATE_SECONDS: Final = 5.0
 _PULLS: Final = "_pulls"
 _FILLED: Final = "_filled"
+_OPENED: Final = "_opened"
 _ALWAYS_WRITTEN: Final = frozenset(("run", "step", "index"))
 """A link names these even where nobody chose them: another start, or a growing run, has others."""
 NO_ROLLOUT: Final = {"index": None, "token": None, "zoom": None}
@@ -89,6 +94,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "cap": Choice(0, texts.count),
     "think": Choice(""),
     "grouping": _flag(),
+    "reward_sum": Choice(None, reward_from_text, reward_text),
     "tokenizer": Choice(""),
     "metric_shift": Choice(None, texts.whole),
     # all pages with curves
@@ -114,7 +120,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "findings_superseded": _flag("old"),
     "failures_by": _one_of("env", "tool", "rank"),
     # Step: contributions, groups, and mismatch
-    "step_part": _part_of("step", old_name="part"),
+    "step_part": replace(_part_of("step", old_name="part"), default=None),  # by what the run has
     "step_metric": Choice("", old_name="of"),
     "step_types": _one_of("kind", "piece", "role", default="piece", old_name="types"),
     "step_only": Choice("", old_name="only"),
@@ -205,14 +211,18 @@ def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
     out of the URL, whose every change is one press of Back more, and of other pages.
     """
     value, is_linked = get(name), _take_linked(name)
-    if value in allowed:
+    filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
+    is_filled = name in filled and filled[name] == value
+    # What the page filled in itself is no choice, and follows what it would fill in now.
+    is_followed = is_filled and fallback != CHOICES[name].default
+    if value == fallback if is_followed else value in allowed:
         return value
-    if value != CHOICES[name].default:
+    if value != CHOICES[name].default and not is_filled:
         if is_linked:
             words = repr(fallback) if fallback not in ("", None) else "the default"
             notice(f"{name} = {value!r} is not available; showing {words}.")
     elif name not in _ALWAYS_WRITTEN:
-        st.session_state.setdefault(_FILLED, {})[name] = fallback
+        filled[name] = fallback
     st.session_state[name] = fallback
     return fallback
 
@@ -248,17 +258,29 @@ def show_notices() -> None:
         st.toast(plain(text, 400), icon=":material/info:", duration="long")
 
 
-def pull() -> None:
-    """Takes the choices over from the URL when it was changed from outside the page."""
-    # What a page filled in, and nobody has changed since, is taken back.
-    for name, value in st.session_state.pop(_FILLED, {}).items():
-        if get(name) == value:
-            st.session_state[name] = CHOICES[name].default
+def pull(page: str) -> None:
+    """Takes the choices over from the URL when it was changed from outside. page: that is open."""
     url = st.query_params.to_dict()
     pushed = st.session_state.get(_PUSHED)
     # Streamlit's own navigation empties the URL: that is no wish to forget every choice.
-    if url == pushed or (not url and pushed is not None):
-        return
+    is_same = url == pushed or (not url and pushed is not None) or _is_outdated(url)
+    before, opened = st.session_state.get(_OPENED), _part_opened(page)
+    _take_back(everything=not is_same or before not in (None, opened))
+    if before is None or before[0] != page:
+        # Fields are others on each page, also those that every page has: they would start empty.
+        put(**{name: get(name) for name in CHOICES})
+    if not is_same:
+        _take_over(url)
+    st.session_state[_OPENED] = _part_opened(page)
+
+
+def _part_opened(page: str) -> tuple[str, str]:
+    """The page, and which part of it is open."""
+    choice = pages.page_of(page).choice
+    return page, get(choice) if choice else ""
+
+
+def _take_over(url: Mapping[str, str]) -> None:
     # A rerun before the next push must not take the same URL over once more.
     st.session_state[_PUSHED] = url
     st.session_state[_PULLS] = pulls() + 1
@@ -273,7 +295,29 @@ def pull() -> None:
                 notice(f"{name}={url[name]} in the URL is wrong ({error}); showing {default}.")
         if value != get(name):
             st.session_state.setdefault(_LINKED, set()).add(name)
-        st.session_state[name] = value
+        # A value that is set again is set in the browser too, also where another was chosen meanwhile.
+        if value != get(name) or name not in st.session_state:
+            st.session_state[name] = value
+
+
+def _take_back(*, everything: bool) -> None:
+    """What a page filled in is its own until somebody chooses. everything: another page is open."""
+    filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
+    for name, value in [*filled.items()]:
+        if get(name) == value and everything:
+            st.session_state[name] = CHOICES[name].default
+        if everything or get(name) != value:
+            del filled[name]
+
+
+def _is_outdated(url: Mapping[str, str]) -> bool:
+    """Whether something was chosen before the browser had the last URL, and came with the one before it.
+
+    Back leads to that URL too, but with nothing else chosen.
+    """
+    before, since, wanted = st.session_state.get(_SUPERSEDED, (None, 0.0, {}))
+    is_recent = time.monotonic() - since < _LATE_SECONDS
+    return url == before and is_recent and encoded() != wanted
 
 
 def forget(*names: str) -> None:
@@ -290,10 +334,17 @@ def pulls() -> int:
 def encoded(**changes: Any) -> dict[str, str]:
     """The URL's parameters for what is chosen now, but for `changes`."""
     query: dict[str, str] = {}
+    following = {"live": True, "follow": True, "index": None, "token": None}
+    is_following = "step" not in changes and all(
+        (changes[name] if name in changes else get(name)) == value
+        for name, value in following.items()
+    )
     filled: Mapping[str, Any] = st.session_state.get(_FILLED, {})
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
         is_filled = name not in changes and name in filled and filled[name] == value
+        if name == "step" and is_following:  # the newest, which is another one soon
+            continue
         if value is not None and value != choice.default and not is_filled:
             query[name] = choice.format(value)
     return query
@@ -308,9 +359,12 @@ def push() -> None:
     """Writes what is chosen into the URL; an old link stays until then: Back would lead to it again."""
     wanted, url = encoded(), st.query_params.to_dict()
     if wanted != _with_new_names(url):
+        st.session_state[_SUPERSEDED] = (url, time.monotonic(), wanted)
         st.query_params.from_dict(wanted)
         url = wanted
     st.session_state[_PUSHED] = url
+    if opened := st.session_state.get(_OPENED):  # which part is open may be filled in by the page
+        st.session_state[_OPENED] = _part_opened(opened[0])
 
 
 def page_file(page: str) -> Path:
@@ -319,9 +373,9 @@ def page_file(page: str) -> Path:
 
 
 def _with_part(page: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A link that names no part of its page leads to the first one, whichever was open there."""
-    parts, choice = pages.page_of(page).parts, pages.page_of(page).choice
-    return {choice: parts[0].name, **changes} if parts else dict(changes)
+    """A link that names no part of its page leads to what it begins with, whichever was open there."""
+    choice = pages.page_of(page).choice
+    return {choice: CHOICES[choice].default, **changes} if choice else dict(changes)
 
 
 def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> None:
@@ -330,7 +384,7 @@ def link(page: str, label: str, icon: str = "arrow_forward", **changes: Any) -> 
     st.page_link(page_file(page), label=label, icon=f":material/{icon}:", query_params=query)
 
 
-def go(page: str, **changes: Any) -> NoReturn:
+def go(page: str, /, **changes: Any) -> NoReturn:
     """Opens a page (`rollouts`, say) with some choices changed; does not return.
 
     The changes travel in the URL: the widgets of this run are drawn, and can't be set any more.

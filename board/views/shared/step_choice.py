@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -13,6 +15,9 @@ from board.views.shared import shortcuts, state
 
 _TYPED: Final = "_step_typed"
 _SWITCH: Final = "_following"
+_SWITCHED: Final = "_switched"
+_LATE_SECONDS: Final = 0.5
+"""Nobody reacts so soon to a switch that moved by itself."""
 _LAST_VIEW: Final = "_last_view"
 _OPENS_FIRST: Final = "_opens_first"
 
@@ -37,11 +42,9 @@ def choose(run: Run) -> None:
     at, last = steps.index(step), len(steps) - 1
     with st.container(key="step_row", horizontal=True, gap=None):
         shortcuts.move("step", "first_page", "First step", steps, 0 if at else -1, _go_to)
-        shortcuts.move(
-            "step", "chevron_left", "Previous step", steps, at - 1, _go_to, shortcut="Left"
-        )
+        shortcuts.move("step", "chevron_left", "Previous step (←)", steps, at - 1, _go_to)
         # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
-        st.session_state[_TYPED] = step
+        _set(_TYPED, step)
         st.number_input(
             "Step",
             step=1,
@@ -51,12 +54,11 @@ def choose(run: Run) -> None:
             on_change=_go_to_typed,
             args=(steps, step),
         )
-        shortcuts.move(
-            "step", "chevron_right", "Next step", steps, at + 1, _go_to, shortcut="Right"
-        )
+        shortcuts.move("step", "chevron_right", "Next step (→)", steps, at + 1, _go_to)
+        shortcuts.walk(("ArrowLeft", "ArrowRight"), steps, at, _go_to)
         newest = last if at < last else -1
         shortcuts.move("step", "last_page", "Newest step", steps, newest, _go_to)
-    st.session_state[_SWITCH] = _is_following()
+    _set(_SWITCH, _is_following())
     st.toggle(
         "Following the newest step" if _is_following() else "Follow the newest step",
         key=_SWITCH,
@@ -83,17 +85,17 @@ def settle(run: str, steps: Sequence[int]) -> int:
     """The step to show, one of `steps`, which are ascending.
 
     The newest while the page follows, which ends when another step, a rollout or a token was chosen. A
-    live page that names no step begins with following. Another run that lacks the step is entered at its
-    newest.
+    live page that names neither a step nor a rollout begins with following. Another run that lacks
+    the step is entered at its newest.
     """
     newest, step = steps[-1], state.get("step")
-    if step is None and state.get("live"):
+    if step is None and state.get("index") is None and state.get("live"):
         state.put(follow=True)
     before: _View | None = st.session_state.get(_LAST_VIEW)
     if before is not None and before.run != run:
         moves = step not in steps or (before.is_newest and step == before.place[0])
     else:
-        if _is_following() and before and before.is_following and before.place != _place():
+        if _is_following() and before and before.is_following and _has_left(before.place):
             state.put(follow=False)
         moves = _is_following() and step != newest
     if moves:
@@ -136,17 +138,51 @@ def opens_first() -> bool:
     return st.session_state.pop(_OPENS_FIRST, None) == state.pulls()
 
 
+def was_newest() -> bool:
+    """Whether the page showed the newest step that there was, and no rollout."""
+    view: _View | None = st.session_state.get(_LAST_VIEW)
+    return view is not None and view.is_newest and view.place[1:] == (None, None)
+
+
+def _set(key: str, value: object) -> None:
+    """Sets a field of which only a part of a choice is. One that has the value is left alone: the browser
+    would take it over, and with it what is typed or switched there meanwhile.
+    """
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+
 def _is_following() -> bool:
     return bool(state.get("live") and state.get("follow"))
 
 
+def note_switched() -> None:
+    """Called when a page switches Live and following on by itself."""
+    st.session_state[_SWITCHED] = time.monotonic()
+
+
+def was_just_switched() -> bool:
+    """Whether that was so shortly ago that the browser may have sent the switches as they were, with
+    something else that was done there.
+    """
+    return time.monotonic() - st.session_state.get(_SWITCHED, -math.inf) < _LATE_SECONDS
+
+
 def _switch_following() -> None:
+    if was_just_switched():
+        return
     is_on = bool(st.session_state[_SWITCH])
     state.put(follow=is_on, live=is_on or state.get("live"))
 
 
 def _place() -> tuple[Any, ...]:
     return state.get("step"), state.get("index"), state.get("token")
+
+
+def _has_left(place: tuple[Any, ...]) -> bool:
+    """Whether another step, a rollout or a token was chosen. Links of a page that follows name none."""
+    step, *rollout = _place()
+    return step not in (None, place[0]) or tuple(rollout) != place[1:]
 
 
 def _go_to_typed(steps: Sequence[int], before: int) -> None:

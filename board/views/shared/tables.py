@@ -11,31 +11,12 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.metrics.definitions import rollout_metric
+from board.core.metrics.headings import heading as heading
 from board.core.metrics.shares import ROUNDING_NOISE, in_percent
 from board.core.problems import Problem
-from board.views.shared.text import counted, one_line, plain
+from board.views.shared.text import counted, plain
 
-# Words that a table has room for. A mean over a rollout's tokens is what its number is; max is said.
-_SHORT: Final = {
-    "index": "rollout",
-    "group_id": "group",
-    "finish_reason": "finish",
-    "is_truncated": "truncated",
-    "reward_gap": "gap to ref",
-    "ref_reward": "ref reward",
-    "mismatch_kl_mean": "mismatch KL",
-    "mismatch_kl_max": "mismatch KL max",
-    "importance_ratio_mean": "policy/old ratio",
-    "mismatch_ratio_mean": "trainer/sampler ratio",
-    "logprobs_mean": "policy logprob",
-    "response_tokens": "length",
-    "response_chars": "length",
-    "prompt_tokens": "prompt length",
-    "loss_tokens": "in the loss",
-    "zero_std_group_fraction": "zero-std groups",
-}
-_NARROW: Final = {"index": "#", "response_tokens": "tokens", "response_chars": "chars"}
 PERCENT: Final = "%g %%"
 """Format of a column of shares."""
 _SMALLEST_FIXED: Final = 1e-3
@@ -56,28 +37,6 @@ _LINE_HEIGHT: Final = 21
 _WRAPPED_HEIGHT: Final = 66  # Streamlit wraps in rows of more than 64 pixels alone
 _CHARACTER_WIDTH: Final = 6.4
 _MOST_LINES: Final = 6
-
-
-def heading(name: str) -> str:
-    """The words above a column: of what the log alone knows, its own name."""
-    if name.startswith(REWARD_PART):
-        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", 40)
-    metric = ROLLOUT_METRICS.get(name)
-    if metric is None:
-        return one_line(_SHORT.get(name, name), 40)
-    unit = "chars" if metric.unit == "characters" else metric.unit
-    return f"{_short(name)}, {unit}" if unit not in ("", "share") else _short(name)
-
-
-def short_heading(name: str) -> str:
-    """The words above a narrow column, without the unit."""
-    if name.startswith(REWARD_PART):
-        return one_line(name.removeprefix(REWARD_PART), 24)
-    return one_line(_NARROW.get(name) or _short(name), 40)
-
-
-def _short(name: str) -> str:
-    return _SHORT.get(name) or name.removesuffix("_mean").replace("_", " ")
 
 
 def definition(name: str) -> str:

@@ -7,19 +7,33 @@ st.code, st.dataframe and components show it as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
+from board.core.distinct_names import distinct_names
 from board.core.metrics import shares
 from board.export.display_text import number as number
 from board.export.display_text import one_line as one_line
 
+Option = TypeVar("Option")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
 
 
 def plain(text: object, limit: int = 200) -> str:
     """The text for a place that renders Markdown: on one line, cut, every special sign escaped."""
     return _SPECIAL.sub(r"\\\1", one_line(text, limit))
+
+
+def distinct_options(
+    options: Iterable[Option], words: Callable[[Option], str] = str, limit: int = 80
+) -> Callable[[Option], str]:
+    """What a widget shows for each of its options, as it is: Streamlit tells options apart by that.
+
+    words: of an option, uncut. An option that is not among them is cut as `one_line` does.
+    """
+    known = [*dict.fromkeys(options)]
+    texts = dict(zip(known, distinct_names([*map(words, known)], limit), strict=True))
+    return lambda option: texts.get(option) or one_line(words(option), limit)
 
 
 def size(n_bytes: float) -> str:
@@ -49,8 +63,6 @@ def ago(seconds: float) -> str:
     return f"{seconds:.0f} days"
 
 
-_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
-"""How a cell begins that is a formula, the wide signs of Chinese and Japanese keyboards included."""
 _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 
@@ -65,10 +77,5 @@ def where_they_differ(texts: Sequence[str], limit: int = 160) -> list[str]:
     most = min(map(len, lines)) - 1 if len(lines) > 1 else 0
     shared = next((i for i in range(most) if len({own[i] for own in lines}) > 1), max(most, 0))
     mark = "… " if shared else ""
-    return [f"{mark}{visible_token(''.join(own[shared:]), limit)}" for own in lines]
-
-
-def harmless_cell(cell: Any) -> Any:
-    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
-    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
-    return f"'{cell}" if is_formula else cell
+    ends = [mark + "".join(own[shared:]).translate(_SIGNS) for own in lines]
+    return distinct_names(ends, limit)

@@ -167,5 +167,6 @@ def _clicked_row(columns: Mapping[str, Column], name: str) -> int | None:
 
 
 def open_token(index: int, token: int | None, metric: str) -> None:
-    """Opens a rollout of the step at a token, coloured by a metric."""
-    state.go("rollouts", index=index, token=token, reader_metric=metric, reader_vs="")
+    """Opens a rollout of the step at a token, coloured by a metric on the scale of the step."""
+    coloured = {"reader_metric": metric, "reader_over": "step"}
+    state.go("rollouts", index=index, token=token, reader_vs="", **coloured)

@@ -23,7 +23,7 @@ from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.page_parts import answer, text_box
 from board.views.shared.tables import Column
-from board.views.shared.text import number, one_line, plain
+from board.views.shared.text import number, plain
 
 _CHOSEN: Final = "_group_chosen"
 _ACROSS: Final = 4
@@ -155,7 +155,8 @@ def _choose_rows(cells: Cells) -> Cells:
     if count <= size:
         return cells
     first = min(int(state.get("groups_first")), count - 1) // size * size
-    state.put(groups_first=first)
+    if first != state.get("groups_first"):
+        state.put(groups_first=first)
     page_parts.menu(
         "Groups shown",
         "groups_first",
@@ -182,7 +183,7 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> pd.DataFrame:
         members = members.sort_values("reward", ascending=False, kind="stable")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         page_parts.menu(
-            "Group", "groups_id", words, lambda name: one_line(f"{name} · {words[name]}"), width=320
+            "Group", "groups_id", words, lambda name: f"{name} · {words[name]}", width=320
         )
         shortcuts.through("group", [*words], chosen, lambda name: state.put(groups_id=name))
         if shortcuts.opens("the best rollout of the group"):
@@ -203,20 +204,18 @@ def _show_group(run: Run, step: int, members: pd.DataFrame) -> None:
             scores = [f"{name} {number(float(row[name]))}" for name in scored]
             index, note = int(row["index"]), " · ".join(scores) or "not scored"
             with st.container():
-                answer(run, step, index, f"rollout {index}", width=22, note=note)
+                answer(run, step, index, f"rollout {index}", width=22, note=note, over="step")
     if len(members) > _MOST_ANSWERS:
         st.caption(f"The best {_MOST_ANSWERS} of {len(members):,} are shown.")
 
 
 def _open_rollout(index: int) -> None:
-    state.go("rollouts", index=int(index), token=None)
+    state.go("rollouts", index=int(index), token=None, reader_over="step")
 
 
 def _show_curves(run: Run) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Over training")
-        st.space("stretch")
-        smoothing = page_parts.smoothing()
+    st.markdown("#### Over training")
+    smoothing = page_parts.smoothing()
     cards: list[Card] = []
     for chart, (title, explained) in _CURVES.items():
         drawn = cache.group_curve(run, chart, smoothing, dark=page_parts.dark())

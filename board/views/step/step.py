@@ -19,9 +19,16 @@ from board.export.pages import step_page
 from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.mismatch import mismatch
-from board.views.shared import cache, page_export, page_parts, run_options, shortcuts, state
+from board.views.shared import cache, page_export, page_parts, pages, run_options, shortcuts, state
 from board.views.shared.background import show_progress
-from board.views.shared.text import counted, number, one_line, plain, visible_token
+from board.views.shared.text import (
+    counted,
+    distinct_options,
+    number,
+    one_line,
+    plain,
+    visible_token,
+)
 from board.views.step import contribution_tables, groups
 from board.views.step.contribution_tables import in_context, open_token
 
@@ -66,7 +73,8 @@ def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
     """One sentence of what contributes how much, the largest token, and each kind's share."""
     left, right = st.columns([1, 1], gap="small")
     with left, st.container(border=True, height="stretch"):
-        st.markdown(f"## {_sentence(headline)}")
+        with st.container(key="headline"):
+            st.markdown(f"### {_sentence(headline)}")
         st.markdown(_whole_words(spike, headline, metric))
         # The text of a token type is of the log: never in the sentence, which is Markdown.
         if headline.what == "piece" and headline.type is not None:
@@ -128,13 +136,14 @@ def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None
     if headline.what != "piece":
         before, piece, after = in_context(spike.contributions, token)
         st.text(f"{before}⟦{piece}⟧{after}")
-    if st.button(
+    is_clicked = st.button(
         f"Open token {token.position} of rollout {token.index}",
         icon=":material/gradient:",
         key="open_largest",
         type="tertiary",
-        shortcut="O",
-    ):
+        help="Key: O",
+    )
+    if shortcuts.opening(is_clicked):
         open_token(token.index, token.position, metric)
 
 
@@ -146,7 +155,7 @@ def _choose_metric(run: Run, step: int) -> str | None:
     usual = next((name for name in _FIRST if name in offered), offered[0])
     column = str(state.ensure("step_metric", offered, usual))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        look = {"format_func": page_parts.metric_label, "width": 330}
+        look = {"format_func": distinct_options(offered, page_parts.metric_label), "width": 330}
         st.selectbox("Metric", offered, **state.bound("step_metric"), **look)
         shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
         metric = rollout_metric(column)
@@ -157,7 +166,7 @@ def _choose_metric(run: Run, step: int) -> str | None:
         words = f"at step {step}: **{plain(mean)}** {plain(unit)}"
         st.markdown(words, width="content", help=explained)
         st.space("stretch")
-        choices = {"rollouts_scope": "step", "index": None, "token": None}
+        choices = {"rollouts_scope": "step", "index": None, "token": None, "reader_over": "step"}
         state.link("rollouts", f"All rollouts of step {step}", "table_rows", **choices)
     return column
 
@@ -185,9 +194,17 @@ def _show_contributions(run: Run, step: int) -> None:
         contribution_tables.rollouts_table(run, column, spike)
 
 
+def _first_part(run: Run) -> str:
+    """What the page begins with: of a log without values per token, its groups."""
+    has_groups = not page_parts.lacking("Groups", run)
+    return (
+        "groups" if has_groups and TOKEN_SOURCES.keys().isdisjoint(run.columns) else "contributions"
+    )
+
+
 def _render() -> None:
     run = sidebar.narrowed()
-    part = state.get("step_part")
+    part = state.ensure("step_part", pages.page_of("step").part_names, _first_part(run))
     page_parts.header(run, page="step")
     if not page_parts.has_step(run):
         return
@@ -196,7 +213,7 @@ def _render() -> None:
         mismatch.show(run, step)
         return
     make = partial(step_page, run, step, _EXPORTED, column=str(state.get("step_metric")))
-    page_export.offer(f"{run.info.name}_step{step}", make)
+    page_export.offer(f"{run.info.name}_step{step}", make, of_step=True)
     if part == "groups":
         groups.show(run, step)
     else:

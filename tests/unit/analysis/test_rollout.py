@@ -10,6 +10,7 @@ import pytest
 from read_formats import run_of
 
 from board.analysis.rollout import in_loss, open_rollout, read_spans
+from board.core.tokens.scales import Span
 from board.errors import UnreadableError
 from board.query.open_run import Run
 
@@ -197,7 +198,7 @@ def row(step: int, value: float, **more: object) -> dict[str, object]:
 def test_a_step_s_span_covers_its_rollouts_and_no_other_step(tmp_path):
     run = run_of(tmp_path, [row(1, 0.0), row(1, 10.0), row(2, 1000.0)])
     result = read_spans(run, 1, lambda done, total: None)
-    assert result.spans["entropy"] == (0.0, 11.0)
+    assert result.spans["entropy"] == Span(0.0, 11.0, 0.0, 11.0)
     assert (result.read, result.total) == (2, 2)
 
 
@@ -213,7 +214,7 @@ def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path):
     file.write_bytes(b"#" * (len(lines[0]) - 1) + b"\n" + lines[1])
     result = read_spans(run, 1, lambda done, total: None)
     assert (result.read, result.total) == (1, 2)
-    assert result.spans["entropy"] == (9.0, 10.0)
+    assert result.spans["entropy"] == Span(9.0, 10.0, 9.0, 10.0)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Curves: band, smoothing, gaps, log axes, thinning, hover texts, and the JSON that the browser gets."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,9 @@ def test_names_from_a_log_are_text_in_every_part_of_the_chart():
 
 
 def test_series_of_a_column_takes_the_words_of_the_registry():
-    assert Series.of("k3_mean") == Series("k3", "KL(policy‖ref), k3", "kl", "nats")
+    assert Series.of("k3_mean") == Series(
+        "k3", "KL(policy‖ref), k3", "kl", "nats", possible=(0, math.inf)
+    )
     assert Series.of("rewards.format").label == "Reward part: format"
 
 
@@ -287,3 +290,11 @@ def test_large_numbers_close_together_are_written_in_full():
     close, apart = ([20000.0, 20001.0], [20000.0, 30000.0])
     digits = [light(draw(table(means)))["y"]["digits"] for means in (close, apart)]
     assert digits == [True, False]
+
+
+def test_lines_of_a_chart_have_different_names_however_alike_theirs_are():
+    for alike in (["x" * 70 + "/a", "x" * 70 + "/b"], ["a\n", "a⏎"]):
+        series = [Series("reward", name) for name in alike]
+        lines = light(curve(table([1.0, 2.0]), series, dark=False))["lines"]
+        assert len({line["name"] for line in lines}) == 2
+        assert all(len(line["name"]) <= 60 for line in lines)

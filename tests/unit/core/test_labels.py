@@ -1,6 +1,7 @@
 """Entries of a label file, what they leave, and the shares and agreement that follow."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.labels.entries import Entry, RolloutKey, decode, encode, labels_of, last_of
+from board.core.labels.entries import (
+    Entry,
+    RolloutKey,
+    decode,
+    encode,
+    labelling_order,
+    labels_of,
+    last_of,
+)
 from board.core.labels.names import packaged_names, parse_names
 from board.core.labels.shares import Stratum, agreement, draw, label_shares, strata_of
 from board.errors import ChoiceError
@@ -164,3 +173,60 @@ def test_kappa_is_one_for_equal_labels_zero_for_chance_and_undefined_for_one_lab
     assert one.kappa == pytest.approx(0.4)
     assert (one.n, one.equal) == (100, 70)
     assert one.kappa_low == pytest.approx(0.4 - 1.96 * math.sqrt(0.21 / 100) / 0.5, abs=1e-3)
+
+
+STRATA = st.dictionaries(
+    st.builds(RolloutKey, st.integers(0, 50), st.text(max_size=8), st.integers(0, 3)),
+    st.sampled_from("abc"),
+)
+
+
+@given(STRATA, st.randoms())
+def test_a_sample_opens_in_one_order_which_goes_through_its_strata_in_rounds(strata, random):
+    order = labelling_order(strata)
+    assert {*order} == {*strata}
+    shuffled = random.sample([*strata], len(strata))
+    assert labelling_order({key: strata[key] for key in shuffled}) == order
+    for n in range(len(order)):
+        begun = Counter(strata[key] for key in order[:n])
+        left = Counter(strata[key] for key in order[n:])
+        assert all(begun[other] + 1 >= begun[one] for one in "abc" for other in left)
+
+
+def test_any_beginning_of_a_sample_is_a_uniform_part_of_it():
+    """The mean step of the first n of samples of 40 of 200 steps, in standard errors of such means."""
+    random = np.random.default_rng(0)
+    for n in (1, 5, 20):
+        errors = []
+        for run in range(300):
+            steps = np.sort(random.integers(0, 200, 40))
+            keys = [RolloutKey(int(step), f"{run}:{i}") for i, step in enumerate(steps)]
+            mean = np.mean([key.step for key in labelling_order(dict.fromkeys(keys, ""))[:n]])
+            error = steps.std(ddof=1) * np.sqrt(1 / n - 1 / 40)  # without replacement
+            errors.append((mean - steps.mean()) / error)
+        assert abs(np.mean(errors)) < 4 / np.sqrt(300)
+        assert np.var(errors) == pytest.approx(1, abs=0.35)
+
+
+@pytest.mark.parametrize("labelled", [10, 20, 40])
+def test_a_part_of_a_sample_estimates_the_share_of_the_run(labelled):
+    """Of a run in which a label comes up half way, and more often at high rewards."""
+    random = np.random.default_rng(1)
+    hits, errors = 0, []
+    for run in range(300):
+        steps, rewards = np.repeat(np.arange(100), 16), random.random(1600)
+        is_cheat = random.random(1600) < 0.02 + 0.7 * (steps >= 50) + 0.2 * rewards
+        strata, _ = strata_of(steps, rewards, 40)
+        keys = {RolloutKey(int(steps[at]), f"{run}:{at}"): at for at in draw(strata, 40, run)}
+        order = labelling_order({key: str(strata[at]) for key, at in keys.items()})
+        by_stratum = {int(number): [] for number in np.unique(strata)}
+        for at in (keys[key] for key in order[:labelled]):
+            by_stratum[int(strata[at])].append("cheat" if is_cheat[at] else "good")
+        shares = label_shares(
+            [Stratum(int((strata == one).sum()), own) for one, own in by_stratum.items()], ["cheat"]
+        )
+        share = next(one for one in shares if one.label == "cheat")
+        hits += share.low <= is_cheat.mean() <= share.high
+        errors.append(share.share - is_cheat.mean())
+    assert hits >= 0.91 * 300  # three standard errors below 0.95; in the order of steps 0.4 and 0.8
+    assert abs(np.mean(errors)) < 3.5 * np.std(errors) / np.sqrt(300)

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from board.core.metrics.recent import Recent, recent, window_of
 
@@ -25,6 +27,14 @@ def test_the_error_is_that_of_a_difference_of_two_means():
 @pytest.mark.parametrize(("change", "noise"), [(0.19, True), (0.21, False), (-0.21, False)])
 def test_a_change_within_two_standard_errors_is_noise(change, noise):
     assert Recent(1.0, change, 0.1).is_noise is noise
+
+
+@given(st.floats(1e-9, 1e9), st.floats(-1e-5, 1e-5))
+def test_a_change_that_no_digit_shows_is_none(mean, part):
+    """Such as -2.9e-10 of a mean of 4.98e-5: neither green nor red."""
+    values = np.r_[np.full(20, mean), np.full(20, mean * (1 + part))]
+    assert recent(STEPS, values, 30).change == 0
+    assert recent(STEPS, np.r_[values[:20], values[:20] * 1.01], 30).change > 0
 
 
 def test_fewer_than_twenty_steps_have_a_mean_and_no_change():

@@ -1,6 +1,4 @@
-import numpy as np
-
-from board.core.run_differences import differences, final_mean
+from board.core.run_differences import differences
 
 
 def test_only_what_differs_is_listed_by_its_path():
@@ -15,8 +13,3 @@ def test_only_what_differs_is_listed_by_its_path():
 
 def test_a_run_has_no_difference_to_itself():
     assert differences({"a": {"x": {"y": 1}}, "b": {"x": {"y": 1}}}) == {}
-
-
-def test_a_final_value_is_the_mean_of_the_last_recorded_steps():
-    assert final_mean(np.array([9.0, 1.0, 3.0, np.nan]), last=2) == 2.0
-    assert np.isnan(final_mean(np.array([np.nan]), last=2))

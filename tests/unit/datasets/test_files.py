@@ -19,6 +19,7 @@ from board.datasets import files
 from board.datasets.export import Request, write_dataset
 from board.datasets.reading import column_names
 from board.query.open_run import Run
+from board.query.rollouts import Sorting
 from board.query.user_sql import select
 
 RUNS = {
@@ -256,3 +257,24 @@ def test_ctrl_c_within_a_query_ends_the_command_as_elsewhere(tmp_path, monkeypat
     monkeypatch.setattr("board.datasets.shapes.count", interrupted)
     run = native_run(tmp_path / "run")
     assert main(["export", str(run), "--as", "sft", "-o", str(tmp_path / "set")]) == 130
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_tables_have_the_order_that_is_asked_for_and_its_first_rows(kind, tmp_path):
+    rows = [{"step": n // 3, "response": f"r{n}", "reward": n * 7 % 5} for n in range(9)]
+    run = run_of(tmp_path / "run", rows)
+    sorting = Sorting("reward", descending=True)
+    best = sorted(range(9), key=lambda n: (-(n * 7 % 5), n))
+    for limit in (None, 4):
+        target = tmp_path / f"{kind}{limit}"
+        write(run, kind, target, sorting=sorting, limit=limit)
+        written = rows_of(kind, target)
+        assert [row["response"] for row in written] == [f"r{n}" for n in best[:limit]]
+
+
+def test_no_cell_of_a_spreadsheet_is_a_formula_and_no_heading(tmp_path):
+    rows = [{"step": 1, "prompt": "=1+1", "response": "-x", "reward": -0.5, "=odd": "@a"}]
+    write(run_of(tmp_path / "run", rows), "spreadsheet", tmp_path / "a.csv")
+    (row,) = rows_of("csv", tmp_path / "a.csv")
+    assert (row["prompt"], row["response"], row["reward"]) == ("'=1+1", "'-x", "-0.5")
+    assert not any(text.startswith(tuple("=+-@")) for text in row)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from read_formats import sample_run
 from written_logs import HOSTILE, hostile_run, native_run, texts_only_run, write_lines
 
 from board.analysis.findings import diagnose
 from board.analysis.rollout import open_rollout
 from board.errors import ChoiceError
+from board.export.compared_page import compared_page
 from board.export.comparison_part import Side
 from board.export.findings_page import finding_page, findings_page, named
 from board.export.pages import (
@@ -28,7 +30,6 @@ from board.export.pages import (
 from board.export.rollout_part import Address
 from board.export.run_pages import (
     RunLine,
-    compared_page,
     failures_page,
     mismatch_page,
     overview_page,
@@ -37,6 +38,9 @@ from board.export.run_pages import (
 )
 from board.export.sheet import StaticPage
 from board.index.discovery.discovered_runs import discover
+from board.query.compare.answer import answer
+from board.query.compare.ends import run_ends
+from board.query.compare.paired import paired_runs
 from board.query.open_run import Run, open_run
 
 TAGS = frozenset(
@@ -115,7 +119,7 @@ def every_page(run: Run, options: PageOptions = PLAIN) -> dict[str, StaticPage]:
         "overview": partial(overview_page, run, step),
         "failures": partial(failures_page, run),
         "prompts": partial(prompts_page, run),
-        "compared": partial(compared_page, [run, run], run.metrics, {run.info.name: 1}),
+        "compared": partial(compared_page, [run, run], run.metrics, [0, 1], "steps"),
         "runs": partial(runs_page, [line], [HOSTILE[0]], run.info.name),
     }
     makers |= {f"finding {n}": partial(finding_page, run, one) for n, one in enumerate(findings)}
@@ -351,3 +355,16 @@ def test_the_largest_numbers_have_a_curve(tmp_path):
     write_lines(tmp_path / "run" / "a.jsonl", lines)
     page = overview_page(run_at(tmp_path), None, PLAIN)
     assert "<polyline" in page.html.decode()
+
+
+def test_the_exported_comparison_says_what_page_and_command_say(tmp_path):
+    runs = [sample_run("grpo_arithmetic"), sample_run("resumed")]
+    page = compared_page(runs, ["reward"], [0, 0], "steps", PLAIN)
+    text = text_of(page)
+    sentence = answer(paired_runs(*runs)).sentence("grpo_arithmetic", "resumed")
+    assert sentence in text
+    (end,) = run_ends(runs, [0, 0], ["reward"])
+    assert end.gaps[0].text("", signed=True) in text
+    assert "steps 15 to 24" in text
+    moved = text_of(compared_page(runs, ["reward"], [0, 500], "steps", PLAIN))
+    assert "their ends are not compared" in moved

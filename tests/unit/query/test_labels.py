@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import written_logs
 from opened_logs import run_at
@@ -22,7 +23,10 @@ from board.query.labels.samples import (
     samples_of,
     shares_over_steps,
 )
+from board.query.rollouts import Sorting, frame
 from board.query.user_sql import select
+
+BY_ORDER = Sorting("label_order")
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +258,21 @@ def test_every_range_of_steps_has_the_share_of_every_label_of_its_sample(folder)
     for own in ranges:
         assert {one.label for one in own.shares} == {"good", "cheat"}
         assert all(one.high > 0 or one.n == one.population for one in own.shares)
+
+
+def test_a_sample_is_listed_in_its_random_order_which_is_not_that_of_steps(folder):
+    run = run_at(folder)
+    draw_sample(run, "ann", 12, "first", seed=1)
+    alone = run_at(folder)
+    before = frame(
+        with_labels(alone).where("label_sample contains 'first'"), ["step", "index"], BY_ORDER
+    )
+    draw_sample(run, "ann", 12, "other", seed=2)
+    run = opened(folder)
+    rows = frame(run.where("label_sample contains 'first'"), ["step", "index"], BY_ORDER)
+    pd.testing.assert_frame_equal(rows, before)
+    steps = rows["step"].tolist()
+    assert steps not in (sorted(steps), sorted(steps, reverse=True))
+    first = run.where("label_sample contains 'first'")
+    assert sorted(first.frame(["label_order"])["label_order"]) == [*range(1, len(rows) + 1)]
+    assert first.where("label_order <= 3").rollout_count == 3

@@ -1,6 +1,5 @@
 """A page of rollouts, and a file of them, is the part of the whole table that it should be, sorted."""
 
-import io
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +9,9 @@ import pytest
 from read_formats import DATA, SAMPLES, run_at, run_of, sample_run
 from written_logs import write_lines
 
-from board.errors import ChoiceError
 from board.index.discovery.discovered_runs import discover
-from board.query import export
 from board.query.open_run import OpenOptions, Run, open_run
 from board.query.rollouts import Sorting, batches, count, frame, place_of
-from board.views.shared.text import harmless_cell
 
 RUNS: dict[str, Callable[[], Run]] = {
     "one environment": lambda: sample_run("grpo_arithmetic").where(envs=["add"]),
@@ -80,7 +76,9 @@ def test_a_page_is_a_part_of_the_whole_table_sorted(run, column, descending):
 
 
 def test_batches_have_whole_texts_in_the_order(run):
-    for sorting in (Sorting(), Sorting(descending=True), Sorting("whole")):
+    columns = ("whole", "file", "reward", "env", "index")
+    sorted_by = [Sorting(name, up) for name in columns for up in (False, True)]
+    for sorting in (Sorting(), Sorting(descending=True), *sorted_by):
         result = batches(run, ["response", "line"], ["response"], sorting, limit=None, size=11)
         tables = list(result)
         assert max(map(len, tables)) <= 11
@@ -89,51 +87,7 @@ def test_batches_have_whole_texts_in_the_order(run):
         assert texts == [f"{'long ' * 99}{line - 1}" for line in expected]
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """600 rollouts, more than a batch, with texts longer than the index keeps."""
-    rows = [
-        {
-            "step": n // 100,
-            "prompt": f"=1+{n}",
-            "response": "x" * 500 + f" end {n}",
-            "reward": None if n == 3 else n / 2,
-            "env": "half \ud800" if n == 0 else "math",
-        }
-        for n in range(600)
-    ]
-    return run_of(tmp_path_factory.mktemp("export"), rows)
-
-
-def test_csv_has_the_order_and_the_whole_texts_and_no_formula(exported):
-    out = io.BytesIO()
-    some = exported.where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
-    export.write_csv(some, Sorting("reward", descending=True), out, harmless_cell)
-    result = pd.read_csv(io.BytesIO(out.getvalue()))
-    assert result["response"].str.split().str[-1].tolist() == ["599", "300", "0", "3"]
-    assert result["prompt"].tolist() == ["'=1+599", "'=1+300", "'=1+0", "'=1+3"]
-    assert result["step"].tolist() == [5, 3, 0, 0]
-    assert result["reward"].isna().tolist() == [False, False, False, True]
-
-
-def test_parquet_has_every_batch_in_one_schema(exported):
-    out = io.BytesIO()
-    export.write_parquet(exported, Sorting(descending=True), out)
-    result = pd.read_parquet(io.BytesIO(out.getvalue()))
-    assert len(result) == 600
-    assert result["response"].str.endswith(" end 599").tolist() == [True] + [False] * 599
-    assert result["prompt"].iloc[0] == "=1+599"
-    assert result["index"].tolist() == [*range(99, -1, -1)] * 6
-    assert result["reward"].isna().sum() == 1
-
-
-def test_an_export_too_large_for_memory_says_what_to_do(exported, monkeypatch):
-    monkeypatch.setattr(export, "LARGEST_BYTES", 10_000)
-    with pytest.raises(ChoiceError, match="filter the list"):
-        export.write_csv(exported, Sorting(), io.BytesIO(), harmless_cell)
-
-
-def test_whole_texts_of_a_step_need_not_fit_into_the_databases_memory(tmp_path, monkeypatch):
+def test_whole_texts_need_not_fit_into_the_databases_memory_in_any_order(tmp_path, monkeypatch):
     monkeypatch.setattr("board.query.database.MEMORY_LIMIT", "90MB")
     random = np.random.default_rng(3)
     texts = [random.bytes(5000).hex() for _ in range(12_000)]
@@ -142,3 +96,6 @@ def test_whole_texts_of_a_step_need_not_fit_into_the_databases_memory(tmp_path, 
     for chosen in (run, run.where("response contains a")):
         parts = batches(chosen, ["index", "response"], ["response"], Sorting(), size=500)
         assert [text for part in parts for text in part["response"]] == texts
+    last_first = Sorting("index", descending=True)
+    parts = batches(run, ["index", "response"], ["response"], last_first, size=500)
+    assert [text for part in parts for text in part["response"]] == texts[::-1]

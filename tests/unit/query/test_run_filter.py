@@ -81,3 +81,13 @@ def test_a_filter_that_is_nested_deep_is_refused_at_once():
 )
 def test_a_text_that_is_written_as_a_number_is_one(value, number):
     assert number_in(value) == number
+
+
+def test_other_names_mean_what_the_rows_have():
+    rows = [{"config.lr": 1.0, "reward": 1.0}, {"config.lr": 2.0, "reward": 1.0, "env": "lr"}]
+    also = {"lr": ("config.lr",), "score": ("reward", "env")}
+    assert matching(rows, "lr > 1", also) == [1]
+    assert matching(rows, "reward == lr", also) == [0]
+    assert matching(rows, "env == lr", also) == [1]
+    with pytest.raises(ExpressionError, match="may mean reward, env"):
+        matching(rows, "score > 1", also)

@@ -1,6 +1,7 @@
 // Two texts side by side: one object per mounted element, handlers bound once, data read when it changes.
 
 const VIEWS = new WeakMap();
+const LONGEST_CLOSING_MS = 5000;
 const NARROW_PIXELS = 720;
 const PARTS_OF_VIEW = [
   ...["pick", "target", "previous", "count", "next", "folds", "colouring", "metric", "similarity", "full-button", "close"],
@@ -25,7 +26,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     view.nearby?.disconnect();
     stopSearch(view);
     clearTextMarks(view);
-    document.removeEventListener("keydown", view.pageKeys, true);
+    view.untake();
     VIEWS.delete(root);
   };
 }
@@ -58,10 +59,8 @@ function bind(view) {
   ui.metric.onchange = () => view.trigger("metric", ui.metric.value);
   ui.fullButton.onclick = () => setFull(view, !isFull(view));
   ui.close.onclick = () => view.trigger("vs", "");
-  ui.root.onkeydown = (event) => onKey(view, event);
-  view.pageKeys = (event) => event.composedPath().includes(ui.root) || onKey(view, event);
   // Before the list beside it, whose Escape closes the rollout: it closes the comparison first.
-  document.addEventListener("keydown", view.pageKeys, true);
+  view.untake = takeKeys(ui.root, (key) => takeComparisonKey(view, key), { early: true });
   view.unbindHeight = bindHeight(view);
   bindFinder(view, rowFinder(view));
   ui.wrap.onclick = () => toggleTextStyle(view, "wrap");
@@ -106,6 +105,7 @@ function applyTheme(view) {
 // --- data ----------------------------------------------------------------------------------------
 
 function load(view, data) {
+  view.closedAt = -Infinity;
   const { words, signature } = data.view;
   fitHeight(view);
   const { rows, differences } = rowsOf(readStretches(data.stretches));
@@ -204,10 +204,9 @@ function tokenValue({ values }, i) {
 
 // --- keyboard ------------------------------------------------------------------------------------
 
-function onKey(view, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  const target = event.composedPath()[0];
-  if (target.isContentEditable || target.closest?.("input, textarea, select, [role=combobox], [role=dialog]")) return;
+function takeComparisonKey(view, { key }) {
+  // It stands here until what takes its place is there, whose keys these are.
+  if (performance.now() - view.closedAt < LONGEST_CLOSING_MS) return "later";
   const action = {
     d: () => moveDifference(view, 1),
     D: () => moveDifference(view, -1),
@@ -220,16 +219,18 @@ function onKey(view, event) {
     f: () => setFull(view, !isFull(view)),
     c: () => toggleMenu(view.menu, view.ui.pick),
     Escape: () => escape(view),
-  }[event.key];
-  if (!action) return;
-  event.preventDefault();
-  event.stopPropagation();
+  }[key];
+  if (!action) return false;
   action();
+  return true;
 }
 
 /** What Escape closes, the innermost first. */
 function escape(view) {
   if (view.ui.find.value) endFind(view);
   else if (isFull(view)) setFull(view, false);
-  else view.trigger("vs", "");
+  else {
+    view.closedAt = performance.now();
+    view.trigger("vs", "");
+  }
 }

@@ -25,10 +25,13 @@ function zoomOf({ steps: [first, last] }) {
   return PAGE.zoom && PAGE.zoom[0] <= last && PAGE.zoom[1] >= first ? PAGE.zoom : null;
 }
 
-/** From the smallest to the largest of what is drawn between two steps. */
+/** From the smallest to the largest of the lines between two steps, and of what their bands may reach. */
 function valueRange(chart, [from, to] = [-Infinity, Infinity]) {
   const isSeen = (step, value) => value !== null && step >= from && step <= to && (value > 0 || !chart.y.log);
-  const values = [...chart.lines, ...chart.shapes, ...chart.dots].flatMap(({ x, y }) => y.filter((value, i) => isSeen(x[i], value)));
+  const drawn = [...chart.lines, ...chart.shapes.filter(({ recorded }) => recorded), ...chart.dots];
+  const values = drawn.flatMap(({ x, y, low, high }) =>
+    [y, low, high].flatMap((numbers) => (numbers ?? []).filter((value, i) => isSeen(x[i], value))),
+  );
   if (values.length === 0) return chart.y.log ? [0.1, 10] : [0, 1];
   let low = Infinity;
   let high = -Infinity;
@@ -134,6 +137,9 @@ function drawShapes(plot, cell) {
   for (const shape of cell.chart.shapes) {
     if (!hidden.has(shape.group)) drawShape(plot, shape);
   }
+  for (const shape of cell.chart.shapes) {
+    if (!hidden.has(shape.group) && !shape.recorded) drawCut(plot, shape, inkOfGroup(cell.chart, shape.group));
+  }
   drawDots(plot, cell);
   ctx.restore();
 }
@@ -160,6 +166,29 @@ function drawShape(plot, { x, y, ink, width }) {
     plot.ctx.fillStyle = ink;
     plot.ctx.fill(path);
   }
+}
+
+function inkOfGroup({ lines }, group) {
+  return lines.find((line) => line.group === group)?.ink;
+}
+
+/** A dotted line on the end of the axis, for as long as a band goes on beyond it. */
+function drawCut({ ctx, bbox, scales, valToPos }, { x, y }, ink) {
+  const { min, max } = scales.y;
+  ctx.strokeStyle = ink;
+  ctx.lineWidth = 3 * devicePixelRatio;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.beginPath();
+  for (const [isCut, at] of [[(value) => value > max, bbox.top], [(value) => value < min, bbox.top + bbox.height]]) {
+    x.forEach((step, i) => {
+      if (step === null || y[i] === null || !isCut(y[i])) return;
+      const [here, before] = [valToPos(step, "x", true), i && x[i - 1] !== null && y[i - 1] !== null && isCut(y[i - 1])];
+      ctx.moveTo(before ? valToPos(x[i - 1], "x", true) : here - 3 * devicePixelRatio, at);
+      ctx.lineTo(before ? here : here + 3 * devicePixelRatio, at);
+    });
+  }
+  ctx.stroke();
+  ctx.setLineDash([]);
 }
 
 function strokeZero({ ctx, bbox, valToPos }, ink) {
@@ -250,7 +279,7 @@ function readoutOf(cell, step) {
   const parts = values.map(({ line, value }) => {
     const part = make("b", "", value);
     part.title = unescaped(line.name);
-    if (cell.chart.lines.length > 1) part.style.color = line.ink;
+    if (cell.chart.lines.length > 1) part.style.setProperty("--ink", line.ink);
     return part;
   });
   return [make("span", "", `step ${step}`), ...parts];

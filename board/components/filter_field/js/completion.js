@@ -39,7 +39,7 @@ function placeAfter(before, columns) {
   const word = last.word.toLowerCase();
   if (word === "contains") return { kind: "nothing" };
   if (COMPARISONS.has(word)) {
-    const column = columnOf(before.at(-2), columns);
+    const column = columnBefore(before.slice(0, -1), columns);
     return column?.is_text ? { kind: "value", column } : { kind: "column" };
   }
   const list = listOf(before, columns);
@@ -47,7 +47,7 @@ function placeAfter(before, columns) {
   if (["and", "or", "not", "(", ",", "+", "-", "*", "/", "//", "%", "**"].includes(word)) return { kind: "column" };
   const compared = before.at(-2)?.word.toLowerCase();
   if (COMPARISONS.has(compared) || compared === "contains" || [")", "]"].includes(word)) return { kind: "join" };
-  const column = columnOf(last, columns);
+  const column = columnBefore(before, columns);
   return column ? { kind: "sign", column } : { kind: "nothing" };
 }
 
@@ -58,20 +58,37 @@ function listOf(before, columns) {
     if ([")", "]"].includes(word)) return null;
     if (!["(", "["].includes(word)) continue;
     const is_list = before[at - 1].word.toLowerCase() === "in";
-    const place = before[at - 2]?.word.toLowerCase() === "not" ? at - 3 : at - 2;
-    return is_list ? columnOf(before[place], columns) ?? null : null;
+    const end = before[at - 2]?.word.toLowerCase() === "not" ? at - 2 : at - 1;
+    return is_list ? columnBefore(before.slice(0, end), columns) ?? null : null;
   }
   return null;
 }
 
-function columnOf(word, columns) {
-  if (!word) return undefined;
-  const name = word.word.replace(/^(["'])(.*)\1$/, "$2");
-  return columns.find((one) => one.name === name);
+/** The column that some words end with, by its name or another one: that may be several words. */
+function columnBefore(words, columns) {
+  if (words.at(-1)?.kind === "text") return columnOf(words.at(-1).word.slice(1, -1), columns);
+  if (words.at(-1)?.word === ")" && words.at(-4)?.word === "col") return columnOf(words.at(-2).word.slice(1, -1), columns);
+  const names = words.slice(words.findLastIndex((one) => one.kind !== "name" && one.word !== "#") + 1);
+  for (const place of names.keys()) {
+    const column = columnOf(names.slice(place).map((one) => one.word).join(" "), columns);
+    if (column) return column;
+  }
+  return undefined;
 }
 
-function columnItem({ insert, name, about }) {
-  return { insert: `${insert} `, label: name, about };
+function columnOf(name, columns) {
+  const folded = name.toLowerCase();
+  return columns.find((one) => one.name === name) ?? columns.find((one) => isCalled(one, folded));
+}
+
+function isCalled(column, folded) {
+  return column.others.some((one) => one.toLowerCase() === folded);
+}
+
+function columnItem({ insert, name, about, others }) {
+  const isSaid = [name, about].some((words) => words.toLowerCase() === others[0]?.toLowerCase());
+  const heading = isSaid ? "" : others[0];
+  return { insert: `${insert} `, label: name, others, about: [heading, about].filter(Boolean).join(" · ") };
 }
 
 function functionItems() {
@@ -97,9 +114,16 @@ function quoted(value) {
 }
 
 function matches(item, sought) {
-  return item.label.toLowerCase().includes(sought) && item.label.toLowerCase() !== sought;
+  return item.label.toLowerCase() !== sought && namesOf(item).some((name) => name.includes(sought));
 }
 
+/** First what begins so, the name before what else means it. */
 function rank(item, sought) {
-  return item.label.toLowerCase().startsWith(sought) ? 0 : 1;
+  const names = namesOf(item);
+  const place = names.findIndex((name) => name.startsWith(sought));
+  return place < 0 ? names.length : place;
+}
+
+function namesOf({ label, others = [] }) {
+  return [label, ...others].map((name) => name.toLowerCase());
 }

@@ -7,12 +7,24 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".filter");
   const field = FIELDS.get(root) ?? createField(root);
   FIELDS.set(root, field);
-  field.apply = (text) => setTriggerValue("applied", text);
-  load(field, data);
+  field.apply = (text) => setTriggerValue("applied", withBreaks(text));
+  load(field, { ...data, text: inOneLine(data.text) });
   return () => {
     field.stop.abort();
+    field.untake();
     FIELDS.delete(root);
   };
+}
+
+// A field of one line drops the breaks of a text that is searched for: signs stand for them.
+const BREAK_SIGNS = { "\n": "␊", "\r": "␍" };
+
+function inOneLine(text) {
+  return text.replace(/[\n\r]/g, (sign) => BREAK_SIGNS[sign]);
+}
+
+function withBreaks(text) {
+  return text.replaceAll("␊", "\n").replaceAll("␍", "\r");
 }
 
 function createField(root) {
@@ -32,7 +44,7 @@ function createField(root) {
   on(ui.clear, "click", () => submit(field, ""));
   on(ui.recent, "click", () => toggle(field, "recent", showRecent));
   on(ui.save, "click", () => toggle(field, "save", showNaming));
-  on(document, "keydown", (event) => focusedBySlash(field, event));
+  field.untake = takeKeys(root, (key) => takeSlash(field, key));
   return field;
 }
 
@@ -41,6 +53,7 @@ function load(field, data) {
   const isNew = field.data?.text !== data.text || field.data?.refused !== null || data.refused !== null;
   const isTyping = ui.input.matches(":focus") && field.data?.text === data.text && !data.refused;
   field.data = data;
+  ui.input.placeholder = data.placeholder;
   if (isNew && !isTyping) ui.input.value = data.text;
   if (!data.refused) rememberFilter(data.text);
   ui.count.textContent = data.count;
@@ -61,12 +74,18 @@ function draw(field) {
   ui.ink.replaceChildren(...inkOf(text, data.columns, refused));
   ui.ink.scrollLeft = ui.input.scrollLeft;
   const isApplied = text.trim() === data.text.trim() && !refused;
-  ui.note.textContent = isApplied ? "" : refused ? "not applied" : "Enter to apply";
+  ui.note.textContent = isApplied ? soughtNote(data.sought) : refused ? "not applied" : "Enter to apply";
+  ui.note.classList.toggle("sought", isApplied);
   ui.clear.hidden = !text && !data.text;
   ui.slash.hidden = Boolean(text) || !data.focus;
   ui.save.disabled = !text.trim() || Boolean(refused);
   ui.field.classList.toggle("wrong", Boolean(refused));
   drawRefused(field);
+}
+
+/** What words alone do, which are no expression. */
+function soughtNote(sought) {
+  return sought && `texts containing “${sought}”`;
 }
 
 function inkOf(text, columns, refused) {
@@ -133,12 +152,11 @@ function leave(field) {
   field.ui.input.blur();
 }
 
-function focusedBySlash(field, event) {
-  const isTyping = event.composedPath().some((one) => one.matches?.("input, textarea, select, [contenteditable]"));
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping || !field.data.focus) return;
-  event.preventDefault();
+function takeSlash(field, { key }) {
+  if (key !== "/" || !field.data?.focus) return false;
   field.ui.input.focus();
   field.ui.input.select();
+  return true;
 }
 
 // --- menus ---------------------------------------------------------------------------------------

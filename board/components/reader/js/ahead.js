@@ -15,6 +15,11 @@ function bindAhead(view) {
   return () => window.removeEventListener(OPEN_EVENT, open);
 }
 
+/** Whether what is shown is the rollout before the one that was opened. */
+function isAwaiting({ ui }) {
+  return ui.root.classList.contains("waiting");
+}
+
 /** Whether data from Python is of a rollout that the user has left since. */
 function isOutdated(view, { place }) {
   const { awaited } = view;

@@ -92,9 +92,8 @@ function heatLevel(levels, first, last) {
 function heatColours(view) {
   const colours = new Uint32Array(2 * LEVELS + 2);
   for (let level = -LEVELS; level <= LEVELS; level++) {
-    const [r, g, b] = level < 0 ? view.palette.low : view.palette.high;
-    const alpha = Math.round((255 * MAP_CAP * Math.min(Math.abs(level), SHADES)) / SHADES);
-    colours[level + LEVELS] = ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
+    const [r, g, b, alpha] = inkOf(view.palette, level, MAP_CAP);
+    colours[level + LEVELS] = ((Math.round(255 * alpha) << 24) | (b << 16) | (g << 8) | r) >>> 0;
   }
   const [r, g, b] = view.palette.none;
   colours[ABSENT + LEVELS] = ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;

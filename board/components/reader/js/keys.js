@@ -1,29 +1,21 @@
 // The keyboard: what each key does in the reader, from its own parts and from the page.
 
-/** Keys that lead into the reader from the page, where nobody types; of two readers into the first. */
-function bindPageKeys(view) {
-  const listen = (event) => {
-    if (event.defaultPrevented || isTyping(event) || event.composedPath().includes(view.ui.root)) return;
-    const action = flowAction(view, event, true);
-    if (!action) return;
-    event.preventDefault();
-    action();
-  };
-  document.addEventListener("keydown", listen);
-  return () => document.removeEventListener("keydown", listen);
-}
-
-function isTyping(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return true;
-  const target = event.composedPath()[0];
-  return target.isContentEditable || Boolean(target.closest?.("input, textarea, select, [role=combobox], [role=dialog]"));
+/** Keys from the page: while another rollout is awaited those wait that act on what is shown. */
+function takeReaderKey(view, pressed) {
+  const label = labelAction(view, pressed);
+  const action = label ?? flowAction(view, pressed, !pressed.path.includes(view.ui.root));
+  if (!action) return false;
+  if (!label && isAwaiting(view)) return "later";
+  action();
+  return true;
 }
 
 function onKey(view, event) {
   const field = event.target.closest?.("input, select, button");
   // Page-wide shortcuts listen on the document and would fire while a user types here.
   if (field && field.tagName !== "BUTTON") event.stopPropagation();
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  // While another rollout is awaited, keys are the page's, which keeps them until it is there.
+  if (event.ctrlKey || event.metaKey || event.altKey || isAwaiting(view)) return;
   const action = field ? fieldAction(view, event, field) : flowAction(view, event);
   if (!action) return;
   event.preventDefault();
@@ -63,6 +55,7 @@ const PLAIN_KEYS = {
   l: (view) => toggleLabels(view),
   u: (view) => undoLabel(view),
   i: (view) => toggleDetails(view),
+  a: (view) => askAlike(view),
   c: (view) => toggleMenu(view.menu, view.ui.compareButton),
 };
 

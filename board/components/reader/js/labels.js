@@ -10,14 +10,33 @@ function author(view) {
 
 /** The row of labels; null where there is nobody to write them. */
 function fillLabels(view, labels) {
-  if (labels && view.unsent.length) {
-    view.unsent = view.unsent.filter(({ id }) => !labels.received.includes(id));
-    sendUnsent(view);
-  }
-  view.labels = labels;
-  view.ui.labelButton.hidden = !labels;
-  if (!labels) view.ui.labels.hidden = true;
+  view.served = labels;
+  showOutbox(view);
+}
+
+/** The labels that the server knows, and those on their way. */
+function showOutbox(view) {
+  if (!view.rollout) return;
+  view.labels = view.served && withSent(view);
+  view.ui.labelButton.hidden = !view.labels;
+  if (!view.labels) view.ui.labels.hidden = true;
   else drawLabels(view);
+}
+
+/** What the entries that the server's labels lack make of them, as the server will. */
+function withSent({ served, place }) {
+  const labels = structuredClone(served);
+  for (const one of OUTBOX.of(served.run, served.received)) {
+    if (!labels.undoable.includes(one.author)) labels.undoable.push(one.author);
+    if (one.step !== place.step || one.index !== place.index) continue;
+    const own = (labels.authors[one.author] ??= { label: "", note: "" });
+    if (one.kind === "label") own.label = own.label === one.value ? "" : one.value;
+    if (one.kind === "note") own.note = one.value;
+    if (one.kind !== "span") continue;
+    labels.spans = labels.spans.filter(({ first, last, author: by }) => first !== one.first || last !== one.last || by !== one.author);
+    if (one.value) labels.spans.push({ first: one.first, last: one.last, label: one.value, author: one.author });
+  }
+  return labels;
 }
 
 function ownLabels(view) {
@@ -30,7 +49,8 @@ function hasLabels({ labels }) {
 
 function drawLabels(view) {
   const { labels, ui } = view;
-  const shown = hasLabels(view) || labels.isSample || stored(LABELS_OPEN_KEY, false);
+  const refused = OUTBOX.refused(labels.run);
+  const shown = hasLabels(view) || refused.length > 0 || labels.isSample || stored(LABELS_OPEN_KEY, false);
   ui.labels.hidden = !shown;
   ui.labelButton.setAttribute("aria-pressed", String(shown));
   markSpans(view);
@@ -49,7 +69,20 @@ function drawLabels(view) {
   }
   parts.push(noteField(view, own), ...otherLabels(view), ...spanChips(view));
   parts.push(make("span", "space"), authorField(view), undoButton(view));
+  if (refused.length) parts.push(refusedNote(refused));
   ui.labels.replaceChildren(...parts);
+}
+
+/** What could not be stored, why, and what to do about it. */
+function refusedNote(refused) {
+  const note = make("div", "refused-note");
+  note.setAttribute("role", "alert");
+  const places = refused.map(({ kind, value, step, index }) => `${visible(oneLine(value || kind, 40))} of step ${step}, rollout ${index}`);
+  const shown = places.slice(0, 3).join("; ") + (places.length > 3 ? `; and ${places.length - 3} more` : "");
+  note.append(make("span", "", `Not stored: ${shown}. ${visible(refused.at(-1).reason)}`));
+  note.append(makeButton("", "Try again", "Send them once more", () => OUTBOX.retry()));
+  note.append(makeButton("", "Discard", "Forget them", () => OUTBOX.discard()));
+  return note;
 }
 
 function noteField(view, own) {
@@ -68,8 +101,6 @@ function noteField(view, own) {
   note.onblur = () => {
     if (note.value === own.note) return;
     send(view, { kind: "note", value: note.value });
-    view.labels.authors[author(view)] = { ...own, note: note.value };
-    drawLabels(view);
   };
   return note;
 }
@@ -130,46 +161,31 @@ function undoButton(view) {
 }
 
 function undoLabel(view) {
-  if (canLabel(view) && view.labels.undoable.includes(author(view))) send(view, { kind: "undo", value: "" });
+  if (view.labels?.undoable.includes(author(view))) send(view, { kind: "undo", value: "" });
 }
 
 /** The same label again removes it. Selected tokens are labelled in place of the rollout. */
 function setLabel(view, name) {
-  if (!canLabel(view)) return undefined;
   const span = selectedTokens(view);
-  if (span) return sendSpan(view, span, name);
-  const own = ownLabels(view);
-  const value = own.label === name ? "" : name;
-  view.labels.authors[author(view)] = { ...own, label: value };
-  send(view, { kind: "label", value });
-  drawLabels(view);
+  if (span) sendSpan(view, span, name);
+  else send(view, { kind: "label", value: name });
 }
 
 function sendSpan(view, [first, last], value) {
-  const { labels } = view;
-  const by = author(view);
-  labels.spans = labels.spans.filter((one) => one.first !== first || one.last !== last || one.author !== by);
-  if (value) labels.spans.push({ first, last, label: value, author: by });
   send(view, { kind: "span", value, first, last });
   document.getSelection()?.removeAllRanges();
-  drawLabels(view);
 }
 
+/** A label is of the rollout that is chosen now, also where its text is still awaited. */
 function send(view, entry) {
   store(LABELS_OPEN_KEY, true);
-  const { step, index } = view.place;
-  view.unsent.push({ ...entry, author: author(view), step, index, id: crypto.getRandomValues(new Uint32Array(2)).join("-") });
-  sendUnsent(view);
-}
-
-/** A run of the script that is stopped, or two labels in one, would lose a label that was sent once. */
-function sendUnsent(view) {
-  if (view.unsent.length) view.trigger("label", { entries: view.unsent });
+  const { step, index } = isAwaiting(view) ? view.awaited : view.place;
+  OUTBOX.add({ ...entry, author: author(view), run: view.labels.run, root: view.labels.root, step, index });
 }
 
 /** First and last token of the browser's selection; null without one. */
 function selectedTokens(view) {
-  if (view.rollout.turns) return null;
+  if (view.rollout.turns || isAwaiting(view)) return null;
   const root = view.ui.root.getRootNode();
   const selection = root.getSelection?.() ?? document.getSelection();
   if (!selection || selection.isCollapsed) return null;
@@ -179,23 +195,18 @@ function selectedTokens(view) {
 
 /** The action of a key: a digit labels, with Shift the pinned token. */
 function labelAction(view, event) {
-  if (!canLabel(view) || event.repeat) return undefined;
+  if (!view.labels || event.repeat) return undefined;
   // Without NumLock the keys at the side are arrows.
   const isDigit = event.code.startsWith("Digit") || /^[1-9]$/.test(event.key);
   const digit = isDigit && /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
   const name = digit && view.labels.names[digit - 1]?.name;
   if (!name) return undefined;
   if (!event.shiftKey) return () => setLabel(view, name);
-  return view.pin === null ? undefined : () => sendSpan(view, [view.pin, view.pin], name);
-}
-
-/** Not while another rollout is awaited: what is shown is the one before. */
-function canLabel(view) {
-  return Boolean(view.labels) && !view.ui.root.classList.contains("waiting");
+  return view.pin === null || isAwaiting(view) ? undefined : () => sendSpan(view, [view.pin, view.pin], name);
 }
 
 function writeNote(view) {
-  if (!canLabel(view)) return;
+  if (!view.labels) return;
   store(LABELS_OPEN_KEY, true);
   drawLabels(view);
   view.ui.labels.querySelector(".note").focus();

@@ -23,11 +23,13 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     stopSearch(view);
     clearTextMarks(view);
     view.unbindAhead();
+    view.unbindAlike();
     clearTimeout(view.reporting);
     clearTimeout(view.reportingMasks);
     stopFrames(view);
     view.resized.disconnect();
-    view.unbindPageKeys();
+    view.untake();
+    view.unfollow();
     VIEWS.delete(root);
   };
 }
@@ -52,7 +54,7 @@ function createView(root, shadow) {
   const sheet = new CSSStyleSheet();
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const view = { ui, sheet, rollout: null, hits: [], sent: {}, asked: {}, isRegex: false, pointed: null };
-  Object.assign(view, { unsent: [], frames: {}, settings: stored(SETTINGS_KEY, {}), defaults: {}, ranges: [], sections: [] });
+  Object.assign(view, { served: null, frames: {}, settings: stored(SETTINGS_KEY, {}), defaults: {}, ranges: [], sections: [] });
   view.whatIf = { open: false, slots: SLOTS.map(() => ({ numbers: {} })), sources: [], hits: [] };
   bind(view);
   return view;
@@ -239,7 +241,7 @@ function showKeys(view) {
     item.append(make("span", className, "ab"), words);
     return item;
   };
-  const keys = { outside: key("token outside", "outside the loss") };
+  const keys = { outside: key("token outside", "outside the loss, no colour") };
   keys.absent = key("token absent", "not recorded");
   keys.nan = key("token nan", "not a number");
   keys.surplus = key("token surplus", "value without a token");
@@ -342,7 +344,9 @@ function bind(view) {
   bindLayout(view);
   view.unbindHeight = bindHeight(view);
   view.unbindAhead = bindAhead(view);
-  view.unbindPageKeys = bindPageKeys(view);
+  view.untake = takeKeys(ui.root, (key) => takeReaderKey(view, key));
+  view.unfollow = followOutbox(() => isWritingLabel(view) || showOutbox(view));
+  view.unbindAlike = bindAlike(view);
   ui.panel.onscroll = () => (view.panelIsScrolled = true);
   view.resized = new ResizeObserver(() => resize(view));
   for (const part of [ui.map, ui.strip, ui.flow]) view.resized.observe(part);

@@ -122,7 +122,7 @@ function alternatives(rollout, i) {
 
 function prepare(rollout, metric) {
   metric.scale ??= scaleOf(metric, rollout.inLoss);
-  metric.levels ??= levelsOf(metric);
+  metric.levels ??= levelsOf(metric, rollout.inLoss);
   return metric;
 }
 

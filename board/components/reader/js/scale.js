@@ -1,8 +1,9 @@
 // From a value to a colour: one robust scale per metric, fixed over the rollout or given from outside.
 
 const SHADES = 15;
-// One more for values beyond the range: the strongest shade, underlined.
-const LEVELS = SHADES + 1;
+// Values beyond the range have full colours, underlined, that rise to the furthest value: it alone has the last.
+const BEYOND = 4;
+const LEVELS = SHADES + BEYOND;
 const ABSENT = LEVELS + 1;
 const NOT_A_NUMBER = LEVELS + 2;
 // Under what-if masks a token has one of these instead: hit by the first rule, the second, or both.
@@ -11,10 +12,19 @@ const HIT_B = LEVELS + 4;
 const HIT_BOTH = LEVELS + 5;
 
 // Blue against orange stays apart for every common colour blindness. `cap` is the opacity of the
-// strongest level: above it text in the theme’s own colour falls below a contrast of 4.5.
+// strongest shade: above it text in the theme’s own colour falls below a contrast of 4.5. Full colours
+// (`beyondHigh`, `beyondLow`) stand out more from the page the further they are, under text in `text`.
 const PALETTES = {
-  light: { high: [230, 97, 0], low: [52, 132, 240], none: [235, 236, 240], cap: 0.78 },
-  dark: { high: [255, 145, 60], low: [80, 155, 255], none: [32, 36, 48], cap: 0.56 },
+  light: {
+    ...{ high: [230, 97, 0], low: [52, 132, 240], none: [235, 236, 240], cap: 0.78, text: [255, 255, 255] },
+    beyondHigh: [[190, 60, 0], [168, 28, 20], [138, 8, 58], [88, 0, 78]],
+    beyondLow: [[0, 98, 204], [0, 78, 166], [12, 56, 124], [10, 26, 74]],
+  },
+  dark: {
+    ...{ high: [255, 145, 60], low: [80, 155, 255], none: [32, 36, 48], cap: 0.56, text: [14, 18, 32] },
+    beyondHigh: [[255, 145, 60], [255, 176, 72], [255, 212, 98], [255, 244, 176]],
+    beyondLow: [[80, 155, 255], [122, 190, 255], [164, 222, 255], [214, 246, 255]],
+  },
 };
 
 // A log scale is for data whose largest value is so many times its smallest, or typical, one; it goes
@@ -24,25 +34,32 @@ const HEAVY_TAIL = 30;
 const LOG_REACH = 1e-9;
 const LOG_REACH_OF_A_SIDE = 1e-4;
 const LOG_EXPONENT = 3.3;
-const FEWEST_FOR_PERCENTILES = 8;
+// Of fewer values the 99th percentile is the largest but one or two: no bound of the ordinary.
+const FEWEST_FOR_PERCENTILES = 100;
 
-function shade(palette, level, cap = palette.cap) {
-  const [r, g, b] = level < 0 ? palette.low : palette.high;
-  const alpha = (cap * Math.min(Math.abs(level), SHADES)) / SHADES;
+/** Red, green, blue and opacity (0..1) of a level, which may be a fraction of one. */
+function inkOf(palette, level, cap = palette.cap) {
+  const size = Math.abs(level);
+  if (size > SHADES) return [...(level < 0 ? palette.beyondLow : palette.beyondHigh)[size - SHADES - 1], 1];
+  return [...(level < 0 ? palette.low : palette.high), (cap * size) / SHADES];
+}
+
+function shade(palette, level, cap) {
+  const [r, g, b, alpha] = inkOf(palette, level, cap);
   return `rgb(${r} ${g} ${b} / ${alpha.toFixed(3)})`;
 }
 
 function paletteRules(palette) {
-  const rules = [`.reader{--metric:${shade(palette, LEVELS, 1)};--metric-low:${shade(palette, -LEVELS, 1)}}`];
+  const rules = [`.reader{--metric:${shade(palette, SHADES, 1)};--metric-low:${shade(palette, -SHADES, 1)}}`];
+  // White text without its background would be lost on paper.
+  const beyond = `;color:rgb(${palette.text.join(" ")});text-decoration:underline 2px;text-underline-offset:2px;print-color-adjust:exact`;
   for (let level = 1; level <= LEVELS; level++) {
-    rules.push(`.high${level}{background-color:${shade(palette, level)}}`);
-    rules.push(`.low${level}{background-color:${shade(palette, -level)}}`);
+    const more = level > SHADES ? beyond : "";
+    rules.push(`.high${level}{background-color:${shade(palette, level)}${more}}`);
+    rules.push(`.low${level}{background-color:${shade(palette, -level)}${more}}`);
   }
-  for (const [name, level] of [["high", LEVELS], ["low", -LEVELS]]) {
-    rules.push(`.${name}${LEVELS}{box-shadow:inset 0 -2px ${shade(palette, level, 1)}}`);
-  }
-  rules.push(`.mask-a{background-color:${shade(palette, LEVELS)}}`);
-  rules.push(`.mask-b{border-bottom:4px solid ${shade(palette, -LEVELS, 1)}}`);
+  rules.push(`.mask-a{background-color:${shade(palette, SHADES)}}`);
+  rules.push(`.mask-b{border-bottom:4px solid ${shade(palette, -SHADES, 1)}}`);
   return rules.join("\n");
 }
 
@@ -54,21 +71,16 @@ function levelClass(level) {
   return level > 0 ? `high${level}` : `low${-level}`;
 }
 
-/** Finite values of the tokens in the loss (of all tokens where none is in the loss), sorted. */
+/** Finite values of the tokens in the loss, sorted. */
 function sortedValues(metric, inLoss) {
-  const inside = finiteValues(metric, inLoss);
-  return (inside.length ? inside : finiteValues(metric, null)).sort();
-}
-
-function finiteValues(metric, inLoss) {
   const { values, absent } = metric;
   const found = new Float32Array(values.length);
   let count = 0;
   for (let i = 0; i < values.length; i++) {
-    const counts = Number.isFinite(values[i]) && !absent?.[i] && inLoss?.[i] !== OUTSIDE;
+    const counts = Number.isFinite(values[i]) && !absent?.[i] && inLoss[i] !== OUTSIDE;
     if (counts) found[count++] = values[i];
   }
-  return found.subarray(0, count);
+  return found.subarray(0, count).sort();
 }
 
 function isAbsent(metric, i) {
@@ -76,48 +88,51 @@ function isAbsent(metric, i) {
 }
 
 /**
- * Robust range of a metric: 1st to 99th percentile, or all of it where those coincide. The smallest and
- * the largest of a few values lie outside as well, so that one outlier never sets the range.
+ * Robust range of a metric: 1st to 99th percentile, or all of it where those coincide or the values are
+ * few; with the smallest and the largest value. core/tokens/scales.py has the same rule.
  */
 function robustRange(sorted) {
   const last = sorted.length - 1;
+  const [least, most] = [sorted[0], sorted[last]];
   const [low, high] = [sorted[Math.ceil(0.01 * last)], sorted[Math.floor(0.99 * last)]];
-  if (sorted.length >= FEWEST_FOR_PERCENTILES && low < high) return { low, high, words: "p1–p99" };
-  return { low: sorted[0], high: sorted[last], words: "min–max" };
+  const isMany = sorted.length >= FEWEST_FOR_PERCENTILES && low < high;
+  return isMany ? { low, high, least, most, words: "p1–p99" } : { low: least, high: most, least, most, words: "min–max" };
 }
 
 /**
  * The scale of a metric. `sorted`: its finite values, empty where there are none. `place(x)`: -1..1,
  * within the range and clipped to it. `tint(place)`: -1..1, strength and side of the colour there.
- * `isBeyond(x)`: outside the range, on a side that has colour. `strength(x)`: for ranking, not clipped.
- * `span`: the places at the ends of the legend, and `ends` the texts there; neither where all is one
- * colour. `floor`: where a log scale begins. `caption`: what the range is, and how much lies beyond.
+ * `excess(x)`: 0, or where it lies beyond the range, on a side that has colour, 1 to BEYOND. `strength(x)`:
+ * for ranking, not clipped. `span`: the places at the ends of the legend, `ends` the texts there, and
+ * `sides` which of them have colours beyond; none of them where all is one colour. `floor`: where a log
+ * scale begins. `caption`: what the range is, and how many lie beyond.
  */
 function scaleOf(metric, inLoss) {
   const sorted = sortedValues(metric, inLoss);
-  if (!sorted.length) return flatScale(sorted, absenceOf(metric));
+  if (!sorted.length) return flatScale(sorted, absenceOf(metric, inLoss));
   const { spec } = metric;
   if (spec.kind === "flag") return flagScale(sorted);
   const range = spec.span ?? robustRange(sorted);
-  if (isTwoSided(spec, sorted)) return twoSidedScale(spec, range, sorted);
+  if (isTwoSided(spec, range)) return twoSidedScale(spec, range, sorted);
   if (range.low < range.high) return oneSidedScale(spec, range, sorted);
   return flatScale(sorted, `${withUnit(range.low, spec)} on every token`);
 }
 
-function absenceOf(metric) {
+function absenceOf(metric, inLoss) {
+  if (inLoss.length && inLoss.every((code) => code === OUTSIDE)) return "no token in the loss";
   const recorded = metric.values.some((_, i) => !isAbsent(metric, i));
   return recorded ? "no finite value in this rollout" : "not recorded for this rollout";
 }
 
 /** Two colours only where values lie on both sides of zero; a ratio always has 1 in its middle. */
-function isTwoSided({ kind, centre }, sorted) {
+function isTwoSided({ kind, centre }, { least, most }) {
   if (kind !== "diverging") return false;
-  return centre !== 0 || (sorted[0] < 0 && sorted[sorted.length - 1] > 0);
+  return centre !== 0 || (least < 0 && most > 0);
 }
 
 function flatScale(sorted, caption) {
   const none = () => 0;
-  return { sorted, isLog: false, place: none, tint: (place) => place, isBeyond: () => false, strength: none, caption };
+  return { sorted, isLog: false, place: none, tint: (place) => place, excess: none, strength: none, caption };
 }
 
 function flagScale(sorted) {
@@ -128,47 +143,76 @@ function flagScale(sorted) {
 }
 
 /** Colour at one end, the notable one: blue for the low end, orange for the high one. */
-function oneSidedScale(spec, { low, high, words }, sorted) {
-  const isLow = spec.notable === "low" || (spec.kind === "diverging" && sorted[sorted.length - 1] <= 0);
+function oneSidedScale(spec, { low, high, least: lowest, most: highest, words }, sorted) {
+  const isLow = spec.notable === "low" || (spec.kind === "diverging" && highest <= 0);
   const sign = isLow ? -1 : 1;
   const [least, most] = isLow ? [-high, -low] : [low, high];
   const isLog = least >= 0 && spansDecades(least, most, smallestAbove(sorted, isLow));
   const begin = isLog ? Math.max(least, most * LOG_REACH) : least;
   const along = between(begin, most, isLog);
-  const ends = isLow ? [low, isLog ? -begin : high] : [begin, high];
+  const furthest = isLow ? lowest : highest;
+  const excess = excessOver(most, sign * furthest, most - begin);
+  const isBeyond = sign * furthest > most;
   return {
     sorted,
     isLog,
     floor: begin,
     span: isLow ? [-1, 0] : [0, 1],
+    sides: isLow ? [isBeyond, false] : [false, isBeyond],
     place: (x) => sign * along(sign * x),
     tint: tintOf(isLog),
-    isBeyond: (x) => sign * x > most,
+    excess: (x) => excess(sign * x),
     strength: (x) => Math.max(0, sign * x - begin),
-    ends: [readable(ends[0]), withUnit(ends[1], spec)],
-    caption: captionOf(words, isLog, countBeyond(sorted, (x) => sign * x > most), isLow ? "below" : "above"),
+    ends: isLow
+      ? [endWords(isBeyond && furthest, low), withUnit(isLog ? -begin : high, spec)]
+      : [readable(begin), endWords(high, isBeyond && furthest) + unitOf(spec)],
+    caption: captionOf(words, isLog, countBeyond(sorted, (x) => excess(sign * x)), isLow ? "below" : "above"),
   };
 }
 
 /** Orange above the middle and blue below it, as strong on either side. */
-function twoSidedScale(spec, { low, high, words }, sorted) {
+function twoSidedScale(spec, { low, high, least, most, words }, sorted) {
   const { centre } = spec;
   const sizes = sorted.map((x) => Math.abs(x - centre)).sort();
   const widest = Math.max(Math.abs(low - centre), Math.abs(high - centre));
   if (!widest) return flatScale(sorted, `${withUnit(centre, spec)} on every token`);
   const isLog = widest > HEAVY_TAIL * sizes[sizes.length >> 1];
   const along = between(isLog ? widest * LOG_REACH_OF_A_SIDE : 0, widest, isLog);
-  const isBeyond = (x) => Math.abs(x - centre) > widest;
+  // A step's values are doubles, those of the tokens are not.
+  const size = (x) => Math.fround(Math.abs(Math.fround(x) - centre));
+  const furthest = Math.max(size(least), size(most));
+  const excess = excessOver(widest, furthest, widest);
+  const sides = [centre - least > widest, most - centre > widest];
   return {
     sorted,
     isLog,
     span: [-1, 1],
+    sides,
     place: (x) => Math.sign(x - centre) * along(Math.abs(x - centre)),
     tint: tintOf(isLog),
-    isBeyond,
+    excess: (x) => excess(size(x)),
     strength: (x) => Math.abs(x - centre),
-    ends: [readable(centre - widest), withUnit(centre + widest, spec)],
-    caption: captionOf(words, isLog, countBeyond(sorted, isBeyond), "beyond"),
+    ends: [endWords(sides[0] && least, centre - widest), endWords(centre + widest, sides[1] && most) + unitOf(spec)],
+    caption: captionOf(words, isLog, countBeyond(sorted, (x) => excess(size(x))), "beyond"),
+  };
+}
+
+/** An end of the range in words, and what lies furthest beyond it, false for nothing; in their order. */
+function endWords(first, last) {
+  return [first, last].filter((x) => x !== false).map(readable).join(" … ");
+}
+
+/**
+ * From a size to 0 within the range, 1 to BEYOND above its `end`: by the logarithm of the distance in widths
+ * of the range. The furthest alone has the last, however close the next one is.
+ */
+function excessOver(end, furthest, width) {
+  const largest = Math.fround(furthest);
+  const reach = Math.log1p((largest - end) / width);
+  return (size) => {
+    if (!(size > end)) return 0;
+    if (size >= largest) return BEYOND;
+    return 1 + Math.min(BEYOND - 2, Math.floor(((BEYOND - 1) * Math.log1p((size - end) / width)) / reach));
   };
 }
 
@@ -213,17 +257,20 @@ function unitOf(spec) {
   return spec.unit ? ` ${spec.unit}` : "";
 }
 
-function levelOf(metric, scale, i) {
+/** A token outside the loss has no colour, whatever its value. */
+function levelOf(metric, scale, i, inLoss) {
+  if (inLoss[i] === OUTSIDE) return 0;
   if (isAbsent(metric, i)) return ABSENT;
   const x = metric.values[i];
   if (Number.isNaN(x)) return NOT_A_NUMBER;
   const strength = scale.tint(scale.place(x));
-  return scale.isBeyond(x) ? Math.sign(strength) * LEVELS : Math.round(strength * SHADES) || 0;
+  const excess = scale.excess(x);
+  return excess ? Math.sign(strength) * (SHADES + excess) : Math.round(strength * SHADES) || 0;
 }
 
 /** Level of every token; Int8Array, one entry per token. */
-function levelsOf(metric) {
+function levelsOf(metric, inLoss) {
   const levels = new Int8Array(metric.values.length);
-  for (let i = 0; i < levels.length; i++) levels[i] = levelOf(metric, metric.scale, i);
+  for (let i = 0; i < levels.length; i++) levels[i] = levelOf(metric, metric.scale, i, inLoss);
   return levels;
 }

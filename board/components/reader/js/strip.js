@@ -72,11 +72,11 @@ function drawStrip(view, context, width, height) {
 }
 
 function firstColour(view) {
-  return shade(view.palette, LEVELS, 1);
+  return shade(view.palette, SHADES, 1);
 }
 
 function secondColour(view) {
-  return shade(view.palette, -LEVELS, 1);
+  return shade(view.palette, -SHADES, 1);
 }
 
 /** From a value to its height in the strip. */
@@ -160,8 +160,8 @@ function showStripNames(view) {
   const log = metric?.scale?.isLog && metric.scale.floor !== undefined ? "log" : "";
   const words = metric ? [metric.spec.label, [axis, log].filter(Boolean).join(", ")] : [""];
   ui.first.replaceChildren(words[0], make("span", "axis", words[1] ? ` ${words[1]}` : ""));
-  ui.first.style.color = firstColour(view);
+  ui.first.style.setProperty("--ink", firstColour(view));
   ui.first.title = [...words, metric?.spec.formula].filter(Boolean).join(", ");
-  ui.second.style.color = second ? secondColour(view) : "";
+  ui.second.style.setProperty("--ink", second ? secondColour(view) : "transparent");
   ui.second.title = second && !shared ? `${second.spec.label}, axis at the right` : "";
 }

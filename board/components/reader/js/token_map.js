@@ -53,9 +53,9 @@ function drawMapRow(view, context, level, y, width) {
     context.fillRect(7, y, width, 1);
     return;
   }
-  context.fillStyle = shade(view.palette, LEVELS, MAP_CAP);
+  context.fillStyle = shade(view.palette, SHADES, MAP_CAP);
   if (level !== HIT_B) context.fillRect(7, y, width / 2, 1);
-  context.fillStyle = shade(view.palette, -LEVELS, MAP_CAP);
+  context.fillStyle = shade(view.palette, -SHADES, MAP_CAP);
   if (level !== HIT_A) context.fillRect(7 + width / 2, y, width / 2, 1);
 }
 

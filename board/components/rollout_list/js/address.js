@@ -9,6 +9,7 @@ function goTo(view, changes, { push = false } = {}) {
   const address = location.pathname + search;
   if (push) history.pushState({}, "", address);
   else history.replaceState(history.state, "", address);
+  PAGE_KEYS.expectRun();
   clearTimeout(view.rerun);
   // A key that is held moves many times a second: the server hears of where it stops.
   view.rerun = setTimeout(() => {

@@ -18,6 +18,8 @@ export default function ({ data, parentElement }) {
   return () => {
     clearTimeout(view.rerun);
     view.stop.abort();
+    view.untake();
+    view.unfollow();
     view.resized.disconnect();
     VIEWS.delete(root);
   };
@@ -64,11 +66,12 @@ function createView(root) {
 
 function build(root) {
   const ui = { root };
-  ui.grid = make("div", "grid");
+  const frame = make("div", "grid");
+  // Rows alone: what else stands in the frame is no part of a grid.
+  ui.scroller = ui.grid = make("div", "scroller");
   ui.grid.setAttribute("role", "grid");
   ui.grid.setAttribute("aria-label", "Rollouts");
   ui.grid.tabIndex = 0;
-  ui.scroller = make("div", "scroller");
   ui.head = make("div", "head");
   ui.head.setAttribute("role", "row");
   ui.rows = make("div", "rows");
@@ -83,21 +86,22 @@ function build(root) {
   };
   const foot = make("div", "foot");
   const keys = make("span", "keys");
-  keys.append(make("kbd", "", "J"), make("kbd", "", "K"), " next, previous");
+  keys.append(make("kbd", "", "J"), make("kbd", "", "K"), " ", make("span", "", "next, previous"));
   foot.append(ui.range, button("previous", "‹", "Previous page"), button("next", "›", "Next page"));
   foot.append(make("span", "grow"), keys, button("hide", "", "Hide the list"));
   button("show", "", "Show the list").append(make("span", "upright", "Rollouts"));
   ui.edge = make("div", "edge");
   ui.edge.title = "Drag to resize, double-click to reset";
-  ui.grid.append(ui.scroller, foot);
-  root.replaceChildren(ui.grid, ui.show, ui.edge); // mounted again, it holds what was built before
+  frame.append(ui.scroller, foot);
+  root.replaceChildren(frame, ui.show, ui.edge); // mounted again, it holds what was built before
   return ui;
 }
 
 function bind(view) {
   const { ui } = view;
   const { signal } = view.stop;
-  document.addEventListener("keydown", (event) => onPageKey(view, event), { signal });
+  view.untake = takeKeys(ui.root, (key) => takeListKey(view, key));
+  view.unfollow = followOutbox(() => view.data && markLabels(view));
   const resize = () => {
     fitHeight(view);
     showHidden(view);

@@ -59,25 +59,33 @@ function turnPage(view, by) {
 
 // --- keys ----------------------------------------------------------------------------------------
 
-function onPageKey(view, event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (isTyping(event) || !view.data.page.addresses.length) return;
-  const key = event.key.toLowerCase();
-  if (key === "j" || key === "k") move(view, key === "j" ? 1 : -1);
-  else if (key === "escape" && view.open) close(view);
-  else if (key === "o" && !view.open && placeOf(view, view.cursor) >= 0) openAddress(view, view.cursor);
-  else return;
-  event.preventDefault();
+/** A key of the page: true where it is the list's, also at an end of it. */
+function takeListKey(view, { key }) {
+  const name = key.length === 1 ? key.toLowerCase() : key;
+  if (name === "Escape") {
+    if (!view.open) return false;
+    close(view);
+  } else if (name === "j" || name === "k") {
+    // What is on the next page of the list is known when that is there.
+    if (view.isTurning) return "later";
+    move(view, name === "j" ? 1 : -1);
+  } else if (name === "o" || name === "Enter") openChosen(view);
+  else return false;
+  return true;
+}
+
+/** The marked row; without one the first. */
+function openChosen(view) {
+  if (view.open || !view.data.page.addresses.length) return;
+  openRow(view, Math.max(placeOf(view, view.cursor), 0));
 }
 
 /** Keys of the list itself, once it has the focus. */
 function onListKey(view, event) {
   const moves = { ArrowDown: 1, ArrowUp: -1 };
   if (event.key in moves) move(view, moves[event.key]);
-  else if (event.key === "Enter" && event.target === view.ui.grid && !view.open) {
-    if (placeOf(view, view.cursor) < 0) return;
-    openAddress(view, view.cursor);
-  } else return;
+  else if (event.key === "Enter" && event.target === view.ui.grid) openChosen(view);
+  else return;
   event.preventDefault();
   event.stopPropagation();
 }

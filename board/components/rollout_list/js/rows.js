@@ -6,6 +6,26 @@ function drawRows(view) {
   rows.classList.toggle("two-lines", page.words !== null);
   rows.replaceChildren(...page.addresses.map((_, n) => rowOf(view, n)));
   view.ui.grid.setAttribute("aria-rowcount", page.total);
+  markLabels(view);
+}
+
+/** Labels that the list has not been told of yet, in the column of labels or else at the end of the row. */
+function markLabels(view) {
+  const { run, received, page } = view.data;
+  const labels = new Map();
+  const add = (one, text, reason) => labels.set(keyOf([one.step, one.index]), { text, reason });
+  for (const one of OUTBOX.of(run, received)) if (one.kind === "label") add(one, one.value, "");
+  for (const one of OUTBOX.refused(run)) add(one, `${one.value || one.kind}: not stored`, one.reason);
+  const column = view.columns.findIndex((one) => one.name === "label");
+  for (const mark of view.ui.rows.querySelectorAll(".sent")) mark.remove();
+  page.addresses.forEach((address, n) => {
+    const label = labels.get(keyOf(address));
+    if (!label) return;
+    const mark = make("span", label.reason ? "sent refused" : "sent", label.text);
+    mark.title = label.reason || "On its way to the label file";
+    const line = view.ui.rows.children[n].firstElementChild;
+    (line.children[column] ?? line).append(mark);
+  });
 }
 
 function rowOf(view, n) {

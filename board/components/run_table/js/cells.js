@@ -102,9 +102,16 @@ function fillNameCell(view, cell, row) {
   const words = make("div", "words");
   words.append(link);
   if (row.error) words.append(make("div", "error", row.error));
+  if (row.cells.note) words.append(noteLine(row.cells.note));
   cell.append(markOf(row.state, row.words), words);
   link.onclick = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return event.stopPropagation();
     event.preventDefault(); // the row opens it
   };
+}
+
+function noteLine({ text, help }) {
+  const line = make("div", "note", text);
+  line.title = help;
+  return line;
 }

@@ -1,31 +1,29 @@
 // J and K or arrows move, Enter or O opens or unfolds, X or Space ticks, / searches, Escape clears.
 
 /** Whether the key was pressed on the page or in the table, and not in a menu or another field. */
-function isOurs(view, event) {
-  const [target] = event.composedPath();
+function isOurs(view, { path: [target] }) {
   return target === document.body || target.matches?.("[data-testid=stMain]") || view.ui.root.contains(target);
 }
 
-function onKey(view, event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (isTyping(event) || !isOurs(view, event)) return;
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const isClick = ["Enter", " "].includes(key) && event.composedPath()[0].matches?.("button, a");
-  const at = view.order.find((row) => keyOf(row) === view.cursor);
+/** A key of the page: true where it is the table's, also at an end of it. */
+function takeTableKey(view, pressed) {
+  if (!view.data) return "later";
+  const key = pressed.key.length === 1 ? pressed.key.toLowerCase() : pressed.key;
+  if (key.startsWith("Arrow") && !isOurs(view, pressed)) return false;
+  const at = view.order.find((row) => keyOf(row) === view.cursor) ?? view.order[0];
   if (key === "j" || key === "ArrowDown") move(view, 1);
   else if (key === "k" || key === "ArrowUp") move(view, -1);
   else if (key === "/") view.ui.search.select();
   else if (key === "Escape" && view.ticked.length) clearTicks(view);
-  else if (isClick || !at) return;
-  else if (key === "x" || key === " ") tick(view, at);
   else if ((key === "ArrowRight" || key === "ArrowLeft") && groupAt(view)) {
     fold(view, groupAt(view), key === "ArrowRight");
     showRow(view, view.order.findIndex((row) => keyOf(row) === view.cursor));
-  } else if (key === "Enter" || key === "o") {
-    if (isGroup(at)) fold(view, at);
-    else ask(view, "overview", [at.name]);
-  } else return;
-  event.preventDefault();
+  } else if (!["x", " ", "Enter", "o"].includes(key)) return false;
+  else if (!at) return true;
+  else if (key === "x" || key === " ") tick(view, at);
+  else if (isGroup(at)) fold(view, at);
+  else ask(view, "overview", [at.name]);
+  return true;
 }
 
 function move(view, by) {

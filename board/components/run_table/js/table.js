@@ -21,6 +21,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     clearTimeout(view.searching);
     clearInterval(view.clock);
     view.stop.abort();
+    view.untake();
     view.resized.disconnect();
     VIEWS.delete(root);
   };
@@ -45,6 +46,7 @@ function load(view, data) {
     Object.assign(view, { sort: data.sort, descending: data.descending, ticked: [...data.ticked] });
   }
   const { search, refused } = view.ui;
+  search.placeholder = `Search names and settings, or filter: ${data.example}`;
   const isTyped = search.getRootNode().activeElement === search;
   if (isFirst || !isTyped) search.value = data.search;
   const isRefused = Boolean(data.refused) && search.value.trim() === data.search;
@@ -78,6 +80,7 @@ function choose(view, { sort = view.sort, descending = view.descending, ticked =
 function ask(view, page, runs) {
   view.cursor = runs.length === 1 ? runs[0] : view.cursor;
   remember(view);
+  PAGE_KEYS.leave();
   view.trigger({ page, runs });
 }
 
@@ -121,7 +124,7 @@ function createView(root) {
   Object.assign(view, { turn: 0, filling: null, unfolded: new Set(), parents: new Map(), placeOf: new Map() });
   const { ui } = view;
   const { signal } = view.stop;
-  document.addEventListener("keydown", (event) => onKey(view, event), { signal });
+  view.untake = takeKeys(ui.root, (key) => takeTableKey(view, key));
   addEventListener("resize", () => resize(view), { signal });
   ui.search.oninput = () => searchFor(view);
   ui.search.onkeydown = (event) => onSearchKey(view, event);
@@ -144,7 +147,6 @@ function build(root) {
   const ui = { root, head: make("div", "head"), rows: make("div", "rows"), empty: make("div", "empty") };
   ui.search = make("input", "search");
   Object.assign(ui.search, { type: "text", spellcheck: false, autocomplete: "off" });
-  ui.search.placeholder = "Search names and settings, or filter: reward > 0.4 and lr = 3e-6";
   ui.search.setAttribute("aria-label", "Search runs");
   const field = make("label", "field");
   field.append(make("span", "lens"), ui.search, make("kbd", "", "/"));

@@ -17,10 +17,10 @@ async function openPage() {
   for (const [id, by] of Object.entries({ previous: -1, next: 1 })) {
     document.getElementById(id).onclick = () => showRollout(page, page.at + by);
   }
-  document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    const by = MOVES[event.key.toLowerCase()];
+  takeKeys(document.getElementById("rollouts"), ({ key }) => {
+    const by = MOVES[key.toLowerCase()];
     if (by) showRollout(page, page.at + by);
+    return Boolean(by);
   });
   matchMedia("(prefers-color-scheme: dark)").onchange = () => page.drawn && mount(page);
   showRollout(page, 0);

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_tokens import step_tokens
 from plain_advantages import by_convention, fit_counts
 from plain_facts import plain_facts
@@ -63,6 +65,37 @@ def test_one_step_of_kl_is_a_lead_and_several_are_severe():
     several = result(facts(k3_mean=np.where(EACH >= 20, 5.0, 0.01)), "kl_spike")
     assert [(f.severity, f.first_step) for f in alone] == [("lead", 20)]
     assert [(f.severity, f.first_step, f.last_step) for f in several] == [("severe", 20, S - 1)]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    large=st.floats(200, 500),
+    at=st.lists(st.integers(20, S - 2), min_size=3, max_size=3, unique=True),
+)
+def test_the_largest_jump_out_of_the_noise_is_named_and_the_others_are_mentioned(seed, large, at):
+    """Each is of so many times the noise of the steps before it, and neither the first nor the last."""
+    k3 = 0.1 + 0.01 * np.random.default_rng(seed).uniform(-1, 1, S)
+    first, middle, last = sorted(at)
+    k3[[first, last]] += 1.0
+    k3[middle] += 1.0 * (1 + large / 100)
+    hits = result(facts(k3_mean=k3), "kl_spike")
+    (named,) = [one for one in hits if one.step == middle]
+    others = [first, last]
+    if middle - first > 2 and last - middle > 2:  # else they are of one period
+        assert [worst for worst, _, _ in named.periods] == [first, middle, last]
+        assert all(str(step) in named.text.partition(" Also at ")[2] for step in others)
+
+
+def test_a_jump_late_in_a_run_counts_by_the_noise_there():
+    """By multiples of the median alone, the small jump of the beginning would be named."""
+    each, dice = np.arange(100), np.random.default_rng(3)
+    grown = np.interp(each, [20, 60], [0.03, 0.5])
+    k3 = grown + 0.02 * dice.uniform(-1, 1, 100)
+    k3[12], k3[90] = 0.16, 1.0
+    of = plain_facts({"k3_mean": k3}, each, np.zeros(100, np.int64), {})
+    (named,) = result(of, "kl_spike")
+    assert (named.step, [first for _, first, _ in named.periods]) == (90, [12, 90])
+    assert "Also at step 12" in named.text
 
 
 def test_nothing_is_a_warning_from_one_rollout():

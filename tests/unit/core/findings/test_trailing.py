@@ -1,6 +1,6 @@
 import numpy as np
 
-from board.core.findings.kl_rules import spike_bounds
+from board.core.findings.kl_rules import spikes
 from board.core.findings.trailing import onset, periods, trailing_mean, worst_of
 
 NAN = float("nan")
@@ -9,13 +9,13 @@ LIMITS = {"steps": 20, "least_steps": 5, "times": 3, "deviations": 6, "larger": 
 
 def test_a_storm_does_not_become_the_calm_it_is_compared_with():
     values = np.array([1.0] * 10 + [50.0] * 40)
-    result = spike_bounds(values, LIMITS)
+    result = spikes(values, LIMITS).bounds
     assert np.isnan(result[4])
     assert result[-1] == 3.0
 
 
 def test_what_grows_slowly_is_its_own_baseline():
-    result = spike_bounds(1.1 ** np.arange(100), LIMITS | {"times": 1, "deviations": 0})[-1]
+    result = spikes(1.1 ** np.arange(100), LIMITS | {"times": 1, "deviations": 0}).bounds[-1]
     assert result == 2 * 1.1**98
 
 
