@@ -85,8 +85,8 @@ _REFERENCE_POLICY: Final = frozenset({"ref", "reference"})
 
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a key's name in small letters: of `rawCompletion_2` raw, completion and 2."""
-    words = [word.lower() for word in _WORDS.findall(name)]
-    joined = re.sub(r"\blog (probs?|probabilities)\b", "logprobs", " ".join(words))
+    terms = [word.lower() for word in _WORDS.findall(name)]
+    joined = re.sub(r"\blog (probs?|probabilities)\b", "logprobs", " ".join(terms))
     return tuple(_JOINED.get(word, word) for word in joined.split())
 
 
@@ -104,13 +104,13 @@ def field_of(name: str, value: object) -> str:
     """The field of a rollout that a key is of by the words of its name and the kind of its value; empty
     where they say none.
     """
-    words = frozenset(words_of(name))
+    terms = frozenset(words_of(name))
     if isinstance(value, str):
-        return _field_of_text(words)
+        return _field_of_text(terms)
     if is_list(value):
-        return _field_of_list(words, value)
+        return _field_of_list(terms, value)
     if isinstance(value, bool) or is_number(value):
-        return _field_of_number(words, value)
+        return _field_of_number(terms, value)
     return ""
 
 
@@ -146,17 +146,17 @@ def _is_of_task(path: str, field: str) -> bool:
     return field in ("step", "group_id", "finish_reason") and bool(above & {"config", "params"})
 
 
-def _field_of_text(words: frozenset[str]) -> str:
-    if {"finish", "reason"} <= words or {"stop", "reason"} <= words:
+def _field_of_text(terms: frozenset[str]) -> str:
+    if {"finish", "reason"} <= terms or {"stop", "reason"} <= terms:
         return "finish_reason"
-    if words & _TASKS and words & _IDS:
+    if terms & _TASKS and terms & _IDS:
         return "group_id"
-    if words & _ASIDE:
+    if terms & _ASIDE:
         return ""
-    is_of_task = bool(words & REFERENCES)
-    if words & _RESPONSE and not is_of_task:
+    is_of_task = bool(terms & REFERENCES)
+    if terms & _RESPONSE and not is_of_task:
         return "response"
-    if is_of_task and words & {
+    if is_of_task and terms & {
         "answer",
         "answers",
         "solution",
@@ -167,37 +167,37 @@ def _field_of_text(words: frozenset[str]) -> str:
         "gt",
     }:
         return "ground_truth"
-    return "prompt" if words & _PROMPT and not is_of_task else ""
+    return "prompt" if terms & _PROMPT and not is_of_task else ""
 
 
-def _field_of_list(words: frozenset[str], value: list[Any]) -> str:
+def _field_of_list(terms: frozenset[str], value: list[Any]) -> str:
     if not value or not all(map(is_number, value)):
         return ""
-    if "logprobs" in words:
-        if words & _REFERENCE_POLICY:
+    if "logprobs" in terms:
+        if terms & _REFERENCE_POLICY:
             return "ref_logprobs"
-        if words & _OLD:
+        if terms & _OLD:
             return "old_logprobs"
-        return "sampling_logprobs" if words & _SAMPLED else "" if words & REFERENCES else "logprobs"
-    if words & REFERENCES or not all(isinstance(entry, int) for entry in value):
+        return "sampling_logprobs" if terms & _SAMPLED else "" if terms & REFERENCES else "logprobs"
+    if terms & REFERENCES or not all(isinstance(entry, int) for entry in value):
         return ""
-    if "mask" in words and words & (_RESPONSE | {"loss", "action"}) and set(value) <= {0, 1}:
+    if "mask" in terms and terms & (_RESPONSE | {"loss", "action"}) and set(value) <= {0, 1}:
         return "loss_mask"
-    if words & {"ids", "tokens"} and "mask" not in words:
-        is_given, is_generated = bool(words & _PROMPT), bool(words & _RESPONSE)
+    if terms & {"ids", "tokens"} and "mask" not in terms:
+        is_given, is_generated = bool(terms & _PROMPT), bool(terms & _RESPONSE)
         if is_given != is_generated:
             return "prompt_ids" if is_given else "response_ids"
     return ""
 
 
-def _field_of_number(words: frozenset[str], value: object) -> str:
-    if words & _TASKS and words & _IDS and not isinstance(value, bool):
+def _field_of_number(terms: frozenset[str], value: object) -> str:
+    if terms & _TASKS and terms & _IDS and not isinstance(value, bool):
         return "group_id"
-    if words & {"advantage", "advantages"} and not words & {"mean", "std", "min", "max"}:
+    if terms & {"advantage", "advantages"} and not terms & {"mean", "std", "min", "max"}:
         return "advantage"
-    is_reward = bool(words & {"reward", "score", "return"}) and not isinstance(value, bool)
-    if (is_reward or words & {"correct", "solved", "success"}) and not words & _NO_REWARD:
+    is_reward = bool(terms & {"reward", "score", "return"}) and not isinstance(value, bool)
+    if (is_reward or terms & {"correct", "solved", "success"}) and not terms & _NO_REWARD:
         is_verdict = isinstance(value, bool) or value in (0, 1)
         return "reward" if is_reward or is_verdict else ""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return "step" if is_whole and words & _STEPS and not words & _NO_STEP else ""
+    return "step" if is_whole and terms & _STEPS and not terms & _NO_STEP else ""

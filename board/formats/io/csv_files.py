@@ -133,17 +133,17 @@ def _split(content: Line) -> Iterator[Line]:
 
 def _cells(lines: Iterable[Line], delimiter: str) -> Iterator[_Cells]:
     """The cells of each row, quoted newlines within them."""
-    taken: list[Line] = []
+    row_lines: list[Line] = []
 
     def texts() -> Iterator[str]:
         for line in lines:
-            taken.append(line)
+            row_lines.append(line)
             text = (line.text or b"").decode("utf-8", "replace")
             yield (text.removeprefix("\ufeff") if line.offset == 0 else text) + "\n"
 
     reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
-        taken.clear()
+        row_lines.clear()
         cells: Sequence[str] = ()
         fault = ""
         try:
@@ -152,11 +152,11 @@ def _cells(lines: Iterable[Line], delimiter: str) -> Iterator[_Cells]:
             return
         except csv.Error as error:
             fault = f"the row can't be read: {error}"
-        if any(line.text is None for line in taken):
+        if any(line.text is None for line in row_lines):
             fault = f"the row is longer than {MAX_LINE_BYTES >> 20} MB"
-        if taken:
-            size = sum(line.size for line in taken)
-            yield _Cells(taken[0].offset, size, len(taken), cells, fault)
+        if row_lines:
+            size = sum(line.size for line in row_lines)
+            yield _Cells(row_lines[0].offset, size, len(row_lines), cells, fault)
 
 
 @lru_cache(maxsize=64)
