@@ -206,3 +206,21 @@ def test_a_table_of_prefixed_names_is_read_whole():
     assert records[3].texts["response"] == 'It is "4", I think.'
     assert records[3].response_ids.values().tolist() == [5, 6, 10]
     assert records[3].ids["group_id"] == "sum:1"
+
+
+def test_the_total_of_a_reward_that_is_an_object_is_the_reward_and_the_others_are_its_parts(
+    tmp_path,
+):
+    rows = [
+        {
+            "step": 1,
+            "prompt": "p q",
+            "response": f"a {n}",
+            "reward": {"total": n / 2, "score": 1, "form": 0},
+        }
+        for n in range(3)
+    ]
+    write_lines(tmp_path / "run" / "log.jsonl", rows)
+    records = [one.record for one in opened(run_at(tmp_path / "run"))]
+    assert [record.scores["reward"] for record in records] == [0, 0.5, 1]
+    assert [record.scores["rewards.score"] for record in records] == [1, 1, 1]
