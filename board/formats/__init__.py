@@ -12,6 +12,7 @@ from typing import Any, Final
 from board.formats.base import Reader, layout_match
 from board.formats.evaluations.code_evals import EvalPlusReader, HumanEvalReader
 from board.formats.evaluations.inspect_ai import InspectReader
+from board.formats.evaluations.lighteval import LightevalReader
 from board.formats.evaluations.lm_eval import LmEvalReader
 from board.formats.evaluations.openhands import OpenHandsReader
 from board.formats.evaluations.qwen_math import QwenMathReader
@@ -45,6 +46,7 @@ from board.formats.frameworks.verifiers import VerifiersReader
 from board.formats.frameworks.verl import VerlReader
 from board.formats.frameworks.wandb_tables import WandbTableReader
 from board.formats.frameworks.xtuner import XtunerReader
+from board.formats.io.csv_files import CSV
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
@@ -75,7 +77,7 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
 
 SOURCES: Final = (
     *(MULTILINE_JSON, TRAJECTORY_EVENTS, JSON_LINES, JSON_DOCUMENT),
-    *(INSPECT, PARQUET, TORCH, TEXT, YAML),
+    *(INSPECT, PARQUET, TORCH, TEXT, YAML, CSV),
 )
 READERS: Final[tuple[Reader, ...]] = (
     *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),
@@ -86,7 +88,14 @@ READERS: Final[tuple[Reader, ...]] = (
     *(SkyRLReader(), ArealReader(), ArealTextsReader()),
     *(OpenInstructReader(), ArtReader(), TinkerReader()),
     *(SweAgentReader(), MiniSweAgentReader(), TauBenchReader(), Tau2Reader(), OpenHandsReader()),
-    *(InspectReader(), LmEvalReader(), HumanEvalReader(), EvalPlusReader(), QwenMathReader()),
+    *(
+        InspectReader(),
+        LmEvalReader(),
+        LightevalReader(),
+        HumanEvalReader(),
+        EvalPlusReader(),
+        QwenMathReader(),
+    ),
     *(WandbTableReader(), AtroposReader(), PrimeHostedReader(), RllmTelemetryReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),

@@ -333,7 +333,7 @@ def _bounded(method: Callable[..., Any]) -> Callable[..., Any]:
     return bounded
 
 
-_PACKED: Final = re.compile(r"(?<=\.jsonl)\.(?:gz|zst)$", re.IGNORECASE)
+_PACKED: Final = re.compile(r"(?:(?<=\.jsonl)|(?<=\.json))\.(?:gz|zst)$", re.IGNORECASE)
 
 
 def layout_match(layout: re.Pattern[str] | None, path: PurePath) -> re.Match[str] | None:

@@ -26,7 +26,7 @@ from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
 from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
-from board.formats.messages import is_messages, split_conversation, usual_messages
+from board.formats.messages import is_messages, split_conversation, with_usual_names
 from board.formats.parse import is_list, is_object, kind_of
 from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
@@ -45,6 +45,7 @@ _PARTS: Final = "rewards."
 _GIVEN: Final = -100
 """What trainers of transformers leave out of the loss."""
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
+_CONVERSATIONS: Final = ("messages", "prompt", "response")
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 _MAY_BE_MESSAGES: Final = ("prompt", "response", "messages")
@@ -140,7 +141,7 @@ class MappingReader(Reader):
                 value = None
             fields[key] = self._value_of_text(key, value) if isinstance(value, str) else value
             if key in _MAY_BE_MESSAGES:
-                fields[key] = usual_messages(fields[key])
+                fields[key] = with_usual_names(fields[key])
         for key, value in line.items():
             if key in self._used:
                 continue
@@ -150,6 +151,9 @@ class MappingReader(Reader):
                 fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
         _take_rewards(fields, remarks)
         _take_mask(fields, remarks)
+        for key in _CONVERSATIONS:
+            if is_list(fields.get(key)):
+                fields[key] = with_usual_names(fields[key])
         split_conversation(fields)
         split = at.named("split") if fields.get("split") is None else str(fields["split"])
         fields["split"] = None if split is None else split_named(split)

@@ -11,11 +11,6 @@ from board.formats.parse import is_list, objects_in
 
 _OTHER_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
 
-_KEYS: Final = (("role", ("role", "from")), ("content", ("content", "text", "value")))
-"""Names under which logs have the role and the content of a message."""
-_ROLES: Final[Mapping[object, str]] = {"human": "user", "gpt": "assistant"}
-"""What collections of conversations call them."""
-
 Message = Mapping[str, Any]
 
 
@@ -29,21 +24,31 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
     return True
 
 
-def usual_messages(value: object) -> Any:
-    """Chat messages with their role and content under these names; anything else as it is."""
-    if not is_list(value) or not value or not all(isinstance(entry, dict) for entry in value):
+_CONTENT_NAMES: Final = ("text", "value", "message")
+_SPEAKERS: Final = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
+
+
+def with_usual_names(value: object) -> object:
+    """Messages whose text is under another key than `content`, or whose role is under `from` as in
+    ShareGPT, with the usual keys; anything else as it is.
+    """
+    if not is_list(value) or not value:
         return value
-    renamed: list[Any] = []
-    for message in value:
-        named = {name: next((key for key in keys if key in message), None) for name, keys in _KEYS}
-        others = {key: own for key, own in message.items() if key not in named.values()}
-        usual = {name: message[key] for name, key in named.items() if key is not None}
-        if "role" not in usual:
+    messages: list[dict[str, Any]] = []
+    for entry in value:
+        if not isinstance(entry, dict):
             return value
-        role = usual["role"]
-        known = _ROLES.get(role, role) if isinstance(role, str) else role
-        renamed.append({**usual, "role": known, **others})
-    return renamed
+        fields = dict(cast("Message", entry))
+        if "role" not in fields and isinstance(speaker := fields.get("from"), str):
+            del fields["from"]
+            fields = {"role": _SPEAKERS.get(speaker, speaker), **fields}
+        name = next((key for key in _CONTENT_NAMES if isinstance(fields.get(key), str)), None)
+        if "role" not in fields:
+            return value
+        if name is not None and "content" not in fields:
+            fields = {"role": fields.pop("role"), "content": fields.pop(name), **fields}
+        messages.append(fields)
+    return messages
 
 
 def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:

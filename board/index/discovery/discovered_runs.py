@@ -254,7 +254,7 @@ def _single_file(listing: Listing) -> Discovery:
     path = listing.root
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    result = detect_format(path, root, listing.mappings.of(path))
+    result = detect_format(path, root, listing.mappings.of(path), is_named=True)
     notes = tuple(listing.mappings.problems.values())
     if not isinstance(result, LogFile):  # it was named: that it is not read is no side note
         return Discovery(path, (), (replace(result, severity="lost"), *notes))

@@ -53,7 +53,7 @@ def draft_of(info: RunInfo, changes: Mapping[str, str | None] | None = None) -> 
     Raises OSError where the log can't be read, BoardError where such a mapping can't be used.
     """
     file = info.files[0]
-    head, _ = head_of(file.path, first_lines(file.path, file.size))
+    head, _ = head_of(file.path, first_lines(file.path, file.size, is_wrapped=file.is_wrapped))
     text = _changed(mapping_text(file.reader), changes or {})
     reader = mapping_reader(text)
     if reason := reader.why_not(head):

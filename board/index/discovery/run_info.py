@@ -33,7 +33,7 @@ class LogFile:
     sidecar_state: hash of names, sizes and times of the files that it is read with; empty: none.
     inode: of an object in a store, a number made of its version; 0 where it has none. shared_id: the key
     of an id that lines share, which may be turns of one rollout; empty: none is known. subject: see
-    subjects.subject_of.
+    subjects.subject_of. is_wrapped: whether it is read from a copy in plain lines; see `packed`.
     """
 
     path: Location
@@ -44,6 +44,7 @@ class LogFile:
     sidecar_state: str = ""
     shared_id: str = ""
     subject: Subject = ()
+    is_wrapped: bool = False
 
 
 JOINED: Final = "joined"

@@ -18,7 +18,7 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats import known_mapping, reader_named, source_of
 from board.formats.base import LineContext, Reader
-from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_line_blocks
+from board.formats.io.lines import MAX_LINE_BYTES, Fault, Line, LineBlock, read_line_blocks
 from board.formats.io.locations import Location
 from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
@@ -159,6 +159,8 @@ class _Scan:
         """The record of a line, None of a blank one, and whether its text was mended."""
         if isinstance(line, Row):
             return line.record, False
+        if isinstance(line, Fault):
+            raise RecordError(line.reason)
         if line.text is None:
             reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MB"
             raise RecordError(reason, hint="one rollout per line")

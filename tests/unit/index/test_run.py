@@ -483,9 +483,9 @@ def test_progress_ends_at_all_bytes(tmp_path, write_log):
 
 def test_a_file_is_at_rest_after_a_minute(write_log, opened):
     path = write_log("x.jsonl", rollout(1), b'{"step"')
-    for age, problems in ((30, 0), (90, 1)):
+    for age, severity in ((30, "note"), (90, "lost")):
         os.utime(path, (time.time() - age,) * 2)
-        assert len(opened().problems) == problems
+        assert [problem.severity for problem in opened().problems] == [severity]
 
 
 def test_a_lone_row_is_that_of_its_step(write_log, opened):
