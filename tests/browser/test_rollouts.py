@@ -185,14 +185,3 @@ def test_selected_text_leads_to_all_rollouts_with_it_and_their_share(page, serve
     page.keyboard.type(" and step == 2")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 of 3 rollouts")).to_be_visible()
-
-
-def test_selected_text_leads_to_all_rollouts_that_have_it(page, serve, runs):
-    open_list(page, serve, runs, "step=0&index=3")
-    page.locator(".reader .flow .chunk").get_by_text("Answer number 3.").select_text()
-    expect(page.get_by_role("button", name="All rollouts with this")).to_be_visible()
-    page.keyboard.press("a")
-    expect(page.locator(".reader")).to_have_count(0)
-    until(
-        page, "a filter for the text", lambda: "Answer number 3." in chosen(page).get("where", "")
-    )
