@@ -367,7 +367,9 @@ class RecordBuilder:
 def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
     total = next((key for key in _TOTALS if _is_number(reward.get(key))), None)
-    entries = {k: v for k, v in reward.items() if k != total}
+    # A total that is null is none, and no part that was not scored either.
+    empty = {key for key in _TOTALS if reward.get(key) is None}
+    entries = {k: v for k, v in reward.items() if k != total and k not in empty}
     parts = {key: value for key, value in entries.items() if value is None or _is_number(value)}
     others = {key: value for key, value in entries.items() if key not in parts}
     return parts, None if total is None else reward[total], others

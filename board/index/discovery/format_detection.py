@@ -164,8 +164,8 @@ def _recognised(
     shared = likely_trajectory(beginning) if is_rollouts else ""
     subject = () if reader is None else subject_of(beginning, reader)
     known = head if grows else b""
-    found = (name, reason, shared, subject, is_wrapped)
-    _seen[path] = seen = _Seen(state, asked, digest(known), len(known), *found)
+    content = (name, reason, shared, subject, is_wrapped)
+    _seen[path] = seen = _Seen(state, asked, digest(known), len(known), *content)
     return seen
 
 
