@@ -14,7 +14,7 @@ from board.core.conservation import not_shown, remark_on
 from board.core.problems import Problem, ProblemLog
 from board.core.records import Record, Remark
 from board.errors import RecordError
-from board.formats import reader_named, source_of
+from board.formats import reader_named, source_read_by
 from board.formats.base import Event, LineContext, Reader
 from board.formats.io.lines import Line
 from board.formats.parse import parse_whole
@@ -106,7 +106,7 @@ class _Auditor:
         self._places = places
         self.lines = 0
         self._reader = reader_named(file.reader)
-        self._source, self._path = source_of(file.path), readable(file).path
+        self._source, self._path = source_read_by(file.reader, file.path), readable(file).path
         self._name = run.info.path_of(file)
         self._context = LineContext(file.path, run.options.read, self._reader.layout)
         self.problems = ProblemLog()

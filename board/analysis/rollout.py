@@ -22,7 +22,7 @@ from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.tokens.scales import Histogram, Span
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
-from board.formats import reader_named, source_of
+from board.formats import reader_named, source_read_by
 from board.formats.base import LineContext, Reader
 from board.formats.messages import response_text
 from board.formats.parse import parse_whole
@@ -274,7 +274,7 @@ def _read_log(run: Run, place: _Place) -> _Logged:
     number = 0 if part is None or pd.isna(part) else int(part)
     offset, size = int(place["offset"]), int(place["size"])
     try:
-        line = source_of(file.path).fetch(readable(file).path, offset, size)
+        line = source_read_by(file.reader, file.path).fetch(readable(file).path, offset, size)
         is_row = isinstance(line, Row)
         content, mended = (line.record, False) if is_row else parse_whole(line.text or b"")
         rows = reader.rows(content, context)

@@ -14,7 +14,7 @@ from board.core.arrays import IntArray
 from board.core.joined_records import LoggedRecord
 from board.core.records import ReadOptions, Record
 from board.errors import RecordError
-from board.formats import reader_named, source_of
+from board.formats import reader_named, source_read_by
 from board.formats.base import LineContext, Reader
 from board.formats.io.lines import Line
 from board.formats.number_arrays import LineParser
@@ -133,7 +133,7 @@ def bytes_again(run: Run, rows: pd.DataFrame) -> int:
     total = 0
     for number, size in rows.groupby("file", observed=True)["size"].sum().items():
         file = run.info.files[int(str(number))]
-        total += int(size) if source_of(file.path).appends else file.size
+        total += int(size) if source_read_by(file.reader, file.path).appends else file.size
     return total
 
 
@@ -158,7 +158,7 @@ class _File:
 
     def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
         self.reader = reader_named(file.reader)
-        self._source, self._path = source_of(file.path), readable(file).path
+        self._source, self._path = source_read_by(file.reader, file.path), readable(file).path
         self._place = LineContext(file.path, options, self.reader.layout)
         self._parser = parsers.setdefault(file.reader, LineParser())
         self._by_rows = type(self.reader).rows is not Reader.rows or not self._source.appends

@@ -70,8 +70,9 @@ def _of_source(runs: Sequence[RunInfo], path: Location, source: str | None) -> R
             return run
     names = ", ".join(sorted(run.source for run in runs))
     if source is None:
+        what = "formats" if len({run.formats for run in runs}) > 1 else "models or seeds"
         raise NotFoundError(
-            f"{path} holds logs of {len(runs)} formats that are not joined; "
+            f"{path} holds logs of {len(runs)} {what} that are not joined; "
             f"give --source with one of {names}"
         )
     raise NotFoundError(f"{path} has no source {source!r}; it has {names}")

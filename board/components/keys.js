@@ -119,10 +119,16 @@ function createKeys() {
     return active?.matches("input:not([type=checkbox], [type=radio]), textarea") ? active : null;
   };
 
+  /** A part of the page that fails at a key has had it: the keys behind it must not wait for ever. */
   const offer = (one) => {
     for (const { root, take } of [...keys.takers]) {
-      const answer = root.isConnected && take(one);
-      if (answer) return answer;
+      try {
+        const answer = root.isConnected && take(one);
+        if (answer) return answer;
+      } catch (error) {
+        reportError(error);
+        return true;
+      }
     }
     return false;
   };

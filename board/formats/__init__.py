@@ -12,6 +12,7 @@ from typing import Any, Final
 from board.formats.base import Reader, layout_match
 from board.formats.evaluations.code_evals import EvalPlusReader, HumanEvalReader
 from board.formats.evaluations.inspect_ai import InspectReader
+from board.formats.evaluations.lighteval import LightevalReader
 from board.formats.evaluations.lm_eval import LmEvalReader
 from board.formats.evaluations.openhands import OpenHandsReader
 from board.formats.evaluations.qwen_math import QwenMathReader
@@ -45,12 +46,14 @@ from board.formats.frameworks.verifiers import VerifiersReader
 from board.formats.frameworks.verl import VerlReader
 from board.formats.frameworks.wandb_tables import WandbTableReader
 from board.formats.frameworks.xtuner import XtunerReader
+from board.formats.io.csv_files import CSV
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
-from board.formats.mapping import MappingReader, mapping_reader
+from board.formats.mapping import MappingReader
+from board.formats.mapping_files import mapping_reader
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, MULTILINE_JSON, TEXT, Source
 
 
@@ -74,7 +77,7 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
 
 SOURCES: Final = (
     *(MULTILINE_JSON, TRAJECTORY_EVENTS, JSON_LINES, JSON_DOCUMENT),
-    *(INSPECT, PARQUET, TORCH, TEXT, YAML),
+    *(INSPECT, PARQUET, TORCH, TEXT, YAML, CSV),
 )
 READERS: Final[tuple[Reader, ...]] = (
     *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),
@@ -85,7 +88,14 @@ READERS: Final[tuple[Reader, ...]] = (
     *(SkyRLReader(), ArealReader(), ArealTextsReader()),
     *(OpenInstructReader(), ArtReader(), TinkerReader()),
     *(SweAgentReader(), MiniSweAgentReader(), TauBenchReader(), Tau2Reader(), OpenHandsReader()),
-    *(InspectReader(), LmEvalReader(), HumanEvalReader(), EvalPlusReader(), QwenMathReader()),
+    *(
+        InspectReader(),
+        LmEvalReader(),
+        LightevalReader(),
+        HumanEvalReader(),
+        EvalPlusReader(),
+        QwenMathReader(),
+    ),
     *(WandbTableReader(), AtroposReader(), PrimeHostedReader(), RllmTelemetryReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
@@ -124,6 +134,11 @@ def family_of(name: str) -> str:
 def source_of(path: PurePath | RemoteLocation) -> Source:
     """The kind of a file by its name; of lines of JSON where the name says nothing."""
     return _source_named(path.name)
+
+
+def source_read_by(reader: str, path: PurePath | RemoteLocation) -> Source:
+    """How the reader of that name has the lines of a file."""
+    return reader_named(reader).source(source_of(path))
 
 
 @lru_cache(maxsize=1024)

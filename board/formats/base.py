@@ -243,6 +243,10 @@ class Reader(ABC):
     def recognises(self, head: Head) -> bool:
         """Whether the records are of this format; decides by content, never by the folder's name."""
 
+    def source(self, file: Source) -> Source:
+        """How lines are had of a file of that kind, where several of them may be one rollout."""
+        return file
+
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
         """The rollouts of one line as one mapping each, which `read` is given one by one.
 
@@ -329,7 +333,7 @@ def _bounded(method: Callable[..., Any]) -> Callable[..., Any]:
     return bounded
 
 
-_PACKED: Final = re.compile(r"(?<=\.jsonl)\.(?:gz|zst)$", re.IGNORECASE)
+_PACKED: Final = re.compile(r"(?:(?<=\.jsonl)|(?<=\.json))\.(?:gz|zst)$", re.IGNORECASE)
 
 
 def layout_match(layout: re.Pattern[str] | None, path: PurePath) -> re.Match[str] | None:

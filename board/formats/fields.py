@@ -43,7 +43,7 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
-_TOTALS: Final = ("score", "reward")
+_TOTALS: Final = ("total", "total_reward", "score", "reward")
 """Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
@@ -366,11 +366,13 @@ class RecordBuilder:
 
 def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
-    known = [reward[key] for key in _TOTALS if _is_number(reward.get(key))]
-    entries = {k: v for k, v in reward.items() if k not in _TOTALS}
+    total = next((key for key in _TOTALS if _is_number(reward.get(key))), None)
+    # A total that is null is none, and no part that was not scored either.
+    empty = {key for key in _TOTALS if reward.get(key) is None}
+    entries = {k: v for k, v in reward.items() if k != total and k not in empty}
     parts = {key: value for key, value in entries.items() if value is None or _is_number(value)}
     others = {key: value for key, value in entries.items() if key not in parts}
-    return parts, known[0] if known else None, others
+    return parts, None if total is None else reward[total], others
 
 
 def _is_unscored(value: object) -> bool:

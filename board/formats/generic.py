@@ -20,15 +20,16 @@ from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
 from board.formats.fields import is_texts
+from board.formats.key_names import field_of, fields_by_words, is_reference
 from board.formats.mapping import (
     GENERIC,
     WHOLE_LINE,
     MappingReader,
-    mapping_reader,
     row_as_dict,
     value_at,
 )
-from board.formats.messages import is_messages
+from board.formats.mapping_files import mapping_reader
+from board.formats.messages import is_messages, with_usual_names
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
 
@@ -61,6 +62,8 @@ _WEAK: Final = frozenset({"text", "out"})
 """Names under which a program's own messages are logged too."""
 _REFERENCE: Final = re.compile(r"doc|target|reference|expected|answer|gold\w*|gt")
 """What is below a key of such a name belongs to the task, whatever its own name says."""
+_TRANSITION: Final = frozenset({"state", "action", "reward"})
+"""What an agent saw, what it did, and what it got for that."""
 _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
@@ -88,13 +91,15 @@ def has_other_names(record: Mapping[str, Any]) -> bool:
             texts = value.values() if is_object(value) else (value,)
             if is_list(value) or any(isinstance(text, str) for text in texts):
                 return True
+        if any(field_of(key, value) == "response" for key, value in record.items()):
+            return True
     has_reward = not known.isdisjoint({"reward", "rewards"})
     return not has_reward and any(isinstance(record.get(k), int | float) for k in OTHER_REWARDS)
 
 
-def generic_mapping(head: Head) -> str | None:
+def generic_mapping(head: Head, *, is_named: bool = False) -> str | None:
     """The text of the mapping by which a file is read as *generic*; None where its lines are no rollouts
-    as far as their keys say.
+    as far as their keys say. is_named: the user named the file, so that texts alone are enough.
     """
     text = suggested_mapping(head)
     if text is None:
@@ -105,7 +110,8 @@ def generic_mapping(head: Head) -> str | None:
     has_exchange = "response" in fields and bool({"prompt", "reward"} & fields)
     if response in _WEAK and not {"prompt", "reward"} <= fields:
         has_exchange = False
-    if not ("messages" in fields or has_exchange) or not {"reward", "step"} & fields:
+    is_rollout = ("messages" in fields or has_exchange) and bool({"reward", "step"} & fields)
+    if not is_rollout and not is_named:
         return None
     records = [*_read(reader, head)]
     has_texts = any("response" in record.texts or record.messages for record in records)
@@ -160,9 +166,38 @@ def suggested_mapping(head: Head) -> str | None:
         for guess in sorted(guesses, key=lambda own: "reward" not in own.keys):
             text = guess.text(head.path)
             with suppress(BoardError, UnicodeEncodeError):  # names that no mapping can hold
-                if not mapping_reader(text).why_not(head):
+                reader = mapping_reader(text)
+                if not reader.why_not(head) and (not _has_values(head) or _has_text(reader, head)):
                     return text
     return None
+
+
+def _has_values(head: Head) -> bool:
+    """Whether the head has values; that of a table has its columns' names alone."""
+    return any(value is not None for record in head.records for value in record.values())
+
+
+def _has_text(reader: MappingReader, head: Head) -> bool:
+    """Whether a mapping gives any rollout the text of a response, or its tokens."""
+    return any(
+        record.texts.get("response") or record.response_ids is not None or record.response_tokens
+        for record in _read(reader, head)
+    )
+
+
+def what_is_missing(head: Head) -> str:
+    """What of a rollout no key of the records is named as, in words."""
+    named = {field for record in head.records for field in _keys_of(record, head.records)}
+    wanted = {
+        "response": "a response",
+        "prompt": "a prompt",
+        "reward": "a reward",
+        "step": "a step",
+    }
+    if "messages" in named:
+        wanted = {"response": "a turn of the model", "reward": "a reward", "step": "a step"}
+    lacking = [what for field, what in wanted.items() if field not in named]
+    return f"no key is named as {', '.join(lacking)}" if lacking else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +213,8 @@ class _Guess:
 
     def text(self, path: PurePath) -> str:
         """The mapping file. path: of the log; a .json is looked into where `files` says so."""
+        if path.suffix in (".gz", ".zst"):  # a layout is matched without it
+            path = path.with_suffix("")
         files = "" if "step" in self.keys else _files_pattern(path)
         if not files and JSON_DOCUMENT.takes(path):
             files = _digits_as_pattern(path.name)
@@ -269,6 +306,12 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
         for field, names in _NAMES.items()
     }
     keys = {field: own[0] for field, own in named.items() if own}
+    if not names_only:
+        keys |= fields_by_words(_values(row), keys)
+    if "response" not in keys and paths.keys() >= _TRANSITION:
+        keys |= {"response": paths["action"], "prompt": paths["state"]}
+    if "response" not in keys and "messages" not in keys and {"prompt", "step"} <= keys.keys():
+        keys |= _other_text(row, records, keys)
     if "response" not in keys and "messages" not in keys:
         talk = next((path for path, value in _values(row) if _is_conversation(path, value)), None)
         keys |= {} if talk is None else {"messages": talk}
@@ -284,11 +327,26 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
     return keys
 
 
+def _other_text(
+    row: Mapping[str, Any], records: Sequence[Mapping[str, Any]], keys: Mapping[str, str]
+) -> dict[str, str]:
+    """The text beside a prompt at a step, where it is the only one and no reference: the response."""
+    texts = [
+        key
+        for key, value in row.items()
+        if isinstance(value, str) and " " in value.strip() and key not in keys.values()
+    ]
+    is_generated = len(texts) == 1 and not is_reference(texts[0])
+    several = {record.get(texts[0]) for record in records} if is_generated else set[object]()
+    return {"response": texts[0]} if is_generated and len(several) == len(records) else {}
+
+
 def _is_conversation(path: str, value: object) -> bool:
     """Whether it is a list of chat messages in which the model speaks, and not what it was given."""
     if path.lower().partition(".")[0] in _GIVEN:
         return False
-    return is_messages(value) and any(message["role"] == "assistant" for message in value)
+    messages = with_usual_names(value)
+    return is_messages(messages) and any(message["role"] == "assistant" for message in messages)
 
 
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

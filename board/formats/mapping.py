@@ -1,10 +1,10 @@
 """A format of the user's own, told by a mapping file: which key of a line is which field of the record.
 
 A mapping file is TOML: `title`, `files` (a pattern for the end of the path), `rows` and `columns` (where
-a line holds several rollouts, and how they are called that are arrays), `group` (whether they are a
-group), `json` (fields whose texts are JSON), `[keys]`, from the record's names to dotted paths in a line,
-and `[values]`, from words of a field to numbers. docs/own_format.md has an example. Nothing in it is
-evaluated.
+a line holds several rollouts, and how they are called that are arrays), `trajectory` and `turn` (the keys
+by which lines are the turns of one rollout), `group` (whether rows are a group), `json` (fields whose
+texts are JSON), `[keys]`, from the record's names to dotted paths in a line, and `[values]`, from words
+of a field to numbers. docs/own_format.md has an example. Nothing in it is evaluated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -27,7 +26,7 @@ from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
 from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
-from board.formats.messages import is_messages, split_conversation
+from board.formats.messages import is_messages, split_conversation, with_usual_names
 from board.formats.parse import is_list, is_object, kind_of
 from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
@@ -40,15 +39,16 @@ WHOLE_LINE: Final = "."
 """A value of `rows`: the line itself is a table, each of its lists a column."""
 _MOST_PATH: Final = 200
 _ABSENT: Final = object()
-_TABLES: Final = ("title", "files", "rows", "columns", "group", "json", "keys", "values")
 _PLACE_IN_LIST: Final = re.compile(r"-?[0-9]{1,6}")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
 _GIVEN: Final = -100
 """What trainers of transformers leave out of the loss."""
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
+_CONVERSATIONS: Final = ("messages", "prompt", "response")
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
+_MAY_BE_MESSAGES: Final = ("prompt", "response", "messages")
 
 
 class MappingReader(Reader):
@@ -64,7 +64,7 @@ class MappingReader(Reader):
         """The mapping file as it was read: what other processes make this reader of again."""
         self.title = _title(table)
         self.layout = _layout(table)
-        self.row_path = _path("rows", table["rows"]) if "rows" in table else ""
+        self.row_path = key_path("rows", table["rows"]) if "rows" in table else ""
         self.keys = _keys(table)
         """From names of the record to dotted paths; parts of the reward as `rewards.NAME`."""
         self.columns = _columns(table)
@@ -126,6 +126,10 @@ class MappingReader(Reader):
         """
         if not self.row_path and (metrics := metrics_in(line, self._content)) is not None:
             return metrics
+        return self.rollout(line, at)
+
+    def rollout(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        """The fields of a line or row that is a rollout."""
         fields: Fields = {}
         remarks: list[Remark] = []
         for key, path in self.keys.items():
@@ -136,6 +140,8 @@ class MappingReader(Reader):
                 remarks.append(Remark(key, reason, hint, "note"))
                 value = None
             fields[key] = self._value_of_text(key, value) if isinstance(value, str) else value
+            if key in _MAY_BE_MESSAGES:
+                fields[key] = with_usual_names(fields[key])
         for key, value in line.items():
             if key in self._used:
                 continue
@@ -145,6 +151,9 @@ class MappingReader(Reader):
                 fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
         _take_rewards(fields, remarks)
         _take_mask(fields, remarks)
+        for key in _CONVERSATIONS:
+            if is_list(fields.get(key)):
+                fields[key] = with_usual_names(fields[key])
         split_conversation(fields)
         split = at.named("split") if fields.get("split") is None else str(fields["split"])
         fields["split"] = None if split is None else split_named(split)
@@ -238,23 +247,6 @@ def _is_only_names(record: Mapping[str, Any]) -> bool:
     return all(value is None for value in record.values())
 
 
-def mapping_reader(text: str) -> MappingReader:
-    """The reader that the text of a mapping file tells of.
-
-    Raises BoardError naming the key and what was expected.
-    """
-    try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BoardError(f"is not TOML: {error or 'too deep'}; see docs/own_format.md") from None
-    for key in table:
-        if key not in _TABLES:
-            raise BoardError(
-                f"{key[:40]!r}: is not a key of a mapping file; expected {', '.join(_TABLES)}"
-            )
-    return (MappedRowsReader if "rows" in table else MappingReader)(text, table)
-
-
 def _take_rewards(fields: Fields, remarks: list[Remark]) -> None:
     """Puts the parts of the reward together, those that are named one by one and those of an object."""
     names = [key for key in fields if key.startswith(_PARTS)]
@@ -309,7 +301,7 @@ def _columns(table: Mapping[str, Any]) -> str | list[str] | None:
         raise BoardError("columns: say how arrays at `rows` are named, and there is no `rows`")
     if columns and is_texts(columns):
         return columns
-    return _path("columns", columns)
+    return key_path("columns", columns)
 
 
 def _is_group(table: Mapping[str, Any]) -> bool:
@@ -346,9 +338,9 @@ def _keys(table: Mapping[str, Any]) -> dict[str, str]:
     for key, value in named.items():
         if key == "rewards" and is_object(value):
             for part, path in value.items():
-                keys[f"{_PARTS}{part}"] = _path(f"keys.rewards.{part}", path)
+                keys[f"{_PARTS}{part}"] = key_path(f"keys.rewards.{part}", path)
         else:
-            keys[_known(key)] = _path(f"keys.{key}", value)
+            keys[_known(key)] = key_path(f"keys.{key}", value)
     if not any(_root(key) in _CONTENT_FIELDS for key in keys):
         raise BoardError(
             f"[keys]: names nothing to show; expected one of {', '.join(_CONTENT_FIELDS)}"
@@ -364,7 +356,7 @@ def _known(key: str) -> str:
     raise BoardError(f"keys.{key[:40]}: is not a field of a rollout; {hint}")
 
 
-def _path(key: str, value: object) -> str:
+def key_path(key: str, value: object) -> str:
     """A dotted path; its length is bounded, and with it the depth to which a line is looked into."""
     if not isinstance(value, str) or not value.strip() or len(value) > _MOST_PATH:
         is_text = isinstance(value, str)

@@ -24,6 +24,33 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
     return True
 
 
+_CONTENT_NAMES: Final = ("text", "value", "message")
+_SPEAKERS: Final = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
+
+
+def with_usual_names(value: object) -> object:
+    """Messages whose text is under another key than `content`, or whose role is under `from` as in
+    ShareGPT, with the usual keys; anything else as it is.
+    """
+    if not is_list(value) or not value:
+        return value
+    messages: list[dict[str, Any]] = []
+    for entry in value:
+        if not isinstance(entry, dict):
+            return value
+        fields = dict(cast("Message", entry))
+        if "role" not in fields and isinstance(speaker := fields.get("from"), str):
+            del fields["from"]
+            fields = {"role": _SPEAKERS.get(speaker, speaker), **fields}
+        name = next((key for key in _CONTENT_NAMES if isinstance(fields.get(key), str)), None)
+        if "role" not in fields:
+            return value
+        if name is not None and "content" not in fields:
+            fields = {"role": fields.pop("role"), "content": fields.pop(name), **fields}
+        messages.append(fields)
+    return messages
+
+
 def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages without the keys that hold null: a table has every key in every message."""
     return [{k: v for k, v in message.items() if v is not None} for message in messages]

@@ -10,12 +10,13 @@ from board.errors import RecordError
 from board.formats import READERS, known_mapping, source_of
 from board.formats.base import Head, Reader, layout_match
 from board.formats.generic import generic_mapping
-from board.formats.io.lines import Line
+from board.formats.io.lines import Fault, Line
 from board.formats.io.locations import Location, pure_path
 from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
+from board.formats.turn_rows import is_by_keys, turns_mapping
 
 ONLY_NUMBERS: Final = "metrics by step, not rollouts"
 """How the reason ends why JSON lines of scalars have no reader."""
@@ -50,26 +51,46 @@ _MEASURED: Final = re.compile(r"[\d.,:/%\s\-+dhms]{1,40}")
 
 
 def recognise(
-    path: Location, lines: Iterable[Line] | None = None, mapping: MappingReader | None = None
+    path: Location,
+    lines: Iterable[Line] | None = None,
+    mapping: MappingReader | None = None,
+    *,
+    is_named: bool = False,
 ) -> tuple[Reader | None, str]:
     """The reader of a file, and why none was found. Raises OSError when the file can't be read.
 
     lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
-    asked first.
+    asked first. is_named: whether the user named this very file.
     """
-    source = source_of(path).like
     head, first_error = head_of(path, lines)
+    return recognise_head(path, head, first_error, mapping, is_named=is_named)
+
+
+def recognise_head(
+    path: Location,
+    head: Head,
+    first_error: str,
+    mapping: MappingReader | None,
+    *,
+    is_named: bool = False,
+) -> tuple[Reader | None, str]:
+    """The same, of the beginning of a file and what was wrong with its first unusable line."""
+    source = source_of(path).like
     if mapping is not None and mapping.layout is not None:  # is it for this file?
         mapping = mapping if layout_match(mapping.layout, head.path) else None
     if not head.records:
         return None, first_error or "the file is empty"
     for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
+            if source is JSON_LINES and is_by_keys(reader) and (text := turns_mapping(head)):
+                return known_mapping(text), ""
             return reader, ""
     is_json = source in (JSON_LINES, JSON_DOCUMENT)
     if is_json and (kind := _known_as(head)):
         return None, f"its records {kind}"
-    if is_json and mapping is None and (text := generic_mapping(head)):
+    if source is JSON_LINES and mapping is None and (text := turns_mapping(head)):
+        return known_mapping(text), ""
+    if is_json and mapping is None and (text := generic_mapping(head, is_named=is_named)):
         return known_mapping(text), ""
     keys = _first_keys(head)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
@@ -95,6 +116,8 @@ def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str
         if isinstance(line, Row):
             records.append(line.record)
             seen += 1
+        elif isinstance(line, Fault):
+            first_error = first_error or line.reason
         elif line.text is None:
             what = "the document" if is_document else f"line {number}: the line"
             first_error = first_error or f"{what} is too long to be read"

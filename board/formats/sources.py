@@ -48,6 +48,8 @@ class Source(ABC):
     """How the names of such files end, in lower case."""
     appends: bool = False
     """Whether such files grow at their end; others are read again when they change."""
+    is_text: bool = False
+    """Whether they are text, which may be packed or encoded under a name that does not say so."""
     by_layout: bool = False
     """Whether only files that a reader's layout matches are looked into: most others are no logs."""
     likely: re.Pattern[str] | None = None
@@ -90,6 +92,7 @@ class JsonLines(Source):
 
     suffixes = (".jsonl", ".ndjson")
     appends = True
+    is_text = True
 
     def lines(self, path: Location) -> Iterator[Line]:
         return read_lines(path)
@@ -112,7 +115,8 @@ class JsonLines(Source):
 class JsonDocument(Source):
     """One JSON object per file, which is one line, or an array of objects, of which each is a line."""
 
-    suffixes = (".json", ".traj")
+    suffixes = (".json", ".traj", ".json.gz", ".json.zst")
+    is_text = True
     by_layout = True
     likely = re.compile(
         r"^(?!.*config\.json$)(?:.*\.traj$|.*(?:result|rollout|sample|output|completion|generation|prediction"

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from board.core.problems import Problem, ProblemLog
-from board.formats import mapping_text
+from board.formats import mapping_text, source_of
 from board.index import segments
 from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
@@ -80,6 +80,7 @@ def extend(
     if ranges or build.changed:
         build.read(engine, ranges)
         build.finish()
+    build.note_unended()
     return Extended(build.manifest, build.log.as_tuple())
 
 
@@ -130,7 +131,7 @@ class _Build:
             except OSError as error:
                 self._note_unreadable(path, error.strerror or str(error))
                 continue
-            if (problem := cut_problem(path, file)) is not None:
+            if (problem := cut_problem(path, listed, file)) is not None:
                 self.log.add(problem)
             if state is not None and change == "replaced":
                 self._forget(state)
@@ -158,6 +159,22 @@ class _Build:
     def _note_unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
         self.log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
+
+    def note_unended(self) -> None:
+        """Notes the last lines that are waited for: torn, in files that were changed a moment ago."""
+        for state in self._states.values():
+            is_waited_for = state.tail is None and state.consumed < state.size
+            file = self._files.get(state.path)
+            if (
+                is_waited_for
+                and file is not None
+                and state.mtime_ns
+                and source_of(file.path).appends
+            ):
+                reason = "the last line has no end yet and is not shown"
+                size = state.size - state.consumed
+                hint = f"its {size:,} bytes are still being written, or were cut off"
+                self.log.add(Problem(state.path, state.lines + 1, None, reason, hint, "note"))
 
     def _forget(self, state: FileState) -> None:
         self._mark_stale(state.all_tallies.values())

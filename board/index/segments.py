@@ -113,6 +113,9 @@ _NUMBER_NAMES: Final = frozenset({"nan", "inf", "infinity", "na", "null", "none"
 """Words that may be taken for numbers."""
 
 
+_FEW_ROWS: Final = 64
+"""Fewer rows than these are not worth a piece of a column."""
+
 Array: TypeAlias = pa.Array | npt.NDArray[Any]  # Python 3.11 has no type statement
 
 
@@ -231,7 +234,12 @@ def stored_names(column: Column) -> tuple[str, ...]:
 def joined(tables: Iterable[pa.Table]) -> pa.Table:
     """All rows, in the order of the tables; columns that a table lacks are not recorded there."""
     parts = [table for table in tables if table.num_rows]
-    return pa.concat_tables(parts, promote_options="default") if parts else empty()
+    if not parts:
+        return empty()
+    table = pa.concat_tables(parts, promote_options="default")
+    # A database sets memory aside for each piece of a column: with one a file it would run out of it.
+    is_in_pieces = table.column(0).num_chunks * _FEW_ROWS > table.num_rows
+    return table.combine_chunks() if is_in_pieces else table
 
 
 def empty() -> pa.Table:

@@ -7,21 +7,25 @@ are the end of the buffer written before. Which of them a framework writes its r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from board.core.arrays import BoolArray
+from board.core.problems import Problem
 from board.formats import reader_named
 from board.formats.base import Repeats
+from board.index.manifest import FileState
 from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap
-from board.index.segments import REPEAT_KEY
+from board.index.segments import LOCATION, PART, REPEAT_KEY
 from board.query.attempts import RunFiles
+from board.query.database import quoted
 
 if TYPE_CHECKING:
     from board.query.run_rows import RunRows
@@ -31,6 +35,17 @@ _SCHEMA: Final = pa.schema(
     [(name, pa.int64()) for name in ("place", "file", "step", "line", "part", "key")]
 )
 """place: number of the file in the run; file: its id."""
+_NAMES: Final = ("file", "step", "line", "part", "original")
+_FOUND: Final = pa.schema([(name, pa.int64()) for name in _NAMES])
+_MAY_BE_COPIED: Final = ("never", "unordered", "copied_steps")
+_EQUAL: Final = """
+WITH contents AS (
+    SELECT place, file, hash(list(key ORDER BY line, part)) AS content,
+        count(DISTINCT key) AS several
+    FROM candidates GROUP BY ALL)
+SELECT list(file ORDER BY place) AS files FROM contents
+GROUP BY content HAVING count(*) > 1 AND (any_value(several) > 1 OR {is_beginning})
+"""
 _BY_ID: Final = """
 SELECT file, step, line, part FROM candidates WHERE key <> 0
 QUALIFY row_number() OVER (PARTITION BY key ORDER BY place DESC, line DESC, part DESC) > 1
@@ -79,13 +94,22 @@ SELECT file, step, line, part FROM candidates SEMI JOIN merged USING (file, step
 """
 
 
+_OF_PLACE: Final = frozenset((*LOCATION, PART, REPEAT_KEY, "file", "file_id"))
+"""Columns in which a rollout differs from its copy in another file."""
+
+
 def find_duplicates(rows: RunRows) -> pa.Table:
-    """The rows that repeat another one: columns file (its id), step, line and part.
+    """The rows that repeat another one: columns file (its id), step, line, part and original: the id of
+    the file of which all of the row's file is a copy; null: only some rows are.
 
     Raises BrokenIndexError.
     """
-    tables = [_SCHEMA.empty_table()]
+    copies = _copied_files(rows)
+    tables = [_rows_of_copies(rows, copies)] if copies else []
     for kind, ids in _ids_of_kinds(rows.files).items():
+        ids = [file for file in ids if file not in copies]
+        if kind in ("never", "unordered") or not ids:
+            continue
         if kind in BY_ID:
             tables.append(_select(rows, _BY_ID, ids))
         elif kind in BY_FILE:
@@ -93,33 +117,104 @@ def find_duplicates(rows: RunRows) -> pa.Table:
             tables += (_select(rows, query, files) for files in _possible_copies(rows, kind, ids))
         else:
             tables += _overlaps(rows, kind, ids)
-    return pa.concat_tables(table.select(["file", "step", "line", "part"]) for table in tables)
+    chosen = [table.select([n for n in _NAMES if n in table.column_names]) for table in tables]
+    return pa.concat_tables([_FOUND.empty_table(), *chosen], promote_options="default")
+
+
+def notes_on(
+    duplicates: pa.Table, counts: Mapping[int, Counter[int]], states: Iterable[FileState]
+) -> Iterator[Problem]:
+    """What is said of files with duplicates; counts: of these, by the file's id and step."""
+    paths = {state.id: state.path for state in states}
+    originals = dict(zip(*(duplicates[n].to_pylist() for n in ("file", "original")), strict=True))
+    for number, path in paths.items():
+        if number not in counts:
+            continue
+        if (original := originals[number]) is None:
+            reason = "rollouts already in the log were written again"
+            hint, severity = "each is shown once; repeats are only counted", "note"
+        else:
+            reason = f"the file is a copy: {paths[original]} holds all its rollouts too"
+            hint, severity = "each is counted once; delete one of the two files", "partial"
+        yield Problem(path, None, None, reason, hint, severity, counts[number].total())
+
+
+def _copied_files(rows: RunRows) -> dict[int, int]:
+    """The original of each file whose rollouts are all those of an earlier one, in every column.
+
+    Files of which a framework writes buffers, merges or corrections are not looked at.
+    """
+    counts = rows.files.current_counts
+    alike: dict[tuple[str, frozenset[tuple[int, int]]], list[int]] = {}
+    for state in rows.files.states:
+        reader, steps = reader_named(state.reader), counts[state.id]
+        if reader.repeats in _MAY_BE_COPIED and steps.total() > 1:
+            alike.setdefault((reader.title, frozenset(steps.items())), []).append(state.id)
+    copies: dict[int, int] = {}
+    for (_, steps), files in alike.items():
+        first = min(step for step, _ in steps)
+        if len(files) < 2:
+            continue
+        # The files of ranks differ in the first step.
+        for likely in _equal_files(rows, files, {first}):
+            for same in _equal_files(rows, likely, None):
+                copies |= dict.fromkeys(same[1:], same[0])
+    return copies
+
+
+def _equal_files(
+    rows: RunRows, files: Sequence[int], steps: Collection[int] | None
+) -> Iterator[list[int]]:
+    """Lists of files that hold the same rollouts, in the order of the run; steps: at these alone."""
+    query = _EQUAL.format(is_beginning=steps is not None)
+    lists: list[Any] = _select(rows, query, files, steps, by_content=True)["files"].to_pylist()
+    yield from lists
+
+
+def _rows_of_copies(rows: RunRows, copies: Mapping[int, int]) -> pa.Table:
+    """All rows of files that are copies, with the file of which they are."""
+    table = _select(rows, "SELECT file, step, line, part FROM candidates", [*copies])
+    files: list[Any] = table["file"].to_pylist()
+    originals = [copies[file] for file in files]
+    return table.append_column("original", pa.array(originals, pa.int64()))
 
 
 def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
     """By how their framework repeats rollouts the ids of files, in their order."""
     by_kind: dict[Repeats, list[int]] = {}
     for state in run.states:
-        kind = reader_named(state.reader).repeats
-        if kind not in ("never", "unordered"):
-            by_kind.setdefault(kind, []).append(state.id)
+        by_kind.setdefault(reader_named(state.reader).repeats, []).append(state.id)
     return by_kind
 
 
 def _select(
-    rows: RunRows, query: str, ids: Sequence[int], steps: Collection[int] | None = None
+    rows: RunRows,
+    query: str,
+    ids: Sequence[int],
+    steps: Collection[int] | None = None,
+    *,
+    by_content: bool = False,
 ) -> pa.Table:
-    """What a query over the rows of some files gives. steps: of these alone."""
-    with _candidates(rows, ids, steps) as cursor:
+    """What a query over the rows of some files gives. steps: of these alone; by_content: by a hash of
+    all that a row says.
+    """
+    with _candidates(rows, ids, steps, by_content=by_content) as cursor:
         return cursor.sql(query).to_arrow_table()
 
 
 @contextmanager
 def _candidates(
-    rows: RunRows, ids: Sequence[int], steps: Collection[int] | None = None
+    rows: RunRows,
+    ids: Sequence[int],
+    steps: Collection[int] | None = None,
+    *,
+    by_content: bool = False,
 ) -> Generator[duckdb.DuckDBPyConnection]:
     """A cursor with the table `candidates`: the rows of some files that no resume wrote again."""
     key = f"coalesce({REPEAT_KEY}, {NO_KEY})" if REPEAT_KEY in rows.stored else f"{NO_KEY}::BIGINT"
+    if by_content:
+        names = sorted(rows.indexed - _OF_PLACE)
+        key = f"CAST(hash({', '.join(map(quoted, names))}) >> 1 AS BIGINT)"
     of_steps = "" if steps is None else f"AND step IN ({', '.join(map(str, steps))})"
     with rows.cursor() as cursor:
         cursor.execute(f"""

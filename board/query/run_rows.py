@@ -37,7 +37,7 @@ from board.query import columns as column_sql
 from board.query.attempts import RunFiles
 from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
-from board.query.duplicates import find_duplicates
+from board.query.duplicates import find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
 
@@ -209,6 +209,12 @@ class RunRows:
         return self._stored_names | {*_COLUMNS, *(column.name for column in self.derived.columns)}
 
     @property
+    def indexed(self) -> frozenset[str]:
+        """Columns of the index."""
+        assert self.schema
+        return self._stored_names
+
+    @property
     def names(self) -> frozenset[str]:
         """Columns of `view`."""
         return self.stored | {"position"}
@@ -317,13 +323,8 @@ class RunRows:
         return {step: one.world_size for step, one in newest if one is not None and one.world_size}
 
     def repeated(self) -> Iterator[Problem]:
-        """A note for each file of which rollouts are elsewhere too; its count is how many."""
-        reason = "rollouts already in the log were written again"
-        hint = "each is shown once; repeats are only counted"
-        for state in self.files.states:
-            if state.id in self._copies:
-                count = self._copies[state.id].total()
-                yield Problem(state.path, None, None, reason, hint, "note", count)
+        """What is said of each file of which rollouts are elsewhere too; its count is how many."""
+        return notes_on(self.duplicates, self._copies, self.files.states)
 
     @property
     def rules(self) -> dict[str, int]:

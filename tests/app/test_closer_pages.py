@@ -484,3 +484,14 @@ def test_truncated_rollouts_are_the_model_s_own_failures(open_rows):
     app = open_rows("failures", row, row | {"finish_reason": "stop"})
     assert metrics(app)["The model's own"] == "1"
     assert [card["title"] for card in cards(app)] == ["Failures and limits"]
+
+
+def test_a_step_says_how_many_of_its_groups_are_incomplete(open_rows):
+    rows = [
+        {"step": 1, "group_id": f"g{g}", "response": f"{g} {i}", "reward": float(i % 2)}
+        for g, size in enumerate((8, 8, 7, 5, 3, 3, 3, 1))
+        for i in range(size)
+    ]
+    app = open_rows("step", *rows, part="groups")
+    assert metrics(app)["Incomplete groups"] == "6"
+    assert "of 8 have less than 8 rollouts" in texts(app)

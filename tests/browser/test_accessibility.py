@@ -44,6 +44,8 @@ def test_no_page_breaks_a_rule_of_axe(reduced, serve, root, run):
         for scheme, rules in (("light", {}), ("dark", DARK)):
             page.emulate_media(color_scheme=scheme)
             settled(page)
+            # What a script run has yet to draw again is pale until then.
+            expect(page.locator("[data-stale=true]")).to_have_count(0)
             lines = page.evaluate(BROKEN, rules)
             broken += [f"{address} in the {scheme}: {line}" for line in lines]
     assert [line for line in broken if not _is_of_streamlit(line)] == []

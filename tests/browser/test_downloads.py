@@ -1,4 +1,9 @@
-"""Every file that a page offers is downloaded and is what it says: a table, JSON, a page."""
+"""Every file that a page offers is downloaded and is what it says: a table, JSON, a page.
+
+Of the log with tokens on every page and part; of the logs of texts and of agents on the list, and on the
+pages that have something else to say of them: Overview, Failures and Groups. A file of the same rollouts,
+which several pages offer, is downloaded on the first of them.
+"""
 
 import io
 import json
@@ -12,9 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from board_steps import board_on, settled
 from playwright.sync_api import Download, Locator, Page, expect
-from three_logs import RUNS, three_logs
-
-from board.views.shared.pages import PAGES
+from three_logs import RUNS, pages_and_parts, three_logs
+from waits import until
 
 pytestmark = pytest.mark.browser
 
@@ -41,6 +45,11 @@ OPENED: dict[str, Callable[[bytes], int]] = {
 """By the ending of a name what opens the file, and says how many it has."""
 
 
+ELSEWHERE = ("?", "findings?findings_part=failures", "step?step_part=groups")
+Files = dict[tuple[str, str], int]
+"""How many a file has, by what it is of ("page" or the rollouts in words) and the label of its button."""
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return three_logs(tmp_path_factory.mktemp("downloads"))
@@ -56,43 +65,50 @@ def open_export(page: Page) -> Locator:
     return panel
 
 
-def downloads_of(page: Page, panel: Locator) -> list[tuple[str, int]]:
-    """Downloads each file that Export offers; its label, and how many it has."""
-    buttons = panel.get_by_test_id("stDownloadButton").get_by_role("button")
-    found: list[tuple[str, int]] = []
-    for n in range(buttons.count()):
-        button = buttons.nth(n)
-        if not button.is_enabled():
-            continue
-        with page.expect_download() as download:
-            button.click()
-        found.append((button.inner_text(), opened(download.value)))
-        settled(page)
-        assert panel.get_by_test_id("stAlert").count() == 0
-    return found
+def download_all(page: Page, panel: Locator, files: Files) -> None:
+    """Downloads what the panel offers and is not among the files yet, and adds it to them."""
+    chosen = panel.get_by_role("radio", checked=True)
+    rollouts = chosen.inner_text() if chosen.count() else ""
+    for prefix, subject in (("page", "page"), ("rollouts", rollouts)):
+        buttons = panel.locator(f"[class*='st-key-export_{prefix}_']").get_by_role("button")
+        for button in buttons.all():
+            named = (subject, button.inner_text())
+            if button.is_enabled() and named not in files:
+                files[named] = downloaded(page, panel, button)
 
 
-def opened(download: Download) -> int:
-    content = Path(download.path()).read_bytes()
-    assert content
-    return OPENED[download.suggested_filename.rpartition(".")[2]](content)
+def downloaded(page: Page, panel: Locator, button: Locator) -> int:
+    """How many a file has. None where it can't be made, which the panel says in words."""
+    label = button.inner_text()
+    contents: list[Download] = []
+    page.once("download", lambda download: contents.append(download))
+    button.click()
+    refused = panel.get_by_text(f"No {label}: there is nothing to write")
+    until(page, f"{label} on {page.url}", lambda: contents or refused.count())
+    if not contents:
+        return 0
+    expect(panel.get_by_text(re.compile(rf"{label}, [0-9.]+ .?B"))).to_be_visible()
+    content = Path(contents[0].path()).read_bytes()
+    return OPENED[contents[0].suggested_filename.rpartition(".")[2]](content)
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_every_file_that_the_list_offers_has_the_rollouts_that_it_says(page, serve, root, run):
     page.goto(f"{board_on(serve, root)}/rollouts?run={run}")
-    panel = open_export(page)
+    panel, files = open_export(page), Files()
+    download_all(page, panel, files)
     count = int(re.search(r"As listed (\d+)", panel.inner_text())[1])
-    files = dict(downloads_of(page, panel))
-    assert files["CSV"] == files["Parquet"] == files["JSON lines"] == count
-    assert files["Interactive reader"] == min(count, 20)
-    assert 0 < files["SFT"] <= count
-    assert files.get("DPO", 1) > 0
+    assert {subject for subject, _ in files} == {f"As listed {count}"}
+    has = {label: number for (_, label), number in files.items()}
+    assert has["CSV"] == has["Parquet"] == has["JSON lines"] == count
+    assert has["Interactive reader"] == has["HTML page"] == min(count, 20)
+    assert 0 < has["SFT"] <= count
 
 
-@pytest.mark.parametrize("name", [one.name for one in PAGES if one.name != "rollouts"])
-def test_every_file_that_a_page_offers_can_be_downloaded(page, serve, root, name):
-    name = "" if name == "overview" else name
-    page.goto(f"{board_on(serve, root)}/{name}?run=tokens&step=97")
-    files = downloads_of(page, open_export(page))
-    assert "HTML page" in dict(files)
+@pytest.mark.parametrize("run", RUNS)
+def test_every_file_that_a_page_offers_can_be_downloaded(page, serve, root, run):
+    files = Files()
+    for address in pages_and_parts() if run == "tokens" else ELSEWHERE:
+        page.goto(f"{board_on(serve, root)}/{address}&run={run}")
+        files.pop(("page", "HTML page"), None)
+        download_all(page, open_export(page), files)

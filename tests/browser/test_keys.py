@@ -121,3 +121,40 @@ def test_a_label_that_cannot_be_stored_is_said_and_sent_again_on_request(page, s
     )
     expect(note).to_have_count(0)
     expect(page.locator(".list .row .sent")).to_have_count(0)
+
+
+def test_a_note_typed_while_steps_arrive_is_the_note_and_no_key_of_it_is_a_label(
+    page, serve, tmp_path
+):
+    root = tmp_path / "runs"
+    note = "a note 1 of lines 2 and 3, kept"
+    with RolloutExporter(root / "my_run", start_step=1, mode="sync") as writer:
+        for number in range(1, 6):
+            log_step(writer, number)
+        page.goto(f"{board_on(serve, root)}/rollouts?run=my_run&live=1&step=5&index=0")
+        expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 0")
+        settled(page)
+        page.keyboard.press("m")
+        expect(page.get_by_label("Note on this rollout")).to_be_focused()
+        for place, letter in enumerate(note):
+            if place % 6 == 0:
+                log_step(writer, 6 + place // 6)
+            page.keyboard.type(letter)
+            page.wait_for_timeout(200)
+        page.keyboard.press("Enter")
+    file = root / "my_run" / ".rollout-board" / "labels.jsonl"
+    until(page, "the note in the file", lambda: file.exists())
+    settled(page)
+    entries = [decode(line) for line in file.read_text().splitlines()]
+    assert [(one.kind, one.value, one.index) for one in entries if one] == [("note", note, 0)]
+
+
+def test_a_key_that_fails_holds_no_other_key_up(page, serve, tmp_path):
+    run = run_in(tmp_path)
+    page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=93&index=0")
+    reader = page.locator(".reader .fact-line")
+    expect(reader).to_contain_text("Rollout 0")
+    for key in "aj1":  # nothing is selected that all rollouts with it could be listed of
+        page.keyboard.press(key)
+    expect(reader).to_contain_text("Rollout 1")
+    until(page, "the label", lambda: [*labels_in(run)] == [1])

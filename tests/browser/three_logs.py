@@ -23,15 +23,19 @@ def three_logs(root: Path) -> Path:
     return root
 
 
-def addresses() -> list[str]:
-    """Every page and each part of it, as the end of an address, but for the run; and an open rollout."""
-    pages = [
+def pages_and_parts() -> list[str]:
+    """Every page and each part of it, as the end of an address, but for the run."""
+    return [
         f"{'' if page.name == 'overview' else page.name}?{f'{page.choice}={part}' if part else ''}"
         for page in PAGES
         for part in (page.part_names or ("",))
     ]
+
+
+def addresses() -> list[str]:
+    """The same, and an open rollout in its three ways."""
     return [
-        *pages,
+        *pages_and_parts(),
         "rollouts?index=0",
         "rollouts?index=0&reader_vs=1",
         "rollouts?index=0&reader_as=text",

@@ -10,7 +10,9 @@ from board.formats import READERS
 
 
 def test_every_reader_has_files_that_its_framework_wrote():
-    assert {file.reader for info in REAL_RUNS for file in info.files} == {r.name for r in READERS}
+    read = {file.reader for info in REAL_RUNS for file in info.files}
+    # Tables and transitions of nobody's framework are read by the names of their keys.
+    assert {name for name in read if not name.startswith("mapping:")} == {r.name for r in READERS}
 
 
 @pytest.mark.parametrize("info", ONE_OF_EACH, ids=lambda info: info.name)

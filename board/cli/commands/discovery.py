@@ -32,6 +32,8 @@ from board.index.summary_cache import SummaryCache
 _MAX_PROBLEMS: Final = 3
 _MAX_KEYS: Final = 12
 _WIDTH: Final = 40
+_NEAREST: Final = 3
+"""Readers of which it is said why they pass a file over."""
 
 
 def runs(args: argparse.Namespace) -> int:
@@ -193,10 +195,10 @@ def _facts_of(file: Sniffed) -> Iterator[tuple[str, str]]:
     yield "first error", file.first_error if file.first_error != file.reason else ""
     yield "mapping", "" if file.mapping is None else str(file.mapping)
     yield "not found", ", ".join(file.missing)
-    others: list[str] = []  # of other kinds of files
-    for reader, reason in file.readers.items():
-        if reason.startswith("reads "):
-            others.append(reader)
-        else:
-            yield f"  {reader}", reason
+    yield "missing", file.lacks
+    nearest = [name for name, reason in file.readers.items() if not reason.startswith("reads ")]
+    for reader in nearest[:_NEAREST]:
+        yield f"  {reader}", file.readers[reader]
+    yield "  nor by", ", ".join(nearest[_NEAREST:])
+    others = (name for name, reason in file.readers.items() if reason.startswith("reads "))
     yield "  of other kinds of files", ", ".join(others)

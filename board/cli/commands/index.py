@@ -20,6 +20,7 @@ from board.formats.io.locations import below, location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.run_info import IgnoredFiles
 from board.index.reading.workers import ChooseEngine, local_engine
+from board.query.group_sizes import incomplete_groups
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements
 from board.query.trainer.metrics import TrainerMetrics
@@ -70,7 +71,7 @@ def check(args: argparse.Namespace) -> int:
     run = opened(only_run(folder, path, args.source)) if folder else open_run(args)
     trainer = trainer_metrics(run, args)
     audit = _audit(run, args)
-    problems = (*run.problems, *audit.problems, *trainer.problems)
+    problems = (*run.problems, *audit.problems, *trainer.problems, *incomplete_groups(run))
     if folder is None:
         return _report(args, run.info.name, problems, run, (), trainer, audit)
     if not run.info.only and run.info.path != folder.root:

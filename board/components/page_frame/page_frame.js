@@ -1,8 +1,10 @@
-// What belongs to the whole page: its keys, the way of keys and labels to the server, and a tooltip.
+// What belongs to the whole page: its keys, the way of keys and labels to the server, a tooltip, its size on paper.
 
 const ASK_AGAIN_MS = 3000; // a run of the script that is stopped may lose what was sent
 const PATIENCE_MS = 1000; // with which labels wait for the end of a run
 const MOST_TRIES = 5; // of a key that the server does not answer: its page is gone
+
+const PAPER_PIXELS = 1047; // between the margins of A4 in landscape
 
 const FRAME = (window.__rolloutBoardFrame ??= { asked: [], sentAt: 0, timer: null, trigger: null, tries: 0 });
 
@@ -66,6 +68,10 @@ export default function ({ data, setTriggerValue }) {
   if (!FRAME.isBound) {
     FRAME.isBound = true;
     followOutbox(sendSoon);
+    // What was drawn for the width of the window is printed with that width.
+    const fit = () => document.documentElement.style.setProperty("--print-zoom", Math.min(1, PAPER_PIXELS / window.innerWidth));
+    window.addEventListener("resize", fit);
+    fit();
     document.addEventListener("pointerover", ({ target }) => {
       const menu = target.closest?.(`.st-key-${data.menu}`);
       if (menu) menu.title = menu.querySelector("input")?.value ?? "";

@@ -47,7 +47,7 @@ def tool_use(messages: Sequence[Mapping[str, Any]]) -> ToolUse | None:
 def _may_call(message: Mapping[str, Any]) -> bool:
     """Whether a message may hold a call or a result; of most it is sure that they do not."""
     role, content = message.get("role"), message.get("content")
-    if role in TOOL_ROLES or not _KEYS.isdisjoint(message):
+    if (isinstance(role, str) and role in TOOL_ROLES) or not _KEYS.isdisjoint(message):
         return True
     if isinstance(content, str):
         return role == "assistant" and "<" in content and bool(_TAGS.search(content))

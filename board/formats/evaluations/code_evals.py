@@ -1,20 +1,24 @@
 """Results of human-eval and EvalPlus: programs, and whether they passed.
 
 Read from openai/human-eval human_eval/evaluation.py (<samples>_results.jsonl) and evalplus/evalplus
-evalplus/evaluate.py (<samples>_eval_results.json; before v0.3 without the programs).
+evalplus/evaluate.py (<samples>_eval_results.json; before v0.3 lists of verdicts without the programs).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
-from board.formats.parse import is_list, object_at, objects_in
+from board.formats.parse import as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
+
+_SUITES: Final = ("base", "plus")
+_PASSED: Final = frozenset({"pass", "success"})
+"""How EvalPlus calls it that all tests passed: since v0.3, and before."""
 
 
 class HumanEvalReader(Reader):
@@ -51,11 +55,9 @@ class EvalPlusReader(Reader):
     run_per_file = True
 
     def recognises(self, head: Head) -> bool:
-        """A date and a hash with lists of samples by task, as EvalPlus has since v0.3."""
+        """A date and a hash with lists of samples by task, before v0.3 with lists of their verdicts."""
         return head.has("date", "hash", "eval") and any(
-            is_list(samples) and objects_in(samples)
-            for record in head.records
-            for samples in object_at(record, "eval").values()
+            _samples(own) for record in head.records for own in object_at(record, "eval").values()
         )
 
     def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
@@ -63,20 +65,17 @@ class EvalPlusReader(Reader):
         rows = [
             {"task_id": task, **sample}
             for task, samples in object_at(line, "eval").items()
-            for sample in objects_in(samples)
+            for sample in _samples(samples)
         ]
         if not rows:
-            reason = "eval holds no programs, before v0.3 only statuses"
-            raise RecordError(
-                reason, field="eval", hint="samples by task, as EvalPlus has since v0.3"
-            )
+            raise RecordError("eval holds no samples", field="eval", hint="samples by task")
         return rows
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The reward is whether all tests passed that were run."""
         parts = {
-            name: float(line[f"{name}_status"] == "pass")
-            for name in ("base", "plus")
+            name: float(line[f"{name}_status"] in _PASSED)
+            for name in _SUITES
             if isinstance(line.get(f"{name}_status"), str)
         }
         fields: Fields = {k: v for k, v in line.items() if k not in ("task_id", "solution")}
@@ -87,3 +86,24 @@ class EvalPlusReader(Reader):
             "split": "eval",
         }
         return at_step(fields, None)
+
+
+def _samples(task: object) -> list[dict[str, Any]]:
+    """The samples of one task. Before v0.3 a task has for `base` and `plus` lists of [status, tests
+    passed one by one], and other lists of as many entries.
+    """
+    if is_list(task):
+        return objects_in(task)
+    verdicts = [own for name in _SUITES if is_list(own := as_object(task).get(name))]
+    count = max(map(len, verdicts), default=0)
+    samples: list[dict[str, Any]] = [{} for _ in range(count)]
+    for key, value in as_object(task).items():
+        entries = value if is_list(value) and len(value) == count else [value] * count
+        for sample, entry in zip(samples, entries, strict=True):
+            if key in _SUITES and is_list(entry) and entry:
+                sample[f"{key}_status"] = entry[0]
+                if len(entry) > 1:
+                    sample[f"{key}_details"] = entry[1]
+            else:
+                sample[key] = entry
+    return samples

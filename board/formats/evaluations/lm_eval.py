@@ -69,7 +69,7 @@ class LmEvalReader(Reader):
         talk = parsed_text(context) if str(context).startswith("[") else context
         metrics = {name: fields.pop(name, None) for name in _metrics(line)}
         if line.get("repeat") is None:
-            fields |= named_rewards(metrics, _best_first(metrics))
+            fields |= named_rewards(metrics, best_first(metrics))
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
         # Documents are numbered in each task, and each filter has the same answers again.
@@ -86,7 +86,7 @@ class LmEvalReader(Reader):
         return at_step(fields, None)
 
 
-def _best_first(metrics: Mapping[str, Any]) -> object:
+def best_first(metrics: Mapping[str, Any]) -> object:
     """The first metric of which more is better: an error or a perplexity is a part and no reward."""
     return next(
         (v for name, v in metrics.items() if v is not None and not _LESS_IS_BETTER.search(name)),

@@ -32,6 +32,7 @@ from board.formats.number_arrays import as_numbers
 from board.formats.parse import is_list
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})
+_GENERATED: Final = ("response", "response_tokens")
 _ITS_OWN: Final = frozenset(
     {"response_tokens", "logprobs", "ref_logprobs", "values", "token_rewards", "ref_response"}
 )
@@ -72,13 +73,13 @@ class RLLoggingBoardReader(Reader):
     }
 
     def recognises(self, head: Head) -> bool:
-        """A record with a step and a text or pieces, its response and reward under these names.
+        """A record with a step and the response as text or pieces, its reward not under another name.
 
         A number under such a key is a metric.
         """
         return any(
             "step" in record
-            and any(isinstance(record.get(key), str | list) for key in _ROLLOUT_KEYS)
+            and any(isinstance(record.get(key), str | list) for key in _GENERATED)
             and (not _ITS_OWN.isdisjoint(record) or not has_other_names(record))
             for record in head.records
         )

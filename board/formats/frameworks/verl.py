@@ -2,7 +2,8 @@
 
 Read from verl-project/verl@1dda039 verl/trainer/ppo/ray_trainer.py (`_write_generations`) and
 verl/trainer/ppo/v1/trainer_base.py. Later writers turn what JSON can't hold into text ("0.5", "True").
-uid is "{sample}_{rollout}_{output}" in v1. Validation repeats the score as `reward`.
+uid is "{sample}_{rollout}_{output}" in v1, else that of the prompt, which its rollouts share. Validation
+repeats the score as `reward`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ class VerlReader(Reader):
         "score": "reward",
         "reward": EXTRA + "reward",
         "request_id": "rollout_id",
-        "uid": "rollout_id",
         "data_source": "env",
     }
     repeats = "copied_steps"
@@ -62,12 +62,25 @@ class VerlReader(Reader):
                 columns[name] = [_FLAGS.get(v, v) if isinstance(v, str) else v for v in values]
         # The folders of training and validation are named by the user; one called so is no training.
         split = ["eval" if at.folder_split == "eval" else None] * len(lines)
-        groups = [_group_of(line.get("uid")) for line in lines]
-        known = {"group_id": groups, "split": split, "step": [at.step] * len(lines)}
+        known: Columns = {"split": split, "step": [at.step] * len(lines)}
+        if (uids := columns.get("uid")) is not None:
+            if "rollout_id" not in columns:
+                del columns["uid"]
+            prompts = [_prompt_of(uid) for uid in uids]
+            logged = columns.get("group_id", [None] * len(lines))
+            known["group_id"] = prompts
+            # One that is the prompt's is no rollout's, unless another id is the group's.
+            known["rollout_id"] = [
+                uid if uid != prompt or group is not None else None
+                for uid, prompt, group in zip(uids, prompts, logged, strict=True)
+            ]
         return columns | {name: filled(columns.get(name, own), own) for name, own in known.items()}
 
 
-def _group_of(uid: object) -> str | None:
-    """The group that a uid names, where it is sample, rollout and output."""
-    parts = str(uid).rsplit("_", 2)
-    return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None
+def _prompt_of(uid: Any) -> Any:
+    """The id of the prompt in one of sample, rollout and output; another uid is the prompt's itself."""
+    if type(uid) is str:
+        parts = uid.rsplit("_", 2)
+        if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
+            return parts[0]
+    return uid

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,16 @@ class Line:
     size: int
     text: bytes | None
     ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fault(Line):
+    """What stands in a file in the place of a line that can't be used. reason: why, in words."""
+
+    reason: str = ""
+
+
+NO_END: Final = "the array has no end: it is still being written, or was cut off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +234,18 @@ _DEPTH = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 def array_elements(path: Location) -> Iterator[Line]:
     """Each element of the array that a file is, as a line; the last may be torn.
 
-    One that is longer than MAX_LINE_BYTES has no text, and ends the reading. Raises OSError.
+    One that is longer than MAX_LINE_BYTES has no text, and ends the reading. Behind the last element of
+    an array without an end there is a Fault. Raises OSError.
     """
+    return elements(partial(read_bytes, path))
+
+
+def elements(read: Callable[[int, int], bytes]) -> Iterator[Line]:
+    """The elements as of `array_elements`. read: gives bytes by offset and size, fewer at the end."""
     block, offset = b"", 0  # bytes of the file, and where they begin in it
     begin = at = 0  # where the element begins in the block, and where the next token may begin
     depth = 0
-    while more := read_bytes(path, offset + len(block), _ARRAY_BLOCK_BYTES):
+    while more := read(offset + len(block), _ARRAY_BLOCK_BYTES):
         block += more
         for token in _TOKEN.finditer(block, at):
             first = block[token.start()]
@@ -248,6 +265,7 @@ def array_elements(path: Location) -> Iterator[Line]:
             return
         block, offset, at, begin = block[begin:], offset + begin, at - begin, 0
     yield from _element(block[begin:], offset + begin)
+    yield Fault(offset + len(block), 0, None, reason=NO_END)
 
 
 def _element(text: bytes, offset: int) -> Iterator[Line]:

@@ -11,7 +11,7 @@ import posixpath
 import re
 import stat
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
@@ -20,12 +20,15 @@ from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, UnreadableError
 from board.formats import SOURCES, is_worth_a_look
 from board.formats.base import layout_match
+from board.formats.io.csv_files import SUFFIXES, column_names
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
+from board.formats.key_names import field_of
 from board.formats.metrics import is_metric_name
+from board.formats.metrics.lines import has_step_column
 from board.index.discovery.mappings import FILE_NAME, Mappings
-from board.index.discovery.packed import PACKED_SUFFIXES
+from board.index.discovery.packed import HEAD_OF_KIND, PACKED_SUFFIXES
 from board.index.discovery.run_info import IgnoredFiles, RunInfo
 
 _MAX_NAMES: Final = 3
@@ -34,7 +37,7 @@ _OBJECTS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
 _PEEK_BYTES: Final = 64
 _UNFINISHED: Final = "rollouts that are still being sampled"
 _NOT_IGNORED: Final = re.compile(
-    r"run-.*\.json|(metadata|vocab)\.json|(rollout-board|thresholds|causes)\.toml|.*_logtree\.json|.*\.html|STABLE",
+    r"run-.*\.json|(metadata|vocab)\.json|(rollout-board|thresholds|causes)\.toml|.*_logtree\.json|STABLE",
     re.DOTALL,
 )
 """Files that are read with a run or its logs (see sidecar_files), and prime-rl's marks of whole steps."""
@@ -133,13 +136,14 @@ class Listing:
         elif isinstance(self.root, Path):
             yield from self._files(self.root)
         else:
+            names = {below(location, self.root) for location in self.objects}
             for location in self.objects:
                 path = below(location, self.root)
                 if path.startswith(".") or "/." in path:
                     continue
                 if path.lower().endswith(_SUFFIXES) and self._may_be_log(location):
                     yield location
-                else:
+                elif not _is_page_of_log(path, names):
                     self.ignored.add(path)
 
     def _files(self, root: Path) -> Iterator[Path]:
@@ -161,13 +165,15 @@ class Listing:
                 is_known = lower.endswith(_SUFFIXES) and not (is_live and lower.endswith(".jsonl"))
                 if is_known and self._may_be_log(path):
                     yield path
-                elif is_metric_name(name):
+                elif is_metric_name(name) and not (is_known and not _has_steps(path)):
                     self.metric_files.append(path)
-                else:
+                elif not _is_page_of_log(name, names):
                     self.ignored.add(posixpath.join(relative, name))
 
     def _may_be_log(self, path: Location) -> bool:
         own = self.mappings.of(path)
+        if own is None and isinstance(path, Path) and path.suffix.lower() in SUFFIXES:
+            return _has_rollout_columns(path)
         if _is_worth_a_look(pure_path(path)) or (
             own is not None and layout_match(own.layout, pure_path(path)) is not None
         ):
@@ -227,6 +233,31 @@ def _is_array_of_objects(path: Path) -> bool:
     """Whether a JSON document is an array of objects, as a list of records is under any name."""
     try:
         return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def _is_page_of_log(name: str, beside: Collection[str]) -> bool:
+    """Whether a file is a page that is read with a log beside it: a tinker logtree."""
+    base, end = posixpath.splitext(name)
+    return end == ".html" and f"{base}_rollout_summaries.jsonl" in beside
+
+
+def _has_rollout_columns(path: Path) -> bool:
+    """Whether a table has a column that is named as a prompt or a response; most hold metrics."""
+    try:
+        head = read_bytes(path, 0, HEAD_OF_KIND)
+    except OSError:
+        return True  # which is said where it is opened
+    is_plain = head[:1].isascii() and b"\0" not in head
+    fields = {field_of(name, "") for name in column_names(head)} if is_plain else {"response"}
+    return not fields.isdisjoint({"prompt", "response", "messages"})
+
+
+def _has_steps(path: Path) -> bool:
+    """Whether a table is one of metrics by step."""
+    try:
+        return has_step_column(path)
     except OSError:
         return False
 

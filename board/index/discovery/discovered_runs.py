@@ -28,10 +28,16 @@ from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
 from board.formats.recognition import ONLY_NUMBERS
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
-from board.index.discovery.format_detection import LEFT_OUT, detect_format, mapping_mismatch
+from board.index.discovery.format_detection import (
+    LEFT_OUT,
+    detect_format,
+    likely_turns,
+    mapping_mismatch,
+)
 from board.index.discovery.metric_files import metric_files_of_runs
 from board.index.discovery.packed import is_packed
 from board.index.discovery.run_info import Discovery, LogFile, RunInfo, digest
+from board.index.discovery.subjects import by_subject
 
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""
@@ -95,8 +101,9 @@ def _detected_files(
     for path, result in zip(paths, _detect_formats(paths, listing), strict=True):
         if isinstance(result, LogFile):
             files[path] = result
-            if mismatch := mapping_mismatch(result, listing.mappings.of(path)):
-                problems[path] = mismatch
+            mismatch = mapping_mismatch(result, listing.mappings.of(path))
+            if (problem := mismatch or likely_turns(result)) is not None:
+                problems[path] = problem
         else:
             problems[path] = result
             if isinstance(path, Path) and result.reason.endswith(ONLY_NUMBERS):
@@ -163,17 +170,29 @@ def _runs(
         sources = {f: _in_order(folder, of_family) for f, of_family in families.items()}
         if len(families) == 1:
             (ordered,) = sources.values()
-            if len(ordered) == 1 or not reader_named(ordered[0].reader).run_per_file:
-                yield RunInfo(name, folder, ordered, notes, root)
-                continue
-            for file in ordered:
-                own = f"{name}/{file.path.name}"
-                yield RunInfo(own, folder, (file,), notes, root, only=file.path.name)
+            yield from _of_one_family(RunInfo(name, folder, ordered, notes, root))
             continue
         if together := _joinable(families.values()):
             yield RunInfo(name, folder, _in_order(folder, together), notes, root)
         for family, ordered in sources.items():
             yield RunInfo(f"{name} ({family})", folder, ordered, notes, root, family=family)
+
+
+def _of_one_family(run: RunInfo) -> Iterator[RunInfo]:
+    """The runs of a folder whose files one family of readers reads: one, or those of its subjects."""
+    if reader_named(run.files[0].reader).run_per_file:
+        subjects = {file.path.name: (file,) for file in run.files}
+    else:
+        subjects = by_subject(run.files)
+    if len(subjects) == 1:
+        yield run
+        return
+    for subject, files in subjects.items():
+        path = files[0].path
+        if len(files) == 1 and path.parent == run.path:
+            yield replace(run, name=f"{run.name}/{path.name}", files=(*files,), only=path.name)
+        else:
+            yield replace(run, name=f"{run.name} ({subject})", files=(*files,), family=subject)
 
 
 def _with_titles(runs: Sequence[RunInfo]) -> Iterator[RunInfo]:
@@ -235,12 +254,13 @@ def _single_file(listing: Listing) -> Discovery:
     path = listing.root
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    result = detect_format(path, root, listing.mappings.of(path))
+    result = detect_format(path, root, listing.mappings.of(path), is_named=True)
     notes = tuple(listing.mappings.problems.values())
     if not isinstance(result, LogFile):  # it was named: that it is not read is no side note
         return Discovery(path, (), (replace(result, severity="lost"), *notes))
-    if mismatch := mapping_mismatch(result, listing.mappings.of(path)):
-        notes = (*notes, mismatch)
+    mismatch = mapping_mismatch(result, listing.mappings.of(path))
+    if (problem := mismatch or likely_turns(result)) is not None:
+        notes = (*notes, problem)
     result = _with_sidecar_state(result, Objects(), {})
     thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
     run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)

@@ -11,7 +11,8 @@ from typing import Any, Final
 from board.errors import BoardError, ChoiceError
 from board.formats import mapping_text, reader_named
 from board.formats.generic import key_paths, preview, quoted
-from board.formats.mapping import GENERIC, mapping_reader
+from board.formats.mapping import GENERIC
+from board.formats.mapping_files import mapping_reader
 from board.formats.recognition import head_of
 from board.index.discovery.format_detection import first_lines
 from board.index.discovery.mappings import FILE_NAME
@@ -52,7 +53,7 @@ def draft_of(info: RunInfo, changes: Mapping[str, str | None] | None = None) -> 
     Raises OSError where the log can't be read, BoardError where such a mapping can't be used.
     """
     file = info.files[0]
-    head, _ = head_of(file.path, first_lines(file.path, file.size))
+    head, _ = head_of(file.path, first_lines(file.path, file.size, is_wrapped=file.is_wrapped))
     text = _changed(mapping_text(file.reader), changes or {})
     reader = mapping_reader(text)
     if reason := reader.why_not(head):

@@ -1,29 +1,47 @@
-"""Compressed logs (.jsonl.gz, .jsonl.zst): unpacked once, into the user's cache, and read from there.
+"""Logs that are no plain text in UTF-8: written so once, into the user's cache, and read there.
 
-Bytes in the middle of a compressed file can't be read without all that come before them.
+These are compressed files (gzip, zstd), known by their first bytes whatever they are called, text in
+UTF-16 or UTF-32, and JSON over many lines, or one array, under the name of a file of lines. Bytes in the
+middle of such a file can't be read without all that come before them.
 """
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
+import re
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from board.core.problems import Problem
-from board.formats.io.lines import Line
+from board.formats import source_of
+from board.formats.io.lines import (
+    MAX_LINE_BYTES,
+    Fault,
+    Line,
+    elements,
+    read_bytes,
+    read_line_blocks,
+    read_lines,
+)
 from board.formats.io.locations import Location, binary, cache_folder
 from board.formats.io.remote import RemoteLocation
+from board.formats.sources import JSON_DOCUMENT, MULTILINE_JSON
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile
 
-PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
+_PACKED_KINDS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+PACKED_SUFFIXES: Final = tuple(kind + end for kind in _PACKED_KINDS for end in (".gz", ".zst"))
+HEAD_OF_KIND: Final = 4096
+"""Bytes at the beginning of a file that say how it is written."""
 _BUFFER: Final = 4 << 20
 _HEAD_BUFFER: Final = 256 << 10
 """What is asked of a store at once: for the whole, and for the first lines."""
@@ -33,9 +51,20 @@ _MAGIC_BYTES: Final = 4
 _GZIP: Final = (b"\x1f\x8b",)
 _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + i, 0x2A, 0x4D, 0x18)) for i in range(16)))
 """With what such files begin; zstd's may begin with a frame to be skipped."""
+_MARKS: Final = (
+    *((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32")),
+    *((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")),
+    *((b"{\0", "utf-16-le"), (b"[\0", "utf-16-le"), (b"\0{", "utf-16-be"), (b"\0[", "utf-16-be")),
+)
+"""With what texts begin that are no UTF-8: a mark of their encoding, or JSON in it."""
+_OVER_LINES: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*\n(?:\s+\"|\})|\[\s*[{\[\n])")
+_ARRAY: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
+_MOST_LAYERS: Final = 3
+"""Such as UTF-16 in gzip; more are made to cost time."""
 _ANY_SIZE: Final = 256 << 20
 _MOST_TIMES: Final = 200
 """Numbers and text compress to a tenth or so. What grows more often than this is made to fill a disk."""
+_TOO_LONG: Final = b'"a record that is too long"'
 _CUT: Final = "-cut.jsonl"
 """How the name of a copy ends whose file ends in the middle."""
 
@@ -53,26 +82,47 @@ def is_packed(path: Location) -> bool:
     return path.name.lower().endswith(PACKED_SUFFIXES)
 
 
+def is_wrapped(path: Location, head: bytes) -> bool:
+    """Whether a copy has to be made to read a file. head: its first HEAD_OF_KIND bytes."""
+    if is_packed(path) or _layer(head):
+        return True
+    return source_of(path).appends and _OVER_LINES.match(head) is not None
+
+
 def head_lines(path: Location, size: int) -> Iterator[Line]:
-    """The lines within the first `size` unpacked bytes."""
+    """The lines within the first `size` bytes of a copy; a JSON document whole, or its elements."""
+    is_document = source_of(path) is JSON_DOCUMENT
     head = b""
     with suppress(CutError):
         for block in _blocks(path, _HEAD_BUFFER):
             head += block
-            if len(head) >= size:
+            is_all = is_document and not _ARRAY.match(head)
+            if len(head) >= (MAX_LINE_BYTES if is_all else size):
                 break
+    if is_document and not _ARRAY.match(head):
+        yield Line(0, len(head), head)
+    elif _ARRAY.match(head) and (is_document or _OVER_LINES.match(head)):
+        lines = elements(lambda offset, length: head[:size][offset : offset + length])
+        yield from (line for line in lines if not isinstance(line, Fault))
+    elif _OVER_LINES.match(head):
+        yield from MULTILINE_JSON.together(_lines_of(head[:size]))
+    else:
+        yield from _lines_of(head[:size])
+
+
+def _lines_of(head: bytes) -> Iterator[Line]:
     offset = 0
-    for text in head[:size].split(b"\n"):
+    for text in head.split(b"\n"):
         yield Line(offset, len(text) + 1, text)
         offset += len(text) + 1
 
 
 def readable(file: LogFile) -> LogFile:
-    """The file to read lines from: of a compressed one the unpacked copy, made if need be.
+    """The file to read lines from: the copy of one that is wrapped, made if need be.
 
     Raises OSError when it can't be made; its message says what is wrong with the file.
     """
-    if not is_packed(file.path):
+    if not file.is_wrapped:
         return file
     where = file.path if isinstance(file.path, RemoteLocation) else os.path.realpath(file.path)
     state = f"{where} {file.size} {file.mtime_ns} {file.inode}"
@@ -85,59 +135,157 @@ def readable(file: LogFile) -> LogFile:
     return replace(file, path=plain, size=plain.stat().st_size)
 
 
-def cut_problem(name_in_problems: str, file: LogFile) -> Problem | None:
-    """What is wrong where a file that `readable` gave is a copy of one that ends in the middle, and stays
-    so.
+def cut_problem(name_in_problems: str, listed: LogFile, file: LogFile) -> Problem | None:
+    """What is wrong where a file that `readable` gave is a copy of one that ends in the middle.
+
+    It is lost at once: whether a writer is still at it nobody can tell from the file.
     """
-    is_old = time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS
-    if not file.path.name.endswith(_CUT) or not is_old:
+    if not file.path.name.endswith(_CUT):
         return None
-    reason = "it ends abruptly: lines are missing at the end"
-    return Problem(name_in_problems, None, None, reason, "pack or copy it again")
+    lines = sum(len(block.sizes) for block in read_line_blocks(file.path))
+    known = _size_by_header(listed.path)
+    of = f" of {known:,}" if known > file.size else ""
+    size = f"{file.size:,}{of} bytes"
+    reason = f"it ends in the middle, after {lines:,} lines ({size}): what follows is lost"
+    is_young = time.time() - listed.mtime_ns / 1e9 <= AT_REST_SECONDS
+    hint = "it is still being written, or was cut off" if is_young else "pack or copy it again"
+    return Problem(name_in_problems, None, None, reason, hint, "lost")
+
+
+def _size_by_header(path: Location) -> int:
+    """How large a zstd file is by its first frame; 0 where that does not say. gzip says it at its end."""
+    head = read_bytes(path, 0, HEAD_OF_KIND)
+    if not head.startswith(_ZSTD[:1]):
+        return 0
+    import zstandard
+
+    try:
+        size = zstandard.get_frame_parameters(head).content_size
+    except zstandard.ZstdError:
+        return 0
+    return 0 if size == zstandard.CONTENTSIZE_UNKNOWN else size
 
 
 def _unpack(file: LogFile, plain: Path, cut: Path) -> Path:
-    """Unpacks a file to `plain`, or to `cut` where it ends in the middle; which of them."""
+    """Writes the copy of a file to `plain`, or to `cut` where it ends in the middle; which of them."""
     plain.parent.mkdir(parents=True, exist_ok=True)
     temporary = plain.with_name(f".{uuid.uuid4().hex}.tmp")
-    most = max(_ANY_SIZE, _MOST_TIMES * file.size)
-    written = 0
+    in_lines = plain.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        with temporary.open("wb") as out:
-            try:
-                for block in _blocks(file.path):
-                    written += len(block)
-                    if written > most:
-                        reason = f"it unpacks to more than {_MOST_TIMES} times its size"
-                        raise PackedError(0, reason)
-                    out.write(block)
-            except CutError:
-                plain = cut
-        return temporary.replace(plain)
+        is_whole = _write(_blocks(file.path), temporary, max(_ANY_SIZE, _MOST_TIMES * file.size))
+        made = temporary
+        head = read_bytes(temporary, 0, HEAD_OF_KIND)
+        if source_of(file.path).appends and _OVER_LINES.match(head):
+            is_array = _ARRAY.match(head) is not None
+            lines = elements(partial(read_bytes, temporary)) if is_array else None
+            lines = MULTILINE_JSON.together(read_lines(temporary)) if lines is None else lines
+            is_whole = _write(_one_by_one(lines), in_lines, None) and is_whole
+            made = in_lines
+        # A copy is at rest as long as what it was made of.
+        os.utime(made, ns=(file.mtime_ns, file.mtime_ns))
+        return made.replace(plain if is_whole else cut)
     finally:
         temporary.unlink(missing_ok=True)
+        in_lines.unlink(missing_ok=True)
+
+
+def _one_by_one(lines: Iterable[Line]) -> Iterator[bytes]:
+    """Lines of JSON as bytes of one line each; one that is too long becomes a text that says so."""
+    for line in lines:
+        if isinstance(line, Fault):
+            raise CutError(0, line.reason)
+        yield (_TOO_LONG if line.text is None else line.text).replace(b"\n", b" ") + b"\n"
+
+
+def _write(blocks: Iterable[bytes], target: Path, most: int | None) -> bool:
+    """Writes blocks to a file; whether they are all. most: bytes that are not too many."""
+    written = 0
+    with target.open("wb") as out:
+        try:
+            for block in blocks:
+                written += len(block)
+                if most is not None and written > most:
+                    raise PackedError(0, f"it unpacks to more than {_MOST_TIMES} times its size")
+                out.write(block)
+        except CutError:
+            return False
+    return True
+
+
+def _layer(head: bytes) -> str:
+    """How bytes that begin so are packed or encoded; empty for what is neither."""
+    if head.startswith(_GZIP):
+        return "gzip"
+    if head.startswith(_ZSTD):
+        return "zstd"
+    return next((encoding for mark, encoding in _MARKS if head.startswith(mark)), "")
 
 
 def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
-    """The unpacked bytes. Raises CutError at the end of a file that ends in the middle."""
-    is_gzip = path.name.lower().endswith(".gz")
-    new_unpacker, error_class = _GZIP_UNPACKER if is_gzip else _zstd_unpacker()
+    """The bytes in UTF-8, unpacked. Raises CutError at the end of a file that ends in the middle."""
     with binary(path, buffer) as file:
-        data = file.read(_PIECE)
-        if len(data) >= _MAGIC_BYTES and not data.startswith(_GZIP if is_gzip else _ZSTD):
-            kind = "gzip" if is_gzip else "zstd"
-            raise PackedError(0, f"it is not a {kind} file, despite its name")
-        unpacker = new_unpacker()
-        while data or (data := file.read(_PIECE)):
-            if unpacker.eof:  # another member or frame follows
-                unpacker = new_unpacker()
-            try:
-                yield unpacker.decompress(data)
-            except error_class as error:
-                raise PackedError(0, f"it is damaged: {error}") from error
-            data = unpacker.unused_data if unpacker.eof else b""
-        if not unpacker.eof:
-            raise CutError(0, "it ends in the middle")
+        blocks = iter(partial(file.read, _PIECE), b"")
+        if is_packed(path):
+            head, blocks = _peeked(blocks)
+            kind = "gzip" if path.name.lower().endswith(".gz") else "zstd"
+            if len(head) >= _MAGIC_BYTES and _layer(head) not in ("gzip", "zstd"):
+                raise PackedError(0, f"it is not a {kind} file, despite its name")
+        for _ in range(_MOST_LAYERS):
+            head, blocks = _peeked(blocks)
+            layer = _layer(head)
+            if not layer:
+                break
+            is_text = layer.startswith("utf")
+            blocks = _decoded(blocks, layer) if is_text else _unpacked(blocks, layer)
+        yield from blocks
+
+
+def _peeked(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes, at least _MAGIC_BYTES where there are so many, and all blocks."""
+    head = b""
+    try:
+        for block in blocks:
+            head += block
+            if len(head) >= _MAGIC_BYTES:
+                break
+    except CutError as error:
+        return head, chain([head], _raising(error))
+    return head, chain([head], blocks)
+
+
+def _raising(error: Exception) -> Iterator[bytes]:
+    raise error
+    yield b""
+
+
+def _decoded(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Text of another encoding in UTF-8; what is no text becomes U+FFFD."""
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for block in blocks:
+        yield decoder.decode(block).encode()
+    rest = decoder.decode(b"", final=True)
+    if rest:
+        yield rest.encode()
+        raise CutError(0, "it ends within a character")
+
+
+def _unpacked(blocks: Iterator[bytes], kind: str) -> Iterator[bytes]:
+    new_unpacker, error_class = _GZIP_UNPACKER if kind == "gzip" else _zstd_unpacker()
+    unpacker = new_unpacker()
+    for block in blocks:
+        # Of a layer within another a block may be large.
+        for start in range(0, len(block), _PIECE):
+            data = block[start : start + _PIECE]
+            while data:
+                if unpacker.eof:  # another member or frame follows
+                    unpacker = new_unpacker()
+                try:
+                    yield unpacker.decompress(data)
+                except error_class as error:
+                    raise PackedError(0, f"it is damaged: {error}") from error
+                data = unpacker.unused_data if unpacker.eof else b""
+    if not unpacker.eof:
+        raise CutError(0, "it ends in the middle")
 
 
 _Unpacker = tuple[Callable[[], Any], type[Exception]]

@@ -22,12 +22,18 @@ def digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
+Subject = tuple[tuple[str, str], ...]
+"""Of what a log is: keys such as `model`, and their values."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """A log file when it was last listed. size in bytes, mtime_ns as os.stat gives it.
 
     sidecar_state: hash of names, sizes and times of the files that it is read with; empty: none.
-    inode: of an object in a store, a number made of its version; 0 where it has none.
+    inode: of an object in a store, a number made of its version; 0 where it has none. shared_id: the key
+    of an id that lines share, which may be turns of one rollout; empty: none is known. subject: see
+    subjects.subject_of. is_wrapped: whether it is read from a copy in plain lines; see `packed`.
     """
 
     path: Location
@@ -36,6 +42,9 @@ class LogFile:
     mtime_ns: int
     inode: int
     sidecar_state: str = ""
+    shared_id: str = ""
+    subject: Subject = ()
+    is_wrapped: bool = False
 
 
 JOINED: Final = "joined"
@@ -65,8 +74,9 @@ class RunInfo:
 
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
-    empty when all files of the folder are. family: of its readers, where the folder holds runs of
-    several; empty where it does not, and of the run that several families make together. thresholds: the
+    empty when all files of the folder are. family: of its readers, or of what its files are, where the
+    folder holds runs of several; empty where it does not, and of the run that several families make
+    together. thresholds: the
     object of that name in its folder, of a run in a store; None: it has none. ignored: files that are
     no logs by their names; runs that differ in them alone are equal. metric_files: beside its logs, that
     may hold scalars of its trainer.

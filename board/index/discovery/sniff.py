@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -14,7 +16,7 @@ from board.errors import UnreadableError
 from board.formats import READERS, mapping_text, reader_named, source_of
 from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.frameworks.rllm import TRAJECTORY_EVENTS
-from board.formats.generic import preview, suggested_mapping
+from board.formats.generic import preview, suggested_mapping, what_is_missing
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
@@ -31,6 +33,7 @@ from board.index.discovery.run_info import IgnoredFiles, LogFile
 
 MOST_EXPLAINED: Final = 1000
 """Files of a folder that are explained; further ones are counted."""
+_QUOTED: Final = re.compile(r'"(\w+)"')
 _KINDS: Final[Mapping[Source, str]] = {
     JSON_LINES: "JSON lines",
     JSON_DOCUMENT: "JSON document",
@@ -60,7 +63,8 @@ class Sniffed:
     kind: of file. keys: of its first records. layouts: its reader's, or else all that its path matches.
     first_error: what is wrong with its first line that can't be used. mapping: the mapping file it was
     compared with. missing: keys which that names and the first records do not have. readers: why each
-    reader passes its records over, where nothing else is known of them. suggested: the text of a
+    reader passes its records over, where nothing else is known of them, the nearest first. lacks: what of
+    a rollout no key is named as, where no mapping can be suggested. suggested: the text of a
     mapping file that could read it, or by which it is read as generic. preview: the first rollouts that
     it gives.
     """
@@ -76,6 +80,7 @@ class Sniffed:
     mapping: Location | None = None
     missing: tuple[str, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict[str, str])
+    lacks: str = ""
     suggested: str | None = None
     preview: tuple[Mapping[str, Any], ...] = ()
 
@@ -135,6 +140,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
+    suggested = suggested_mapping(head) if is_unknown else None
     return replace(
         plain,
         # What discovery says beyond that is said here reader by reader.
@@ -142,8 +148,9 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         keys=_keys(head),
         first_error=first_error,
         missing=() if own is None else own.missing(head),
-        readers=dict(_reasons(path, head, own)) if is_unknown else {},
-        **_suggestion(head, suggested_mapping(head) if is_unknown else None),
+        readers=_nearest(path, head, own) if is_unknown else {},
+        lacks=what_is_missing(head) if is_unknown and not suggested else "",
+        **_suggestion(head, suggested),
     )
 
 
@@ -187,18 +194,32 @@ def _layouts(path: Location, own: MappingReader | None) -> Iterator[Layout]:
             yield Layout(reader.name, place.step, place.split)
 
 
-def _reasons(path: Location, head: Head, own: MappingReader | None) -> Iterator[tuple[str, str]]:
-    """By readers' names why each passes the file over."""
+def _nearest(path: Location, head: Head, own: MappingReader | None) -> dict[str, str]:
+    """By readers' names why each passes the file over: the mapping file's own, then those that name most
+    of the records' keys, last those of other kinds of files.
+    """
+    keys = {key for record in head.records for key in record}
     source = source_of(path).like
+    named: list[tuple[int, str, str]] = []
     for reader in _asked(own):
-        if source not in reader.sources:
+        if isinstance(reader, MappingReader):
+            named.append((len(keys) + 1, reader.name, reader.why_not(head)))
+        elif source not in reader.sources:
             kinds = ", ".join(_KINDS[kind] for kind in reader.sources)
-            yield reader.name, f"reads {kinds} only"
-        elif isinstance(reader, MappingReader):
-            yield reader.name, reader.why_not(head)
+            named.append((-1, reader.name, f"reads {kinds} only"))
         else:
             wanted = inspect.getdoc(reader.recognises) or reader.title
-            yield reader.name, f"not found: {wanted.splitlines()[0].rstrip('.')}"
+            common = len(keys & _keys_named_by(type(reader)))
+            reason = f"not found: {wanted.splitlines()[0].rstrip('.')}"
+            named.append((common, reader.name, reason))
+    ordered = sorted(named, key=lambda one: -one[0])  # of equally near ones the first that is asked
+    return {name: reason for _, name, reason in ordered}
+
+
+@cache
+def _keys_named_by(reader: type[Reader]) -> frozenset[str]:
+    """The keys that a reader names where it recognises its records."""
+    return frozenset(_QUOTED.findall(inspect.getsource(reader.recognises))) | {*reader.keys}
 
 
 def _asked(own: MappingReader | None) -> Sequence[Reader]:

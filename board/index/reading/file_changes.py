@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal
 
-from board.formats import source_of
+from board.formats import source_read_by
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
@@ -30,9 +30,10 @@ def detect_change(state: FileState, file: LogFile) -> Change:
     is_other = (file.reader, file.sidecar_state) != (state.reader, state.sidecar_state)
     if is_other or file.size < state.consumed:
         return "replaced"
-    if not source_of(PurePath(state.path)).appends:
+    if not source_read_by(file.reader, PurePath(state.path)).appends:
         at = (state.size, state.mtime_ns, state.inode)
-        return "same" if (file.size, file.mtime_ns, file.inode) == at else "replaced"
+        is_same = (file.size, file.mtime_ns, file.inode) == at and not _is_finished(state)
+        return "same" if is_same else "replaced"
     if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
         if file.inode != state.inode and not _is_renumbered(state, file):
             return "replaced"

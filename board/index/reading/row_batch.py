@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from board.core.conservation import leaves
 from board.core.metrics.aggregate import Aggregator
 from board.core.problems import MOST_LINES, Problem, ProblemLog
 from board.core.records import Record, Remark
@@ -33,8 +34,8 @@ MOST_LOGGED_KEYS: Final = 256
 
 _NO_ROLLOUT: Final = Remark(
     None,
-    "the line holds no rollout",
-    "a summary or an empty group; the raw log has it",
+    "the line has texts and no rollout",
+    "a summary or an empty group; the raw log has them",
     "note",
 )
 _CROWDED: Final = Remark(
@@ -117,7 +118,7 @@ class RowBatch:
             self._add_alone(rollout, at)
         elif rollout is not None:
             self.collect([rollout], [at], at[2])
-        else:
+        elif any(isinstance(value, str) for _, value in leaves(line)):
             self.remark(_NO_ROLLOUT, at[0])
 
     def collect(self, rollouts: Iterable[Any], addresses: Iterable[Address], size: int) -> None:

@@ -18,7 +18,7 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats import known_mapping, reader_named, source_of
 from board.formats.base import LineContext, Reader
-from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_line_blocks
+from board.formats.io.lines import MAX_LINE_BYTES, Fault, Line, LineBlock, read_line_blocks
 from board.formats.io.locations import Location
 from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
@@ -45,19 +45,22 @@ def index_shard(
     `consumed` and `lines` of a part count from the beginning of the shard. Raises OSError when the file
     can't be read.
     """
-    source = source_of(shard.origin)
     scan = _Scan(shard, options or ReadOptions(), vocabulary)
+    source = scan.source
     if source.appends:
         for lines in read_line_blocks(shard.path, shard.start, shard.end):
             yield from scan.take_lines(lines)
         yield scan.part()
         return
+    # A file of rows is read from its beginning to its end or not at all.
+    end = shard.path.stat().st_size if shard.end is None else shard.end
     for line in source.lines(shard.path):
+        if not line.ended and not scan.is_finished():
+            end = line.offset
+            break
         scan.take_row(line)
         if scan.is_full:
             yield scan.part()
-    # A file of rows is read from its beginning to its end or not at all.
-    end = shard.path.stat().st_size if shard.end is None else shard.end
     yield replace(scan.part(), consumed=end)
 
 
@@ -78,6 +81,7 @@ class _Scan:
         self._vocabulary = vocabulary
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
+        self.source = known.source(source_of(shard.origin))
         self._has_rows = type(known).rows is not Reader.rows
         self._is_hashed = known.repeats in BY_FILE
         self._place = LineContext(shard.origin, options, known.layout)
@@ -155,12 +159,14 @@ class _Scan:
         """The record of a line, None of a blank one, and whether its text was mended."""
         if isinstance(line, Row):
             return line.record, False
+        if isinstance(line, Fault):
+            raise RecordError(line.reason)
         if line.text is None:
             reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MB"
             raise RecordError(reason, hint="one rollout per line")
         if not line.text or line.text.isspace():
             return None, False
-        is_whole = self._has_rows or not source_of(self._shard.origin).appends
+        is_whole = self._has_rows or not self.source.appends
         return parse_whole(line.text) if is_whole else self._parser.parse(line.text)
 
     def _key(self, text: bytes | memoryview | None, part: int = 0) -> int:
@@ -187,8 +193,8 @@ class _Scan:
         scan.take_row(line)
         part = scan.part()
         is_nothing = not part.table.num_rows and not part.events
-        return None if is_nothing and not self._is_finished() else part
+        return None if is_nothing and not self.is_finished() else part
 
-    def _is_finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the file has been unchanged so long that a torn last line is there to stay."""
         return time.time() - self._shard.path.stat().st_mtime >= AT_REST_SECONDS

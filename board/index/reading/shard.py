@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from board.core.problems import Problem
-from board.formats import source_of
+from board.formats import source_read_by
 from board.formats.base import Event
 from board.formats.io.locations import Location, open_binary
 from board.formats.io.remote import RemoteLocation
+from board.formats.sources import Source
 
 END_BYTES: Final = 4096
 _BLOCK_BYTES: Final = 256 << 10
@@ -53,23 +54,27 @@ class Shard:
         return self.named or self.path
 
     @property
+    def _source(self) -> Source:
+        return source_read_by(self.reader, self.origin)
+
+    @property
     def size(self) -> int:
         """Its bytes, once they are unpacked."""
-        return ((self.end or self.start) - self.start) * source_of(self.origin).unpacks
+        return ((self.end or self.start) - self.start) * self._source.unpacks
 
     @property
     def is_object(self) -> bool:
         """Whether it is of an object of lines in a store. Where a line ends there is known once it was
         read: looking for it would fetch the object twice.
         """
-        return isinstance(self.path, RemoteLocation) and source_of(self.origin).appends
+        return isinstance(self.path, RemoteLocation) and self._source.appends
 
     def end_of_piece(self, size: int) -> int:
         """Offset after a piece of so many bytes and the rest of its last line; of an object, see
         is_object, after so many bytes.
         """
         end = self.end or self.start
-        if self.size <= size or not source_of(self.origin).appends:
+        if self.size <= size or not self._source.appends:
             return end
         if isinstance(self.path, RemoteLocation):
             return self.start + size

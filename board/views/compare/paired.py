@@ -87,7 +87,7 @@ def _shift(pair: Compared) -> int:
 
 
 def _say(sentence: str, icon: str) -> None:
-    st.markdown(f"##### :material/{icon}: {plain(sentence, 600)}")
+    st.markdown(f"#### :material/{icon}: {plain(sentence, 600)}")
 
 
 def _every_pair(compared: Compared, matched: Match) -> None:

@@ -26,6 +26,7 @@ from board.core.findings.log_checks import (
 from board.core.metrics.trainer import Agreement
 from board.core.problems import count_of
 from board.export.run_pages import PageTable, tables_page
+from board.query.group_sizes import group_sizes
 from board.query.open_run import Run, format_title
 from board.query.rollouts import total
 from board.views.shared import (
@@ -119,7 +120,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     limits = known_findings.limits_of(run)
     findings = known_findings.task(run, tokens=False).finish().findings
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
-    checks = [_lines(run), _audit(run), *array_checks(digests)]
+    checks = [_lines(run), _audit(run), _groups(run), *array_checks(digests)]
     rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
     ids = f"no id twice in a step, in {rollouts}"
     named: tuple[tuple[str, str, str, State], ...] = (
@@ -156,6 +157,17 @@ def _audit(run: Run) -> Check:
     audit = cache.audit_of(run.whole or run)
     state = "not recorded" if not audit.lines else "bad" if audit.problems else "good"
     return Check("Contents", state, audit.summary)
+
+
+def _groups(run: Run) -> Check:
+    """Whether groups have as many rollouts as is usual."""
+    sizes = group_sizes(run)
+    if sizes is None:
+        return Check("Groups", "not recorded", "no rollout has a group id")
+    if not sizes.incomplete:
+        words = f"no group of {sizes.groups:,} has fewer rollouts than is usual at its step"
+        return Check("Groups", "good", words)
+    return Check("Groups", "note", f"{sizes.summary}: {sizes.details}", step=sizes.worst)
 
 
 def _line(check: Check) -> None:

@@ -76,11 +76,14 @@ def receive(sent: Any) -> None:
         if not isinstance(entry, Mapping) or not _ID.fullmatch(str(entry.get("id"))):
             continue
         if entry["id"] not in received:
+            received[entry["id"]] = ""  # at once: the run before this one may still be under way
             try:
                 _write(entry)
-                received[entry["id"]] = ""
             except BoardError as error:
                 received[entry["id"]] = str(error)[:300]
+            except BaseException:  # the run was ended before the label was stored
+                del received[entry["id"]]
+                raise
     for name in [*received][:-_MOST_RECEIVED]:
         del received[name]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import Event
 from typing import Final, NamedTuple
 
 import streamlit as st
@@ -35,6 +36,7 @@ _PIXELS: Final = 420
 _TITLE_PIXELS: Final = 130
 _UNSEEN_SECONDS: Final = 0.3
 _POLL_SECONDS: Final = 0.1
+_ASKED_SECONDS: Final = 2.0
 _HELP: Final = (
     "A regular expression. What it matches is removed everywhere on HTML pages, also where it spans "
     "tokens; the page says how many matches there were. Other files are not redacted, and so not "
@@ -60,14 +62,16 @@ class _Offered(NamedTuple):
 
 
 class _Job:
-    """A file that is made for a download. label: of its button."""
+    """A file that is made for a download. label: of its button; asked: whether a browser waits for it."""
 
     def __init__(self, page: str, label: str, make: Callable[[Report], Made]) -> None:
         self.page, self.label = page, label
         self.task = BackgroundTask(make)
+        self.asked = Event()
 
     def data(self) -> bytes:
         """The file, waited for. Raises what making it raised."""
+        self.asked.set()
         self.task.start()
         self.task.wait()
         if self.task.error is not None:
@@ -225,6 +229,8 @@ def _button(job: _Job, name: str, mime: str, key: str, *, why_not: str = "") -> 
 def _begin(job: _Job) -> None:
     st.session_state[_JOB] = job
     job.task.start()
+    # Once the panel is drawn again, Streamlit has forgotten the name by which the browser asks.
+    job.asked.wait(_ASKED_SECONDS)
 
 
 def _page(make: MakePage, options: PageOptions, tokenizer: str, report: Report) -> Made:
@@ -279,4 +285,8 @@ def _watch(page: str) -> None:
     else:
         made = f"{job.label}, {size(len(task.result.data))}"
         words = "; ".join([made, *task.result.notes])
-        slot.caption(f":material/check: {plain(words, 900)}.")
+        if job.asked.is_set():
+            slot.caption(f":material/check: {plain(words, 900)}.")
+        else:
+            words += ", but your browser did not fetch it: press the button again"
+            slot.warning(f"{plain(words, 900)}.", icon=":material/error:")

@@ -162,6 +162,9 @@ def _choose_keys(known: MappingDraft) -> dict[str, str | None]:
             )
         if chosen != now:
             changes[field] = chosen or None
+    others = [f"{field} from {path}" for field, path in known.keys.items() if field not in FIELDS]
+    if others:
+        st.text(f"Also taken by their names: {one_line(', '.join(others), 400)}")
     return changes
 
 

@@ -17,6 +17,7 @@ from board.core.groups.statistics import CONVENTIONS, Outcome
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import percent
 from board.errors import BoardError
+from board.query.group_sizes import group_sizes
 from board.query.groups import RunGroups, StepFit, StepRollouts, group_names, step_grid
 from board.query.open_run import Run
 from board.views.frame import sidebar
@@ -77,6 +78,15 @@ def _show_cards(groups: RunGroups, fit: StepFit | None, step: int) -> None:
         ("Zero-std groups", zero_std, _equal_outcomes(groups, i), _CURVES["zero"][1]),
         ("Effective batch", f"{by_step.effective[i]:,}", rollouts, _CURVES["batch"][1]),
     ]
+    sizes_of_run = group_sizes(groups.run)
+    count, few, usual = sizes_of_run.by_step.get(step, (0, 0, 0)) if sizes_of_run else (0, 0, 0)
+    if few:
+        help_text = (
+            "Groups with fewer rollouts than is usual at this step: some were filtered, dropped, or are "
+            "not logged. Advantages within them rest on fewer rewards."
+        )
+        words = f"of {count:,} have less than {usual} rollouts"
+        cards.append(("Incomplete groups", f"{few:,}", words, help_text))
     if fit is not None:
         wrong, count = int(fit.differs.sum()), len(fit.differs)
         words = f"of {count:,}: see below" if wrong else "all match the rewards"

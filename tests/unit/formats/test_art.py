@@ -91,7 +91,8 @@ def test_every_row_of_a_table_with_a_trajectory_is_a_rollout(version):
         assert found_metrics == {f"metrics.{k}": v for k, v in metrics.items()}
     by_step = rows.groupby("step")["reward"]
     assert run.steps["reward_mean"].tolist() == by_step.mean().tolist()
-    assert run.problems == ()
+    # A group without a trajectory, of which the log holds a text.
+    assert {one.severity for one in run.problems} <= {"note"}
 
 
 def test_version_2_has_the_tokens_of_choices_as_pieces_or_ids():

@@ -106,6 +106,27 @@ def test_a_metric_of_several_repeats_is_no_reward_of_one(tmp_path):
     assert {r.extras["metric.exact_match"] for r in result} == {line["exact_match"]}
 
 
+def test_documents_of_lighteval_have_their_response_tokens_and_metrics():
+    result = records(run_at(DATA / "lighteval"))
+    assert [record.scores["reward"] for record in result] == [0, 1, 0, 1]
+    assert [record.scores["rewards.extractive_match"] for record in result] == [0.5] * 4
+    assert result[1].texts["response"] == result[1].texts["ground_truth"] == "The sum is 2."
+    assert result[1].texts["prompt"] == "Question: what is 1 plus 1?\nAnswer:"
+    assert result[1].response_ids.values().tolist() == [11, 12, 14]
+    assert result[1].ids["group_id"] == "lighteval|sums|0 1"
+
+
+def test_verdicts_of_early_evalplus_are_rollouts_without_programs():
+    result = records(run_at(DATA / "evalplus_early"))
+    assert [record.ids["group_id"] for record in result] == [
+        f"HumanEval/{task}" for task in (0, 0, 1, 1, 2, 2)
+    ]
+    assert [record.scores["rewards.base"] for record in result] == [0, 1, 1, 1, 0, 0]
+    assert [record.scores["reward"] for record in result] == [0, 1, 1, 0, 0, 0]
+    assert result[3].extras["plus_status"] == "failed"
+    assert not any("response" in record.texts for record in result)
+
+
 def test_programs_of_human_eval_and_evalplus_are_right_where_they_passed():
     for path in sorted((DATA / "human_eval").glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -15,7 +15,7 @@ from board.formats.base import Head, LineContext, Reader
 from board.formats.columns import gather, usual_columns
 from board.formats.failures import error_text
 from board.formats.generic import generic_mapping
-from board.formats.mapping import mapping_reader
+from board.formats.mapping_files import mapping_reader
 from board.index.discovery.discovered_runs import discover
 
 NOTHING = None

@@ -35,12 +35,16 @@ def test_elements_are_those_that_a_parser_gives_and_lie_where_they_say(
         assert all(content[line.offset :][: line.size] == line.text for line in elements)
 
 
-def test_what_a_cut_array_still_holds_is_read_and_the_torn_element_is_the_last(tmp_path):
+def test_what_a_cut_array_still_holds_is_read_and_the_missing_end_is_named(tmp_path):
     path = tmp_path / "array.json"
-    path.write_text('[{"a": 1}, {"a": 2}, {"a": "x')
-    assert [line.text for line in lines.array_elements(path)] == [
-        *(b'{"a": 1}', b'{"a": 2}', b'{"a": "x'),
-    ]
+    text = '[{"a": 1}, {"a": 2}]'
+    for size in range(1, len(text)):
+        path.write_text(text[:size])
+        *elements, end = lines.array_elements(path)
+        assert isinstance(end, lines.Fault)
+        assert end.reason == lines.NO_END
+        wholes = [element.text for element in elements if element.text.endswith(b"}")]
+        assert wholes == [b'{"a": 1}', b'{"a": 2}'][: text[:size].count("}")]
 
 
 def test_an_element_that_is_too_long_ends_the_reading(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ import pytest
 
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext, layout_match
-from board.formats.mapping import mapping_reader, value_at
+from board.formats.mapping import value_at
+from board.formats.mapping_files import mapping_reader
 from board.formats.path_patterns import path_pattern
 from board.index.discovery.mappings import read_mapping
 

@@ -1,7 +1,13 @@
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from read_formats import DATA, assert_fields, json_lines, records, run_at
 
 from board.errors import RecordError
+from board.formats.base import LineContext
+from board.formats.frameworks.verl import VerlReader
 
 FOLDER = DATA / "verl"
 
@@ -48,13 +54,32 @@ def test_a_validation_folder_is_an_evaluation():
 
 
 @pytest.mark.parametrize(
-    ("uid", "group"), [("x_y_3_0_1", "x_y_3"), ("plain", None), ("a_b", None), (7, None)]
+    ("uid", "group", "rollout"),
+    [
+        ("x_y_3_0_1", "x_y_3", "x_y_3_0_1"),
+        ("plain", "plain", None),
+        ("a_b", "a_b", None),
+        (7, "7", None),
+    ],
 )
-def test_only_a_uid_of_sample_rollout_and_output_names_a_group(read_line, uid, group):
+def test_a_uid_is_the_prompts_unless_it_counts_rollouts(read_line, uid, group, rollout):
     line = {"input": "i", "output": "o", "score": 1, "step": 1, "uid": uid}
     record = read_line("verl", line)
     assert record.ids.get("group_id") == group
-    assert record.ids["rollout_id"] == str(uid)
+    assert record.ids.get("rollout_id") == rollout
+    logged = read_line("verl", {**line, "group_id": "g", "request_id": "r"})
+    assert (logged.ids["group_id"], logged.ids["rollout_id"]) == ("g", "r")
+    assert logged.extras["uid"] == uid
+
+
+@given(st.lists(st.sampled_from(["a-1", "b-2", "s_0_0", "s_1_0", None]), min_size=1, max_size=12))
+def test_groups_by_uid_are_the_same_wherever_a_log_is_cut(uids):
+    lines = [{"input": "i", "output": "o", "score": 1, "step": 1, "uid": uid} for uid in uids]
+    reader, at = VerlReader(), LineContext(Path("run/1.jsonl"))
+    together = reader.read_columns(lines, at)
+    alone = [reader.record(line, at).ids for line in lines]
+    for name in ("group_id", "rollout_id"):
+        assert together[name] == [ids.get(name) for ids in alone]
 
 
 def test_a_line_without_any_step_is_lost(read_line):

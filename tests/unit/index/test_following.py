@@ -135,7 +135,9 @@ def test_a_torn_line_that_was_given_up_is_taken_back_when_it_is_completed(write_
 
 def test_a_line_that_comes_to_rest_torn_becomes_a_problem(write_log, follow):
     path = write_log("x.jsonl", rollout(1), b'{"step": 2, ', fresh=True)
-    assert follow().problems == ()
+    (waited_for,) = follow().problems
+    assert (waited_for.severity, waited_for.line) == ("note", 2)
+    assert "12 bytes" in waited_for.hint
     an_hour_ago = time.time() - 3600
     os.utime(path, (an_hour_ago, an_hour_ago))
     assert [p.line for p in follow().problems] == [2]

@@ -79,7 +79,7 @@ def read(path, reader: str):
         problem.count
         for part in parts
         for problem in part.problems
-        if problem.reason in (METRICS.reason, "the line holds no rollout")
+        if problem.reason in (METRICS.reason, "the line has texts and no rollout")
     )
     places = zip(
         rows.column("line").to_pylist(), rows.column("step").to_pylist(), rewards, strict=True

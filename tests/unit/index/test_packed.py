@@ -101,15 +101,22 @@ def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path
     assert "damaged" in damaged
 
 
-def test_a_packed_log_that_was_cut_off_is_named_once_it_is_at_rest(write_log, tmp_path, kind):
+def test_a_packed_log_that_was_cut_off_is_lost_at_once_with_what_is_there(
+    write_log, tmp_path, kind
+):
     rows = [{"step": 1, "response": os.urandom(8).hex()} for _ in range(9000)]
-    whole = PACK[kind](b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    for size, named in ((len(whole), []), (len(whole) // 2, ["it ends abruptly"])):
-        path = write_log(f"{size}/x.jsonl.{kind}", whole[:size], fresh=True)
-        assert run_at(path.parent).problems == ()  # it may still be written
-        os.utime(path, (1, 1))
-        problems = run_at(path.parent).problems
-        assert [p.reason.partition(":")[0] for p in problems if p.line is None] == named
+    content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    whole = PACK[kind](content)
+    path = write_log("whole/x.jsonl", whole, fresh=True)
+    assert [p for p in run_at(path.parent).problems if p.severity != "note"] == []
+    for fresh in (True, False):
+        path = write_log(f"{fresh}/x.jsonl.{kind}", whole[: len(whole) // 2], fresh=fresh)
+        run = run_at(path.parent)
+        (problem,) = [p for p in run.problems if p.line is None and p.severity == "lost"]
+        lines = int(problem.reason.split("after ")[1].split(" lines")[0].replace(",", ""))
+        assert lines - 1 <= run.rollout_count <= lines
+        # zstd says at its beginning how much there was
+        assert (f"of {len(content):,} bytes" in problem.reason) == (kind == "zst")
 
 
 def test_a_git_lfs_pointer_is_one_under_the_name_of_a_packed_log_too(write_log, tmp_path, kind):

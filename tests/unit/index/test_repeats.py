@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -281,7 +282,7 @@ def test_a_step_that_was_copied_to_another_file_is_shown_once_and_counted(write_
     run = opened()
     assert (run.counts, run.repeated) == ({1: 6, 2: 6}, 6)
     assert run.of_step(1)["response"].tolist() == [line["output"] for line in answers]
-    assert ("rollouts already in the log were written again", 6) in reasons(run)
+    assert ("the file is a copy: 1.jsonl holds all its rollouts too", 6) in reasons(run)
 
 
 OTHERS = {
@@ -386,3 +387,48 @@ def test_copies_are_told_in_what_can_be_read_of_a_file(write_log, opened, monkey
         write_log(f"{name}.jsonl", *dump(1), *dump(2))
     run = opened()
     assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 4)
+
+
+ROLLOUTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "step": st.integers(0, 3),
+            "prompt": st.sampled_from(["a", "b"]),
+            "response": st.text("xyz", min_size=1, max_size=4),
+            "reward": st.sampled_from([0.0, 1.0]),
+        }
+    ),
+    min_size=2,
+    max_size=8,
+    unique_by=lambda row: row["response"],
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(ROLLOUTS, st.sampled_from(["native", "generic", "rllb"]), st.booleans())
+def test_a_copied_file_counts_once_and_is_named_whoever_reads_it(rows, kind, is_rewritten):
+    named = {
+        "native": lambda n, row: {**row, "group_id": row["prompt"]},
+        "generic": lambda n, row: {
+            "question": row["prompt"],
+            "completion": row["response"],
+            "score": row["reward"],
+            "step": row["step"],
+        },
+        "rllb": lambda n, row: row,
+    }
+    lines = [named[kind](n, row) for n, row in enumerate(sorted(rows, key=lambda r: r["step"]))]
+    with TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        write_lines(run / "part-0.jsonl", lines)
+        copies = [dict(reversed(line.items())) for line in lines] if is_rewritten else lines
+        write_lines(run / "part-1.jsonl", copies)
+        write_lines(run / "part-2.jsonl", [{**line, "step": 9} for line in lines])
+        opened_run = run_at(run)
+        assert opened_run.rollout_count == 2 * len(lines)
+        (problem,) = [p for p in opened_run.problems if p.reason.startswith("the file is a copy")]
+        assert (problem.path, problem.severity, problem.count) == (
+            "part-1.jsonl",
+            "partial",
+            len(lines),
+        )

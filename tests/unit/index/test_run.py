@@ -483,16 +483,16 @@ def test_progress_ends_at_all_bytes(tmp_path, write_log):
 
 def test_a_file_is_at_rest_after_a_minute(write_log, opened):
     path = write_log("x.jsonl", rollout(1), b'{"step"')
-    for age, problems in ((30, 0), (90, 1)):
+    for age, severity in ((30, "note"), (90, "lost")):
         os.utime(path, (time.time() - age,) * 2)
-        assert len(opened().problems) == problems
+        assert [problem.severity for problem in opened().problems] == [severity]
 
 
 def test_a_lone_row_is_that_of_its_step(write_log, opened):
     unusual = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
     for rank in (0, 1):
         rows = [
-            {"step": step, "reward": step, "group_id": "g", "response": f"r{step}", **extra}
+            {"step": step, "reward": step, "group_id": "g", "response": f"{rank}.{step}", **extra}
             for step in range(3)
             for extra in unusual
         ]

@@ -46,7 +46,7 @@ def test_every_reader_says_why_it_passes_a_file_over(tmp_path):
     result = only(write(tmp_path / "x.jsonl", {"loss": "1.0"}))
     assert result.reader is None
     assert result.keys == ("loss",)
-    assert list(result.readers) == [reader.name for reader in READERS]
+    assert {*result.readers} == {reader.name for reader in READERS}
     assert all(result.readers.values())
     assert result.readers["trl"] == "reads Parquet only"
     assert "verl names them" in result.readers["verl"]

@@ -31,8 +31,13 @@ function selectedText(view) {
   return recorded.trim() ? recorded.slice(0, LONGEST_ALIKE).toWellFormed() : "";
 }
 
+/** Whether there is a list to lead to: an exported page has none, and of text that is awaited none is known. */
+function canList(view) {
+  return Boolean(view.labels) && !isAwaiting(view);
+}
+
 function placeAlike(view, button) {
-  const text = canLabel(view) ? selectedText(view) : "";
+  const text = canList(view) ? selectedText(view) : "";
   button.hidden = !text;
   if (!text) return;
   const [own, frame] = [selectionIn(view).getRangeAt(0).getBoundingClientRect(), view.ui.root.getBoundingClientRect()];
@@ -45,7 +50,7 @@ function placeAlike(view, button) {
 
 /** Asks for the list; false where no text is selected. */
 function askAlike(view) {
-  const text = canLabel(view) ? selectedText(view) : "";
+  const text = canList(view) ? selectedText(view) : "";
   if (text) view.trigger("alike", text);
   return Boolean(text);
 }

@@ -8,10 +8,15 @@ function author(view) {
   return stored(AUTHOR_KEY, "") || view.labels.author;
 }
 
-/** The row of labels; null where there is nobody to write them. */
+/** The row of labels; null where there is nobody to write them. What is being written there stays. */
 function fillLabels(view, labels) {
   view.served = labels;
-  showOutbox(view);
+  if (!isWritingLabel(view)) showOutbox(view);
+}
+
+/** Another rollout takes the place of the one that a note is written on: the note is of this one. */
+function endWriting({ ui, place }, next) {
+  if (JSON.stringify(place) !== JSON.stringify(next)) ui.labels.querySelector("input:focus")?.blur();
 }
 
 /** The labels that the server knows, and those on their way. */
@@ -99,8 +104,8 @@ function noteField(view, own) {
     }
   };
   note.onblur = () => {
-    if (note.value === own.note) return;
-    send(view, { kind: "note", value: note.value });
+    if (note.value !== own.note) send(view, { kind: "note", value: note.value });
+    else if (note.isConnected) showOutbox(view);
   };
   return note;
 }

@@ -86,6 +86,7 @@ function applyTheme(view) {
 function load(view, data) {
   const rollout = readRollout(data);
   const count = rollout.texts.length;
+  endWriting(view, data.view.place);
   stopFrames(view);
   clearTimeout(view.reporting);
   clearTimeout(view.reportingMasks);
@@ -146,7 +147,7 @@ function honour(view, wanted, themed) {
   if (isRequest(view, "heat", wanted.heat)) showHeat(view, wanted.heat);
   fillFacts(view, wanted);
   fillDetails(view, wanted.details);
-  if (!isWritingLabel(view)) fillLabels(view, wanted.labels);
+  fillLabels(view, wanted.labels);
   if (themed) {
     drawLegend(view);
     drawMap(view);

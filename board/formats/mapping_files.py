@@ -1,0 +1,126 @@
+"""The reader that the text of a mapping file tells of: of lines, of rows in a line, or of turns.
+
+Where a mapping says `trajectory`, lines of one trajectory are one rollout, in the order that `turn` says.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+from board.core.records import Remark
+from board.errors import BoardError
+from board.formats.base import Event, LineContext
+from board.formats.fields import Fields, with_remarks
+from board.formats.io.parquet_files import PARQUET
+from board.formats.joined_rows import JoinedRows, Together
+from board.formats.mapping import MappedRowsReader, MappingReader, key_path, value_at
+from board.formats.merged_turns import merged_turns
+from board.formats.sources import JSON_LINES, Source
+
+_TABLES: Final = (
+    *("title", "files", "rows", "columns", "trajectory", "turn", "group", "json", "keys", "values"),
+)
+LAST_FLAGS: Final = ("is_last_step", "is_last_turn", "is_last", "last_step", "last_turn")
+"""Keys that say whether a row is the last of its trajectory."""
+_IN_PIECES: Final = Remark(
+    None,
+    "rows of a trajectory are so far apart that it is shown as several rollouts",
+    "write the turns of a trajectory nearer to each other",
+)
+
+
+class TurnsReader(MappingReader):
+    """Reads files as a mapping file says, whose lines are turns: those of a trajectory are a rollout."""
+
+    sources = (JSON_LINES, PARQUET)
+
+    def __init__(self, text: str, table: Mapping[str, Any]) -> None:
+        super().__init__(text, table)
+        for key in ("rows", "columns", "group"):
+            if key in table:
+                raise BoardError(f"{key}: lines are either turns (`trajectory`) or hold rollouts")
+        self._trajectory = key_path("trajectory", table["trajectory"])
+        self._turn = key_path("turn", table["turn"]) if "turn" in table else ""
+        told_apart = ("step", "group_id", "split")
+        self._apart = [self.keys.get(name, name) for name in told_apart]
+        again = (self.keys.get(name, name) for name in ("prompt", "messages", "prompt_ids"))
+        self.left_out = {
+            **self.left_out,
+            **{f"rows.{path}": "what was said before the turn is shown once" for path in again},
+        }
+        if self._turn:
+            self.left_out[f"rows.{self._turn}"] = "the place of a turn in its rollout"
+
+    def source(self, file: Source) -> Source:
+        return JoinedRows(file, self._key_of)
+
+    def _key_of(self, row: Mapping[str, Any]) -> Hashable | None:
+        """What tells the trajectory of a row: its id, step, group and split; None without an id."""
+        trajectory = value_at(row, self._trajectory)
+        if trajectory is None:
+            return None
+        return (str(trajectory), *(str(value_at(row, path)) for path in self._apart))
+
+    def rows(self, line: Mapping[str, Any], at: LineContext) -> Sequence[Mapping[str, Any]]:
+        """The trajectories of rows, by their first ones. A turn that comes again begins another one."""
+        if not isinstance(line, Together):
+            return (line,)
+        trajectories: dict[Hashable, list[Mapping[str, Any]]] = {}
+        seen = Counter[Hashable]()
+        for number, row in enumerate(line.rows):
+            key = self._key_of(row)
+            turn = value_at(row, self._turn) if self._turn else None
+            if key is None or turn is None:
+                trajectories.setdefault(number if key is None else (key, 0), []).append(row)
+                continue
+            trajectories.setdefault((key, seen[key, str(turn)]), []).append(row)
+            seen[key, str(turn)] += 1
+        joined = [Together(rows=sorted(own, key=self._order)) for own in trajectories.values()]
+        for trajectory in joined:
+            trajectory.in_pieces = line.in_pieces
+        return joined
+
+    def _order(self, row: Mapping[str, Any]) -> float:
+        """The number of a turn; rows without it stay in the order of the file."""
+        turn = value_at(row, self._turn) if self._turn else None
+        try:
+            return float(turn) if turn is not None else 0.0
+        except (TypeError, ValueError, OverflowError):
+            return 0.0
+
+    def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
+        """The rollout of the rows of a trajectory, or what a line says that is of none."""
+        if not isinstance(line, Together):
+            return super().read(line, at)
+        rows = line.rows
+        if len(rows) == 1 and self._key_of(rows[0]) is None:
+            return super().read(rows[0], at)
+        turns = [self.rollout(row, at) for row in rows]
+        fields = merged_turns(turns, (self._turn, *LAST_FLAGS))
+        if fields.get("rollout_id") is None:
+            fields["rollout_id"] = str(value_at(rows[0], self._trajectory))
+        return with_remarks(fields, _IN_PIECES) if line.in_pieces else fields
+
+
+def mapping_reader(text: str) -> MappingReader:
+    """The reader that the text of a mapping file tells of.
+
+    Raises BoardError naming the key and what was expected.
+    """
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BoardError(f"is not TOML: {error or 'too deep'}; see docs/own_format.md") from None
+    for key in table:
+        if key not in _TABLES:
+            raise BoardError(
+                f"{key[:40]!r}: is not a key of a mapping file; expected {', '.join(_TABLES)}"
+            )
+    if "turn" in table and "trajectory" not in table:
+        raise BoardError("turn: says the order of the rows of a `trajectory`, which is missing")
+    if "trajectory" in table:
+        return TurnsReader(text, table)
+    return (MappedRowsReader if "rows" in table else MappingReader)(text, table)
