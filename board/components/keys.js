@@ -207,7 +207,9 @@ function createKeys() {
     (event) => {
       changedAt = Math.max(changedAt, performance.now() + CLICK_MS - SETTLED_MS);
       const link = event.composedPath().find((one) => one.matches?.("a[data-testid^=stPageLink]"));
-      if (link && !isModified(event) && !event.shiftKey && event.button === 0) keys.leave(new URL(link.href).pathname);
+      if (!link || isModified(event) || event.shiftKey || event.button !== 0) return;
+      keys.leave(new URL(link.href).pathname);
+      if (event.detail) setTimeout(() => link.blur()); // Enter is for the page that the pointer chose
     },
     true,
   );

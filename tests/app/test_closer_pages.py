@@ -353,7 +353,8 @@ def test_runs_with_equal_settings_but_for_the_seed_are_put_together(open_app, tm
 def test_twenty_compared_runs_are_opened_once(open_app, tmp_path, monkeypatch):
     names = [f"run{n:02d}" for n in range(20)]
     for name in names:
-        write_lines(tmp_path / name / "a.jsonl", [{"step": 1, "prompt": "p", "reward": 1.0}])
+        row = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
+        write_lines(tmp_path / name / "a.jsonl", [row])
     app = open_app(tmp_path, "compare", run=names[0], compare_runs=",".join(names[1:]))
     assert "Over step 1 of all runs" in texts(app)
     monkeypatch.setattr(Follower, "run", lambda *_, **__: pytest.fail("opened again"))
