@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,8 @@ from board.index.manifest import BrokenIndexError
 MEMORY_LIMIT: Final = "200MB"
 _SPILL_LIMIT: Final = "20GB"
 _THREADS: Final = 2
+_MOST_SHARED: Final = 8
+"""Databases of roots that are there for the next run: a process mostly has one root."""
 
 
 class Database:
@@ -103,7 +105,8 @@ def database_of(root: Location | None = None, index_folder: Path | None = None) 
     return _shared(tuple(readable))
 
 
-@cache
+# Another root is another database, with threads of its own, until the runs of both are gone.
+@lru_cache(maxsize=_MOST_SHARED)
 def _shared(readable: tuple[Path, ...]) -> Database:
     return Database(readable)
 
