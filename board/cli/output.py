@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import sys
@@ -14,6 +13,7 @@ from typing import Any, Final, TextIO, cast
 import numpy as np
 import orjson
 
+from board.core.csv_rows import CsvRows
 from board.core.metrics.shares import ROUNDING_NOISE, percent
 
 _MAX_CELL: Final = 48
@@ -50,10 +50,10 @@ def print_rows(
 ) -> None:
     """Rows as `--json`, `--jsonl` or `--csv` say, else as a table of `table_columns` (default: all)."""
     if args.csv:
-        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        for rows in batches:
-            writer.writerows(rows)
+        writer = CsvRows(sys.stdout)
+        writer.add(columns)
+        for row in (row for rows in batches for row in rows):
+            writer.add(row.get(name, "") for name in columns)
     elif getattr(args, "jsonl", False):
         for rows in batches:
             sys.stdout.writelines(f"{_encoded(row)}\n" for row in rows)

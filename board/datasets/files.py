@@ -6,7 +6,6 @@ gives as objects, DuckDB as JSON and pandas as texts.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -19,6 +18,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from board.core.csv_rows import CsvRows
 from board.errors import ChoiceError
 
 Rows = Sequence[Mapping[str, Any]]
@@ -51,12 +51,12 @@ class CsvFile:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._file = path.open("w", encoding="utf-8", newline="")
-        self._writer = csv.writer(self._file, lineterminator="\n")
+        self._rows = CsvRows(self._file)
         self._schema = schema
         self._write(schema.names)
 
     def _write(self, cells: Iterable[Any]) -> None:
-        self._writer.writerow(cells)
+        self._rows.add(cells)
 
     def write(self, rows: Rows, splits: Sequence[str]) -> None:
         """Writes rows."""

@@ -165,7 +165,7 @@ class Listing:
                 is_known = lower.endswith(_SUFFIXES) and not (is_live and lower.endswith(".jsonl"))
                 if is_known and self._may_be_log(path):
                     yield path
-                elif is_metric_name(name) and not (is_known and not _has_steps(path)):
+                elif is_metric_name(name) and (path.suffix not in SUFFIXES or _has_steps(path)):
                     self.metric_files.append(path)
                 elif not _is_page_of_log(name, names):
                     self.ignored.add(posixpath.join(relative, name))

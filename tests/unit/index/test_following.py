@@ -102,7 +102,7 @@ def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
 
     monkeypatch.setattr(lines_module, "_line_blocks", watched)
     monkeypatch.setattr(
-        "board.index.discovery.format_detection.recognise",
+        "board.index.discovery.format_detection.recognise_head",
         lambda *_: pytest.fail("read its head again"),
     )
     assert follow().rollout_count == 501

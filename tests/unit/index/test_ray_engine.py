@@ -69,7 +69,9 @@ def test_the_command_reads_what_is_new_on_the_cluster(info, capsys):
     assert main(command) == 0
     first = json.loads(capsys.readouterr().out)
     path = info.path / "rank_3.jsonl"
-    path.write_bytes((info.path / "rank_0.jsonl").read_bytes())
+    # The same rollouts would be a copy, which counts once.
+    content = (info.path / "rank_0.jsonl").read_bytes()
+    path.write_bytes(content.replace(b'{"', b'{"note": "of another rank", "'))
     assert main(command) == 0
     then = json.loads(capsys.readouterr().out)
     assert (first["rollouts"], then["rollouts"]) == (901, 1201)

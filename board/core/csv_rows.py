@@ -1,0 +1,35 @@
+"""Rows as comma-separated values that every reader takes for the same rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+
+class TextFile(Protocol):
+    """What text is written to."""
+
+    def write(self, text: str, /) -> object:
+        """Writes a text."""
+        ...
+
+
+class CsvRows:
+    """Writes rows to a text file, each ended by a newline.
+
+    Python's writer quotes a cell for what ends a row alone: a cell with a carriage return stays bare
+    where rows end with a newline, and readers end the row there. So rows end with both for the writer.
+    """
+
+    def __init__(self, file: TextFile) -> None:
+        self._file = file
+        self._writer = csv.writer(self, lineterminator="\r\n")
+
+    def write(self, row: str) -> None:
+        """Takes a row of the writer's."""
+        self._file.write(row.removesuffix("\r\n") + "\n")
+
+    def add(self, cells: Iterable[Any]) -> None:
+        """Writes a row."""
+        self._writer.writerow(cells)
