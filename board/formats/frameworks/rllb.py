@@ -25,7 +25,7 @@ from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
 from board.formats.base import Event, Head, LineContext, Reader, metrics_in
 from board.formats.failures import usual_failure
-from board.formats.field_values import CONTENT, EXTRA, FAILURE
+from board.formats.field_values import CONTENT, EXTRA, FAILURE, TAKERS
 from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
 from board.formats.generic import has_other_names
 from board.formats.number_arrays import as_numbers
@@ -75,11 +75,15 @@ class RLLoggingBoardReader(Reader):
     def recognises(self, head: Head) -> bool:
         """A record with a step and the response as text or pieces, its reward not under another name.
 
-        A number under such a key is a metric.
+        A number under such a key is a metric. A prompt with its reward will do where no other text is
+        logged that may be the response.
         """
         return any(
             "step" in record
-            and any(isinstance(record.get(key), str | list) for key in _GENERATED)
+            and (
+                any(isinstance(record.get(key), str | list) for key in _GENERATED)
+                or _is_prompt_alone(record)
+            )
             and (not _ITS_OWN.isdisjoint(record) or not has_other_names(record))
             for record in head.records
         )
@@ -106,6 +110,17 @@ class RLLoggingBoardReader(Reader):
         if surplus := _surplus(fields):
             return with_remarks(fields, surplus)
         return fields
+
+
+def _is_prompt_alone(record: Mapping[str, Any]) -> bool:
+    return (
+        isinstance(record.get("prompt"), str)
+        and isinstance(record.get("reward"), int | float)
+        and not any(
+            isinstance(value, str | list | dict) and key not in TAKERS
+            for key, value in record.items()
+        )
+    )
 
 
 def _arrays(fields: Fields) -> Iterator[tuple[str, NumberArray]]:
