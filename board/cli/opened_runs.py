@@ -6,9 +6,10 @@ import argparse
 from contextlib import closing
 
 from board.cli.output import ProgressLine, say
-from board.cli.runs import find_run, most_informative
+from board.cli.runs import find_run, mapping_hint, most_informative
 from board.errors import ChoiceError, NotFoundError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
+from board.index.discovery.mapping_editor import is_generic
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.environments import of_known_environments
@@ -64,6 +65,8 @@ def opened(
     with closing(ProgressLine()) as progress:
         run = with_labels(Follower(options, persist=persist, engine=engine).run(info, progress))
     _check_reward(run)
+    if is_generic(info) and (hint := mapping_hint(info.root)):
+        say(f"{info.name} is read by the names of its keys{hint}")
     for problem in run.problems:
         if problem.path == RUN_ITSELF and problem.severity == "note":
             say(f"{info.name}: {problem.reason}; {problem.hint}")

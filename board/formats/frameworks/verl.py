@@ -64,8 +64,11 @@ class VerlReader(Reader):
         split = ["eval" if at.folder_split == "eval" else None] * len(lines)
         known: Columns = {"split": split, "step": [at.step] * len(lines)}
         if (uids := columns.get("uid")) is not None:
-            if "rollout_id" not in columns:
-                del columns["uid"]
+            # Beside another id of the rollout it is a column too: row by row, whatever the others have.
+            ids = columns.get("rollout_id", [None] * len(lines))
+            columns["uid"] = [
+                uid if other is not None else None for uid, other in zip(uids, ids, strict=True)
+            ]
             prompts = [_prompt_of(uid) for uid in uids]
             logged = columns.get("group_id", [None] * len(lines))
             known["group_id"] = prompts
