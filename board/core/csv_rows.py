@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -33,3 +34,13 @@ class CsvRows:
     def add(self, cells: Iterable[Any]) -> None:
         """Writes a row."""
         self._writer.writerow(cells)
+
+
+def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Rows below their names, as one text."""
+    file = io.StringIO()
+    writer = CsvRows(file)
+    writer.add(names)
+    for row in rows:
+        writer.add(row)
+    return file.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,7 +13,7 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.analysis.reviewed_findings import Reviewed, read_reviewed, set_muted, set_seen
 from board.charts.finding_charts import findings_chart
-from board.core.csv_rows import CsvRows
+from board.core.csv_rows import csv_text
 from board.core.findings import RULES, Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
 from board.core.metrics.definitions import MEAN_COLUMNS
@@ -114,12 +113,8 @@ def _csv(findings: Sequence[Finding]) -> bytes:
         }
         for one in findings
     ]
-    file = io.StringIO()
-    writer = CsvRows(file)
-    writer.add(rows[0] if rows else (*columns, "threshold", "unit", "evidence", "source"))
-    for row in rows:
-        writer.add(map(harmless_cell, row.values()))
-    return file.getvalue().encode()
+    names = (*columns, "threshold", "unit", "evidence", "source")
+    return csv_text(names, (map(harmless_cell, row.values()) for row in rows)).encode()
 
 
 def _rollout_words(evidence: Evidence) -> str:

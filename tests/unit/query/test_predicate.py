@@ -46,7 +46,6 @@ def places(run: Run, text: str) -> list[int]:
         ("env == 'a' or missing(env)", [0, 2, 3]),
         ("col('odd name') == 2.0", [1]),
         ('"odd name" == three', [2]),
-        ("1 == 1", [0, 1, 2, 3]),
         ("file == log.jsonl", [0, 1, 2, 3]),
         ('response contains "i think"', [0]),
         ('reward > 0.5 and response contains "word"', [0]),
