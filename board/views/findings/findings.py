@@ -105,16 +105,17 @@ def _tables(run: Run, diagnosis: Diagnosis) -> list[Table]:
 
 def _csv(findings: Sequence[Finding]) -> bytes:
     columns = ("severity", "rule", "title", "text", "step", "first_step", "last_step", "value")
-    rows = [
-        {
-            **{name: getattr(one, name) for name in (*columns, "threshold", "unit")},
-            "evidence": "; ".join(map(_rollout_words, one.evidence)),
-            "source": one.source,
-        }
+    named = (*columns, "threshold", "unit")
+    rows = (
+        [*(getattr(one, name) for name in named), _evidence_text(one), one.source]
         for one in findings
-    ]
-    names = (*columns, "threshold", "unit", "evidence", "source")
-    return csv_text(names, (map(harmless_cell, row.values()) for row in rows)).encode()
+    )
+    cells = (map(harmless_cell, row) for row in rows)
+    return csv_text((*named, "evidence", "source"), cells).encode()
+
+
+def _evidence_text(finding: Finding) -> str:
+    return "; ".join(map(_rollout_words, finding.evidence))
 
 
 def _rollout_words(evidence: Evidence) -> str:
