@@ -13,17 +13,16 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.analysis.reviewed_findings import Reviewed, read_reviewed, set_muted, set_seen
 from board.charts.finding_charts import findings_chart
-from board.core.csv_rows import csv_text
 from board.core.findings import RULES, Coverage, coverage
-from board.core.findings.finding import SEVERITIES, Evidence, Finding, Target, in_words
+from board.core.findings.finding import SEVERITIES, Finding, Target, in_words
 from board.core.metrics.definitions import MEAN_COLUMNS
 from board.core.metrics.trainer import PREFIX
-from board.datasets.files import harmless_cell
 from board.export.findings_page import findings_page
 from board.query.groups import group_names
 from board.query.open_run import Run
 from board.views.failures import failures
 from board.views.findings import log_health
+from board.views.findings.finding_rows import findings_csv, rollout_words
 from board.views.frame import sidebar
 from board.views.shared import (
     known_findings,
@@ -99,28 +98,8 @@ def _tables(run: Run, diagnosis: Diagnosis) -> list[Table]:
 
     return [
         Table("JSON", "findings.json", "application/json", document),
-        Table("CSV", "findings.csv", "text/csv", partial(_csv, diagnosis.findings)),
+        Table("CSV", "findings.csv", "text/csv", partial(findings_csv, diagnosis.findings)),
     ]
-
-
-def _csv(findings: Sequence[Finding]) -> bytes:
-    columns = ("severity", "rule", "title", "text", "step", "first_step", "last_step", "value")
-    named = (*columns, "threshold", "unit")
-    rows = (
-        [*(getattr(one, name) for name in named), _evidence_text(one), one.source]
-        for one in findings
-    )
-    cells = (map(harmless_cell, row) for row in rows)
-    return csv_text((*named, "evidence", "source"), cells).encode()
-
-
-def _evidence_text(finding: Finding) -> str:
-    return "; ".join(map(_rollout_words, finding.evidence))
-
-
-def _rollout_words(evidence: Evidence) -> str:
-    token = "" if evidence.position is None else f" token {evidence.position}"
-    return f"rollout {evidence.index}{token}"
 
 
 def _steps(finding: Finding) -> str:
@@ -210,7 +189,7 @@ def _evidence(run: Run, finding: Finding) -> None:
         at = "" if evidence.step == finding.step else f"step {evidence.step}, "
         choices = {"step": evidence.step, "index": evidence.index, "token": evidence.position}
         choices |= _reader_of(run, finding.target.metric)
-        state.link("rollouts", f"{at}{_rollout_words(evidence)}", "gradient", **choices)
+        state.link("rollouts", f"{at}{rollout_words(evidence)}", "gradient", **choices)
         if evidence.piece:
             text = visible_token(evidence.piece, 40)
             st.text(f"({text})" if evidence.position is None else f"“{text}”", width="content")
