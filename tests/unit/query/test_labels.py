@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 import written_logs
 from opened_logs import run_at
+from read_formats import info_at
 
 from board.core.labels.entries import Entry
 from board.errors import ChoiceError, ExpressionError
 from board.index import label_files
+from board.index.discovery.discovered_runs import RunInfo
 from board.query.labels.matching import labels_at, set_label, undo_last, with_labels
 from board.query.labels.samples import (
     agreements,
@@ -122,26 +124,26 @@ def test_equal_rollouts_of_a_step_have_labels_of_their_own(tmp_path):
     assert [bool(labels_at(run, 1, index).authors) for index in range(3)] == [False, True, False]
 
 
-def _write_many(folder: str, author: str, count: int) -> None:
-    run = run_at(Path(folder))
+def _write_many(info: RunInfo, author: str, count: int) -> None:
+    # Without opening the run: a forked process cannot use a database that its parent has threads of.
     for number in range(count):
         label_files.append(
-            run.info, [Entry(f"{author}{number}", float(number), author, "note", value="x" * 500)]
+            info, [Entry(f"{author}{number}", float(number), author, "note", value="x" * 500)]
         )
 
 
 def test_writers_at_once_lose_nothing(folder):
     context = multiprocessing.get_context("fork")
+    info = info_at(folder)
     several = [
-        context.Process(target=_write_many, args=(str(folder), name, 60))
-        for name in ("ann", "bob", "cy")
+        context.Process(target=_write_many, args=(info, name, 60)) for name in ("ann", "bob", "cy")
     ]
     for process in several:
         process.start()
     for process in several:
         process.join()
         assert process.exitcode == 0
-    entries, unreadable = label_files.read_entries(run_at(folder).info)
+    entries, unreadable = label_files.read_entries(info)
     assert (len({one.id for one in entries}), unreadable) == (180, 0)
 
 
