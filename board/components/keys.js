@@ -24,6 +24,7 @@ function createKeys() {
   const ASK_AGAIN_MS = 40;
   const CLICK_MS = 300; // from a click until the run that it starts
   const SETTLED_MS = 100; // from the end of a run until its last element is on the page
+  const UNCLAIMED_MS = 1000; // the same on a slow machine, for a key that would be dropped
   const LONGEST_START_MS = 5000; // of a run
   const LONGEST_WAY_MS = 15_000; // to another page
   const TYPED_IN = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=combobox], [role=dialog], dialog, [role=listbox], [role=menu]";
@@ -54,7 +55,7 @@ function createKeys() {
     keys.expected && keys.frame?.run === keys.expected.run && performance.now() < keys.expected.until;
 
   /** Whether all that takes keys is there: no run of the script is going to bring more of it. */
-  const isAtRest = () => !isRunning() && !isExpecting() && isMounted() && performance.now() - changedAt > SETTLED_MS;
+  const isAtRest = (rest) => !isRunning() && !isExpecting() && isMounted() && performance.now() - changedAt > rest;
 
   const isOnItsWay = () => {
     if (!keys.left) return false;
@@ -168,8 +169,10 @@ function createKeys() {
       }
       // What closes something has nothing to wait for where nothing is open.
       const canWait = isOffered(first) && first.key !== "Escape";
-      if (answer === "later" || (canWait && !isAtRest()) || !isMounted()) break;
-      if (keys.frame?.serverKeys.includes(first.key)) askServer();
+      const isServers = keys.frame?.serverKeys.includes(first.key);
+      const rest = isServers ? SETTLED_MS : UNCLAIMED_MS;
+      if (answer === "later" || (canWait && !isAtRest(rest)) || !isMounted()) break;
+      if (isServers) askServer();
       else keys.held.shift();
     }
     if (keys.held.length) keys.again = setTimeout(keys.drain, ASK_AGAIN_MS);

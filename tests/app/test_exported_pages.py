@@ -23,7 +23,7 @@ from board.views.shared import rollout_files
 
 
 class Button(NamedTuple):
-    """A button for a download, which asks `data` for the file."""
+    """A button for a download. data: makes the file."""
 
     file_name: str
     data: Callable[[], bytes]
@@ -38,11 +38,16 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> Downloads:
     """By its key the button that was drawn last."""
     drawn: Downloads = {}
 
-    def button(label: str, *, data: Any, file_name: str, key: str, **options: Any) -> bool:
-        drawn[key.removeprefix("export_")] = Button(file_name, data, options["disabled"])
-        return False
+    draw = st.button
 
-    monkeypatch.setattr(st, "download_button", button)
+    def button(label: str, *, key: str, **options: Any) -> bool:
+        if key.startswith("export_") and "args" in options:
+            (job,) = options["args"]
+            made = Button(job.file_name, lambda: job.task.finish().data, options["disabled"])
+            drawn[key.removeprefix("export_")] = made
+        return draw(label, key=key, **options)
+
+    monkeypatch.setattr(st, "button", button)
     return drawn
 
 
@@ -206,7 +211,7 @@ def test_why_a_file_cannot_be_made_is_said_where_it_was_asked_for(
         log.write_bytes(b"x" * before.st_size)
         os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))  # so that no page sees a change
     button = downloads["page_html"]
-    _click(app, button)
+    app.button(key="export_page_html").click().run()
     with pytest.raises(BoardError):
         button.data()
     (error,) = [one.value for one in app.error if "HTML page" in one.value]
@@ -217,7 +222,7 @@ def test_a_file_too_large_for_a_browser_says_what_to_do(open_export, logs, downl
     monkeypatch.setattr(rollout_files, "LARGEST_BYTES", 100)
     app = open_export(logs, "rollouts", run="native", rollouts_scope="run", where="index < 3")
     button = downloads["rollouts_JSON lines"]
-    _click(app, button)
+    app.button(key="export_rollouts_JSON lines").click().run()
     with pytest.raises(BoardError, match="larger than"):
         button.data()
     words = " ".join(error.value for error in app.error).replace("\\", "")
@@ -227,12 +232,5 @@ def test_a_file_too_large_for_a_browser_says_what_to_do(open_export, logs, downl
 
 def test_what_became_of_a_file_is_said(open_export, logs, downloads):
     app = open_export(logs, "rollouts", run="native")
-    _click(app, downloads["rollouts_SFT"])
+    app.button(key="export_rollouts_SFT").click().run()
     assert re.search(r"SFT, .*conversations: 8", texts(app).replace("\\", ""))
-
-
-def _click(app: AppTest, button: Button) -> None:
-    """What the browser does: the page runs again while it waits for the file."""
-    app.session_state["_export_job"] = job = button.data.__self__
-    job.task.start()
-    app.run()

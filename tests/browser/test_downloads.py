@@ -112,3 +112,19 @@ def test_every_file_that_a_page_offers_can_be_downloaded(page, serve, root, run)
         page.goto(f"{board_on(serve, root)}/{address}&run={run}")
         files.pop(("page", "HTML page"), None)
         download_all(page, open_export(page), files)
+
+
+def test_a_file_that_was_made_is_there_however_late_it_is_fetched(page, serve, root):
+    board = board_on(serve, root)
+    page.goto(f"{board}/rollouts?run=tokens")
+    panel = open_export(page)
+    with page.expect_download() as saved:
+        panel.get_by_role("button", name="CSV", exact=True).click()
+    content = Path(saved.value.path()).read_bytes()
+    other = page.context.new_page()
+    for run in RUNS:  # each a run of the script, which cleans up after itself
+        other.goto(f"{board}/findings?run={run}")
+        settled(other)
+    other.close()
+    late = page.request.get(saved.value.url)
+    assert (late.status, late.body()) == (200, content)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import Event
 from typing import Final, NamedTuple
+from uuid import uuid4
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from board.components.press_once import press_once
 from board.errors import BoardError, ChoiceError
 from board.export.page_text import Redaction, file_name
 from board.export.pages import PageOptions
@@ -32,11 +33,11 @@ _PANEL: Final = "export"
 _PATTERN: Final = "_export_redact"
 _WHICH: Final = "_export_which"
 _MOST: Final = "_export_most"
+_SAVE: Final = "export_save"
 _PIXELS: Final = 420
 _TITLE_PIXELS: Final = 130
 _UNSEEN_SECONDS: Final = 0.3
 _POLL_SECONDS: Final = 0.1
-_ASKED_SECONDS: Final = 2.0
 _HELP: Final = (
     "A regular expression. What it matches is removed everywhere on HTML pages, also where it spans "
     "tokens; the page says how many matches there were. Other files are not redacted, and so not "
@@ -62,23 +63,15 @@ class _Offered(NamedTuple):
 
 
 class _Job:
-    """A file that is made for a download. label: of its button; asked: whether a browser waits for it."""
+    """A file that is made for a download. page: that offers it; label: of its button."""
 
-    def __init__(self, page: str, label: str, make: Callable[[Report], Made]) -> None:
+    def __init__(
+        self, page: str, label: str, file_name: str, mime: str, make: Callable[[Report], Made]
+    ) -> None:
         self.page, self.label = page, label
+        self.file_name, self.mime = file_name, mime
+        self.id = uuid4().hex
         self.task = BackgroundTask(make)
-        self.asked = Event()
-
-    def data(self) -> bytes:
-        """The file, waited for. Raises what making it raised."""
-        self.asked.set()
-        self.task.start()
-        self.task.wait()
-        if self.task.error is not None:
-            raise self.task.error
-        if self.task.result is None:
-            raise ChoiceError(f"{self.label} was stopped")
-        return self.task.result.data
 
 
 def place() -> None:
@@ -135,12 +128,11 @@ def _fields(offered: _Offered, run: Run | None) -> None:
                 if offered.make is not None:
                     make = partial(_page, offered.make, options, str(state.get("tokenizer")))
                     name = file_name(redaction.text(offered.name))
-                    _button(_Job(offered.name, "HTML page", make), name, "text/html", "page_html")
+                    _button(_Job(offered.name, "HTML page", name, "text/html", make), "page_html")
                 for table in offered.tables:
                     make = partial(_table, table.make)
-                    job = _Job(offered.name, table.label, make)
-                    key = f"page_{table.label}"
-                    _button(job, table.file_name, table.mime, key, why_not=_unredacted(pattern))
+                    job = _Job(offered.name, table.label, table.file_name, table.mime, make)
+                    _button(job, f"page_{table.label}", why_not=_unredacted(pattern))
         if run is not None and run.counts:
             _rollouts(offered, run, options)
         _watch(offered.name)
@@ -203,9 +195,10 @@ def _offer_form(
     reason = "there is no rollout" if not chosen.count else form.lacks(chosen.run)
     reason = reason or (_unredacted(options.redact) if form.label != "HTML page" else "")
     tokenizer = str(state.get("tokenizer"))
-    job = _Job(page, form.label, partial(_form, form, chosen, most, options, tokenizer))
+    make = partial(_form, form, chosen, most, options, tokenizer)
     name = form.file_name(chosen, options.redact)
-    _button(job, name, form.mime, f"rollouts_{form.label}", why_not=reason)
+    job = _Job(page, form.label, name, form.mime, make)
+    _button(job, f"rollouts_{form.label}", why_not=reason)
     return reason
 
 
@@ -213,24 +206,13 @@ def _unredacted(pattern: str | None) -> str:
     return "only HTML pages are redacted" if pattern else ""
 
 
-def _button(job: _Job, name: str, mime: str, key: str, *, why_not: str = "") -> None:
-    st.download_button(
-        job.label,
-        data=job.data,
-        file_name=name,
-        mime=mime,
-        on_click=_begin,
-        args=(job,),
-        key=f"export_{key}",
-        disabled=bool(why_not),
-    )
+def _button(job: _Job, key: str, *, why_not: str = "") -> None:
+    st.button(job.label, on_click=_begin, args=(job,), key=f"export_{key}", disabled=bool(why_not))
 
 
 def _begin(job: _Job) -> None:
     st.session_state[_JOB] = job
     job.task.start()
-    # Once the panel is drawn again, Streamlit has forgotten the name by which the browser asks.
-    job.asked.wait(_ASKED_SECONDS)
 
 
 def _page(make: MakePage, options: PageOptions, tokenizer: str, report: Report) -> Made:
@@ -283,10 +265,26 @@ def _watch(page: str) -> None:
     elif task.result is None:
         slot.caption(f"Stopped: {job.label}.")
     else:
-        made = f"{job.label}, {size(len(task.result.data))}"
-        words = "; ".join([made, *task.result.notes])
-        if job.asked.is_set():
-            slot.caption(f":material/check: {plain(words, 900)}.")
-        else:
-            words += ", but your browser did not fetch it: press the button again"
-            slot.warning(f"{plain(words, 900)}.", icon=":material/error:")
+        with slot.container():
+            _save(job, task.result)
+
+
+def _save(job: _Job, made: Made) -> None:
+    """A button with the file, pressed for the reader as soon as it is there.
+
+    A file that Streamlit makes while the browser waits belongs to no session, and is forgotten when
+    others run; that of a button that is drawn is kept.
+    """
+    words = "; ".join([f"{job.label}, {size(len(made.data))}", *made.notes])
+    st.caption(f":material/check: {plain(words, 900)}.")
+    st.download_button(
+        "Save again",
+        data=made.data,
+        file_name=job.file_name,
+        mime=job.mime,
+        on_click="ignore",
+        type="tertiary",
+        icon=":material/download:",
+        key=_SAVE,
+    )
+    press_once(_SAVE, job.id, key="export-saved")

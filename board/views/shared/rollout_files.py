@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,8 +28,6 @@ ON_PAGE: Final = 20
 """Rollouts of a page where nobody says how many."""
 LARGEST_BYTES: Final = 256 << 20
 """Of a file: it is in memory until the browser has it."""
-MOST_SECONDS: Final = 150.0
-"""Of writing a file; after 180 s Streamlit's script no longer waits for it."""
 _NO_NAME: Final = re.compile(r"[^\w.-]+")
 
 
@@ -110,13 +107,12 @@ def _data_set(kind: str) -> Callable[[Chosen, int | None, PageOptions, Report], 
 def _write_data_set(
     kind: str, chosen: Chosen, most: int | None, options: PageOptions, report: Report
 ) -> Made:
-    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
 
         def watch(done: int, total: int) -> None:
             report(done, total)
             size = sum(path.stat().st_size for path in Path(folder).iterdir())
-            _must_go_on(kind, chosen, size, time.monotonic() - begun)
+            _must_go_on(kind, chosen, size)
 
         target = Path(folder) / f"rollouts{FORM_ENDINGS[kind]}"
         request = Request(kind, target, limit=most, sorting=chosen.sorting)
@@ -124,17 +120,14 @@ def _write_data_set(
         return Made(target.read_bytes(), summary.lines())
 
 
-def _must_go_on(kind: str, chosen: Chosen, size: int, seconds: float) -> None:
-    """Raises ChoiceError where a file is too large for a browser, or takes too long."""
-    if size > LARGEST_BYTES:
-        reason = f"the file is larger than {LARGEST_BYTES >> 20} MB"
-    elif seconds > MOST_SECONDS:
-        reason = f"writing it takes more than {MOST_SECONDS:g} s"
-    else:
+def _must_go_on(kind: str, chosen: Chosen, size: int) -> None:
+    """Raises ChoiceError where a file is too large for a browser."""
+    if size <= LARGEST_BYTES:
         return
     command = " ".join(map(shlex.quote, _command(kind, chosen)))
     raise ChoiceError(
-        f"{reason}; choose fewer rollouts, or write it on the command line: {command}"
+        f"the file is larger than {LARGEST_BYTES >> 20} MB; choose fewer rollouts, or write it on the "
+        f"command line: {command}"
     )
 
 
