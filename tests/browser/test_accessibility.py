@@ -35,7 +35,7 @@ def reduced(page: Page) -> Iterator[Page]:
 @pytest.mark.parametrize("run", RUNS)
 def test_no_page_breaks_a_rule_of_axe(reduced, serve, root, run):
     page, broken = reduced, []
-    for address in addresses():
+    for address in addresses(run):
         page.emulate_media(color_scheme="light")
         page.goto(f"{board_on(serve, root)}/{address}&run={run}")
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
@@ -48,6 +48,26 @@ def test_no_page_breaks_a_rule_of_axe(reduced, serve, root, run):
             expect(page.locator("[data-stale=true]")).to_have_count(0)
             lines = page.evaluate(BROKEN, rules)
             broken += [f"{address} in the {scheme}: {line}" for line in lines]
+    assert [line for line in broken if not _is_of_streamlit(line)] == []
+
+
+@pytest.mark.parametrize("address", ["rollouts?index=0", "compare?", "step?"])
+def test_nothing_that_a_button_opens_breaks_a_rule_of_axe(reduced, serve, root, address):
+    page, broken = reduced, []
+    page.goto(f"{board_on(serve, root)}/{address}&run=tokens")
+    settled(page)
+    page.evaluate(AXE)
+    openers = page.get_by_test_id("stPopover").get_by_role("button").all()
+    # Beside the list of rollouts the sidebar is folded.
+    shown = [opener for opener in openers if (opener.bounding_box() or {"x": -1})["x"] >= 0]
+    assert len(shown) > 1
+    for opener in shown:
+        opener.click()
+        expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
+        settled(page)
+        broken += [f"{opener.inner_text()}: {line}" for line in page.evaluate(BROKEN, {})]
+        page.keyboard.press("Escape")
+        expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
     assert [line for line in broken if not _is_of_streamlit(line)] == []
 
 

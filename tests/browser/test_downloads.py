@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from board_steps import board_on, settled
 from playwright.sync_api import Download, Locator, Page, expect
-from three_logs import RUNS, pages_and_parts, three_logs
+from three_logs import ELSEWHERE, RUNS, pages_and_parts, three_logs
 from waits import until
 
 pytestmark = pytest.mark.browser
@@ -45,7 +45,6 @@ OPENED: dict[str, Callable[[bytes], int]] = {
 """By the ending of a name what opens the file, and says how many it has."""
 
 
-ELSEWHERE = ("?", "findings?findings_part=failures", "step?step_part=groups")
 Files = dict[tuple[str, str], int]
 """How many a file has, by what it is of ("page" or the rollouts in words) and the label of its button."""
 
