@@ -313,6 +313,13 @@ def paired_table(app):
     return next(own.value for own in app.dataframe if "difference" in own.value)
 
 
+def test_curves_of_a_moved_run_say_by_how_many_steps(open_app):
+    chosen = {"run": "grpo_arithmetic", "compare_runs": "grpo_reward_hack"}
+    app = open_app(BUNDLED, "compare", **chosen, compare_shifts="grpo_reward_hack:-3")
+    assert "hack −3 steps" in str(cards(app)[0]["chart"]).replace("-3", "−3")
+    assert "steps" not in str(cards(open_app(BUNDLED, "compare", **chosen))[0]["chart"])
+
+
 def test_two_runs_are_compared_prompt_by_prompt_with_a_way_to_both_answers(open_app):
     chosen = {"run": "grpo_arithmetic", "compare_runs": "grpo_reward_hack"}
     app = open_app(BUNDLED, "compare", **chosen)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from page_elements import PAGES, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
-from written_logs import HOSTILE, hostile_run, hostile_texts
+from written_logs import HOSTILE, hostile_run, hostile_texts, native_run
 
 from board.datasets.files import harmless_cell
 from board.views.shared.text import number
@@ -83,6 +83,20 @@ def unescaped(app: AppTest) -> list[str]:
             if _TRAPS.search(_ESCAPED.sub("", text))
         ]
     return result
+
+
+_FIELDS = frozenset({"number_input", "text_input", "text_area", "selectbox", "multiselect"})
+
+
+@pytest.mark.parametrize("page", [*PAGES, "words"])
+def test_no_label_of_a_field_has_signs_that_only_markdown_reads(open_app, tmp_path, page):
+    """Browsers give it to those who hear the page as it is written."""
+    for name in ("lr=1e-5_*a*", "lr=1e-6_*b*"):
+        native_run(tmp_path / name)
+    app = open_app(tmp_path, page)
+    labels = [one.proto.label for one in elements(app) if one.type in _FIELDS]
+    assert labels
+    assert [label for label in labels if _ESCAPED.search(label)] == []
 
 
 def test_the_search_for_traps_finds_each_of_them():

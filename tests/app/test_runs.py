@@ -226,6 +226,12 @@ def test_a_search_is_of_words_or_of_an_expression(open_app, known, text, found):
     assert [*rows(filled(open_app(known, "runs", runs_search=text)))] == found
 
 
+@pytest.mark.parametrize(("text", "count"), [("", "2"), ("hi", "1 of 2"), ("nothing", "0 of 2")])
+def test_the_heading_counts_what_a_search_leaves(open_app, known, text, count):
+    app = filled(open_app(known, "runs", runs_search=text))
+    assert [one.value for one in app.subheader] == [f"Runs :gray[{count}]"]
+
+
 def test_a_name_with_an_equals_sign_is_searched_as_text(open_app, two):
     (two / "low").rename(two / "grpo-lr=0.1")
     (two / "high").rename(two / "grpo-lr=0.1-seed=2")

@@ -95,15 +95,15 @@ def _shift_fields(runs: Sequence[Run]) -> None:
         return
     before: Mapping[str, int] = state.get("compare_shifts")
     with st.popover("Shift steps", icon=":material/arrow_range:"):
-        shifts = {
-            run.info.name: st.number_input(
-                plain(f"{name}: steps added"),
+        shifts = dict[str, int]()
+        for run, name in zip(runs[1:], run_names(runs)[1:], strict=True):
+            st.markdown(plain(name))
+            shifts[run.info.name] = st.number_input(
+                "Steps added",
                 value=int(before.get(run.info.name, 0)),
                 step=1,
                 key=f"shift_{state.pulls()}_{run.info.name}",
             )
-            for run, name in zip(runs[1:], run_names(runs)[1:], strict=True)
-        }
     state.put(compare_shifts={name: steps for name, steps in shifts.items() if steps})
 
 
@@ -129,7 +129,13 @@ def _card(compared: Compared, metric: str, look: CurveOptions) -> Card:
     runs = compared.runs
     trainers = compared.trainers if metric.startswith(PREFIX) else ()
     drawn = cache.compared_curve(
-        runs, compared.names, compared.shifts, metric, look, trainers, dark=page_parts.dark()
+        runs,
+        compared.names_with_shifts,
+        compared.shifts,
+        metric,
+        look,
+        trainers,
+        dark=page_parts.dark(),
     )
     sides = zip(runs, compared.names, strict=True)
     lacking = [name for run, name in sides if metric not in metrics_of(run)]

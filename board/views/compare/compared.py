@@ -27,6 +27,12 @@ class Compared:
         """What the trainer of each run logged."""
         return tuple(map(trainer.metrics, self.runs))
 
+    @property
+    def names_with_shifts(self) -> tuple[str, ...]:
+        """What the runs are called where all have the steps of the first."""
+        sides = zip(self.names, self.shifts, strict=True)
+        return tuple(f"{name} {shift:+,} steps" if shift else name for name, shift in sides)
+
     def narrowed(self, runs: Sequence[Run]) -> Compared:
         """These runs, each a part of one of them or that itself, as it is called and moved."""
         every = [run.info.name for run in self.runs]

@@ -164,13 +164,17 @@ def _differ(table: _Table, ticked: Sequence[str]) -> str:
     return f"differ in\n{one_line(', '.join(names[:_MOST_DIFFERENCES]) + more, 200)}"
 
 
-def _show(table: _Table) -> Asked | None:
-    """Draws the rows that are found and pass the filters."""
-    sort, columns = str(state.get("runs_sort")), table.columns
+def _found(table: _Table) -> tuple[Sequence[int], str]:
+    """The places of the rows that are found and pass the filters; why a search can't be understood."""
     text = str(state.get("runs_search"))
-    matches = search(table.rows, table.summaries, text, columns.by_id)
+    matches = search(table.rows, table.summaries, text, table.columns.by_id)
+    return passing(matches.places, table.rows, table.summaries), matches.refused
+
+
+def _show(table: _Table, visible: Sequence[int], refused: str) -> Asked | None:
+    """Draws the rows of these places. refused: why a search can't be understood."""
+    sort, columns = str(state.get("runs_sort")), table.columns
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
-    visible = passing(matches.places, table.rows, table.summaries)
     is_folded = bool(state.get("runs_fold"))
     drawn = [columns.by_id[name] for name in columns.visible]
     content = TableContent(
@@ -184,9 +188,9 @@ def _show(table: _Table) -> Asked | None:
             colour(category(place)[0], dark=page_parts.dark()) for place in range(MOST_TICKED)
         ],
         differ=_differ(table, ticked),
-        search=text.strip(),
+        search=str(state.get("runs_search")).strip(),
         example=example(drawn, table.summaries),
-        refused=matches.refused,
+        refused=refused,
         parameters=[*state.CHOICES],
         groups=folded(visible, table.rows, table.summaries, columns.settings) if is_folded else (),
     )
@@ -289,9 +293,15 @@ def _render() -> None:
     table = _table(infos, store)
     _link_pages(table)
     _sidebar(table)
+    visible, refused = _found(table)
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
-        st.subheader(f"Runs :gray[{len(infos):,}]", anchor=False, width="content")
+        count = (
+            f"{len(infos):,}"
+            if len(visible) == len(infos)
+            else f"{len(visible):,} of {len(infos):,}"
+        )
+        st.subheader(f"Runs :gray[{count}]", anchor=False, width="content")
         st.space("stretch")
         with st.container(key="runs_progress", width="content"):
             _watch(table, store)
@@ -303,7 +313,7 @@ def _render() -> None:
     _offer_export(table)
     if table.equal:
         st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))
-    if asked := _show(table):
+    if asked := _show(table, visible, refused):
         _follow_asked(asked, infos)
 
 

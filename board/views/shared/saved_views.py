@@ -145,7 +145,7 @@ def _show_view(at: _Page, place: int, name: str, query: str, *, is_now: bool) ->
 
 def _rename_field(at: _Page, name: str, query: str) -> None:
     st.text_input(
-        f"New name of {plain(name)}",
+        "New name",
         value=name,
         key=_NEW_NAME,
         max_chars=LONGEST_NAME,

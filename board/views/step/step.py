@@ -212,8 +212,9 @@ def _render() -> None:
     if part == "mismatch":
         mismatch.show(run, step)
         return
-    make = partial(step_page, run, step, _EXPORTED, column=str(state.get("step_metric")))
-    page_export.offer(f"{run.info.name}_step{step}", make, of_step=True)
+    column = str(state.get("step_metric"))
+    make = partial(step_page, run, step, _EXPORTED, column=column)
+    page_export.offer(f"{run.info.name}_step{step}_{column}", make, of_step=True)
     if part == "groups":
         groups.show(run, step)
     else:
