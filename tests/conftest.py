@@ -9,8 +9,9 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-# How long an example takes is the machine's affair; figures are taken in benchmarks/.
-settings.register_profile("untimed", deadline=None)
+# How long an example takes is the machine's affair; figures are taken in benchmarks/. Each run has other
+# examples: the number is what fits into the time of a run.
+settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")
 
 # Workers and the many programs that tests start import the same modules. They are compiled once, whatever
