@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from board.formats.base import Reader, layout_match
 from board.formats.evaluations.code_evals import EvalPlusReader, HumanEvalReader
+from board.formats.evaluations.harbor import AtifReader, HarborTrialReader
 from board.formats.evaluations.inspect_ai import InspectReader
 from board.formats.evaluations.lighteval import LightevalReader
 from board.formats.evaluations.lm_eval import LmEvalReader
@@ -27,6 +28,7 @@ from board.formats.frameworks.native import NativeReader
 from board.formats.frameworks.nemo_gym import NeMoGymReader
 from board.formats.frameworks.nemo_rl import NemoRLReader
 from board.formats.frameworks.open_instruct import OpenInstructReader
+from board.formats.frameworks.otlp import OtlpReader
 from board.formats.frameworks.prime_hosted import PrimeHostedReader
 from board.formats.frameworks.prime_rl import PrimeRLReader
 from board.formats.frameworks.rllb import RLLoggingBoardReader
@@ -87,6 +89,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
     *(SkyRLReader(), ArealReader(), ArealTextsReader()),
     *(OpenInstructReader(), ArtReader(), TinkerReader()),
+    *(AtifReader(), HarborTrialReader(), OtlpReader()),
     *(SweAgentReader(), MiniSweAgentReader(), TauBenchReader(), Tau2Reader(), OpenHandsReader()),
     *(
         InspectReader(),

@@ -6,7 +6,7 @@ rows between the first and the last one of a trajectory are one line then, with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,8 +21,8 @@ _MOST_BYTES: Final = 64 << 20
 _MOST_OPEN_BYTES: Final = 256 << 20
 """Of rows between which no trajectory begins and ends so many are one line at most."""
 
-KeyOf = Callable[[Mapping[str, Any]], Hashable | None]
-"""Of a row what tells its trajectory; None: it is of none."""
+KeysOf = Callable[[Mapping[str, Any]], Collection[Hashable]]
+"""Of a row what tells its trajectories; none: it is of none."""
 
 
 class Together(dict[str, Any]):
@@ -45,7 +45,7 @@ class _Entry:
 
     line: Line
     record: Mapping[str, Any] | None
-    key: Hashable | None
+    keys: Collection[Hashable] = ()
 
 
 class JoinedRows(Source):
@@ -54,9 +54,9 @@ class JoinedRows(Source):
     Such a file is read again when it grows, since its last rows may be followed by others of theirs.
     """
 
-    def __init__(self, source: Source, key_of: KeyOf) -> None:
+    def __init__(self, source: Source, keys_of: KeysOf) -> None:
         self._source = source
-        self._key_of = key_of
+        self._keys_of = keys_of
         self.unpacks = source.unpacks
 
     def lines(self, path: Location) -> Iterator[Line]:
@@ -95,14 +95,14 @@ class JoinedRows(Source):
 
     def _entry(self, line: Line) -> _Entry:
         if isinstance(line, Row):
-            return _Entry(line, line.record, self._key_of(line.record))
+            return _Entry(line, line.record, self._keys_of(line.record))
         try:
             if line.text is None or not line.text.strip():
-                return _Entry(line, None, None)
+                return _Entry(line, None)
             record, _ = parse_whole(line.text)
         except RecordError:  # which is said where it is read by itself
-            return _Entry(line, None, None)
-        return _Entry(line, record, self._key_of(record))
+            return _Entry(line, None)
+        return _Entry(line, record, self._keys_of(record))
 
     def _lines_of(self, groups: Iterable[Sequence[_Entry]], done: set[int]) -> Iterator[Line]:
         """The lines of groups of rows. done: hashes of the trajectories of groups before."""
@@ -111,7 +111,7 @@ class JoinedRows(Source):
             if first.record is None:
                 yield from (entry.line for entry in group)
                 continue
-            keys = {hash(entry.key) for entry in group if entry.key is not None}
+            keys = {hash(key) for entry in group for key in entry.keys}
             together = Together(rows=[entry.record for entry in group if entry.record is not None])
             together.in_pieces = not keys.isdisjoint(done)
             done |= keys
@@ -128,12 +128,12 @@ def _size_of(line: Line) -> int:
 
 def _groups(entries: Sequence[_Entry]) -> list[list[_Entry]]:
     """The rows cut wherever no trajectory has rows on both sides."""
-    last = {entry.key: place for place, entry in enumerate(entries) if entry.key is not None}
+    last = {key: place for place, entry in enumerate(entries) for key in entry.keys}
     groups: list[list[_Entry]] = [[]]
     end = 0
     for place, entry in enumerate(entries):
         groups[-1].append(entry)
-        end = max(end, last.get(entry.key, place))
+        end = max(end, *(last[key] for key in entry.keys), place)
         if place == end:
             groups.append([])
             end = place + 1

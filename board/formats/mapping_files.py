@@ -55,7 +55,10 @@ class TurnsReader(MappingReader):
             self.left_out[f"rows.{self._turn}"] = "the place of a turn in its rollout"
 
     def source(self, file: Source) -> Source:
-        return JoinedRows(file, self._key_of)
+        return JoinedRows(file, self._keys_of)
+
+    def _keys_of(self, row: Mapping[str, Any]) -> tuple[Hashable, ...]:
+        return () if (key := self._key_of(row)) is None else (key,)
 
     def _key_of(self, row: Mapping[str, Any]) -> Hashable | None:
         """What tells the trajectory of a row: its id, step, group and split; None without an id."""

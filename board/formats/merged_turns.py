@@ -128,9 +128,8 @@ def _is_same(one: _Message, other: _Message) -> bool:
     """Whether two messages are one that was logged twice, perhaps with more beside its text."""
     if one == other:
         return True
-    content = one.get("content")
-    is_text = isinstance(content, str) and content != ""
-    if not is_text or (one.get("role"), content) != (other.get("role"), other.get("content")):
+    said = one.get("content") or one.get("tool_calls")
+    if not said or any(one.get(key) != other.get(key) for key in ("role", "content", "tool_calls")):
         return False
     return one.items() >= other.items() or other.items() >= one.items()
 

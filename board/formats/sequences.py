@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from board.core.arrays import FloatArray
 from board.core.records import Parsed, Record, Sparse
+from board.errors import RecordError
 from board.formats.fields import RecordBuilder
 
 TOKENS_JOINED_BY: Final = "step and exact token ids"
@@ -44,6 +45,44 @@ class Piece:
     compact: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     aligned: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a model. prompt: all ids that it was given, None where not recorded. generated: ids that
+    it made, [n]. compact: by name, a value for each of them.
+    """
+
+    prompt: FloatArray | None
+    generated: FloatArray
+    compact: Mapping[str, FloatArray]
+
+
+def pieces_of_calls(calls: Sequence[Call]) -> list[Piece]:
+    """What each call added: what it was given after all that came before, and what it generated.
+
+    Raises RecordError where a prompt does not begin with all tokens before it.
+    """
+    pieces = list[Piece]()
+    before = np.array([], np.float64)
+    for call in calls:
+        prompt = before if call.prompt is None else call.prompt
+        if len(prompt) < len(before) or not np.array_equal(prompt[: len(before)], before):
+            hint = "calls whose prompts begin with all tokens before them"
+            raise RecordError("the history changed between model calls", hint=hint)
+        added = prompt[len(before) :]
+        pieces.append(Piece("tool", added, np.zeros(len(added), bool)))
+        pieces += sampled_alone([call])
+        before = np.concatenate((prompt, call.generated))
+    return pieces
+
+
+def sampled_alone(calls: Sequence[Call]) -> list[Piece]:
+    """What each call generated, without what it was given."""
+    return [
+        Piece("assistant", call.generated, np.ones(len(call.generated), bool), call.compact)
+        for call in calls
+    ]
 
 
 def take_pieces(builder: RecordBuilder, pieces: Sequence[Piece]) -> None:

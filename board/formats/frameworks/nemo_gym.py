@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
+from board.core.arrays import FloatArray
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
@@ -22,7 +21,7 @@ from board.formats.fields import RecordBuilder
 from board.formats.messages import Message, instructions_of, messages_of, parsed_text
 from board.formats.number_arrays import as_numbers
 from board.formats.parse import as_object, is_list, object_at, objects_in
-from board.formats.sequences import Piece, take_pieces
+from board.formats.sequences import Call, pieces_of_calls, take_pieces
 
 _TASK: Final = "_ng_task_index"
 _READ_APART: Final = (
@@ -142,31 +141,22 @@ def _take_verdict(
 
 def _take_tokens(builder: RecordBuilder, output: object) -> None:
     """The tokens of all model calls as one sequence, where each call goes on from the one before."""
-    calls = [item for item in objects_in(output) if "generation_token_ids" in item]
+    items = [item for item in objects_in(output) if "generation_token_ids" in item]
     try:
-        take_pieces(builder, list(_pieces(calls)))
+        take_pieces(builder, pieces_of_calls([*map(_call, items)]))
     except RecordError as error:
         reason = f"tokens are not shown: {error.reason}"
         builder.remark("generation_token_ids", reason, f"expected: {error.hint}")
 
 
-def _pieces(calls: list[dict[str, Any]]) -> Iterator[Piece]:
-    """What each call added: what it was given after all that came before, and what it generated."""
-    before = np.array([], np.float64)
-    for call in calls:
-        prompt, generated = _ids(call, "prompt_token_ids"), _ids(call, "generation_token_ids")
-        if len(prompt) < len(before) or not np.array_equal(prompt[: len(before)], before):
-            hint = "calls whose prompts begin with all tokens before them"
-            raise RecordError("the history changed between model calls", hint=hint)
-        logprobs = as_numbers(call.get("generation_log_probs"))
-        yield Piece("tool", prompt[len(before) :], np.zeros(len(prompt) - len(before), bool))
-        compact = {} if logprobs is None else {"sampling_logprobs": logprobs.values()}
-        yield Piece("assistant", generated, np.ones(len(generated), bool), compact)
-        before = np.concatenate((prompt, generated))
+def _call(item: Mapping[str, Any]) -> Call:
+    logprobs = as_numbers(item.get("generation_log_probs"))
+    compact = {} if logprobs is None else {"sampling_logprobs": logprobs.values()}
+    return Call(_ids(item, "prompt_token_ids"), _ids(item, "generation_token_ids"), compact)
 
 
-def _ids(call: Mapping[str, Any], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    ids = as_numbers(call.get(key))
+def _ids(item: Mapping[str, Any], key: str) -> FloatArray:
+    ids = as_numbers(item.get(key))
     if ids is None:
         raise RecordError(f"{key} is missing", hint="a list of token ids")
     return ids.values()
