@@ -259,6 +259,27 @@ def test_what_the_run_does_not_hold_falls_back_and_is_said_once(open_app, logs, 
     assert notices(app) == []
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("key", ["overview_log", "overview_shift", "live"])
+def test_a_switch_and_a_url_that_change_in_the_same_moment_both_count(open_app, logs, key, is_late):
+    """A script of the page writes its part of the URL, as the URL was before the switch."""
+    app = open_app(logs, "overview", run="native", **{key: "1"})
+    switch = app.toggle(key=key)
+    assert switch.value
+    before = query(app)
+    if is_late:
+        switch.set_value(False).run()
+        for name, text in before.items():
+            app.query_params[name] = text
+    else:
+        switch.set_value(False)
+    app.query_params["steps"] = "10-20"
+    app.run()
+    assert not choice(app, key)
+    assert query(app)["steps"] == "10-20"
+    assert key not in query(app)
+
+
 def test_names_with_commas_and_percent_signs_survive_the_url(open_app, tmp_path):
     names = ["a,b", "a%2Cb", "100%", "x:1..2"]
     rows = [

@@ -110,7 +110,7 @@ def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(page
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV", exact=True).click()
     lines = saved.value.path().read_text(encoding="utf-8").splitlines()
-    assert lines[0] == 'step,"grpo_arithmetic","grpo_reward_hack"'
+    assert lines[0] == 'step,"grpo_arithmetic","grpo_reward_hack +10 steps"'
     assert [line.split(",")[0] for line in lines[1:]] == [str(step) for step in range(1, 151)]
     page.locator(".curves .card").first.hover()
     with page.expect_download() as saved:

@@ -142,6 +142,7 @@ def test_seeds_unfold_and_are_ticked_together_by_keys(seeds):
     seeds.keyboard.press("k")
     seeds.keyboard.press("o")
     expect(rows).to_have_count(2)
+    settled(seeds)
     seeds.get_by_text("Fold seeds").click()
     expect(seeds).to_have_url(re.compile("runs_fold=0"))
     expect(seeds.get_by_role("grid", name="Runs").locator(".row")).to_have_count(6)

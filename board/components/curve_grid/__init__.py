@@ -70,7 +70,7 @@ _GRID = declare(
     '<div class="curves"></div>',
     css=["uplot/uPlot.min.css", "curve_grid.css", "marks.css"],
     js=[
-        *("uplot/uPlot.iife.min.js", "../elements.js", "../unpacked.js"),
+        *("uplot/uPlot.iife.min.js", "../elements.js", "../unpacked.js", "../rerun.js"),
         *(f"js/{name}.js" for name in _SCRIPTS),
     ],
 )
@@ -79,7 +79,7 @@ _BAR = declare(
     "curve_bar",
     '<div class="bar"></div>',
     css=["bar.css", "marks.css"],
-    js=("../elements.js", *(f"js/{name}.js" for name in _BAR_SCRIPTS)),
+    js=("../elements.js", "../rerun.js", *(f"js/{name}.js" for name in _BAR_SCRIPTS)),
 )
 
 

@@ -90,6 +90,7 @@ _COMPONENT = declare(
     '<div class="list" data-keys></div>',
     js=(
         "../url.js",
+        "../rerun.js",
         "../elements.js",
         "../keys.js",
         "../outbox.js",

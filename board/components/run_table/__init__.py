@@ -155,6 +155,7 @@ _TABLE = declare(
     css=["marks.css", "run_table.css"],
     js=(
         "../url.js",
+        "../rerun.js",
         "../elements.js",
         "../keys.js",
         "../unpacked.js",
@@ -166,7 +167,7 @@ _FILTERS = declare(
     "run_filters",
     '<div class="filters"></div>',
     css=["marks.css", "run_filters.css"],
-    js=("../url.js", "../elements.js", "js/page.js", "run_filters.js"),
+    js=("../url.js", "../rerun.js", "../elements.js", "js/page.js", "run_filters.js"),
 )
 
 

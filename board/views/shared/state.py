@@ -281,11 +281,20 @@ def _part_opened(page: str) -> tuple[str, str]:
 
 
 def _take_over(url: Mapping[str, str]) -> None:
+    """Takes over what the URL says otherwise than the one before: a field that was changed in the same
+    moment keeps its value, which the URL does not have yet.
+    """
+    known: Mapping[str, str] | None = st.session_state.get(_PUSHED)
+    late = _superseded_lately(url)
     # A rerun before the next push must not take the same URL over once more.
     st.session_state[_PUSHED] = url
     st.session_state[_PULLS] = pulls() + 1
-    url = _with_new_names(url)
+    url, before = _with_new_names(url), _with_new_names(known or {})
     for name, choice in CHOICES.items():
+        is_as_before = known is not None and url.get(name) == before.get(name)
+        is_late = late is not None and url.get(name) == late.get(name)
+        if (is_as_before or is_late) and name in st.session_state:
+            continue
         value = choice.default
         if name in url:
             try:
@@ -318,6 +327,15 @@ def _is_outdated(url: Mapping[str, str]) -> bool:
     before, since, wanted = st.session_state.get(_SUPERSEDED, (None, 0.0, {}))
     is_recent = time.monotonic() - since < _LATE_SECONDS
     return url == before and is_recent and encoded() != wanted
+
+
+def _superseded_lately(url: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The URL before the last one, from which a script of the page made this one before the browser had
+    the last; None where the last one is there for long, or where this is the one before, as of Back.
+    """
+    before, since, _ = st.session_state.pop(_SUPERSEDED, (None, 0.0, {}))
+    is_recent = time.monotonic() - since < _LATE_SECONDS
+    return _with_new_names(before) if before is not None and is_recent and url != before else None
 
 
 def forget(*names: str) -> None:

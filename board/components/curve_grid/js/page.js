@@ -3,7 +3,7 @@
 // Each component is a script module of its own, so what they share is on the window. The zoom is in the
 // URL, `steps=40-97`: the URL is where it is read from, and the history entry is replaced when it changes.
 
-const PAGE = (window.rolloutBoardCurves ??= { cells: new Set(), bars: new Set(), zoom: null, pointed: null });
+const PAGE = (window.rolloutBoardCurves ??= { cells: new Set(), bars: new Set(), zoom: null, pointed: null, rerun: null });
 
 function zoomOfUrl() {
   const match = /^(\d+)-(\d+)$/.exec(new URLSearchParams(location.search).get("steps") ?? "");
@@ -20,7 +20,7 @@ function zoomTo(zoom) {
   else query.delete("steps");
   history.replaceState(history.state, "", `${location.pathname}?${query}`);
   showZoom(zoom);
-  dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
+  runWithUrl(PAGE, 0);
 }
 
 function showZoom(zoom) {

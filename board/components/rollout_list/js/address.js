@@ -10,11 +10,6 @@ function goTo(view, changes, { push = false } = {}) {
   if (push) history.pushState({}, "", address);
   else history.replaceState(history.state, "", address);
   PAGE_KEYS.expectRun();
-  clearTimeout(view.rerun);
   // A key that is held moves many times a second: the server hears of where it stops.
-  view.rerun = setTimeout(() => {
-    view.rerun = null;
-    view.asked.push({ place: keyOf(view.open), at: performance.now() });
-    dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
-  }, RERUN_DELAY_MS);
+  runWithUrl(view, RERUN_DELAY_MS, () => view.asked.push({ place: keyOf(view.open), at: performance.now() }));
 }

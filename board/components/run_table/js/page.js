@@ -31,9 +31,5 @@ function changeUrl(view, changes) {
   const search = searchWith(view.data.parameters, changes);
   if (search === location.search) return;
   history.replaceState(history.state, "", location.pathname + search);
-  clearTimeout(view.rerun);
-  view.rerun = setTimeout(() => {
-    view.rerun = null;
-    dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
-  }, RERUN_DELAY_MS);
+  runWithUrl(view, RERUN_DELAY_MS);
 }
