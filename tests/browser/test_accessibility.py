@@ -42,6 +42,8 @@ def test_no_page_breaks_a_rule_of_axe(reduced, serve, root, run):
         settled(page)
         page.evaluate(AXE)
         for scheme, rules in (("light", {}), ("dark", DARK)):
+            if scheme == "dark" and run != "tokens":
+                continue  # no colour is of these logs alone
             page.emulate_media(color_scheme=scheme)
             settled(page)
             # What a script run has yet to draw again is pale until then.

@@ -14,7 +14,7 @@ from exporters import RolloutExporter
 
 pytestmark = pytest.mark.browser
 
-PAUSES = (50, 120, 300)  # milliseconds
+PAUSES = (50, 120)  # milliseconds
 
 
 def run_in(folder: Path) -> Path:

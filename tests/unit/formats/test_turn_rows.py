@@ -76,7 +76,7 @@ def read(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         return facts(run_of(Path(folder), rows))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(TRAJECTORIES, st.booleans(), st.randoms(use_true_random=False))
 def test_rows_of_turns_are_the_rollouts_of_lines_of_trajectories(trajectories, as_texts, order):
     rows, lines = logs_of(trajectories, as_texts=as_texts)
