@@ -36,6 +36,8 @@ _TOOL_ERRORS: Final[Mapping[str, Verdict]] = {
     "cancelled": "aborted",
 }
 """By types of a tool's error; all others are of what the model asked for."""
+_ATTACHMENT: Final = "attachment://"
+_REFERRING: Final = frozenset(("messages", "scores", "target", "metadata"))
 _CANCELLED: Final = ("CancelledError(", "Cancelled(")
 
 
@@ -55,6 +57,20 @@ class InspectReader(Reader):
         "completed_at": "when the sample ended; its duration is a column",
         "samples.started_at": "when the sample began; its duration is a column",
         "samples.completed_at": "when the sample ended; its duration is a column",
+        **{
+            f"{of_file}{path}": reason
+            for of_file in ("", "samples.")
+            for path, reason in (
+                (
+                    "attachments",
+                    "texts that events refer to; those of messages and scores are shown there",
+                ),
+                ("message_pool", "messages that events refer to"),
+                ("messages.tool_calls.view", "a call, formatted"),
+                ("output.choices.message.tool_calls.view", "a call, formatted"),
+            )
+        },
+        "version": "the version of the file's layout",
         "header": "how the agent was set up, the same for all rollouts",
         "eval": "how the agent was set up, the same for all rollouts",
         "plan": "how the agent was set up, the same for all rollouts",
@@ -101,6 +117,7 @@ class InspectReader(Reader):
         return [{**sample, "header": header} for sample in objects_at(line, "samples")]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
+        line = _with_attachments(line)
         header = object_at(line, "header")
         task = object_at(header, "eval")
         output = object_at(line, "output")
@@ -136,6 +153,25 @@ class InspectReader(Reader):
             fields[FAILURE] = failure
         split_conversation(fields)
         return at_step(fields, None)
+
+
+def _with_attachments(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A sample whose messages and scores have the texts and images that they refer to."""
+    attachments = object_at(line, "attachments")
+    if not attachments:
+        return line
+    held = {key: _resolved(line[key], attachments) for key in _REFERRING & line.keys()}
+    return {**line, **held}
+
+
+def _resolved(value: Any, attachments: Mapping[str, Any]) -> Any:
+    if is_object(value):
+        return {key: _resolved(inner, attachments) for key, inner in value.items()}
+    if is_list(value):
+        return [_resolved(inner, attachments) for inner in value]
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        return attachments.get(value.removeprefix(_ATTACHMENT), value)
+    return value
 
 
 def _failure(line: Mapping[str, Any]) -> str | None:
@@ -178,13 +214,13 @@ def _scores(scores: Mapping[str, Any]) -> Fields:
 
 
 def _said_by_scorers(scores: Mapping[str, Any]) -> Fields:
-    """The answer that each scorer took out of the response, and its explanation."""
+    """The answer that each scorer took out of the response, its explanation, and what else it kept."""
     return {
         f"{name}.{key}": score[key]
         for name, score in scores.items()
         if is_object(score)
-        for key in ("answer", "explanation")
-        if score.get(key) is not None
+        for key in ("answer", "explanation", "metadata")
+        if score.get(key) not in (None, {})
     }
 
 

@@ -38,11 +38,31 @@ class OpenHandsReader(Reader):
     left_out: Mapping[str, str] = {
         "metadata": "how the agent was set up, the same for all rollouts",
         "history.id": "an id of the framework that nothing else refers to",
+        "history.extras.metadata": "of the shell: process, folder; an exit code other than 0 is an error",
+        "history.llm_metrics": "sums so far, of which the last are columns",
+        "history.tool_call_metadata.total_calls_in_response": "how many calls a message has",
+        "history.args.start": "which lines were asked for, which the call has",
+        "history.args.end": "which lines were asked for, which the call has",
+        "history.cause": "the event that an observation answers",
+        "history.message": "what an event is, in a sentence",
+        "history.args.agent_class": "the class of the agent",
+        "history.args.recall_type": "what was looked up, a word",
+        "history.extras.recall_type": "what was looked up, a word",
+        "history.extras.runtime_hosts": "addresses of the sandbox",
+        "history.extras.date": "the day of the run",
+        **{
+            f"history.tool_call_metadata.model_response.{path}": reason
+            for path, reason in (
+                *((key, "of the server's answer") for key in ("id", "created", "model", "object")),
+                ("usage", "of each call; their sums are columns"),
+                ("system_fingerprint", "of the server's answer"),
+                ("choices.message.tool_calls.index", "the place of a call in its message"),
+            )
+        },
         "history.parent_id": "an id of the framework that nothing else refers to",
         "history.llm_response_id": "an id of the framework that nothing else refers to",
         "history.kind": "the kind of an event",
         "history.timestamp": "when the event was",
-        "history.tools": "descriptions of the tools",
         "history.action.kind": "the kind of an action",
         "history.observation.kind": "the kind of an observation",
         "history.observation.metadata": "of the shell: process, folder",
@@ -76,12 +96,17 @@ class OpenHandsReader(Reader):
             "reward": line.get("success") if resolved is None else resolved,
             "messages": list(_messages(line)),
             "model_patch": result.get("git_patch"),
+            "instance": line.get("instance"),
+            "tools": next((t for e in _events(line.get("history")) if (t := _tools_of(e))), None),
             "model": model.get("model"),
             "temperature": model.get("temperature"),
             "cost": metrics.get("accumulated_cost"),
             "input_tokens": usage.get("prompt_tokens"),
             "output_tokens": usage.get("completion_tokens"),
         }
+        instruction = line.get("instruction")
+        if all(instruction != message.get("content") for message in fields["messages"]):
+            fields["instruction"] = instruction
         if (error := error_text(line.get("error"))) is not None:
             fields[FAILURE] = failure_of(_verdict(error), {"error": error})
         split_conversation(fields)
@@ -99,6 +124,11 @@ def _events(history: object) -> Iterator[Mapping[str, Any]]:
         yield from objects_in(entry) if is_list(entry) else ((entry,) if is_object(entry) else ())
 
 
+def _tools_of(event: Mapping[str, Any]) -> Any:
+    """The tools that an event gives the model."""
+    return event.get("tools") or object_at(event, "args").get("tools")
+
+
 def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     seen = set[str]()
     for event in _events(line.get("history")):
@@ -109,7 +139,9 @@ def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if event.get("observation") is not None:
             if str(event["observation"]) not in ("agent_state_changed", "null"):
                 identity = called.get("tool_call_id") or ""
-                yield {"role": "tool", "content": event.get("content"), "tool_call_id": identity}
+                result = {"role": "tool", "content": _observed(event), "tool_call_id": identity}
+                code = object_at(object_at(event, "extras"), "metadata").get("exit_code")
+                yield {**result, "exit_code": code} if code not in (None, -1) else result
             continue
         answer = object_at(called, "model_response")
         choices = objects_in(answer.get("choices"))
@@ -118,6 +150,17 @@ def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         elif (identity := str(answer.get("id"))) not in seen:
             seen.add(identity)
             yield {"role": "assistant", **object_at(choices[0], "message")}
+
+
+def _observed(event: Mapping[str, Any]) -> Any:
+    """What came of an action; of a look at what is known of the task, that too."""
+    extras = object_at(event, "extras")
+    known = [str(one.get("content")) for one in objects_in(extras.get("microagent_knowledge"))]
+    said = (
+        extras.get(key) for key in ("repo_instructions", "additional_agent_instructions", "diff")
+    )
+    texts = [event.get("content"), *(text for text in said if text), *known]
+    return "\n\n".join(map(str, texts)) if len(texts) > 1 else texts[0]
 
 
 def _of_kind(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -82,6 +82,7 @@ class SweAgentReader(Reader):
         fields |= {"model": model.get("name"), "temperature": model.get("temperature")}
         history = objects_in(line.get("history"))
         fields["messages"] = messages = [*history, *_steps_after(history, line)]
+        fields["steps_beside_history"] = _steps_beside(messages, line) or None
         for i, message in enumerate(messages):  # its list has the one id that a chat message has
             if is_list(ids := message.get("tool_call_ids")) and ids:
                 messages[i] = {**message, "tool_call_id": ids[0]}
@@ -145,6 +146,21 @@ def _steps_after(history: Sequence[Mapping[str, Any]], line: Mapping[str, Any]) 
         if step.get("observation"):
             messages.append({"role": "tool", "content": step["observation"]})
     return messages
+
+
+def _steps_beside(
+    messages: Sequence[Mapping[str, Any]], line: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The steps whose answers no message has: histories of demonstrations were edited by hand."""
+    said = "\n".join(
+        str(message.get(key)) for message in messages for key in ("content", "thought")
+    )
+    steps = objects_in(line.get("trajectory"))
+    return [
+        {"step": number, "response": step.get("response"), "thought": step.get("thought")}
+        for number, step in enumerate(steps, 1)
+        if str(step.get("response")).strip() not in said
+    ]
 
 
 def _of_info(info: Mapping[str, Any], at: LineContext) -> Fields:

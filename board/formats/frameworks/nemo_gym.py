@@ -28,6 +28,14 @@ _READ_APART: Final = (
     *("responses_create_params", "response", "reward", "reward_components", "agent_ref"),
     *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", FAILURE_CLASS),
 )
+_OF_REQUEST: Final = frozenset(("input", "instructions", "temperature", "tools", "metadata"))
+_OF_RESPONSE: Final = frozenset(
+    (
+        *("id", "created_at", "completed_at", "usage", "output", "tools", "temperature", "model"),
+        *("error", "incomplete_details", "status", "trajectory", "metadata", "object"),
+    )
+)
+"""What is read of a request and its response; the rest are settings."""
 _ALSO_OF_TASKS: Final = frozenset(
     {"prompt", "messages", "input_tokens", "output_tokens", "model", "temperature", "tools"}
 )
@@ -40,6 +48,11 @@ class NeMoGymReader(Reader):
     name = "nemo_gym"
     title = "NeMo-Gym rollouts"
     left_out: Mapping[str, str] = {
+        "responses_create_params.input.type": "the kind of an item: it is a call, a result or a text",
+        "responses_create_params.input.id": "an id of the framework that nothing else refers to",
+        "responses_create_params.input.summary.type": "the kind of a part",
+        "response.output.encrypted_content": "reasoning that only its server can read",
+        "response.completed_at": "when the answer was made",
         "response.id": "an id of the framework that nothing else refers to",
         "response.created_at": "when the answer was made",
         "response.usage": "input and output tokens are columns",
@@ -75,7 +88,13 @@ class NeMoGymReader(Reader):
         builder.take_keys(line, self.keys)
         builder.take("model", response.get("model"))
         for key in ("temperature", "tools"):
-            builder.take(key, request.get(key))
+            builder.take(key, request.get(key) or response.get(key) or request.get(key))
+        for name, said, read in (
+            ("request", request, _OF_REQUEST),
+            ("response", response, _OF_RESPONSE),
+        ):
+            settings = {k: v for k, v in said.items() if k not in read and v not in (None, [], {})}
+            builder.take_extra(f"{name}_settings", settings or None)
         for holder in (line, response):
             metadata = as_object(parsed_text(holder.get("metadata")))
             builder.take("model_patch", metadata.get("model_patch"))

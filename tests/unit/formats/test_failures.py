@@ -645,6 +645,11 @@ FAILED = {
         "?: error=ToolError: no such tool",
         "sandbox: error=SandboxError: did not start",
     ],
+    "harbor": [
+        "judge: exception_info=VerifierTimeoutError: Verifier execution timed out after 18 seconds",
+        "sandbox: exception_info=EnvironmentStartTimeoutError: Environment start timed out after "
+        "600 seconds",
+    ],
     "xtuner/exp": ["?: error_msg=judge timed out, status=completed, finish_reason=stop"] * 3,
     "xtuner/spread": ["?: error_msg=the sandbox died, finish_reason=error"],
 }
