@@ -126,7 +126,7 @@ class _Auditor:
     def _audit(self, number: int, line: Line) -> None:
         self._context.line = number
         try:
-            content = _content(line)
+            content = parsed_line(line)
             rows = self._reader.rows(content, self._context)
             results = [self._reader.record(row, self._context) for row in rows]
         except RecordError:  # which the index has named
@@ -146,7 +146,7 @@ class _Auditor:
             self.problems.add(Problem(self._name, number, *details))
 
 
-def _content(line: Line) -> Mapping[str, Any]:
+def parsed_line(line: Line) -> Mapping[str, Any]:
     """The values of a line, none of a blank one. Raises RecordError."""
     if isinstance(line, Row):
         return line.record

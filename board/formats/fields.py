@@ -7,7 +7,7 @@ unusable step makes a line unusable.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 import numpy as np
@@ -43,6 +43,7 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _TOTALS: Final = ("total", "total_reward", "score", "reward")
 """Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
@@ -102,6 +103,13 @@ def with_remarks(fields: Mapping[str, Any], *remarks: Remark) -> Fields:
 def as_extras(values: Mapping[str, Any]) -> Fields:
     """Values that are kept as they are, also under names that mean something in the record."""
     return {EXTRA + key if key in TAKERS else key: value for key, value in values.items()}
+
+
+def rest_of(line: Mapping[str, Any], read: Container[str]) -> Fields:
+    """What a line has under keys that its reader does not know, as extras. read: those that it knows."""
+    return as_extras(
+        {key: value for key, value in line.items() if key not in read and value not in _NOTHING}
+    )
 
 
 def named_rewards(parts: Mapping[str, Any], total: object = None) -> Fields:
@@ -198,6 +206,11 @@ class RecordBuilder:
         """Takes a key as it is, whatever the record's name for it means."""
         if value is not None:
             self.extras[key] = value
+
+    def take_rest(self, line: Mapping[str, Any], read: Container[str]) -> None:
+        """Takes as extras what a line has under keys that its reader does not know; see `rest_of`."""
+        for key, value in rest_of(line, read).items():
+            self.take(key, value)
 
     _take_topk = take_extra
 

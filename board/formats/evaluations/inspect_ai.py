@@ -14,7 +14,7 @@ from board.core.failures.causes import UNDECIDED
 from board.formats.base import Head, LineContext, Reader, run_name
 from board.formats.failures import Verdict, error_text, failure_of, verdict_of
 from board.formats.field_values import FAILURE
-from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.fields import Fields, at_step, named_rewards, rest_of
 from board.formats.io.inspect_files import INSPECT
 from board.formats.io.locations import Location, State, state_of
 from board.formats.messages import split_conversation
@@ -36,6 +36,13 @@ _TOOL_ERRORS: Final[Mapping[str, Verdict]] = {
     "cancelled": "aborted",
 }
 """By types of a tool's error; all others are of what the model asked for."""
+_READ: Final = frozenset(
+    (
+        *("id", "epoch", "input", "target", "messages", "output", "scores", "metadata", "events"),
+        *("model_usage", "total_time", "working_time", "uuid", "error", "limit", "attachments"),
+        *("header", "started_at", "completed_at", "events_data", "message_pool", "call_pool"),
+    )
+)
 _ATTACHMENT: Final = "attachment://"
 _REFERRING: Final = frozenset(("messages", "scores", "target", "metadata"))
 _CANCELLED: Final = ("CancelledError(", "Cancelled(")
@@ -128,7 +135,7 @@ class InspectReader(Reader):
         }
         usage = objects_in(list(object_at(line, "model_usage").values()))
         target = line.get("target")
-        fields: Fields = {
+        fields = rest_of(line, _READ) | {
             "messages": [_message(message) for message in objects_in(line.get("messages"))],
             "group_id": line.get("id"),
             "epoch": line.get("epoch"),

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from board.formats.base import Head, LineContext, Reader
 from board.formats.evaluations.lm_eval import best_first
-from board.formats.fields import Fields, at_step, named_rewards
+from board.formats.fields import Fields, at_step, named_rewards, rest_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.parse import as_list, as_object, is_list, object_at
 
+_READ: Final = frozenset(("doc", "metric", "model_response", "response", "repeat", "tokens"))
 _APART: Final = frozenset({"input", "text", "input_tokens", "output_tokens"})
 
 
@@ -53,7 +54,7 @@ class LightevalReader(Reader):
         metrics = as_object(line.get("metric"))
         task = doc.pop("task_name", None) or at.named("task")
         query, identity = doc.pop("query", None), doc.pop("id", None)
-        fields: Fields = {
+        fields = rest_of(line, _READ) | {
             "doc": {key: value for key, value in doc.items() if value is not None},
             "model_response": {
                 k: v for k, v in answer.items() if k not in _APART and v is not None

@@ -16,7 +16,7 @@ from board.core.failures.causes import UNDECIDED
 from board.formats.base import Head, LineContext, Reader
 from board.formats.failures import Verdict, error_text, failure_of, verdict_of
 from board.formats.field_values import FAILURE, is_truncated
-from board.formats.fields import Fields, at_step
+from board.formats.fields import Fields, at_step, rest_of
 from board.formats.messages import parsed_text, split_conversation
 from board.formats.parse import as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT
@@ -43,6 +43,8 @@ _MINI_STATUSES: Final[Mapping[str, Verdict]] = {
 }
 """By exit_status of mini-swe-agent, which may be the name of an exception."""
 _MINI_ENDS: Final = frozenset({"submitted", "repeatedformaterror", "limitsexceeded"})
+_READ: Final = frozenset(("trajectory", "history", "info", "replay_config"))
+_READ_OF_MINI: Final = frozenset(("info", "messages", "trajectory_format", "instance_id"))
 _NO_CALL: Final = "no model call, api_calls"
 _HARNESS_SAYS: Final = "Exit due to"
 """Begins what SWE-agent writes in the model's place."""
@@ -78,7 +80,7 @@ class SweAgentReader(Reader):
         """The history as a conversation; what settings are recorded are those of replay_config."""
         settings = as_object(parsed_text(line.get("replay_config")))
         model = object_at(object_at(settings, "agent"), "model")
-        fields = _of_info(object_at(line, "info"), at)
+        fields = rest_of(line, _READ) | _of_info(object_at(line, "info"), at)
         fields |= {"model": model.get("name"), "temperature": model.get("temperature")}
         history = objects_in(line.get("history"))
         fields["messages"] = messages = [*history, *_steps_after(history, line)]
@@ -115,7 +117,7 @@ class MiniSweAgentReader(Reader):
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         info = object_at(line, "info")
         model = object_at(object_at(info, "config"), "model")
-        fields = _of_info(info, at)
+        fields = rest_of(line, _READ_OF_MINI) | _of_info(info, at)
         fields["group_id"] = line.get("instance_id") or fields["group_id"]
         fields["model"] = model.get("model_name")
         fields["temperature"] = object_at(model, "model_kwargs").get("temperature")

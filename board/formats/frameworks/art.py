@@ -33,6 +33,14 @@ from board.formats.messages import instructions_of, is_messages, messages_of, pa
 from board.formats.parse import as_list, as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_LINES
 
+_READ: Final = frozenset(
+    (
+        *("messages", "messages_and_choices", "exchanges", "additional_histories", "reward"),
+        *("metrics", "metadata", "tools", "logs", "group_metrics", "group_metadata", "group_logs"),
+        *("group_index", "trajectory_index", "trajectory_json", "format_version"),
+        *("initial_policy_version", "final_policy_version"),
+    )
+)
 _Object = dict[str, Any]
 _Call = tuple[list[_Object], list[_Object]]
 """What a call was given, as messages, and its answers, as choices {finish_reason, message, logprobs}."""
@@ -200,7 +208,7 @@ class ArtReader(Reader):
         entries = line["trajectories"]
         if not is_list(entries):
             raise RecordError("trajectories is not a list", field="trajectories", hint=_EXPECTED)
-        of_group = {f"group_{k}": line[k] for k in ("metadata", "metrics", "logs") if line.get(k)}
+        of_group = {f"group_{k}": v for k, v in line.items() if k != "trajectories" and v}
         return [
             {**of_group, **as_object(entry), "trajectory_index": i}
             for i, entry in enumerate(entries)
@@ -229,6 +237,7 @@ class ArtReader(Reader):
                 builder.take(f"{key}.{name}", value)
         for key in ("metadata", "tools", "logs", "group_metadata", "group_logs"):
             builder.take(key, parsed_text(trajectory.get(key)) or None)
+        builder.take_rest(trajectory, _READ)
         return builder.build(at.step)
 
 

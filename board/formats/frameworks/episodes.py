@@ -60,6 +60,15 @@ _ERRORS: Final[Mapping[str, Verdict]] = {
     "EpisodeFailed": "aborted",  # another trace of its episode failed
 }
 """By types of errors, of verifiers and of prime-rl."""
+_READ_OF_TRACE: Final = frozenset(
+    (
+        *("id", "version", "verifiers", "task", "agent", "nodes", "calls", "rewards", "metrics"),
+        *("info", "is_completed", "ok", "stop_condition", "error", "errors", "timing", "traces"),
+    )
+)
+_READ_OF_EPISODE: Final = frozenset(
+    ("id", "version", "env", "task", "traces", "run", "group", "ok", "error", "errors", "info")
+)
 _TRANSIENT: Final = frozenset({408, 429})
 """Statuses of a model's provider, besides those of 500 and more, for which a request is not to blame."""
 
@@ -335,6 +344,8 @@ def _take_other_keys(builder: RecordBuilder, line: _Object, info: _Object) -> No
     builder.take_extra("branch", line["branch"] if line["branches"] > 1 else None)
     builder.take_extra("episode", line["episode"].get("id"))
     builder.take_extra("info", info or None)
+    builder.take_rest(trace, _READ_OF_TRACE)
+    builder.take_rest(line["episode"], _READ_OF_EPISODE)
 
 
 def _take_failure(builder: RecordBuilder, episode: _Object) -> None:

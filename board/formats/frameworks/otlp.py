@@ -25,7 +25,7 @@ from board.formats.fields import Fields, at_step, with_remarks
 from board.formats.joined_rows import JoinedRows, Together
 from board.formats.merged_turns import merged_turns
 from board.formats.messages import parsed_text
-from board.formats.parse import as_list, as_object, is_list, object_at, objects_at, objects_in
+from board.formats.parse import as_list, as_object, is_list, object_at, objects_in
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, Source
 
 _OPERATION: Final = "gen_ai.operation.name"
@@ -63,6 +63,8 @@ _CALL: Final = re.compile(
     r"(?:message\.)?tool_calls\.([0-9]+)\.(?:tool_call\.)?(?:function\.)?(id|name|arguments)"
 )
 _MOST_LEVELS: Final = 32
+_MOST_DIGITS: Final = 20
+"""Of a time: 64 bits."""
 _FAILED: Final = (2, "STATUS_CODE_ERROR")
 _TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 _TOOL_INPUTS: Final = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
@@ -149,9 +151,8 @@ class _Span:
     """A span. start, end: seconds since 1970, exact to a microsecond. error: its type or message."""
 
     def __init__(self, span: Mapping[str, Any], resource: Attributes) -> None:
-        self.trace, self.id = str(span.get("traceId")), str(span.get("spanId"))
-        self.parent = str(span.get("parentSpanId") or "")
-        self.name = str(span.get("name") or "")
+        self.trace, self.id = _text(span.get("traceId")), _text(span.get("spanId"))
+        self.parent, self.name = _text(span.get("parentSpanId")), _text(span.get("name"))
         self.attributes = _unflattened(_attributes(span))
         self.resource = resource
         self.kind = _kind_of(self.attributes)
@@ -197,15 +198,20 @@ class _Span:
 
 
 def _traces_in(line: Mapping[str, Any]) -> set[str]:
-    return {span.trace for span in _spans_in(line)}
+    return {_text(span.get("traceId")) for span, _ in _raw_spans(line)}
 
 
 def _spans_in(line: Mapping[str, Any]) -> Iterator[_Span]:
+    for span, of_resource in _raw_spans(line):
+        yield _Span(span, _attributes(object_at(of_resource, "resource")))
+
+
+def _raw_spans(line: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each span of a line with what it stands in."""
     for of_resource in objects_in(line.get("resourceSpans")):
-        resource = _attributes(object_at(of_resource, "resource"))
         for of_scope in objects_in(of_resource.get("scopeSpans")):
             for span in objects_in(of_scope.get("spans")):
-                yield _Span(span, resource)
+                yield span, of_resource
 
 
 def _kind_of(attributes: Attributes) -> str:
@@ -218,19 +224,23 @@ def _kind_of(attributes: Attributes) -> str:
 def _attributes(holder: Mapping[str, Any]) -> Attributes:
     """Attributes as a mapping, from the list of {key, value} that OTLP has."""
     entries = objects_in(holder.get("attributes"))
-    return {str(entry.get("key")): _value(as_object(entry.get("value"))) for entry in entries}
+    return {_text(entry.get("key")): _value(as_object(entry.get("value"))) for entry in entries}
 
 
 def _value(value: Mapping[str, Any], level: int = 0) -> Any:
     """What an AnyValue of OTLP holds."""
     for kind, held in value.items():
         if kind == "intValue":
-            return int(held) if isinstance(held, int) or str(held).lstrip("-").isdigit() else held
+            text = _text(held)
+            is_number = text.lstrip("-").isdigit() and len(text) <= _MOST_DIGITS
+            return int(text) if is_number else held
         if kind == "arrayValue" and level < _MOST_LEVELS:
-            return [_value(one, level + 1) for one in objects_at(as_object(held), "values")]
+            return [_value(one, level + 1) for one in objects_in(as_object(held).get("values"))]
         if kind == "kvlistValue" and level < _MOST_LEVELS:
-            pairs = objects_at(as_object(held), "values")
-            return {str(p.get("key")): _value(as_object(p.get("value")), level + 1) for p in pairs}
+            pairs = objects_in(as_object(held).get("values"))
+            return {
+                _text(p.get("key")): _value(as_object(p.get("value")), level + 1) for p in pairs
+            }
         return held
     return None
 
@@ -269,8 +279,13 @@ def _message_of_names(fields: Attributes) -> Attributes:
     return message
 
 
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str | int) else ""
+
+
 def _nanoseconds(time: object) -> int | None:
-    return int(str(time)) if str(time).isdigit() and int(str(time)) else None
+    text = _text(time)
+    return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS and int(text) else None
 
 
 def _first_start(spans: Iterable[_Span]) -> int | None:

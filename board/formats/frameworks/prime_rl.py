@@ -21,6 +21,7 @@ from board.errors import RecordError
 from board.formats.base import Event, Head, Join, LineContext, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.number_arrays import RawNumbers, as_numbers
+from board.formats.parse import is_list
 from board.formats.sequences import TOKENS_JOINED_BY, tokens_key
 
 _OURS: Final[Mapping[str, str]] = {
@@ -79,7 +80,7 @@ class PrimeRLReader(Reader):
         for key, value in line.items():
             if key in _READ_APART:
                 continue
-            if isinstance(value, RawNumbers | list):
+            if isinstance(value, RawNumbers) or (is_list(value) and _is_stream(value)):
                 _take_stream(builder, key, value, start, len(token_ids))
             else:
                 builder.take(key, value)
@@ -112,6 +113,11 @@ def _response_start(line: Mapping[str, Any], length: int, builder: RecordBuilder
         builder.note("loss_mask", "no token is in the loss", "all tokens are shown as response")
         return first
     return max(int(in_loss[0]), first)
+
+
+def _is_stream(values: Sequence[Any]) -> bool:
+    """Whether a list is not one of texts or objects, which no stream of tokens is."""
+    return not any(isinstance(value, str | Mapping | list) for value in values)
 
 
 def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, length: int) -> None:

@@ -68,6 +68,8 @@ class RllmReader(Reader):
         for key in ("episode_id", "epoch", "termination_reason", "metadata", "timing"):
             builder.take(key, line.get(key) or None)
         _take_ending(builder, line)
+        builder.take_rest(line, _READ)
+        builder.take_rest(trajectory, _READ_OF_TRAJECTORY)
         for key, value in object_at(line, "metrics").items():
             builder.take(f"metrics.{key}", value)
         return builder.build(line.get("training_step"))
@@ -87,6 +89,23 @@ def _take_ending(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     builder.take(FAILURE, failure_of(verdict_of(reason, _REASONS), evidence))
 
 
+_READ: Final = frozenset(
+    (
+        *(
+            "task_hash",
+            "episode_id",
+            "is_correct",
+            "task",
+            "trajectory",
+            "training_step",
+            "metrics",
+        ),
+        *("epoch", "termination_reason", "metadata", "timing"),
+    )
+)
+_READ_OF_TRAJECTORY: Final = frozenset(
+    ("uid", "name", "reward", "task", "steps", "metadata", "signals", "episode_id")
+)
 _TELEMETRY: Final = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9a-f]{8}\.ndjson")
 
 
@@ -162,6 +181,8 @@ class RllmTelemetryReader(Reader):
         for key, value in {**metadata, **object_at(trajectory, "signals")}.items():
             builder.take(key, value)
         _take_steps(builder, trajectory, trajectory.get("task") or episode.get("task"))
+        builder.take_rest(line, ("trajectory", "episode"))
+        builder.take_rest(trajectory, _READ_OF_TRAJECTORY)
         return builder.build_undated()
 
 
