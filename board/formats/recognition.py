@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from board.errors import RecordError
@@ -12,6 +13,7 @@ from board.formats.base import Head, Reader, layout_match
 from board.formats.generic import generic_mapping
 from board.formats.io.lines import Fault, Line
 from board.formats.io.locations import Location, pure_path
+from board.formats.io.parquet_files import PARQUET
 from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
@@ -88,10 +90,14 @@ def recognise_head(
     is_json = source in (JSON_LINES, JSON_DOCUMENT)
     if is_json and (kind := _known_as(head)):
         return None, f"its records {kind}"
-    if source is JSON_LINES and mapping is None and (text := turns_mapping(head)):
-        return known_mapping(text), ""
-    if is_json and mapping is None and (text := generic_mapping(head, is_named=is_named)):
-        return known_mapping(text), ""
+    if mapping is None and (is_json or source is PARQUET):
+        values = head if is_json else Head(head.path, _first_rows(path))
+        has_rows = source in (JSON_LINES, PARQUET)
+        text = (turns_mapping(values) if has_rows else None) or generic_mapping(
+            values, is_named=is_named
+        )
+        if text:
+            return known_mapping(text), ""
     keys = _first_keys(head)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
     return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"
@@ -103,6 +109,12 @@ def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, 
     lines_of_head = source.head(path) if lines is None else source.together(lines)
     records, first_error = _head(lines_of_head, is_document=source is JSON_DOCUMENT)
     return Head(pure_path(path), records), first_error
+
+
+def _first_rows(path: Location) -> list[Mapping[str, Any]]:
+    """The first rows of a table, whose head has but the names of its columns."""
+    lines = islice(source_of(path).lines(path), _HEAD_RECORDS)
+    return [line.record for line in lines if isinstance(line, Row)]
 
 
 def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str, Any]], str]:

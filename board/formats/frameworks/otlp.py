@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from board.core.failures.causes import UNDECIDED
 from board.core.records import Remark
+from board.errors import RecordError
 from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.failures import failure_of
 from board.formats.field_values import FAILURE
@@ -69,6 +70,8 @@ _FAILED: Final = (2, "STATUS_CODE_ERROR")
 _TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 _TOOL_INPUTS: Final = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
 _TOOL_OUTPUTS: Final = ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
+_OTHERS: Final = frozenset(("resourceSpans", "resourceLogs", "resourceMetrics"))
+"""What a batch is of, where it has no spans."""
 _SPAN: Final = "resourceSpans.scopeSpans.spans."
 
 _PIECES: Final = Remark(
@@ -124,10 +127,15 @@ class OtlpReader(Reader):
         batches = line.rows if isinstance(line, Together) else (line,)
         spans = [span for batch in batches for span in _spans_in(batch)]
         in_pieces = isinstance(line, Together) and line.in_pieces
-        return [{"spans": part, "in_pieces": in_pieces} for part in _rollouts(spans)]
+        empty = [{"spans": [], "line": batch} for batch in batches if not any(_raw_spans(batch))]
+        return [{"spans": part, "in_pieces": in_pieces} for part in _rollouts(spans)] + empty
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
         spans: list[_Span] = line["spans"]
+        if not spans:
+            if _OTHERS.isdisjoint(line["line"]):
+                raise RecordError("it has no spans", hint="spans under resourceSpans.scopeSpans")
+            return Event("header", {"spans": 0})
         if all(span.kind == "other" for span in spans):
             return Event("header", {"spans": len(spans)})
         fields = _conversation(spans) | _times(spans) | _tokens(spans)

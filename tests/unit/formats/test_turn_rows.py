@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -215,3 +216,16 @@ def test_stepwise_rows_are_160_rollouts_in_groups_of_four(tmp_path):
     audit = audit_all(run, lambda done, size: None)
     assert not audit.problems
     assert run.rollouts["turns"].sum() == 733
+
+
+@settings(max_examples=15, deadline=None)
+@given(TRAJECTORIES, st.booleans(), st.randoms(use_true_random=False))
+def test_rows_of_a_table_are_the_rollouts_of_the_same_lines(trajectories, as_texts, order):
+    rows, lines = logs_of(trajectories, as_texts=as_texts)
+    if len(rows) == len(lines):  # nothing says that these are turns
+        return
+    order.shuffle(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "rollouts.parquet"
+        pd.DataFrame(rows).to_parquet(table)
+        assert facts(run_at(table.parent)) == read(rows)
