@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from pathlib import Path, PurePath
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar
 
 from board.core.records import ReadOptions, Record, Remark, is_number
 from board.formats.columns import Columns, gather
@@ -20,6 +20,7 @@ from board.formats.fields import Fields, record_of, too_deep
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.io.remote import RemoteLocation
 from board.formats.metrics.base import step_of
+from board.formats.parse import is_object
 from board.formats.sources import JSON_LINES, Source
 
 Result = TypeVar("Result")
@@ -84,6 +85,7 @@ _LABELS: Final = frozenset(
 """Keys of a line of metrics that may hold a text."""
 
 
+_REWARD: Final = frozenset(("reward",))
 _OF_TRAINING: Final = frozenset(
     ("loss", "policy_loss", "lr", "learning_rate", "grad_norm", "train/loss", "actor/loss")
 )
@@ -98,15 +100,17 @@ METRICS: Final = Remark(
 )
 
 
-def metrics_in(line: Mapping[str, Any], content: Container[str]) -> Event | None:
+def metrics_in(line: Mapping[str, Any], content: frozenset[str]) -> Event | None:
     """A line of a step and numbers alone as an Event: it is the trainer's, and no rollout.
 
     content: the keys that make a line a rollout, whatever they hold. None where the line has one, or a
     text or a list.
     """
+    if not content.isdisjoint(line) and (  # of most lines all that is looked at
+        _OF_TRAINING.isdisjoint(line) or content.intersection(line) != _REWARD
+    ):
+        return None
     for key, value in line.items():
-        if key in content and (key != "reward" or _OF_TRAINING.isdisjoint(line)):
-            return None
         if not (_holds_numbers(value) or (isinstance(value, str) and key in _LABELS)):
             return None
     counted = step_of(line)
@@ -119,9 +123,9 @@ def metrics_in(line: Mapping[str, Any], content: Container[str]) -> Event | None
 
 def _holds_numbers(value: object) -> bool:
     """Whether it is a number, null, true or false, or an object of such."""
-    if isinstance(value, Mapping):
-        return all(map(_holds_numbers, cast("Mapping[str, Any]", value).values()))
-    return value is None or isinstance(value, int | float)
+    if isinstance(value, int | float) or value is None:
+        return True
+    return is_object(value) and all(map(_holds_numbers, value.values()))
 
 
 @dataclass(frozen=True, slots=True)

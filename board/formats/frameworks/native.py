@@ -57,7 +57,8 @@ class NativeReader(Reader):
             raise RecordError("the line's type is not known", field="type", hint=hint)
         if kind != "sample":
             return Event(kind, line)
-        if "type" not in line and (metrics := metrics_in(line, CONTENT)) is not None:
+        has_response = "response" in line or "type" in line  # of most lines all that is looked at
+        if not has_response and (metrics := metrics_in(line, CONTENT)) is not None:
             return metrics
         failure = usual_failure(line)
         return dict(line) if failure is None else {**line, FAILURE: failure}

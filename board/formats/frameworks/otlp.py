@@ -127,8 +127,10 @@ class OtlpReader(Reader):
         batches = line.rows if isinstance(line, Together) else (line,)
         spans = [span for batch in batches for span in _spans_in(batch)]
         in_pieces = isinstance(line, Together) and line.in_pieces
-        empty = [{"spans": [], "line": batch} for batch in batches if not any(_raw_spans(batch))]
-        return [{"spans": part, "in_pieces": in_pieces} for part in _rollouts(spans)] + empty
+        rollouts: list[dict[str, Any]] = [
+            {"spans": part, "in_pieces": in_pieces} for part in _rollouts(spans)
+        ]
+        return [*rollouts, *({"spans": [], "line": b} for b in batches if not any(_raw_spans(b)))]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
         spans: list[_Span] = line["spans"]

@@ -125,7 +125,7 @@ class StepEndMetrics:
         if step is None:
             return
         if record.get("type") != "step_end":
-            if metrics_in(record, ()) is not None:
+            if metrics_in(record, frozenset()) is not None:
                 self._points.setdefault(file, Points()).add_record(step, scalars_of(record), key)
             return
         written, dropped, left_out = (whole_number(record.get(key)) or 0 for key in _COUNTED)
