@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.formats.base import Head, LineContext, Reader
-from board.formats.evaluations.lm_eval import best_first
-from board.formats.fields import Fields, at_step, named_rewards, rest_of
+from board.formats.evaluations.lm_eval import rewards_of
+from board.formats.fields import Fields, at_step, rest_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.parse import as_list, as_object, is_list, object_at
 
@@ -71,7 +71,7 @@ class LightevalReader(Reader):
         if query is not None and answer.get("input"):
             fields["query"] = query
         if line.get("repeat") is None:
-            fields |= named_rewards(metrics, best_first(metrics))
+            fields |= rewards_of(metrics)
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
         return at_step(fields, None)

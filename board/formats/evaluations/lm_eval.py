@@ -12,11 +12,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from board.core.records import Remark
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.messages import is_messages, parsed_text
 from board.formats.parse import is_list, is_object
 
+_ERRORS_ALONE: Final = Remark(
+    "reward",
+    "of all metrics less is better, so that none is a reward",
+    "each is a part; choose the reward with a negative weight",
+    "note",
+)
 _LESS_IS_BETTER: Final = re.compile(
     r"(?:^|_)(?:m?[as]pe|mae|mse|rmse|wer|cer|ter|brier(?:_score)?|perplexity|ppl|loss|bits_per_byte"
     r"|error(?:_rate)?|edit_distance|nll)(?:$|_)",
@@ -69,7 +76,7 @@ class LmEvalReader(Reader):
         talk = parsed_text(context) if str(context).startswith("[") else context
         metrics = {name: fields.pop(name, None) for name in _metrics(line)}
         if line.get("repeat") is None:
-            fields |= named_rewards(metrics, best_first(metrics))
+            fields |= rewards_of(metrics)
         else:
             fields |= {f"metric.{name}": value for name, value in metrics.items()}
         # Documents are numbered in each task, and each filter has the same answers again.
@@ -86,12 +93,15 @@ class LmEvalReader(Reader):
         return at_step(fields, None)
 
 
-def best_first(metrics: Mapping[str, Any]) -> object:
-    """The first metric of which more is better: an error or a perplexity is a part and no reward."""
-    return next(
-        (v for name, v in metrics.items() if v is not None and not _LESS_IS_BETTER.search(name)),
-        None,
-    )
+def rewards_of(metrics: Mapping[str, Any]) -> Fields:
+    """The metrics as named rewards; the reward is the first of which more is better. Where all are errors
+    or perplexities there is none, and a remark says so.
+    """
+    scored = {name: value for name, value in metrics.items() if value is not None}
+    better = [name for name in scored if not _LESS_IS_BETTER.search(name)]
+    if scored and not better:
+        return {"rewards": scored, "remarks": (_ERRORS_ALONE,)}
+    return named_rewards(metrics, scored[better[0]] if better else None)
 
 
 def _arguments(line: Mapping[str, Any]) -> list[list[Any]]:

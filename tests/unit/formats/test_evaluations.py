@@ -4,8 +4,11 @@ import json
 import zipfile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from read_formats import DATA, reasons, records, run_at
 
+from board.formats.evaluations.lm_eval import rewards_of
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
 
@@ -197,3 +200,16 @@ def test_nothing_of_an_evaluation_is_lost():
     for name in ("lm_eval/canned__echo-1", "evalplus", "qwen_math", "prime_hosted"):
         run = run_at(DATA / name)
         assert all(problem.severity == "note" for problem in run.problems), reasons(run)
+
+
+ERRORS = st.sampled_from(
+    ["mae", "mse", "rmse", "wer", "perplexity", "word_perplexity", "nll", "loss"]
+)
+BETTER = st.sampled_from(["acc", "exact_match", "f1", "bleu"])
+
+
+@given(st.lists(ERRORS, unique=True, max_size=3), st.lists(BETTER, unique=True, max_size=2))
+def test_of_metrics_of_which_less_is_better_none_is_the_reward(errors, better):
+    names = [*errors, *better]
+    said = rewards_of({name: float(n) for n, name in enumerate(names)})
+    assert said.get("reward") == (float(len(errors)) if better else None)
