@@ -172,8 +172,12 @@ function createKeys() {
       const isServers = keys.frame?.serverKeys.includes(first.key);
       const rest = isServers ? SETTLED_MS : UNCLAIMED_MS;
       if (answer === "later" || (canWait && !isAtRest(rest)) || !isMounted()) break;
-      if (isServers) askServer();
-      else keys.held.shift();
+      if (isServers) {
+        askServer();
+        continue;
+      }
+      keys.held.shift();
+      if (canWait) keys.onUnclaimed?.(first);
     }
     if (keys.held.length) keys.again = setTimeout(keys.drain, ASK_AGAIN_MS);
   };

@@ -158,3 +158,16 @@ def test_a_key_that_fails_holds_no_other_key_up(page, serve, tmp_path):
         page.keyboard.press(key)
     expect(reader).to_contain_text("Rollout 1")
     until(page, "the label", lambda: [*labels_in(run)] == [1])
+
+
+def test_a_listed_key_that_has_nothing_to_act_on_says_so(page, serve, tmp_path):
+    run = run_in(tmp_path)
+    page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=93")
+    settled(page)
+    page.keyboard.press("1")
+    expect(page.get_by_text("No rollout is open for “1”: O opens one")).to_be_visible()
+    assert labels_in(run) == {}
+    page.keyboard.press("o")
+    expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 0")
+    page.keyboard.press("1")
+    until(page, "the label in the file", lambda: len(labels_in(run)) == 1)

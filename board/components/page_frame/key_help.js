@@ -16,6 +16,15 @@ const section = ([heading, rows]) => {
   return element("section", "", element("h3", heading), list);
 };
 
+const NOTE_MS = 4000;
+
+/** Why a key that the page lists has done nothing. */
+const unclaimed = (sections, key) => {
+  const isOfReader = sections.some(([heading, rows]) => heading === "Reader" && rows.some(([keys]) => keys.split(" ").includes(key)));
+  const isDigit = /^[1-9]$/.test(key);
+  return isOfReader || isDigit ? `No rollout is open for “${key}”: O opens one` : `There is nothing for “${key}” here yet`;
+};
+
 export default function ({ data, parentElement }) {
   const dialog = parentElement.querySelector("dialog");
   dialog.querySelector(".sections").replaceChildren(...data.sections.map(section));
@@ -30,6 +39,14 @@ export default function ({ data, parentElement }) {
   const open = parentElement.querySelector(".open");
   open.onclick = toggle;
   open.hidden = false; // not seen before it works
+  const note = parentElement.querySelector("output");
+  let shown = null;
+  PAGE_KEYS.onUnclaimed = ({ key, code }) => {
+    note.textContent = unclaimed(data.sections, /^Digit([1-9])$/.exec(code)?.[1] ?? key);
+    note.hidden = false;
+    clearTimeout(shown);
+    shown = setTimeout(() => (note.hidden = true), NOTE_MS);
+  };
   const take = ({ key }) => {
     if (key !== "?") return false;
     toggle();
