@@ -254,9 +254,9 @@ def _embedded(
     """The embedded trajectory that is meant. Before version 1.7 its session told it."""
     identity = reference.get("trajectory_id")
     if identity is not None:
-        return next((one for one in below if one.get("trajectory_id") == identity), None)
+        return next((t for t in below if t.get("trajectory_id") == identity), None)
     session = None if reference.get("trajectory_path") else reference.get("session_id")
-    return next((one for one in below if session and one.get("session_id") == session), None)
+    return next((t for t in below if session and t.get("session_id") == session), None)
 
 
 def _of_step(step: Mapping[str, Any], agent: str) -> Iterator[dict[str, Any]]:
@@ -328,7 +328,9 @@ def _take_totals(
         recorded = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
         total = final.get(f"total_{name}")
         builder.take(column, (sum(recorded) if recorded else None) if total is None else total)
-    builder.take_extra("step_extras", [own for step in steps if (own := _further(step))] or None)
+    builder.take_extra(
+        "step_extras", [further for step in steps if (further := _further(step))] or None
+    )
     times = [seconds for step in steps if (seconds := _seconds(step.get("timestamp"))) is not None]
     if len(times) > 1:
         builder.take("seconds", max(times) - min(times))
@@ -449,17 +451,17 @@ def _siblings(log: Location, objects: Objects) -> Sequence[Location]:
     if log.parent.name != "agent":
         return ()
     if isinstance(log, Path):
-        found: Sequence[Location] = sorted(log.parent.glob("trajectory*.json"))
+        paths: Sequence[Location] = sorted(log.parent.glob("trajectory*.json"))
     else:
-        found = [one for one in objects.below(log.parent) if _IS_PART.fullmatch(one.name)]
-    return [one for one in found if one.name != log.name][:_MOST_PARTS]
+        paths = [found for found in objects.below(log.parent) if _IS_PART.fullmatch(found.name)]
+    return [path for path in paths if path.name != log.name][:_MOST_PARTS]
 
 
 def _names_beside(log: Location) -> set[str]:
     """The names of files that other trajectories of the same agent refer to."""
     if not isinstance(log, Path):
         return set()
-    siblings = (read_object(one, most_bytes=_MOST_BYTES) for one in _siblings(log, Objects()))
+    siblings = (read_object(path, most_bytes=_MOST_BYTES) for path in _siblings(log, Objects()))
     return {name for document in siblings if _is_atif(document) for name in _names_in(document)}
 
 

@@ -245,7 +245,7 @@ def _value(value: Mapping[str, Any], level: int = 0) -> Any:
             is_number = text.lstrip("-").isdigit() and len(text) <= _MOST_DIGITS
             return int(text) if is_number else held
         if kind == "arrayValue" and level < _MOST_LEVELS:
-            return [_value(one, level + 1) for one in objects_in(as_object(held).get("values"))]
+            return [_value(entry, level + 1) for entry in objects_in(as_object(held).get("values"))]
         if kind == "kvlistValue" and level < _MOST_LEVELS:
             pairs = objects_in(as_object(held).get("values"))
             return {
@@ -257,16 +257,16 @@ def _value(value: Mapping[str, Any], level: int = 0) -> Any:
 
 def _unflattened(attributes: Attributes) -> Attributes:
     """Attributes whose keys have the place of a message, such as `gen_ai.prompt.0.content`, as lists."""
-    whole = Attributes()
+    plain = Attributes()
     parts = defaultdict[str, defaultdict[int, Attributes]](lambda: defaultdict(dict))
     for key, value in attributes.items():
         if found := _NUMBERED.fullmatch(key):
             parts[found[1]][int(found[2])][found[3]] = value
         else:
-            whole[key] = value
+            plain[key] = value
     for name, messages in parts.items():
-        whole[name] = [_message_of_names(messages[place]) for place in sorted(messages)]
-    return whole
+        plain[name] = [_message_of_names(messages[number]) for number in sorted(messages)]
+    return plain
 
 
 def _message_of_names(fields: Attributes) -> Attributes:
@@ -470,8 +470,8 @@ def _with_span(message: Mapping[str, Any], tools: Sequence[_Span]) -> dict[str, 
     identity = message.get("tool_call_id")
     if message.get("role") != "tool" or not identity:
         return dict(message)
-    own = (span for span in tools if span.attributes.get("gen_ai.tool.call.id") == identity)
-    span = next(own, None)
+    matching = (span for span in tools if span.attributes.get("gen_ai.tool.call.id") == identity)
+    span = next(matching, None)
     return dict(message) if span is None else {**message, **_of_result(span)}
 
 
@@ -486,8 +486,8 @@ def _first(span: _Span, names: Sequence[str]) -> Any:
 def _outermost(spans: Sequence[_Span], kind: str) -> list[_Span]:
     """The spans of a kind that are not within another of it: libraries write a call twice."""
     above = _ancestors(spans)
-    own = [span for span in spans if span.kind == kind]
-    return [span for span in own if all(one.kind != kind for one in above[span.id])]
+    of_kind = [span for span in spans if span.kind == kind]
+    return [span for span in of_kind if all(outer.kind != kind for outer in above[span.id])]
 
 
 def _times(spans: Sequence[_Span]) -> Fields:
@@ -509,11 +509,11 @@ def _tokens(spans: Sequence[_Span]) -> Fields:
         counts = {span.id: _first(span, names) for span in spans}
         known = {key for key, count in counts.items() if isinstance(count, int | float)}
         calls = [span for span in spans if span.id in known and span.kind == "generate"]
-        own = [
+        counted = [
             s for s in calls if not any(a.kind == "generate" and a.id in known for a in above[s.id])
         ]
-        own = own or [span for span in spans[:1] if span.id in known]
-        fields[column] = sum(counts[span.id] for span in own) if own else None
+        counted = counted or [span for span in spans[:1] if span.id in known]
+        fields[column] = sum(counts[span.id] for span in counted) if counted else None
     return fields
 
 
