@@ -6,8 +6,9 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -34,48 +35,58 @@ class InspectFiles(Source):
         return islice(self.lines(path), 1)
 
     def lines(self, path: Location) -> Iterator[Line]:
-        with _opened(path) as archive:
-            yield from (_row(archive, number) for number in range(len(_samples(archive))))
+        with _opened(path) as samples:
+            yield from map(samples.row, range(len(samples.members)))
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
-        with _opened(path) as archive:
-            if offset >= len(_samples(archive)):
-                raise DamagedError("it has fewer samples than before")
-            return _row(archive, offset)
+        return next(self.fetch_many(path, [(offset, size)]))
+
+    def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
+        with _opened(path) as samples:
+            for offset, _ in places:
+                if offset >= len(samples.members):
+                    raise DamagedError("it has fewer samples than before")
+                yield samples.row(offset)
+
+
+class _Samples:
+    """The samples of an archive. Its members are looked through once, its header is read once."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self.members = [
+            member for member in archive.infolist() if _SAMPLE.fullmatch(member.filename)
+        ]
+
+    @cached_property
+    def header(self) -> Mapping[str, Any]:
+        """What is said of all samples."""
+        for name in _HEADERS:
+            with suppress(KeyError, ValueError):
+                if text := _content(self._archive, self._archive.getinfo(name)):
+                    return json.loads(text)
+        return {}
+
+    def row(self, number: int) -> Line:
+        """A sample; one that can't be read is a line without text, or with what it holds instead."""
+        text = _content(self._archive, self.members[number])
+        if text is None:
+            return Line(number, 1, None)
+        try:
+            record, _ = parse_whole(text)
+        except RecordError:
+            return Line(number, 1, text)
+        return Row(number, 1, None, record={**record, "header": self.header})
 
 
 @contextmanager
-def _opened(path: Location) -> Generator[zipfile.ZipFile]:
-    """The archive, with what is wrong with it said in words."""
+def _opened(path: Location) -> Generator[_Samples]:
+    """The samples of an archive, with what is wrong with it said in words."""
     try:
         with binary(path, _BUFFER) as file, zipfile.ZipFile(file) as archive:
-            yield archive
+            yield _Samples(archive)
     except zipfile.BadZipFile as error:
         raise DamagedError(f"it is not a complete zip file yet: {error}") from error
-
-
-def _samples(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    return [member for member in archive.infolist() if _SAMPLE.fullmatch(member.filename)]
-
-
-def _row(archive: zipfile.ZipFile, number: int) -> Line:
-    """A sample; one that can't be read is a line without text, or with what it holds instead."""
-    text = _content(archive, _samples(archive)[number])
-    if text is None:
-        return Line(number, 1, None)
-    try:
-        record, _ = parse_whole(text)
-    except RecordError:
-        return Line(number, 1, text)
-    return Row(number, 1, None, record={**record, "header": _header(archive)})
-
-
-def _header(archive: zipfile.ZipFile) -> Mapping[str, Any]:
-    for name in _HEADERS:
-        with suppress(KeyError, ValueError):
-            if text := _content(archive, archive.getinfo(name)):
-                return json.loads(text)
-    return {}
 
 
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | None:

@@ -2,13 +2,17 @@
 
 import json
 import zipfile
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from read_formats import DATA, reasons, records, run_at
 
+from board.analysis.audit import audit_all, audit_sample
 from board.formats.evaluations.lm_eval import rewards_of
+from board.formats.io import inspect_files
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
 
@@ -213,3 +217,41 @@ def test_of_metrics_of_which_less_is_better_none_is_the_reward(errors, better):
     names = [*errors, *better]
     said = rewards_of({name: float(n) for n, name in enumerate(names)})
     assert said.get("reward") == (float(len(errors)) if better else None)
+
+
+def eval_file(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    messages = [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": "Two."}]
+    with zipfile.ZipFile(folder / "2026-01-01T00-00-00+00-00_task_id.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "t"}, "plan": {}}))
+        for number in range(count):
+            sample = {"id": number, "epoch": 1, "messages": messages, "scores": {}}
+            archive.writestr(f"samples/{number}_epoch_1.json", json.dumps(sample))
+    return folder
+
+
+def test_work_on_an_archive_grows_with_its_samples_and_not_with_their_square(tmp_path, monkeypatch):
+    looked_at: Counter[str] = Counter()
+    read_content, read_members = inspect_files._content, zipfile.ZipFile.infolist
+
+    def content(*arguments):
+        looked_at["members read"] += 1
+        return read_content(*arguments)
+
+    def members(archive):
+        found = read_members(archive)
+        looked_at["members looked through"] += len(found)
+        return found
+
+    monkeypatch.setattr(inspect_files, "_content", content)
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", members)
+    seen = []
+    for count in (50, 200):
+        looked_at.clear()
+        run = run_at(eval_file(tmp_path / str(count), count))
+        assert run.rollout_count == count
+        audit_all(run, lambda done, total: None)
+        audit_sample(run)
+        seen.append(dict(looked_at))
+    few, many = seen
+    assert all(many[kind] <= 4.2 * few[kind] for kind in few), seen
