@@ -20,7 +20,7 @@ from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
 from board.formats.fields import is_texts
-from board.formats.key_names import field_of, fields_by_words, is_reference
+from board.formats.key_names import field_of, fields_by_words, holds_texts, is_reference
 from board.formats.mapping import (
     GENERIC,
     WHOLE_LINE,
@@ -158,6 +158,7 @@ def suggested_mapping(head: Head) -> str | None:
 
     None where no key is named as what a model generates is, nor holds a conversation.
     """
+    head = Head(head.path, rows_with_texts(head.records))
     merged: dict[str, Any] = {}  # every key with its first value that is not null
     for record in head.records:
         merged |= {key: value for key, value in record.items() if merged.get(key) is None}
@@ -170,6 +171,18 @@ def suggested_mapping(head: Head) -> str | None:
                 if not reader.why_not(head) and (not _has_values(head) or _has_text(reader, head)):
                     return text
     return None
+
+
+def rows_with_texts(records: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The records that have a text or a list under a name of one; all where none has: between rollouts
+    there may be lines of metrics.
+    """
+    told = [
+        record
+        for record in records
+        if any(isinstance(v, str | list) and holds_texts(k) for k, v in record.items())
+    ]
+    return told or records
 
 
 def _has_values(head: Head) -> bool:

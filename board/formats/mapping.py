@@ -21,7 +21,15 @@ import orjson
 from board.core import schema
 from board.core.records import Remark
 from board.errors import BoardError, RecordError
-from board.formats.base import Event, Head, LineContext, Reader, layout_match, metrics_in
+from board.formats.base import (
+    Event,
+    Head,
+    LineContext,
+    Reader,
+    layout_match,
+    metrics_beside,
+    metrics_in,
+)
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
 from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
@@ -46,6 +54,7 @@ _GIVEN: Final = -100
 """What trainers of transformers leave out of the loss."""
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
 _CONVERSATIONS: Final = ("messages", "prompt", "response")
+_TOLD_FIELDS: Final = ("prompt", "response", "messages", "response_ids", "prompt_ids")
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 _MAY_BE_MESSAGES: Final = ("prompt", "response", "messages")
@@ -74,6 +83,8 @@ class MappingReader(Reader):
         self._used = frozenset(self.keys.values())
         named = (_root(path) for key, path in self.keys.items() if key in CONTENT)
         self._content = CONTENT.union(named)
+        roots = (_root(self.keys[key]) for key in _TOLD_FIELDS if key in self.keys)
+        self._told = frozenset(roots)
         # Of whoever wrote a log that is read by the names of its keys nothing is known.
         self.repeats = "unordered" if self.title == GENERIC else "never"
 
@@ -124,8 +135,10 @@ class MappingReader(Reader):
 
         A line of numbers alone that has no key of a rollout is the trainer's.
         """
-        if not self.row_path and (metrics := metrics_in(line, self._content)) is not None:
-            return metrics
+        if not self.row_path:
+            metrics = metrics_in(line, self._content) or metrics_beside(line, at, self._told)
+            if metrics is not None:
+                return metrics
         return self.rollout(line, at)
 
     def rollout(self, line: Mapping[str, Any], at: LineContext) -> Fields:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from board.errors import BoardError
 from board.formats.base import Head, Reader
-from board.formats.generic import quoted, suggested_mapping
+from board.formats.generic import quoted, rows_with_texts, suggested_mapping
 from board.formats.mapping import GENERIC, MappingReader
 from board.formats.mapping_files import LAST_FLAGS, mapping_reader
 
@@ -34,7 +34,9 @@ def is_by_keys(reader: Reader) -> bool:
 
 def turns_mapping(head: Head) -> str | None:
     """The text of the mapping by which a file of turns is read; None where no key says that it is one."""
-    if (keys := _turn_keys(head.records)) is None or (text := suggested_mapping(head)) is None:
+    rows = rows_with_texts(head.records)
+    head = Head(head.path, rows)
+    if (keys := _turn_keys(rows)) is None or (text := suggested_mapping(head)) is None:
         return None
     trajectory, turn = keys
     order = f"turn = {quoted(turn)}\n" if turn else ""

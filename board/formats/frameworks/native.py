@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from board.core import schema
 from board.errors import RecordError
-from board.formats.base import Event, Head, LineContext, Reader, metrics_in
+from board.formats.base import Event, Head, LineContext, Reader, metrics_beside, metrics_in
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, FAILURE
 from board.formats.fields import Fields
@@ -57,8 +57,11 @@ class NativeReader(Reader):
             raise RecordError("the line's type is not known", field="type", hint=hint)
         if kind != "sample":
             return Event(kind, line)
-        has_response = "response" in line or "type" in line  # of most lines all that is looked at
+        # Of most lines all that is looked at.
+        has_response = line.get("response") is not None or "type" in line
         if not has_response and (metrics := metrics_in(line, CONTENT)) is not None:
+            return metrics
+        if not has_response and (metrics := metrics_beside(line, at)) is not None:
             return metrics
         failure = usual_failure(line)
         return dict(line) if failure is None else {**line, FAILURE: failure}

@@ -23,7 +23,7 @@ import numpy as np
 from board.core.records import NumberArray, Parsed, Remark
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
-from board.formats.base import Event, Head, LineContext, Reader, metrics_in
+from board.formats.base import Event, Head, LineContext, Reader, metrics_beside, metrics_in
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, TAKERS
 from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
@@ -89,8 +89,10 @@ class RLLoggingBoardReader(Reader):
         )
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields | Event:
-        if (metrics := metrics_in(line, CONTENT)) is not None:
-            return metrics
+        if "response" not in line or line["response"] is None:
+            metrics = metrics_in(line, CONTENT) or metrics_beside(line, at)
+            if metrics is not None:
+                return metrics
         by_roll = "new_response_mask" in line
         names = _ROLLS if by_roll else {}
         fields: Fields = {

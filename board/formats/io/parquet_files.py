@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +73,8 @@ class ParquetFiles(Source):
                 for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
                     own = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
                     records = batch.take(own - first).to_pylist()
+                    if _has_odd_types(batch.schema):
+                        records = [*map(_as_json, records)]
                     for number, record in zip(own.tolist(), records, strict=True):
                         yield Row(number, 1, None, record=record)
                     first += batch.num_rows
@@ -78,12 +82,56 @@ class ParquetFiles(Source):
                         break
 
 
+def _has_odd_types(schema: Any) -> bool:
+    """Whether a column holds what JSON has no type for: decimals, times, bytes."""
+    return any(_is_odd(kind) for kind in schema.types)
+
+
+def _is_odd(kind: Any) -> bool:
+    tests = (
+        pa.types.is_decimal,
+        pa.types.is_temporal,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+    )
+    if any(test(kind) for test in (*tests, pa.types.is_fixed_size_binary)):
+        return True
+    return any(_is_odd(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def _as_json(value: Any) -> Any:
+    """A value of a table as JSON has it: decimals as numbers, times as ISO 8601 has them, durations in
+    seconds, bytes as text where they are UTF-8.
+    """
+    if isinstance(value, dict):
+        return {key: _as_json(inner) for key, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_as_json(inner) for inner in cast("list[Any]", value)]
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return _text_of(value) if isinstance(value, bytes) else value
+
+
+def _text_of(value: bytes) -> bytes | str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value  # an image, of which the size is shown
+
+
 def _values(column: Any) -> list[Any]:
     """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
     kind = column.type
     is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
     has_all = is_number and column.null_count == 0
-    return column.to_numpy().tolist() if has_all else column.to_pylist()
+    if has_all:
+        return column.to_numpy().tolist()
+    values = column.to_pylist()
+    return [*map(_as_json, values)] if _is_odd(kind) else values
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from board.core.records import Record, Remark
 from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.formats.base import METRICS, Event, LineContext, Reader
+from board.formats.base import METRICS, METRICS_WITH_TEXT, Event, LineContext, Reader
 from board.formats.columns import gather, usual_columns
 from board.formats.fields import record_of
 from board.index import segments
@@ -107,7 +107,10 @@ class RowBatch:
         """Adds what a line, or a row of one, says: a rollout, an event or a problem."""
         self._place.line = at[0]
         try:
-            rollout = line if self.reads_columns else self._reader.read(line, self._place)
+            if self.reads_columns:
+                rollout = self._reader.event_of(line) or line
+            else:
+                rollout = self._reader.read(line, self._place)
         except RecordError as error:
             self.lose(error, at[0])
             return
@@ -120,6 +123,11 @@ class RowBatch:
             self.collect([rollout], [at], at[2])
         elif any(isinstance(value, str) for _, value in leaves(line)):
             self.remark(_NO_ROLLOUT, at[0])
+
+    def are_rollouts(self, lines: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether none of the lines of a reader that reads columns is one of metrics."""
+        told = self._reader.told
+        return not told or not any(map(told.isdisjoint, lines))
 
     def collect(self, rollouts: Iterable[Any], addresses: Iterable[Address], size: int) -> None:
         """Adds rollouts, of so many bytes, once there are enough to be taken together: the lines of a
@@ -215,7 +223,8 @@ class RowBatch:
     def _add_event(self, event: Event, line: int) -> None:
         """Adds what a writer said about its file; numbers of the trainer are read later, see step_end."""
         if event.kind == "metrics":
-            self.remark(METRICS, line)
+            has_text = any(isinstance(value, str) for _, value in leaves(event.data))
+            self.remark(METRICS_WITH_TEXT if has_text else METRICS, line)
             return
         self.events.append(replace(event, line=line))
         dropped = event.data.get("dropped")

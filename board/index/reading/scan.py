@@ -124,7 +124,8 @@ class _Scan:
         records = [None] * len(texts) if self._has_rows else self._parser.parse_plain(texts)
         plain = [record for record in records if record is not None]
         self._consumed = lines.offset + lines.size
-        if self._batch.reads_columns and len(plain) == len(sizes) and max(sizes) <= LONG_LINE_BYTES:
+        is_plain = len(plain) == len(sizes) and max(sizes) <= LONG_LINE_BYTES
+        if self._batch.reads_columns and is_plain and self._batch.are_rollouts(plain):
             numbers, keys = count(self._number + 1), map(self._key, texts)
             addresses = zip(numbers, offsets, sizes, repeat(0), keys)
             self._batch.collect(plain, addresses, lines.size)

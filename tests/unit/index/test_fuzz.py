@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from board.core.problems import count_of
 from board.errors import RecordError
 from board.formats import READERS, reader_named
-from board.formats.base import METRICS, Reader
+from board.formats.base import METRICS, METRICS_WITH_TEXT, Reader
 from board.formats.field_values import CONTENT
 from board.formats.parse import parse_whole
 from board.index import segments
@@ -79,7 +79,8 @@ def read(path, reader: str):
         problem.count
         for part in parts
         for problem in part.problems
-        if problem.reason in (METRICS.reason, "the line has texts and no rollout")
+        if problem.reason
+        in (METRICS.reason, METRICS_WITH_TEXT.reason, "the line has texts and no rollout")
     )
     places = zip(
         rows.column("line").to_pylist(), rows.column("step").to_pylist(), rewards, strict=True

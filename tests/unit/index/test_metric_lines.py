@@ -60,3 +60,35 @@ def test_a_rollout_of_which_the_reward_alone_is_logged_stays_one(tmp_path):
     rows = [{"step": 1, "prompt": "a", "response": "b", "reward": 1.0}, {"step": 1, "reward": 0.0}]
     assert run_of(tmp_path, rows).counts == {1: 2}
     assert METRICS.reason not in [reason for reason, _ in reasons(run_of(tmp_path, rows))]
+
+
+@pytest.mark.parametrize("form", ["rllb", "native", "verl", "generic"])
+@settings(max_examples=12, deadline=None)
+@given(
+    kept=st.lists(st.booleans(), min_size=3, max_size=12),
+    further=st.dictionaries(
+        st.sampled_from(["loss", "lr", "kl", "entropy", "actor/loss", "note"]),
+        st.floats(0, 9) | st.just("a word on the validation"),
+        min_size=1,
+    ),
+    beside=st.fixed_dictionaries(
+        {},
+        optional={
+            "reward": st.just(0.5),
+            "response": st.none(),
+            "split": st.just("train"),
+            "epoch": st.just(1),
+        },
+    ),
+)
+def test_whatever_lines_of_metrics_hold_beside_no_text_they_are_no_rollouts(
+    tmp_path_factory, form, kept, further, beside
+):
+    texts = {"verl": ("input", "output", "score"), "generic": ("question", "completion", "score")}
+    prompt, response, reward = texts.get(form, ("prompt", "response", "reward"))
+    ids = {"group_id": "g"} if form == "native" else {}
+    rows = [{"step": 1, prompt: "asked of it", response: "said by it", reward: 1.0, **ids}]
+    for is_rollout in kept:
+        rows.append(rows[0] if is_rollout else {"step": 1, **beside, **further})
+    run = run_of(tmp_path_factory.mktemp("lines"), rows)
+    assert run.rollout_count == 1 + sum(kept)
