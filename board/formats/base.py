@@ -75,12 +75,12 @@ class Join:
 @dataclass(frozen=True, slots=True)
 class Event:
     """A line that is no rollout: what a writer says about its file, a step or its end, or numbers of the
-    trainer.
+    trainer, or something aside that no rollout shows.
 
     line: its number, which whoever reads the file fills in.
     """
 
-    kind: Literal["header", "step_end", "close", "metrics"]
+    kind: Literal["header", "step_end", "close", "metrics", "aside"]
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     line: int = 0
 
@@ -103,6 +103,9 @@ METRICS_WITH_TEXT: Final = Remark(
     "a line without prompt, response, tokens and id is no rollout",
     "its numbers are among the trainer's metrics, its texts are not shown",
     "partial",
+)
+ASIDE: Final = Remark(
+    None, "what a line holds is of no rollout and is not shown", "the raw line has it", "partial"
 )
 METRICS: Final = Remark(
     None,

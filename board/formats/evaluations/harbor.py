@@ -10,23 +10,26 @@ continued in) are parts of it and no rollouts.
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from board.core.failures.causes import UNDECIDED
-from board.core.records import Record
+from board.core.records import Record, Remark
 from board.errors import RecordError
 from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.failures import Verdict, failure_of
 from board.formats.field_values import FAILURE
 from board.formats.fields import RecordBuilder
-from board.formats.io.lines import read_object
-from board.formats.io.locations import Location, Objects, existing_file
+from board.formats.io.lines import read_bytes, read_object
+from board.formats.io.locations import Location, Objects, existing_file, state_of
 from board.formats.number_arrays import as_numbers
-from board.formats.parse import object_at, objects_in
+from board.formats.parse import as_object, object_at, objects_in
 from board.formats.sequences import Call, pieces_of_calls, sampled_alone, take_pieces
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES
 
@@ -35,6 +38,14 @@ _TRAJECTORY: Final = "trajectory.json"
 _FAMILY: Final = "harbor"
 _MOST_BYTES: Final = 64 << 20
 """Of a file that belongs to a trajectory."""
+_READ_OF_RESULT: Final = frozenset(
+    (
+        *("id", "task_name", "trial_name", "trial_uri", "task_id", "source", "task_checksum"),
+        *("config", "agent_info", "agent_result", "verifier_result", "exception_info"),
+        *("started_at", "finished_at", "environment_setup", "agent_setup", "agent_execution"),
+        "verifier",
+    )
+)
 _MOST_PARTS: Final = 100
 _IS_PART: Final = re.compile(r"trajectory.*\.json")
 _MOST_LEVELS: Final = 8
@@ -116,7 +127,10 @@ class AtifReader(Reader):
         return [*([result] if of_trial and result is not None else []), *_siblings(log, objects)]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record | Event:
-        if at.path.name in (at.sidecar(_names_beside) or ()):
+        is_trials = at.named("trial") is not None
+        if at.path.name in (at.sidecar(_names_beside) or ()) or (
+            is_trials and at.path.name != _TRAJECTORY and at.sidecar(_is_beside_main)
+        ):
             return Event("header", {"part of": "another trajectory"})
         trajectory = _Trajectory(line, at.location)
         builder = RecordBuilder(at.options, "eval")
@@ -124,8 +138,11 @@ class AtifReader(Reader):
         _take_document(builder, line)
         _take_totals(builder, [*trajectory.steps()], object_at(line, "final_metrics"))
         _take_tokens(builder, [*trajectory.steps()])
-        if at.named("trial") and (result := at.sidecar(_result_above)):
+        if is_trials and (result := at.sidecar(_result_above)) is not None:
             _take_result(builder, result)
+        if is_trials and at.path.name == _TRAJECTORY:
+            for name in at.sidecar(_orphans_beside) or ():
+                builder.remark("agent", "a trajectory that nothing refers to is not shown", name)
         builder.remarks += trajectory.remarks(at)
         return builder.build_undated()
 
@@ -163,10 +180,15 @@ class HarborTrialReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record | Event:
         """A rollout without a text, where no trajectory tells it."""
-        if at.sidecar(_trajectory_below):
+        told = at.sidecar(_trajectory_below)
+        if told:
             return Event("header", {"read with": _TRAJECTORY})
         builder = RecordBuilder(at.options, "eval")
         _take_result(builder, line)
+        if told is False:
+            hint = "it is cut off, still being written, or no ATIF"
+            reason = f"agent/{_TRAJECTORY} can't be read, so that no text is shown"
+            builder.remarks.append(Remark("messages", reason, hint, "lost"))
         return builder.build_undated()
 
 
@@ -389,7 +411,14 @@ def _take_tokens(builder: RecordBuilder, steps: Sequence[Mapping[str, Any]]) -> 
 
 
 def _take_result(builder: RecordBuilder, result: Mapping[str, Any]) -> None:
-    """Takes what a trial says: task, rewards, failure, and how long its phases took."""
+    """Takes what a trial says: task, rewards, failure, and how long its phases took. Of an empty one a
+    remark says that it could not be read.
+    """
+    if not result:
+        hint = "it is cut off, still being written, or too large"
+        reason = f"{_RESULT} of the trial can't be read: its task, reward and failure are not known"
+        builder.remarks.append(Remark("reward", reason, hint, "lost"))
+        return
     verdict, error = object_at(result, "verifier_result"), object_at(result, "exception_info")
     agent = object_at(result, "agent_info")
     builder.take("group_id", result.get("task_name"))
@@ -397,6 +426,8 @@ def _take_result(builder: RecordBuilder, result: Mapping[str, Any]) -> None:
     builder.take("env", result.get("source"))
     builder.take("model", object_at(agent, "model_info").get("name"))
     rewards = object_at(verdict, "rewards")
+    if any(isinstance(value, float) and math.isnan(value) for value in rewards.values()):
+        builder.remark("reward", "a reward of the verifier is NaN", f"in {_RESULT} of the trial")
     builder.take_rewards(rewards if len(rewards) > 1 else {}, _total(rewards))
     if kind := error.get("exception_type"):
         said = f"{kind}: {error.get('exception_message')}"
@@ -417,7 +448,8 @@ def _take_result(builder: RecordBuilder, result: Mapping[str, Any]) -> None:
     ):
         if column not in builder.extras:
             builder.take(column, spent.get(key))
-    builder.take_extra("agent_metadata", spent.get("metadata") or None)
+    builder.take_extra("agent_result", {k: v for k, v in spent.items() if v is not None} or None)
+    builder.take_rest(result, _READ_OF_RESULT)
     builder.take_extra("agent", agent.get("name"))
     builder.take_extra("agent_version", agent.get("version"))
 
@@ -474,9 +506,43 @@ def _names_in(document: Mapping[str, Any]) -> Iterator[str]:
                 yield _file_name(reference.get("trajectory_path"))
 
 
-def _result_above(log: Location) -> Mapping[str, Any]:
-    return read_object(log.parent.parent / _RESULT, most_bytes=_MOST_BYTES)
+def _result_above(log: Location) -> Mapping[str, Any] | None:
+    """The result of a trial, empty where it can't be used; None where there is none."""
+    path = log.parent.parent / _RESULT
+    return read_object(path, most_bytes=_MOST_BYTES) if _is_there(path) else None
 
 
-def _trajectory_below(log: Location) -> bool:
-    return _is_atif(read_object(log.parent / "agent" / _TRAJECTORY, most_bytes=_MOST_BYTES))
+def _trajectory_below(log: Location) -> bool | None:
+    """Whether the trajectory of a trial can be used; None where there is none."""
+    path = log.parent / "agent" / _TRAJECTORY
+    return _is_usable(path) if _is_there(path) else None
+
+
+def _is_usable(path: Location) -> bool:
+    """Whether a file is a trajectory, or a list of them."""
+    with suppress(OSError, ValueError, RecursionError):
+        document: Any = json.loads(read_bytes(path, 0, min(state_of(path)[1], _MOST_BYTES)))
+        return any(map(_is_atif, objects_in(document) or [as_object(document)]))
+    return False
+
+
+def _is_there(path: Location) -> bool:
+    try:
+        return state_of(path)[1] > 0
+    except OSError:
+        return False
+
+
+def _is_beside_main(log: Location) -> bool:
+    return _is_usable(log.parent / _TRAJECTORY)
+
+
+def _orphans_beside(log: Location) -> Sequence[str]:
+    """Other trajectories of the same agent that none refers to."""
+    if not isinstance(log, Path):
+        return ()
+    paths = [log, *_siblings(log, Objects())]
+    documents = {path.name: read_object(path, most_bytes=_MOST_BYTES) for path in paths}
+    referred = {name for d in documents.values() if _is_atif(d) for name in _names_in(d)}
+    others = [name for name, d in documents.items() if name != log.name and _is_atif(d)]
+    return [name for name in others if name not in referred]

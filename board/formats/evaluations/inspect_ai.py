@@ -134,6 +134,7 @@ class InspectReader(Reader):
             **object_at(task, "model_generate_config"),
         }
         usage = objects_in(list(object_at(line, "model_usage").values()))
+        usage = usage or objects_in([output.get("usage")])
         target = line.get("target")
         fields = rest_of(line, _READ) | {
             "messages": [_message(message) for message in objects_in(line.get("messages"))],

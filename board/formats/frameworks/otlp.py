@@ -80,6 +80,12 @@ _PIECES: Final = Remark(
     "sort the file by trace",
 )
 
+_NO_PARENT: Final = Remark(
+    "spans",
+    "the span above a span of this rollout is not in the file",
+    "the trace may begin or go on in another file, where the rest is a rollout of its own",
+)
+
 Attributes = dict[str, Any]
 
 
@@ -139,7 +145,7 @@ class OtlpReader(Reader):
                 raise RecordError("it has no spans", hint="spans under resourceSpans.scopeSpans")
             return Event("header", {"spans": 0})
         if all(span.kind == "other" for span in spans):
-            return Event("header", {"spans": len(spans)})
+            return Event("aside", {"spans": len(spans)})
         fields = _conversation(spans) | _times(spans) | _tokens(spans)
         for name, keys in _NAMED.items():
             values = (span.attributes.get(key) for span in spans for key in keys)
@@ -153,7 +159,10 @@ class OtlpReader(Reader):
         if root.error:
             fields["error"] = root.error
             fields[FAILURE] = failure_of(UNDECIDED, {"error": root.error})
-        remarks = (_PIECES,) if line["in_pieces"] else ()
+        remarks = [_PIECES] if line["in_pieces"] else []
+        ids = {span.id for span in spans}
+        if any(span.parent and span.parent not in ids for span in spans):
+            remarks.append(_NO_PARENT)
         return at_step(with_remarks(fields, *remarks), step)
 
 

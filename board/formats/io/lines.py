@@ -6,6 +6,7 @@ truncated under it, and `str.splitlines` would break lines at U+2028 inside a re
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Generator, Iterator
@@ -145,8 +146,12 @@ def read_object(path: Location, most_bytes: int) -> dict[str, Any]:
     """The JSON object that a file beside a log is; an empty one where it is too large, or none."""
     try:
         size = state_of(path)[1]
-        return as_object(orjson.loads(read_bytes(path, 0, size)) if size <= most_bytes else None)
-    except (OSError, orjson.JSONDecodeError):
+        content = read_bytes(path, 0, size) if size <= most_bytes else b"null"
+        try:
+            return as_object(orjson.loads(content))
+        except orjson.JSONDecodeError:
+            return as_object(json.loads(content))  # Python writes NaN
+    except (OSError, ValueError, RecursionError):
         return {}
 
 

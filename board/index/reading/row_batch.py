@@ -16,7 +16,7 @@ from board.core.records import Record, Remark
 from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.formats.base import METRICS, METRICS_WITH_TEXT, Event, LineContext, Reader
+from board.formats.base import ASIDE, METRICS, METRICS_WITH_TEXT, Event, LineContext, Reader
 from board.formats.columns import gather, usual_columns
 from board.formats.fields import record_of
 from board.index import segments
@@ -225,6 +225,9 @@ class RowBatch:
         if event.kind == "metrics":
             has_text = any(isinstance(value, str) for _, value in leaves(event.data))
             self.remark(METRICS_WITH_TEXT if has_text else METRICS, line)
+            return
+        if event.kind == "aside":
+            self.remark(ASIDE, line)
             return
         self.events.append(replace(event, line=line))
         dropped = event.data.get("dropped")
