@@ -25,6 +25,8 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
 
 
 _CONTENT_NAMES: Final = ("text", "value", "message")
+_NOBODY: Final = "?"
+"""The role of a message without one among others that have one."""
 _SPEAKERS: Final = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
 
 
@@ -35,10 +37,16 @@ def with_usual_names(value: object) -> object:
     if not is_list(value) or not value:
         return value
     messages: list[dict[str, Any]] = []
+    has_roles = any(isinstance(entry, dict) and "role" in entry for entry in value)
     for entry in value:
         if not isinstance(entry, dict):
-            return value
+            if not has_roles:
+                return value
+            messages.append({"role": _NOBODY, "content": entry})
+            continue
         fields = dict(cast("Message", entry))
+        if has_roles and "role" not in fields and "from" not in fields:
+            fields = {"role": _NOBODY, **fields}
         if "role" not in fields and isinstance(speaker := fields.get("from"), str):
             del fields["from"]
             fields = {"role": _SPEAKERS.get(speaker, speaker), **fields}

@@ -66,7 +66,9 @@ def check(args: argparse.Namespace) -> int:
     folder = None if is_name else discover(path)
     if folder is not None and not folder.runs:
         if folder.left_out:
-            return _report(args, str(path), folder.left_out, None, folder.ignored)
+            # Where nothing is read, what was left out is all there is.
+            lost = tuple(replace(problem, severity="lost") for problem in folder.left_out)
+            return _report(args, str(path), lost, None, folder.ignored)
         raise NotFoundError(no_runs(folder, path))
     run = opened(only_run(folder, path, args.source)) if folder else open_run(args)
     trainer = trainer_metrics(run, args)
