@@ -1,5 +1,5 @@
 // Runs of the page with another URL. Streamlit sends such a run without the values of widgets: where one was
-// changed a moment before, and no run has begun with it, its change would be lost.
+// changed a moment before, and no run has begun with it, its change would be lost. So would labels and keys.
 
 const WIDGETS = (window.__rolloutBoardWidgets ??= watchWidgets());
 
@@ -16,6 +16,8 @@ function watchWidgets() {
   const runs = new MutationObserver(() => isRunning() || (changedAt = null));
   runs.observe(document.body, { subtree: true, attributeFilter: ["data-test-script-state"] });
   return {
+    /** Called where something else was sent that a run of the page takes. */
+    noteSent: () => (changedAt = performance.now()),
     isWaiting: () => changedAt !== null && (isRunning() || performance.now() - changedAt < LONGEST_START_MS),
   };
 }

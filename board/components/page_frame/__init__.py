@@ -11,7 +11,11 @@ import streamlit as st
 from board.components import declare, read_files
 
 _FRAME = declare(
-    __file__, "page_frame", "<i></i>", css=(), js=("../keys.js", "../outbox.js", "page_frame.js")
+    __file__,
+    "page_frame",
+    "<i></i>",
+    css=(),
+    js=("../keys.js", "../outbox.js", "../rerun.js", "page_frame.js"),
 )
 _PAGE_MENU = declare(__file__, "page_menu", read_files(__file__, ["page_menu.html"]))
 _KEY_HELP = declare(

@@ -34,6 +34,7 @@ function sendWaiting() {
     FRAME.sent = new Set([...labels, ...FRAME.asked].map((one) => one.id));
     FRAME.sentAt = now;
     FRAME.waitsSince = now;
+    WIDGETS.noteSent();
     FRAME.trigger({ labels: labels.map(({ state, reason, ...entry }) => entry), keys: FRAME.asked });
     if (!isNew && FRAME.asked.length && ++FRAME.tries > MOST_TRIES) endAsking([]);
   }

@@ -89,9 +89,16 @@ class Entry:
 _DEFAULTS: Final = {one.name: one.default for one in fields(Entry)}
 
 
+_ALWAYS: Final = ("step", "index")
+
+
 def encode(entry: Entry) -> str:
-    """An entry as one line, without the fields that have their default."""
-    filled = {name: value for name, value in asdict(entry).items() if value != _DEFAULTS[name]}
+    """An entry as one line, without the fields that have their default; step and index are in each."""
+    filled = {
+        name: value
+        for name, value in asdict(entry).items()
+        if value != _DEFAULTS[name] or name in _ALWAYS
+    }
     return json.dumps(filled, ensure_ascii=True) + "\n"
 
 

@@ -26,6 +26,7 @@ from board.core.findings.log_checks import (
 from board.core.metrics.trainer import Agreement
 from board.core.problems import count_of
 from board.export.run_pages import PageTable, tables_page
+from board.index.discovery.format_detection import LEFT_OUT
 from board.query.group_sizes import group_sizes
 from board.query.open_run import Run, format_title
 from board.query.rollouts import total
@@ -144,7 +145,9 @@ def _lines(run: Run) -> Check:
     partial = count_of(run.problems, "partial") - count_of(files, "partial")
     if not lost and not partial and not files:
         words = f"every line of {counted(len(run.info.files), 'file')} was read"
-        return Check("Lines", "good", words)
+        left_out = [one for one in run.problems if one.reason.startswith(LEFT_OUT)]
+        words += f"; {counted(len(left_out), 'file')} left out, see below" if left_out else ""
+        return Check("Lines", "note" if left_out else "good", words)
     lines = "line or file is" if lost == 1 else "lines or files are"
     words = [f"{lost:,} {lines} not shown"] if lost else []
     words += [f"{counted(partial, 'rollout', 'is')} shown with a value left out"] if partial else []

@@ -94,7 +94,8 @@ def notes_of_page(left_out: Sequence[str], redactions: int) -> list[str]:
 def _reader(chosen: Chosen, most: int | None, options: PageOptions, report: Report) -> Made:
     rows = first_rows(chosen.run, ON_PAGE if most is None else most, chosen.sorting)
     addresses = list(zip(rows["step"].tolist(), rows["index"].tolist(), strict=True))
-    title = f"{chosen.label} of {chosen.run.info.name}"
+    which = f"{chosen.label[0].lower()}{chosen.label[1:]}"
+    title = f"Rollouts of {chosen.run.info.name}, {which}"
     data, left_out = interactive_page(chosen.run, addresses, title=title)
     left = f"left out: {left_out:,} of {counted(len(addresses), 'rollout')}, to stay below "
     return Made(data, [f"{left}{MOST_BYTES / 1e6:g} MB"] if left_out else [])

@@ -15,6 +15,7 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.headings import heading as heading
 from board.core.metrics.shares import ROUNDING_NOISE, in_percent
 from board.core.problems import Problem
+from board.index.discovery.format_detection import LEFT_OUT
 from board.views.shared.text import counted, plain
 
 PERCENT: Final = "%g %%"
@@ -169,6 +170,7 @@ def problem_table(problems: Iterable[Problem], *, of_whole_files: bool = False) 
     rows: list[dict[str, Any]] = []
     for one, files in _by_kind(problems):
         effect = "not used" if one.is_of_file else _EFFECTS[one.severity]
+        effect = "left out" if one.reason.startswith(LEFT_OUT) else effect
         where = f"{one.where} and {counted(files - 1, 'more file')}" if files > 1 else one.where
         cells = effect, where, one.field, one.reason, one.hint or None, one.count
         rows.append(dict(zip(_PROBLEM_WIDTHS, cells, strict=True)))

@@ -7,8 +7,9 @@ function stripKey(view) {
   return [view.rollout.signature, view.spansKey, view.metric?.name, view.second?.name].join("|");
 }
 
-/** Smallest and largest finite value of the tokens in each pixel column; NaN where there is none. */
-function envelope(metric, [from, to], columns) {
+/** Smallest and largest finite value of the tokens in each pixel column that count, those in the loss where
+ * any is, as in the colours; NaN where there is none. */
+function envelope(metric, [from, to], columns, inLoss) {
   const [low, high] = [new Float32Array(columns).fill(NaN), new Float32Array(columns).fill(NaN)];
   const perColumn = (to - from) / columns;
   for (let x = 0; x < columns; x++) {
@@ -16,7 +17,7 @@ function envelope(metric, [from, to], columns) {
     const last = Math.max(first + 1, Math.floor(from + (x + 1) * perColumn));
     for (let i = first; i < last && i < metric.values.length; i++) {
       const value = metric.values[i];
-      if (!Number.isFinite(value) || isAbsent(metric, i)) continue;
+      if (!Number.isFinite(value) || isAbsent(metric, i) || inLoss[i] === OUTSIDE) continue;
       if (!(low[x] <= value)) low[x] = value;
       if (!(high[x] >= value)) high[x] = value;
     }
@@ -42,7 +43,7 @@ function sharesAxis(one, other) {
 function curvesOf(view, columns) {
   const curves = [view.second, view.metric].map((metric, rank) => {
     if (!metric) return null;
-    const shape = envelope(metric, windowOf(view), columns);
+    const shape = envelope(metric, windowOf(view), columns, view.rollout.inLoss);
     const range = rangeOfEnvelope(shape);
     const isSecond = rank === 0;
     const colour = isSecond ? secondColour(view) : firstColour(view);

@@ -15,7 +15,7 @@ function numberText(value) {
   else if (size < TINY || size >= 1e15) text = value.toExponential(2);
   else if (size >= LARGE) text = Math.round(value).toLocaleString("en-US");
   else text = String(Number(value.toPrecision(size < 0.1 ? 3 : 4)));
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 function valueText(value) {
