@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
@@ -46,10 +47,12 @@ def not_shown(
     Returns:
         Of each path, such as `turns[].content`, the first value that is not shown.
     """
-    displayed = _Shown(records)
     prefixes = frozenset(left_out)
-    missing: dict[str, Any] = {}
-    _look_for(line, "", displayed, prefixes, missing)
+    for with_turns in (False, True):  # turns take most of the time, and most lines need none
+        missing: dict[str, Any] = {}
+        _look_for(line, "", _Shown(records, with_turns=with_turns), prefixes, missing)
+        if not missing:
+            break
     return missing
 
 
@@ -105,16 +108,29 @@ def leaves(
 
 
 class _Shown:
-    """What the rollouts of a line show, as texts and numbers to look up."""
+    """What the rollouts of a line show, as texts and numbers to look up.
 
-    def __init__(self, records: Sequence[Record]) -> None:
-        self._texts: set[str] = set()
+    with_turns: also the texts and numbers of their turns, and texts that two fields hold together.
+    """
+
+    def __init__(self, records: Sequence[Record], *, with_turns: bool) -> None:
+        self._as_shown: set[str] = set()
         self._arrays: list[npt.NDArray[np.float64]] = []
         self._scalars: list[float] = []
         for record in records:
             self._take_record(record)
-        self._all_texts = "\0".join(self._texts)
+            if with_turns:
+                self._take_turns(record)
         self._numbers = _sorted(np.concatenate([*self._arrays, np.array(self._scalars)]))
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """The texts without differences of white space."""
+        return {*map(_plain, self._as_shown)}
+
+    @cached_property
+    def _all_texts(self) -> str:
+        return "\0".join(self._texts)
 
     def has(self, value: Any) -> bool:
         """Whether a leaf of the line is shown."""
@@ -127,6 +143,8 @@ class _Shown:
         return any(_is_part(array, wanted) for array in self._arrays)
 
     def _has_text(self, text: str) -> bool:
+        if text in self._as_shown:
+            return True
         plain = _plain(text)
         if len(plain) < SHORTEST_TEXT or plain in self._texts or plain in self._all_texts:
             return True
@@ -145,14 +163,16 @@ class _Shown:
         lengths = [record.response_length or 0, len(record.prompt_ids or ())]
         self._scalars += (*map(float, lengths), float(sum(lengths)))
         self._take([*record.texts.values(), dict(record.extras), [*record.segments]])
-        self._take("".join(record.response_tokens or ()))
-        self._take(f"{record.texts.get('prompt', '')}{record.texts.get('response', '')}")
-        self._texts.update(map(_plain, record.response_tokens or ()))
         for array in (record.prompt_ids, record.response_ids, *record.tokens.values()):
             if array is not None:
                 with suppress(RecordError):  # which is remarked where it is shown
                     values = array.values()
                     self._arrays.append(values[np.isfinite(values)])
+
+    def _take_turns(self, record: Record) -> None:
+        self._take("".join(record.response_tokens or ()))
+        self._take(f"{record.texts.get('prompt', '')}{record.texts.get('response', '')}")
+        self._as_shown.update(record.response_tokens or ())
         for turn in conversation_of(record.messages, record.texts):
             self._take([turn.role, turn.name, turn.seconds, turn.at])
             for block in (*turn.blocks, *turn.results.values()):
@@ -163,7 +183,7 @@ class _Shown:
         for _, leaf in leaves(value, shortest=1):
             if isinstance(leaf, str):
                 self._take_number_in(leaf)
-                self._texts.add(_plain(leaf))
+                self._as_shown.add(leaf)
                 if (parsed := _json_in(leaf)) is not None:
                     self._take(parsed)
             elif isinstance(leaf, float):
