@@ -9,9 +9,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
 from typing import Any, Final
 
+from board.formats.agents.atif import AtifReader
+from board.formats.agents.harbor import HarborTrialReader
+from board.formats.agents.otlp import OtlpReader
 from board.formats.base import Reader, layout_match
 from board.formats.evaluations.code_evals import EvalPlusReader, HumanEvalReader
-from board.formats.evaluations.harbor import AtifReader, HarborTrialReader
 from board.formats.evaluations.inspect_ai import InspectReader
 from board.formats.evaluations.lighteval import LightevalReader
 from board.formats.evaluations.lm_eval import LmEvalReader
@@ -28,7 +30,6 @@ from board.formats.frameworks.native import NativeReader
 from board.formats.frameworks.nemo_gym import NeMoGymReader
 from board.formats.frameworks.nemo_rl import NemoRLReader
 from board.formats.frameworks.open_instruct import OpenInstructReader
-from board.formats.frameworks.otlp import OtlpReader
 from board.formats.frameworks.prime_hosted import PrimeHostedReader
 from board.formats.frameworks.prime_rl import PrimeRLReader
 from board.formats.frameworks.rllb import RLLoggingBoardReader

@@ -177,12 +177,12 @@ def rows_with_texts(records: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[st
     """The records that have a text or a list under a name of one; all where none has: between rollouts
     there may be lines of metrics.
     """
-    told = [
+    rows = [
         record
         for record in records
         if any(isinstance(v, str | list) and holds_texts(k) for k, v in record.items())
     ]
-    return told or records
+    return rows or records
 
 
 def _has_values(head: Head) -> bool:

@@ -27,14 +27,13 @@ from board.formats.base import (
     LineContext,
     Reader,
     layout_match,
-    metrics_beside,
-    metrics_in,
 )
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
 from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
 from board.formats.messages import is_messages, split_conversation, with_usual_names
+from board.formats.metric_lines import metrics_beside, metrics_in
 from board.formats.parse import is_list, is_object, kind_of
 from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
@@ -54,7 +53,7 @@ _GIVEN: Final = -100
 """What trainers of transformers leave out of the loss."""
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
 _CONVERSATIONS: Final = ("messages", "prompt", "response")
-_TOLD_FIELDS: Final = ("prompt", "response", "messages", "response_ids", "prompt_ids")
+_TEXT_FIELDS: Final = ("prompt", "response", "messages", "response_ids", "prompt_ids")
 _CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 _MAY_BE_MESSAGES: Final = ("prompt", "response", "messages")
@@ -83,8 +82,8 @@ class MappingReader(Reader):
         self._used = frozenset(self.keys.values())
         named = (_root(path) for key, path in self.keys.items() if key in CONTENT)
         self._content = CONTENT.union(named)
-        roots = (_root(self.keys[key]) for key in _TOLD_FIELDS if key in self.keys)
-        self._told = frozenset(roots)
+        roots = (_root(self.keys[key]) for key in _TEXT_FIELDS if key in self.keys)
+        self._texts_of_lines = frozenset(roots)
         # Of whoever wrote a log that is read by the names of its keys nothing is known.
         self.repeats = "unordered" if self.title == GENERIC else "never"
 
@@ -136,7 +135,9 @@ class MappingReader(Reader):
         A line of numbers alone that has no key of a rollout is the trainer's.
         """
         if not self.row_path:
-            metrics = metrics_in(line, self._content) or metrics_beside(line, at, self._told)
+            metrics = metrics_in(line, self._content) or metrics_beside(
+                line, at, self._texts_of_lines
+            )
             if metrics is not None:
                 return metrics
         return self.rollout(line, at)

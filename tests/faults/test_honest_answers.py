@@ -175,7 +175,10 @@ def test_a_right_answer_after_any_error_has_no_cause(tmp_path):
     assert "cause" not in frame or frame["cause"].isna().all()
 
 
-RECORDED = {"nemo_gym", "prime_rl/stream", "verifiers/traces/adder-v1--tiny--bash/7b1f"}
+RECORDED = {
+    *("harbor/2026-11-01__09-59-50", "nemo_gym", "prime_rl/stream"),
+    "verifiers/traces/adder-v1--tiny--bash/7b1f",
+}
 
 
 def _plumbing_of_real_logs() -> set[str]:

@@ -168,8 +168,8 @@ def _with_attachments(line: Mapping[str, Any]) -> Mapping[str, Any]:
     attachments = object_at(line, "attachments")
     if not attachments:
         return line
-    held = {key: _resolved(line[key], attachments) for key in _REFERRING & line.keys()}
-    return {**line, **held}
+    resolved = {key: _resolved(line[key], attachments) for key in _REFERRING & line.keys()}
+    return {**line, **resolved}
 
 
 def _resolved(value: Any, attachments: Mapping[str, Any]) -> Any:

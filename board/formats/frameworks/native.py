@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from board.core import schema
 from board.errors import RecordError
-from board.formats.base import Event, Head, LineContext, Reader, metrics_beside, metrics_in
+from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, FAILURE
 from board.formats.fields import Fields
 from board.formats.generic import has_other_names
+from board.formats.metric_lines import metrics_beside, metrics_in
 
 _ONLY_NATIVE_LISTS: Final = (
     *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),

@@ -23,11 +23,12 @@ import numpy as np
 from board.core.records import NumberArray, Parsed, Remark
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
-from board.formats.base import Event, Head, LineContext, Reader, metrics_beside, metrics_in
+from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, TAKERS
 from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
 from board.formats.generic import has_other_names
+from board.formats.metric_lines import metrics_beside, metrics_in
 from board.formats.number_arrays import as_numbers
 from board.formats.parse import is_list
 

@@ -37,7 +37,7 @@ class VerlReader(Reader):
         "data_source": "env",
     }
     repeats = "copied_steps"
-    told = frozenset(("input", "output", "score"))
+    rollout_keys = frozenset(("input", "output", "score"))
     recording: Mapping[str, str] = {
         "env": 'Return "env" with the score from the reward function (reward_extra_info): verl writes it '
         "beside each rollout.",

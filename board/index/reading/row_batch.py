@@ -16,9 +16,10 @@ from board.core.records import Record, Remark
 from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.formats.base import ASIDE, METRICS, METRICS_WITH_TEXT, Event, LineContext, Reader
+from board.formats.base import Event, LineContext, Reader
 from board.formats.columns import gather, usual_columns
 from board.formats.fields import record_of
+from board.formats.metric_lines import ASIDE, METRICS, METRICS_WITH_TEXT
 from board.index import segments
 from board.index.reading.record_row import (
     arrays_for_aggregates,
@@ -126,8 +127,8 @@ class RowBatch:
 
     def are_rollouts(self, lines: Sequence[Mapping[str, Any]]) -> bool:
         """Whether none of the lines of a reader that reads columns is one of metrics."""
-        told = self._reader.told
-        return not told or not any(map(told.isdisjoint, lines))
+        keys = self._reader.rollout_keys
+        return not keys or not any(map(keys.isdisjoint, lines))
 
     def collect(self, rollouts: Iterable[Any], addresses: Iterable[Address], size: int) -> None:
         """Adds rollouts, of so many bytes, once there are enough to be taken together: the lines of a

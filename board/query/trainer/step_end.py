@@ -15,9 +15,9 @@ import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 from board.errors import RecordError
-from board.formats.base import METRICS, metrics_in
 from board.formats.frameworks.native import NativeReader
 from board.formats.io.lines import Line, read_lines
+from board.formats.metric_lines import METRICS, metrics_in
 from board.formats.metrics.base import MOST_RECORD_BYTES, Points, Report, step_of, whole_number
 from board.formats.metrics.lines import scalars_of
 from board.formats.parse import is_object, parse_whole

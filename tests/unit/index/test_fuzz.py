@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from board.core.problems import count_of
 from board.errors import RecordError
 from board.formats import READERS, reader_named
-from board.formats.base import METRICS, METRICS_WITH_TEXT, Reader
+from board.formats.base import Reader
 from board.formats.field_values import CONTENT
+from board.formats.metric_lines import METRICS, METRICS_WITH_TEXT
 from board.formats.parse import parse_whole
 from board.index import segments
 from board.index.reading.scan import index_shard

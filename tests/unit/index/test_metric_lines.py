@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from read_formats import reasons, run_of
 
-from board.formats.base import METRICS
+from board.formats.metric_lines import METRICS
 from board.query.trainer.metrics import TrainerMetricsReader
 
 NAMES = {

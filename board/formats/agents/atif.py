@@ -1,73 +1,43 @@
-"""Trajectories in ATIF, and the trials of Harbor: <job>/<trial>/{agent/trajectory.json, result.json}.
+"""Trajectories in ATIF, of Harbor's trials and of others.
 
 Read from the ATIF specification 1.7 (Harbor's RFC 0001: a step has source, message, reasoning_content,
-tool_calls, observation, metrics) and harbor's src/harbor/models/trial/result.py (`TrialResult`:
-verifier_result {rewards}, exception_info, agent_result, and begin and end of each phase). The rollout is
-the trajectory; its reward and its failure stand in the trial's result. A trial that failed before its
-agent wrote anything has a result alone. Files that a trajectory refers to (sub-agents, what it was
-continued in) are parts of it and no rollouts.
+tool_calls, observation, metrics). Files that a trajectory refers to (sub-agents, what it was continued
+in) are parts of it and no rollouts.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
-from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from board.core.failures.causes import UNDECIDED
-from board.core.records import Record, Remark
+from board.core.records import Record
 from board.errors import RecordError
+from board.formats.agents.harbor import FAMILY, seconds_of, take_result
+from board.formats.agents.harbor_files import (
+    MOST_BYTES,
+    RESULT,
+    TRAJECTORY,
+    file_name,
+    is_atif,
+    is_beside_main,
+    names_beside,
+    orphans_beside,
+    result_above,
+    siblings,
+)
 from board.formats.base import Event, Head, LineContext, Reader
-from board.formats.failures import Verdict, failure_of
-from board.formats.field_values import FAILURE
 from board.formats.fields import RecordBuilder
-from board.formats.io.lines import read_bytes, read_object
-from board.formats.io.locations import Location, Objects, existing_file, state_of
+from board.formats.io.lines import read_object
+from board.formats.io.locations import Location, Objects, existing_file
 from board.formats.number_arrays import as_numbers
-from board.formats.parse import as_object, object_at, objects_in
+from board.formats.parse import object_at, objects_in
 from board.formats.sequences import Call, pieces_of_calls, sampled_alone, take_pieces
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES
 
-_RESULT: Final = "result.json"
-_TRAJECTORY: Final = "trajectory.json"
-_FAMILY: Final = "harbor"
-_MOST_BYTES: Final = 64 << 20
-"""Of a file that belongs to a trajectory."""
-_READ_OF_RESULT: Final = frozenset(
-    (
-        *("id", "task_name", "trial_name", "trial_uri", "task_id", "source", "task_checksum"),
-        *("config", "agent_info", "agent_result", "verifier_result", "exception_info"),
-        *("started_at", "finished_at", "environment_setup", "agent_setup", "agent_execution"),
-        "verifier",
-    )
-)
-_MOST_PARTS: Final = 100
-_IS_PART: Final = re.compile(r"trajectory.*\.json")
 _MOST_LEVELS: Final = 8
 """Of agents below agents."""
 _ROLES: Final = {"agent": "assistant", "system": "system", "user": "user"}
-_EXCEPTIONS: Final[Mapping[str, Verdict]] = {
-    **dict.fromkeys(("VerifierTimeoutError", "RewardFileNotFoundError"), "judge"),
-    **dict.fromkeys(("RewardFileEmptyError", "VerifierOutputParseError"), "judge"),
-    **dict.fromkeys(("EnvironmentStartTimeoutError", "AgentSetupTimeoutError"), "sandbox"),
-    **dict.fromkeys(("DownloadVerifierDirError", "AddTestsDirError"), "sandbox"),
-    **dict.fromkeys(("ContextLengthExceededError", "OutputLengthExceededError"), "truncated"),
-    "AgentTimeoutError": "timeout",
-    "CancelledError": "aborted",
-}
-"""By the exception that ended a trial."""
-_PHASES: Final = {
-    "environment_setup": "env_s",
-    "agent_setup": "agent_setup_s",
-    "agent_execution": "agent_s",
-    "verifier": "reward_s",
-}
-"""Phases of a trial, and the columns of their seconds."""
 _TOTALS: Final = {
     "prompt_tokens": "input_tokens",
     "completion_tokens": "output_tokens",
@@ -93,7 +63,7 @@ class AtifReader(Reader):
 
     name = "atif"
     title = "ATIF trajectories"
-    family = _FAMILY
+    family = FAMILY
     sources = (JSON_DOCUMENT, JSON_LINES)
     layout = re.compile(
         r"(?:(?P<trial>[^/]+)/agent/)?[^/]*(?:trajectory|atif)[^/]*\.json", re.IGNORECASE
@@ -118,18 +88,18 @@ class AtifReader(Reader):
 
     def recognises(self, head: Head) -> bool:
         """Steps, and a schema_version of ATIF."""
-        return any(_is_atif(record) for record in head.records)
+        return any(is_atif(record) for record in head.records)
 
     def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         """The result of the trial, and what else the agent wrote."""
-        result = existing_file(log.parent.parent / _RESULT, objects)
+        result = existing_file(log.parent.parent / RESULT, objects)
         of_trial = log.parent.name == "agent" and result is not None
-        return [*([result] if of_trial and result is not None else []), *_siblings(log, objects)]
+        return [*([result] if of_trial and result is not None else []), *siblings(log, objects)]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record | Event:
         is_trials = at.named("trial") is not None
-        if at.path.name in (at.sidecar(_names_beside) or ()) or (
-            is_trials and at.path.name != _TRAJECTORY and at.sidecar(_is_beside_main)
+        if at.path.name in (at.sidecar(names_beside) or ()) or (
+            is_trials and at.path.name != TRAJECTORY and at.sidecar(is_beside_main)
         ):
             return Event("header", {"part of": "another trajectory"})
         trajectory = _Trajectory(line, at.location)
@@ -138,62 +108,13 @@ class AtifReader(Reader):
         _take_document(builder, line)
         _take_totals(builder, [*trajectory.steps()], object_at(line, "final_metrics"))
         _take_tokens(builder, [*trajectory.steps()])
-        if is_trials and (result := at.sidecar(_result_above)) is not None:
-            _take_result(builder, result)
-        if is_trials and at.path.name == _TRAJECTORY:
-            for name in at.sidecar(_orphans_beside) or ():
+        if is_trials and (result := at.sidecar(result_above)) is not None:
+            take_result(builder, result)
+        if is_trials and at.path.name == TRAJECTORY:
+            for name in at.sidecar(orphans_beside) or ():
                 builder.remark("agent", "a trajectory that nothing refers to is not shown", name)
         builder.remarks += trajectory.remarks(at)
         return builder.build_undated()
-
-
-class HarborTrialReader(Reader):
-    """Reads the results of Harbor's trials that have no trajectory in ATIF."""
-
-    name = "harbor"
-    title = "Harbor trials"
-    family = _FAMILY
-    sources = (JSON_DOCUMENT,)
-    layout = re.compile(r"[^/]+/result\.json")
-    left_out: Mapping[str, str] = {
-        "id": "an id of the framework",
-        "trial_uri": "the trial's folder",
-        "task_id": "where the task is; its name is the group",
-        "task_checksum": "of the task's files",
-        "config": "how the trial was set up, the same for all",
-        "agent_info.model_info.provider": "who serves the model",
-        "exception_info.occurred_at": "when the trial failed",
-        **{
-            f"{phase}{end}": "the seconds of each phase are columns"
-            for phase in ("", *(f"{name}." for name in _PHASES))
-            for end in ("started_at", "finished_at")
-        },
-    }
-
-    def recognises(self, head: Head) -> bool:
-        """task_name, trial_name and verifier_result."""
-        return head.has("task_name", "trial_name", "verifier_result")
-
-    def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
-        trajectory = existing_file(log.parent / "agent" / _TRAJECTORY, objects)
-        return () if trajectory is None else (trajectory,)
-
-    def read(self, line: Mapping[str, Any], at: LineContext) -> Record | Event:
-        """A rollout without a text, where no trajectory tells it."""
-        told = at.sidecar(_trajectory_below)
-        if told:
-            return Event("header", {"read with": _TRAJECTORY})
-        builder = RecordBuilder(at.options, "eval")
-        _take_result(builder, line)
-        if told is False:
-            hint = "it is cut off, still being written, or no ATIF"
-            reason = f"agent/{_TRAJECTORY} can't be read, so that no text is shown"
-            builder.remarks.append(Remark("messages", reason, hint, "lost"))
-        return builder.build_undated()
-
-
-def _is_atif(line: Mapping[str, Any]) -> bool:
-    return str(line.get("schema_version", "")).startswith("ATIF-v") and "steps" in line
 
 
 class _Trajectory:
@@ -208,7 +129,7 @@ class _Trajectory:
         """It, and what it was continued in."""
         document, seen = self._document, {"" if self._location is None else self._location.name}
         yield document
-        while (name := _file_name(document.get("continued_trajectory_ref"))) and name not in seen:
+        while (name := file_name(document.get("continued_trajectory_ref"))) and name not in seen:
             seen.add(name)
             if not (document := self._beside(name)):
                 return
@@ -239,7 +160,7 @@ class _Trajectory:
         self, document: Mapping[str, Any], agent: str, *, is_continued: bool = False, level: int = 0
     ) -> Iterator[dict[str, Any]]:
         below = objects_in(document.get("subagent_trajectories"))
-        shown = list[int]()
+        done = list[int]()
         for step in objects_in(document.get("steps")):
             if step.get("is_copied_context") and is_continued:
                 continue
@@ -248,23 +169,23 @@ class _Trajectory:
                 yield from _of_result(result, agent)
                 for reference in objects_in(result.get("subagent_trajectory_ref")):
                     inner = _embedded(reference, below) or self._referred(reference)
-                    if inner and id(inner) not in shown and level < _MOST_LEVELS:
-                        shown.append(id(inner))
+                    if inner and id(inner) not in done and level < _MOST_LEVELS:
+                        done.append(id(inner))
                         yield from self._messages_of(inner, _agent_of(inner), level=level + 1)
         for inner in below:
-            if id(inner) not in shown and level < _MOST_LEVELS:
+            if id(inner) not in done and level < _MOST_LEVELS:
                 yield from self._messages_of(inner, _agent_of(inner), level=level + 1)
 
     def _referred(self, reference: Mapping[str, Any]) -> Mapping[str, Any]:
-        name = _file_name(reference.get("trajectory_path"))
+        name = file_name(reference.get("trajectory_path"))
         return self._beside(name) if name else {}
 
     def _beside(self, name: str) -> Mapping[str, Any]:
         """The trajectory in a file of the same folder; empty where it can't be used."""
         document: Mapping[str, Any] = {}
         if self._location is not None:
-            document = read_object(self._location.parent / name, most_bytes=_MOST_BYTES)
-        if not _is_atif(document):
+            document = read_object(self._location.parent / name, most_bytes=MOST_BYTES)
+        if not is_atif(document):
             self._unread.append(name)
             return {}
         return document
@@ -353,7 +274,9 @@ def _take_totals(
     builder.take_extra(
         "step_extras", [further for step in steps if (further := _further(step))] or None
     )
-    times = [seconds for step in steps if (seconds := _seconds(step.get("timestamp"))) is not None]
+    times = [
+        seconds for step in steps if (seconds := seconds_of(step.get("timestamp"))) is not None
+    ]
     if len(times) > 1:
         builder.take("seconds", max(times) - min(times))
 
@@ -362,14 +285,14 @@ def _further(step: Mapping[str, Any]) -> dict[str, Any]:
     """What a step says beyond its message, by where it says it; empty where it says nothing more."""
     calls = objects_in(step.get("tool_calls"))
     results = objects_in(object_at(step, "observation").get("results"))
-    found = {
+    further = {
         "extra": step.get("extra"),
         "reasoning_effort": step.get("reasoning_effort"),
         "metrics": object_at(step, "metrics").get("extra"),
         "tool_calls": [call["extra"] for call in calls if call.get("extra")],
         "results": [result["extra"] for result in results if result.get("extra")],
     }
-    said = {name: value for name, value in found.items() if value}
+    said = {name: value for name, value in further.items() if value}
     return {"step_id": step.get("step_id"), **said} if said else {}
 
 
@@ -408,141 +331,3 @@ def _take_tokens(builder: RecordBuilder, steps: Sequence[Mapping[str, Any]]) -> 
             "prompt_token_ids", f"prompts are not shown: {error.reason}", str(error.hint)
         )
         take_pieces(builder, sampled_alone(calls))
-
-
-def _take_result(builder: RecordBuilder, result: Mapping[str, Any]) -> None:
-    """Takes what a trial says: task, rewards, failure, and how long its phases took. Of an empty one a
-    remark says that it could not be read.
-    """
-    if not result:
-        hint = "it is cut off, still being written, or too large"
-        reason = f"{_RESULT} of the trial can't be read: its task, reward and failure are not known"
-        builder.remarks.append(Remark("reward", reason, hint, "lost"))
-        return
-    verdict, error = object_at(result, "verifier_result"), object_at(result, "exception_info")
-    agent = object_at(result, "agent_info")
-    builder.take("group_id", result.get("task_name"))
-    builder.take("rollout_id", result.get("trial_name"))
-    builder.take("env", result.get("source"))
-    builder.take("model", object_at(agent, "model_info").get("name"))
-    rewards = object_at(verdict, "rewards")
-    if any(isinstance(value, float) and math.isnan(value) for value in rewards.values()):
-        builder.remark("reward", "a reward of the verifier is NaN", f"in {_RESULT} of the trial")
-    builder.take_rewards(rewards if len(rewards) > 1 else {}, _total(rewards))
-    if kind := error.get("exception_type"):
-        said = f"{kind}: {error.get('exception_message')}"
-        builder.take("error", said)
-        verdict_of_kind = _EXCEPTIONS.get(str(kind), UNDECIDED)
-        builder.take(FAILURE, failure_of(verdict_of_kind, {"exception_info": said}))
-        builder.take_extra("exception_traceback", error.get("exception_traceback"))
-    seconds = _passed(result)
-    builder.take("seconds", seconds)
-    for phase, column in _PHASES.items():
-        builder.take(column, _passed(object_at(result, phase)))
-    spent = object_at(result, "agent_result")
-    for key, column in (
-        ("n_input_tokens", "input_tokens"),
-        ("n_output_tokens", "output_tokens"),
-        ("n_cache_tokens", "cached_tokens"),
-        ("cost_usd", "cost"),
-    ):
-        if column not in builder.extras:
-            builder.take(column, spent.get(key))
-    builder.take_extra("agent_result", {k: v for k, v in spent.items() if v is not None} or None)
-    builder.take_rest(result, _READ_OF_RESULT)
-    builder.take_extra("agent", agent.get("name"))
-    builder.take_extra("agent_version", agent.get("version"))
-
-
-def _total(rewards: Mapping[str, Any]) -> Any:
-    """The reward among what a verifier gave: the one of that name, or the only one."""
-    return rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
-
-
-def _passed(phase: Mapping[str, Any]) -> float | None:
-    begin, end = _seconds(phase.get("started_at")), _seconds(phase.get("finished_at"))
-    return None if begin is None or end is None else end - begin
-
-
-def _seconds(time: object) -> float | None:
-    """A time of ISO 8601 in seconds; without a zone as if it were of this one."""
-    try:
-        return datetime.fromisoformat(str(time)).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _file_name(reference: object) -> str:
-    """The name of a file in the same folder; empty where there is none."""
-    name = PurePosixPath(reference).name if isinstance(reference, str) else ""
-    return name if name.endswith(".json") else ""
-
-
-def _siblings(log: Location, objects: Objects) -> Sequence[Location]:
-    """Other trajectories in the folder of a trial's agent, of which some may be parts of it."""
-    if log.parent.name != "agent":
-        return ()
-    if isinstance(log, Path):
-        paths: Sequence[Location] = sorted(log.parent.glob("trajectory*.json"))
-    else:
-        paths = [found for found in objects.below(log.parent) if _IS_PART.fullmatch(found.name)]
-    return [path for path in paths if path.name != log.name][:_MOST_PARTS]
-
-
-def _names_beside(log: Location) -> set[str]:
-    """The names of files that other trajectories of the same agent refer to."""
-    if not isinstance(log, Path):
-        return set()
-    siblings = (read_object(path, most_bytes=_MOST_BYTES) for path in _siblings(log, Objects()))
-    return {name for document in siblings if _is_atif(document) for name in _names_in(document)}
-
-
-def _names_in(document: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the files that a trajectory refers to."""
-    yield _file_name(document.get("continued_trajectory_ref"))
-    for step in objects_in(document.get("steps")):
-        for result in objects_in(object_at(step, "observation").get("results")):
-            for reference in objects_in(result.get("subagent_trajectory_ref")):
-                yield _file_name(reference.get("trajectory_path"))
-
-
-def _result_above(log: Location) -> Mapping[str, Any] | None:
-    """The result of a trial, empty where it can't be used; None where there is none."""
-    path = log.parent.parent / _RESULT
-    return read_object(path, most_bytes=_MOST_BYTES) if _is_there(path) else None
-
-
-def _trajectory_below(log: Location) -> bool | None:
-    """Whether the trajectory of a trial can be used; None where there is none."""
-    path = log.parent / "agent" / _TRAJECTORY
-    return _is_usable(path) if _is_there(path) else None
-
-
-def _is_usable(path: Location) -> bool:
-    """Whether a file is a trajectory, or a list of them."""
-    with suppress(OSError, ValueError, RecursionError):
-        document: Any = json.loads(read_bytes(path, 0, min(state_of(path)[1], _MOST_BYTES)))
-        return any(map(_is_atif, objects_in(document) or [as_object(document)]))
-    return False
-
-
-def _is_there(path: Location) -> bool:
-    try:
-        return state_of(path)[1] > 0
-    except OSError:
-        return False
-
-
-def _is_beside_main(log: Location) -> bool:
-    return _is_usable(log.parent / _TRAJECTORY)
-
-
-def _orphans_beside(log: Location) -> Sequence[str]:
-    """Other trajectories of the same agent that none refers to."""
-    if not isinstance(log, Path):
-        return ()
-    paths = [log, *_siblings(log, Objects())]
-    documents = {path.name: read_object(path, most_bytes=_MOST_BYTES) for path in paths}
-    referred = {name for d in documents.values() if _is_atif(d) for name in _names_in(d)}
-    others = [name for name, d in documents.items() if name != log.name and _is_atif(d)]
-    return [name for name in others if name not in referred]
