@@ -43,7 +43,6 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
-_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _TOTALS: Final = ("total", "total_reward", "score", "reward")
 """Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
@@ -107,9 +106,8 @@ def as_extras(values: Mapping[str, Any]) -> Fields:
 
 def rest_of(line: Mapping[str, Any], read: Container[str]) -> Fields:
     """What a line has under keys that its reader does not know, as extras. read: those that it knows."""
-    return as_extras(
-        {key: value for key, value in line.items() if key not in read and value not in _NOTHING}
-    )
+    rest = {key: value for key, value in line.items() if key not in read}
+    return as_extras({key: value for key, value in rest.items() if value not in (None, "", [], {})})
 
 
 def named_rewards(parts: Mapping[str, Any], total: object = None) -> Fields:
@@ -208,9 +206,8 @@ class RecordBuilder:
             self.extras[key] = value
 
     def take_rest(self, line: Mapping[str, Any], read: Container[str]) -> None:
-        """Takes as extras what a line has under keys that its reader does not know; see `rest_of`."""
-        for key, value in rest_of(line, read).items():
-            self.take(key, value)
+        """Takes what `rest_of` gives of a line."""
+        self.take_keys(rest_of(line, read), {})
 
     _take_topk = take_extra
 

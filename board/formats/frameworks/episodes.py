@@ -20,11 +20,11 @@ from typing import Any, Final
 import numpy as np
 
 from board.core.arrays import FloatArray
-from board.core.failures.causes import UNDECIDED
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, LineContext, Reader
-from board.formats.failures import Verdict, error_text, failure_of
+from board.formats.failures import failure_of
+from board.formats.failures.episodes import failure_of_trace
 from board.formats.field_values import FAILURE
 from board.formats.fields import RecordBuilder
 from board.formats.frameworks.annotations import Annotations, annotation_files
@@ -50,27 +50,14 @@ _TRUNCATING: Final = (
 )
 
 
-_ERRORS: Final[Mapping[str, Verdict]] = {
-    **dict.fromkeys(
-        ("InterceptionError", "TunnelError", "EmptyTrajectory", "EmptyEpisode"), "server"
-    ),
-    "SandboxError": "sandbox",
-    "ToolsetError": "tool_error",
-    "OverlongPromptError": "truncated",
-    "EpisodeFailed": "aborted",  # another trace of its episode failed
-}
-"""By types of errors, of verifiers and of prime-rl."""
-_READ_OF_TRACE: Final = frozenset(
+_READ: Final = frozenset(
     (
-        *("id", "version", "verifiers", "task", "agent", "nodes", "calls", "rewards", "metrics"),
-        *("info", "is_completed", "ok", "stop_condition", "error", "errors", "timing", "traces"),
+        *("id", "version", "verifiers", "env", "task", "agent", "nodes", "calls", "rewards"),
+        *("info", "metrics", "is_completed", "ok", "stop_condition", "error", "errors"),
+        *("timing", "traces", "run", "group"),
     )
 )
-_READ_OF_EPISODE: Final = frozenset(
-    ("id", "version", "env", "task", "traces", "run", "group", "ok", "error", "errors", "info")
-)
-_TRANSIENT: Final = frozenset({408, 429})
-"""Statuses of a model's provider, besides those of 500 and more, for which a request is not to blame."""
+"""Keys of episodes and of traces that are read, or say nothing of a rollout."""
 
 
 class EpisodesReader(Reader):
@@ -152,7 +139,7 @@ class EpisodesReader(Reader):
         _take_ids(builder, line)
         if line["branch"] == line["branches"] - 1:
             _take_scores(builder, trace, info)
-            builder.take(FAILURE, _failure(line["episode"], trace))
+            builder.take(FAILURE, failure_of_trace(line["episode"], trace))
         else:
             hint = "the scores stand with the last one"
             builder.note("branch", "its trace has several branches", hint)
@@ -344,8 +331,7 @@ def _take_other_keys(builder: RecordBuilder, line: _Object, info: _Object) -> No
     builder.take_extra("branch", line["branch"] if line["branches"] > 1 else None)
     builder.take_extra("episode", line["episode"].get("id"))
     builder.take_extra("info", info or None)
-    builder.take_rest(trace, _READ_OF_TRACE)
-    builder.take_rest(line["episode"], _READ_OF_EPISODE)
+    builder.take_rest({**line["episode"], **trace}, _READ)
 
 
 def _take_failure(builder: RecordBuilder, episode: _Object) -> None:
@@ -353,32 +339,8 @@ def _take_failure(builder: RecordBuilder, episode: _Object) -> None:
     _take_task(builder, object_at(episode, "task"))
     builder.take("rollout_id", episode.get("id"))
     builder.take("error", _error(episode) or "the episode has no trace")
-    failure = _failure(episode, {}) or failure_of("unknown", {"traces": "none"})
+    failure = failure_of_trace(episode, {}) or failure_of("unknown", {"traces": "none"})
     builder.take(FAILURE, failure)
-
-
-def _failure(episode: _Object, trace: _Object) -> str | None:
-    """By the last error of a trace, else of its episode, else a stop by an error."""
-    errors = objects_in(trace.get("errors")) or objects_in(episode.get("errors"))
-    if not errors:
-        stop = trace.get("stop_condition")
-        return failure_of(UNDECIDED, {"stop_condition": stop}) if stop == "error" else None
-    error, status = errors[-1], errors[-1].get("status_code")
-    said = {"error": error_text({key: error.get(key) for key in ("type", "message")})}
-    code = status if isinstance(status, int) else None
-    return failure_of(_verdict(error, code, trace), {**said, "status_code": code})
-
-
-def _verdict(error: _Object, status: int | None, trace: _Object) -> Verdict:
-    kind, message = error.get("type"), str(error.get("message", ""))
-    if kind == "ProviderError":
-        return "server" if status is None or status in _TRANSIENT or status >= 500 else "unknown"
-    if kind == "TaskError" and not object_at(trace, "rewards"):
-        # of the task's setup, or of what scores
-        return "judge" if objects_in(trace.get("calls")) else "sandbox"
-    if kind == "HarnessError" and "timed out" in message:
-        return "timeout"
-    return _ERRORS.get(kind, UNDECIDED) if isinstance(kind, str) else UNDECIDED
 
 
 def _error(of: _Object) -> str | None:

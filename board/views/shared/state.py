@@ -7,7 +7,6 @@ link, the back button); `push` writes what was chosen, but for defaults, into th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,13 +19,11 @@ from board.core.metrics.reward_sum import reward_from_text, reward_text
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.views.shared import choice_texts as texts
-from board.views.shared import pages
+from board.views.shared import late_urls, pages
 from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
 _PUSHED: Final = "_pushed"
-_SUPERSEDED: Final = "_superseded"
-_LATE_SECONDS: Final = 5.0
 _PULLS: Final = "_pulls"
 _FILLED: Final = "_filled"
 _OPENED: Final = "_opened"
@@ -285,10 +282,11 @@ def _take_over(url: Mapping[str, str]) -> None:
     moment keeps its value, which the URL does not have yet.
     """
     known: Mapping[str, str] | None = st.session_state.get(_PUSHED)
-    late = _superseded_lately(url)
+    late = late_urls.taken_before(url)
     # A rerun before the next push must not take the same URL over once more.
     st.session_state[_PUSHED] = url
     st.session_state[_PULLS] = pulls() + 1
+    late = None if late is None else _with_new_names(late)
     url, before = _with_new_names(url), _with_new_names(known or {})
     for name, choice in CHOICES.items():
         is_as_before = known is not None and url.get(name) == before.get(name)
@@ -324,18 +322,8 @@ def _is_outdated(url: Mapping[str, str]) -> bool:
 
     Back leads to that URL too, but with nothing else chosen.
     """
-    before, since, wanted = st.session_state.get(_SUPERSEDED, (None, 0.0, {}))
-    is_recent = time.monotonic() - since < _LATE_SECONDS
-    return url == before and is_recent and encoded() != wanted
-
-
-def _superseded_lately(url: Mapping[str, str]) -> Mapping[str, str] | None:
-    """The URL before the last one, from which a script of the page made this one before the browser had
-    the last; None where the last one is there for long, or where this is the one before, as of Back.
-    """
-    before, since, _ = st.session_state.pop(_SUPERSEDED, (None, 0.0, {}))
-    is_recent = time.monotonic() - since < _LATE_SECONDS
-    return _with_new_names(before) if before is not None and is_recent and url != before else None
+    before, wanted = late_urls.latest()
+    return before is not None and url == before and encoded() != wanted
 
 
 def forget(*names: str) -> None:
@@ -377,7 +365,7 @@ def push() -> None:
     """Writes what is chosen into the URL; an old link stays until then: Back would lead to it again."""
     wanted, url = encoded(), st.query_params.to_dict()
     if wanted != _with_new_names(url):
-        st.session_state[_SUPERSEDED] = (url, time.monotonic(), wanted)
+        late_urls.remember(url, wanted)
         st.query_params.from_dict(wanted)
         url = wanted
     st.session_state[_PUSHED] = url
