@@ -127,3 +127,14 @@ def test_a_file_that_was_made_is_there_however_late_it_is_fetched(page, serve, r
     other.close()
     late = page.request.get(saved.value.url)
     assert (late.status, late.body()) == (200, content)
+
+
+def test_files_that_are_asked_for_one_after_the_other_are_all_saved(page, serve, root):
+    page.goto(f"{board_on(serve, root)}/rollouts?run=tokens")
+    panel = open_export(page)
+    names: list[str] = []
+    page.on("download", lambda download: names.append(download.suggested_filename))
+    for label in ("CSV", "JSON lines", "Parquet"):
+        panel.get_by_role("button", name=label, exact=True).click()
+    until(page, "three files", lambda: len(names) == 3)
+    assert {name.rpartition(".")[2] for name in names} == {"csv", "jsonl", "parquet"}

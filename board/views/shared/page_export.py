@@ -28,7 +28,8 @@ from board.views.shared.text import plain, size
 MakePage = Callable[[PageOptions], StaticPage]
 _PLACE: Final = "_export_place"
 _OFFERED: Final = "_export_offered"
-_JOB: Final = "_export_job"
+_JOBS: Final = "_export_jobs"
+_MOST_JOBS: Final = 3
 _PANEL: Final = "export"
 _PATTERN: Final = "_export_redact"
 _WHICH: Final = "_export_which"
@@ -211,7 +212,9 @@ def _button(job: _Job, key: str, *, why_not: str = "") -> None:
 
 
 def _begin(job: _Job) -> None:
-    st.session_state[_JOB] = job
+    before: list[_Job] = st.session_state.get(_JOBS, [])
+    others = [one for one in before if (one.page, one.label) != (job.page, job.label)]
+    st.session_state[_JOBS] = [*others, job][-_MOST_JOBS:]
     job.task.start()
 
 
@@ -241,17 +244,22 @@ def _with_vocabulary(options: PageOptions, tokenizer: str) -> PageOptions:
 
 
 def _watch(page: str) -> None:
-    """How far the file is that was asked for last on this page, and what became of it."""
-    job: _Job | None = st.session_state.get(_JOB)
-    if job is None or job.page != page:
-        return
+    """How far the files are that were asked for last on this page, and what became of each."""
+    jobs: list[_Job] = st.session_state.get(_JOBS, [])
+    for job in jobs:
+        if job.page == page:
+            _watch_job(job)
+
+
+def _watch_job(job: _Job) -> None:
     task = job.task
     task.wait(_UNSEEN_SECONDS)
     slot = st.empty()
     if task.is_running:
         with slot.container(horizontal=True, vertical_alignment="center", gap="small"):
             bar = st.progress(0.0, text=f"Making {job.label}")
-            st.button("Stop", icon=":material/stop_circle:", key="export_stop", on_click=task.stop)
+            key = f"export_stop_{job.id}"
+            st.button("Stop", icon=":material/stop_circle:", key=key, on_click=task.stop)
         while task.is_running:
             task.wait(_POLL_SECONDS)
             share = min(task.done / task.total, 1.0) if task.total else 0.0
@@ -285,6 +293,6 @@ def _save(job: _Job, made: Made) -> None:
         on_click="ignore",
         type="tertiary",
         icon=":material/download:",
-        key=_SAVE,
+        key=f"{_SAVE}_{job.id}",
     )
-    press_once(_SAVE, job.id, key="export-saved")
+    press_once(f"{_SAVE}_{job.id}", job.id, key=f"export-saved-{job.id}")

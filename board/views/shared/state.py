@@ -267,7 +267,7 @@ def pull(page: str) -> None:
         # Fields are others on each page, also those that every page has: they would start empty.
         put(**{name: get(name) for name in CHOICES})
     if not is_same:
-        _take_over(url)
+        _take_over(url, is_moved=before is None or before[0] != page)
     st.session_state[_OPENED] = _part_opened(page)
 
 
@@ -277,16 +277,16 @@ def _part_opened(page: str) -> tuple[str, str]:
     return page, get(choice) if choice else ""
 
 
-def _take_over(url: Mapping[str, str]) -> None:
+def _take_over(url: Mapping[str, str], *, is_moved: bool) -> None:
     """Takes over what the URL says otherwise than the one before: a field that was changed in the same
-    moment keeps its value, which the URL does not have yet.
+    moment keeps its value, which the URL does not have yet. is_moved: another page is open: takes all.
     """
-    known: Mapping[str, str] | None = st.session_state.get(_PUSHED)
+    known: Mapping[str, str] | None = None if is_moved else st.session_state.get(_PUSHED)
     late = late_urls.taken_before(url)
     # A rerun before the next push must not take the same URL over once more.
     st.session_state[_PUSHED] = url
     st.session_state[_PULLS] = pulls() + 1
-    late = None if late is None else _with_new_names(late)
+    late = None if late is None or is_moved else _with_new_names(late)
     url, before = _with_new_names(url), _with_new_names(known or {})
     for name, choice in CHOICES.items():
         is_as_before = known is not None and url.get(name) == before.get(name)
