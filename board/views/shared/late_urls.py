@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from typing import Final
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 Url = Mapping[str, str]
 _SUPERSEDED: Final = "_superseded"
 _LATE_SECONDS: Final = 5.0
+
+
+def is_move_in_history() -> bool:
+    """Whether this run of the page is of Back or Forward, or of a script that does the same."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
 
 
 def remember(before: Url, wanted: Url) -> None:

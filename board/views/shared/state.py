@@ -318,12 +318,13 @@ def _take_back(*, everything: bool) -> None:
 
 
 def _is_outdated(url: Mapping[str, str]) -> bool:
-    """Whether something was chosen before the browser had the last URL, and came with the one before it.
+    """Whether a run was asked for before the browser had the last URL, and came with the one before it.
 
-    Back leads to that URL too, but with nothing else chosen.
+    Back leads to that URL too, as a move in the history, with nothing else chosen.
     """
     before, wanted = late_urls.latest()
-    return before is not None and url == before and encoded() != wanted
+    is_back = late_urls.is_move_in_history() and encoded() == wanted
+    return before is not None and url == before and not is_back
 
 
 def forget(*names: str) -> None:
