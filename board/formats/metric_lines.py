@@ -33,12 +33,12 @@ _OF_TRAINING: Final = frozenset(
 
 METRICS_WITH_TEXT: Final = Remark(
     None,
-    "a line without prompt, response, tokens and id is no rollout",
+    "a line without prompt, response, tokens or id is not a rollout",
     "its numbers are among the trainer's metrics, its texts are not shown",
     "partial",
 )
 ASIDE: Final = Remark(
-    None, "what a line holds is of no rollout and is not shown", "the raw line has it", "partial"
+    None, "the line belongs to no rollout and is not shown", "the raw line has it", "partial"
 )
 METRICS: Final = Remark(
     None,

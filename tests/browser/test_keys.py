@@ -165,7 +165,7 @@ def test_a_listed_key_that_has_nothing_to_act_on_says_so(page, serve, tmp_path):
     page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=93")
     settled(page)
     page.keyboard.press("1")
-    expect(page.get_by_text("No rollout is open for “1”: O opens one")).to_be_visible()
+    expect(page.get_by_text("“1” needs an open rollout: press O to open one")).to_be_visible()
     assert labels_in(run) == {}
     page.keyboard.press("o")
     expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 0")

@@ -22,7 +22,7 @@ const NOTE_MS = 4000;
 const unclaimed = (sections, key) => {
   const isOfReader = sections.some(([heading, rows]) => heading === "Reader" && rows.some(([keys]) => keys.split(" ").includes(key)));
   const isDigit = /^[1-9]$/.test(key);
-  return isOfReader || isDigit ? `No rollout is open for “${key}”: O opens one` : `There is nothing for “${key}” here yet`;
+  return isOfReader || isDigit ? `“${key}” needs an open rollout: press O to open one` : `“${key}” has nothing to act on here yet`;
 };
 
 export default function ({ data, parentElement }) {

@@ -62,7 +62,7 @@ _PIECES: Final = Remark(
 )
 _NO_PARENT: Final = Remark(
     "spans",
-    "the span above a span of this rollout is not in the file",
+    "a parent span of this rollout is not in the file",
     "the trace may begin or go on in another file, where the rest is a rollout of its own",
 )
 

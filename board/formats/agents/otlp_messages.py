@@ -6,11 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from board.formats.agents.otlp_spans import (
-    Attributes,
-    Span,
-    first_of,
-)
+from board.formats.agents.otlp_spans import Attributes, Span, first_of
 from board.formats.fields import Fields
 from board.formats.merged_turns import merged_turns
 from board.formats.messages import parsed_text

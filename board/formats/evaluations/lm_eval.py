@@ -20,7 +20,7 @@ from board.formats.parse import is_list, is_object
 
 _ERRORS_ALONE: Final = Remark(
     "reward",
-    "of all metrics less is better, so that none is a reward",
+    "lower is better for every metric, so none is the reward",
     "each is a part; choose the reward with a negative weight",
     "note",
 )

@@ -155,7 +155,7 @@ def _messages(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _observed(event: Mapping[str, Any]) -> Any:
     """What came of an action; of a look at what is known of the task, that too."""
     extras = object_at(event, "extras")
-    known = [str(one.get("content")) for one in objects_in(extras.get("microagent_knowledge"))]
+    known = [str(entry.get("content")) for entry in objects_in(extras.get("microagent_knowledge"))]
     said = (
         extras.get(key) for key in ("repo_instructions", "additional_agent_instructions", "diff")
     )

@@ -145,7 +145,7 @@ def _lines(run: Run) -> Check:
     partial = count_of(run.problems, "partial") - count_of(files, "partial")
     if not lost and not partial and not files:
         words = f"every line of {counted(len(run.info.files), 'file')} was read"
-        left_out = [one for one in run.problems if one.reason.startswith(LEFT_OUT)]
+        left_out = [problem for problem in run.problems if problem.reason.startswith(LEFT_OUT)]
         words += f"; {counted(len(left_out), 'file')} left out, see below" if left_out else ""
         return Check("Lines", "note" if left_out else "good", words)
     lines = "line or file is" if lost == 1 else "lines or files are"

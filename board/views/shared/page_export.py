@@ -213,7 +213,7 @@ def _button(job: _Job, key: str, *, why_not: str = "") -> None:
 
 def _begin(job: _Job) -> None:
     before: list[_Job] = st.session_state.get(_JOBS, [])
-    others = [one for one in before if (one.page, one.label) != (job.page, job.label)]
+    others = [other for other in before if (other.page, other.label) != (job.page, job.label)]
     st.session_state[_JOBS] = [*others, job][-_MOST_JOBS:]
     job.task.start()
 
@@ -283,8 +283,8 @@ def _save(job: _Job, made: Made) -> None:
     A file that Streamlit makes while the browser waits belongs to no session, and is forgotten when
     others run; that of a button that is drawn is kept.
     """
-    words = "; ".join([f"{job.label}, {size(len(made.data))}", *made.notes])
-    st.caption(f":material/check: {plain(words, 900)}.")
+    summary = "; ".join([f"{job.label}, {size(len(made.data))}", *made.notes])
+    st.caption(f":material/check: {plain(summary, 900)}.")
     st.download_button(
         "Save again",
         data=made.data,
