@@ -1,40 +1,25 @@
-// Runs of the page with another URL. Streamlit sends such a run without the values of widgets: where one was
-// changed a moment before, and no run has begun with it, its change would be lost. So would labels and keys.
+// Runs of the page for what a script of it has changed in the URL. The change itself is sent, with the values
+// of all widgets: a run that Streamlit makes of a move in the history comes without these, and would lose
+// what was switched a moment before.
 
-const WIDGETS = (window.__rolloutBoardWidgets ??= watchWidgets());
+const URL_CHANGES = (window.__rolloutBoardUrlChanges ??= { entries: [], page: null, send: () => {} });
 
-function watchWidgets() {
-  const LONGEST_START_MS = 1000; // from a change of a widget to its run
-  const isRunning = () => document.querySelector("[data-test-script-state]")?.dataset.testScriptState !== "notRunning";
-  let changedAt = null;
-  const change = ({ target }) => {
-    const isOurs = target.closest?.("[data-testid^=stBidiComponent]");
-    if (!isOurs && target.closest?.("[data-testid=stApp]")) changedAt = performance.now();
-  };
-  for (const kind of ["click", "change"]) window.addEventListener(kind, change, true);
-  // A run that began before the change is stopped for the widget's: only an end says that all is known.
-  const runs = new MutationObserver(() => isRunning() || (changedAt = null));
-  runs.observe(document.body, { subtree: true, attributeFilter: ["data-test-script-state"] });
-  return {
-    /** Called where something else was sent that a run of the page takes. */
-    noteSent: () => (changedAt = performance.now()),
-    isWaiting: () => changedAt !== null && (isRunning() || performance.now() - changedAt < LONGEST_START_MS),
-  };
-}
-
-/** Has the page run with the URL as it is then, as after a press of Back. view.rerun: the timer until then,
- * null afterwards. begin: called before. */
-function runWithUrl(view, delay, begin = () => {}) {
-  const ASK_AGAIN_MS = 20;
-  const run = () => {
-    if (WIDGETS.isWaiting()) {
-      view.rerun = setTimeout(run, ASK_AGAIN_MS);
-      return;
-    }
+/** Has the page run with changes of its URL, which is changed already: name -> text, null where it was taken
+ * out. view.rerun: the timer until they are sent, null afterwards. begin: called before. */
+function runWithChanges(view, changes, delay, begin = () => {}) {
+  view.changes ??= {};
+  for (const [name, value] of Object.entries(changes)) view.changes[name] = value === null ? null : String(value);
+  clearTimeout(view.rerun);
+  view.rerun = setTimeout(() => {
+    const [number] = crypto.getRandomValues(new Uint32Array(1));
+    URL_CHANGES.entries.push({
+      id: `${number.toString(36)}-${performance.now()}`,
+      page: URL_CHANGES.page,
+      changes: view.changes,
+    });
+    view.changes = {};
     view.rerun = null;
     begin();
-    dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
-  };
-  clearTimeout(view.rerun);
-  view.rerun = setTimeout(run, delay);
+    URL_CHANGES.send();
+  }, delay);
 }

@@ -12,6 +12,7 @@ from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.rollouts import labels
 from board.views.shared import (
+    browser_url,
     known_findings,
     page_export,
     page_parts,
@@ -48,8 +49,9 @@ def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
 
 
 def receive(sent: Mapping[str, Any]) -> None:
-    """Takes labels and keys that the browser sent, before the page is drawn again."""
+    """Takes labels, changes of the URL and keys that the browser sent, before the page is drawn again."""
     labels.receive(sent.get("labels"))
+    browser_url.receive(sent.get("urls"), page.title.lower(), state.take_changes)
     shortcuts.receive(sent.get("keys"))
 
 

@@ -20,7 +20,7 @@ from written_logs import native_run, native_sample, write_lines
 from board.core.metrics.reward_sum import RewardSum
 from board.index.whole_texts import key_of_text
 from board.query.prompts import written_key
-from board.views.shared import late_urls, state
+from board.views.shared import browser_url, state
 
 PROMPT = written_key(key_of_text(native_sample(0, 0, 0)["prompt"]))
 QUESTION = written_key(key_of_text(native_sample(0, 0, 0)["prompt"].partition("END ")[2]))
@@ -304,7 +304,7 @@ def test_no_padding_markers_is_a_choice_a_link_keeps(open_app, logs):
 
 @pytest.mark.parametrize("is_back", [True, False])
 def test_a_url_that_comes_late_is_no_press_of_back(open_app, logs, monkeypatch, is_back):
-    monkeypatch.setattr(late_urls, "is_move_in_history", lambda: is_back)
+    monkeypatch.setattr(browser_url, "is_move_in_history", lambda: is_back)
     app = open_app(logs, "overview", run="native")
     before = query(app)
     app.toggle(key="live").set_value(True).run()
@@ -316,7 +316,7 @@ def test_a_url_that_comes_late_is_no_press_of_back(open_app, logs, monkeypatch, 
 
 
 def test_the_back_button_brings_back_the_choices(open_app, logs, monkeypatch):
-    monkeypatch.setattr(late_urls, "is_move_in_history", lambda: True)
+    monkeypatch.setattr(browser_url, "is_move_in_history", lambda: True)
     app = open_app(logs, "rollouts", run="native", range="reward:0.3..")
     before = query(app)
     for name, value in {**before, "range": "reward:0.7..", "step": "10"}.items():

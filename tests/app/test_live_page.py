@@ -9,7 +9,7 @@ from written_logs import write_lines
 
 from board.views.frame import live
 from board.views.frame.sidebar import silent_ranks
-from board.views.shared import known_findings, late_urls, opened_runs, step_choice
+from board.views.shared import browser_url, known_findings, opened_runs, step_choice
 from exporters import RolloutExporter
 
 SWITCH = "_following"
@@ -151,7 +151,7 @@ def test_what_is_chosen_before_the_browser_has_the_last_url_stays(open_app, grow
 
 
 def test_back_after_a_choice_takes_it_back(open_app, growing, monkeypatch):
-    monkeypatch.setattr(late_urls, "is_move_in_history", lambda: True)
+    monkeypatch.setattr(browser_url, "is_move_in_history", lambda: True)
     app = open_app(growing, step="3")
     before = query(app)
     app.toggle(key="live").set_value(True).run()

@@ -15,7 +15,7 @@ _FRAME = declare(
     "page_frame",
     "<i></i>",
     css=(),
-    js=("../keys.js", "../outbox.js", "../rerun.js", "page_frame.js"),
+    js=("../keys.js", "../outbox.js", "../url.js", "../rerun.js", "page_frame.js"),
 )
 _PAGE_MENU = declare(__file__, "page_menu", read_files(__file__, ["page_menu.html"]))
 _KEY_HELP = declare(
@@ -27,13 +27,15 @@ _KEY_HELP = declare(
 class PageKeys:
     """What a page says of its keys.
 
-    page: its name. run: the number of its run of the script in this session. offered: names of keys, as
-    browsers have them, that it lists. server_keys: those of them that are sent where no script of the
-    page takes them. received: ids of keys and labels that the server has dealt with. refused: of these
-    the labels that could not be stored, with why.
+    page: its name. parameters: names in its URL, in order. run: the number of its run of the script in
+    this session. offered: names of keys, as browsers have them, that it lists. server_keys: those of them
+    that are sent where no script of the page takes them. received: ids of keys, labels and changes of the
+    URL that the server has dealt with.
+    refused: the labels among them that could not be stored, with why.
     """
 
     page: str
+    parameters: Sequence[str]
     run: int
     offered: Sequence[str]
     server_keys: Sequence[str]
@@ -57,8 +59,9 @@ def page_frame(
     """Draws nothing. menu: the key of a menu whose tooltip is the whole name that is chosen in it.
 
     on_sent: called before the next run of the page with what the browser sent, not trusted: labels, each
-    with id, run, kind, value, author, step and index, and first and last of a span; and keys, each with
-    id, key and page.
+    with id, run, kind, value, author, step and index, and first and last of a span; keys, each with id,
+    key and page; and urls, what scripts of a page have changed in its URL, each with id, page
+    and changes.
     """
 
     def take_sent() -> None:
@@ -70,6 +73,7 @@ def page_frame(
     data = {
         "menu": menu,
         "page": keys.page,
+        "parameters": [*keys.parameters],
         "run": keys.run,
         "offered": [*keys.offered],
         "serverKeys": [*keys.server_keys],

@@ -22,23 +22,32 @@ function sendSoon() {
 /** Sends what the server has not answered, again and again. */
 function sendWaiting() {
   const labels = OUTBOX.waiting();
-  if (!labels.length && !FRAME.asked.length) {
+  const entries = [...labels, ...FRAME.asked, ...URL_CHANGES.entries];
+  if (!entries.length) {
     FRAME.waitsSince = null;
     return;
   }
   const now = performance.now();
-  const isNew = labels.length + FRAME.asked.length > 0 && [...labels, ...FRAME.asked].some((one) => !FRAME.sent?.has(one.id));
+  const isNew = entries.some(({ id }) => !FRAME.sent?.has(id));
+  // What is seen on the page already, and stays behind there, can't wait for the end of a run.
+  const isUrgent = URL_CHANGES.entries.some(({ id }) => !FRAME.sent?.has(id));
   const isPatient = isScriptRunning() && now - FRAME.waitsSince < PATIENCE_MS;
-  const isDue = isNew ? !isPatient : !isScriptRunning() && now - FRAME.sentAt > ASK_AGAIN_MS;
+  const isDue = isNew ? isUrgent || !isPatient : !isScriptRunning() && now - FRAME.sentAt > ASK_AGAIN_MS;
   if (isDue) {
-    FRAME.sent = new Set([...labels, ...FRAME.asked].map((one) => one.id));
+    FRAME.sent = new Set(entries.map(({ id }) => id));
     FRAME.sentAt = now;
     FRAME.waitsSince = now;
-    WIDGETS.noteSent();
-    FRAME.trigger({ labels: labels.map(({ state, reason, ...entry }) => entry), keys: FRAME.asked });
+    FRAME.trigger({ labels: labels.map(({ state, reason, ...entry }) => entry), keys: FRAME.asked, urls: URL_CHANGES.entries });
     if (!isNew && FRAME.asked.length && ++FRAME.tries > MOST_TRIES) endAsking([]);
   }
   FRAME.timer = setTimeout(sendWaiting, 50);
+}
+
+/** What scripts have changed in the URL, where the server wrote it before it knew that. */
+function keepInUrl(parameters) {
+  const changes = Object.assign({}, ...URL_CHANGES.entries.filter(({ page }) => page === URL_CHANGES.page).map((entry) => entry.changes));
+  const search = searchWith(parameters, changes);
+  if (Object.keys(changes).length && search !== location.search) history.replaceState(history.state, "", location.pathname + search);
 }
 
 /** Keys to the server; `done` is called when it has answered all of them. */
@@ -65,6 +74,10 @@ export default function ({ data, setTriggerValue }) {
   const { page, run, offered, serverKeys, received, refused } = data;
   PAGE_KEYS.setFrame({ page, run, offered, serverKeys, ask: (batch, done) => askKeys(page, batch, done) });
   OUTBOX.acknowledge(received, refused);
+  URL_CHANGES.page = page;
+  URL_CHANGES.send = sendSoon;
+  keepInUrl(data.parameters);
+  URL_CHANGES.entries = URL_CHANGES.entries.filter(({ id }) => !received.includes(id));
   endAsking(FRAME.asked.filter(({ id }) => !received.includes(id)));
   if (!FRAME.isBound) {
     FRAME.isBound = true;

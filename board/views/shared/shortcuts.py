@@ -13,6 +13,7 @@ from typing import Any, Final
 import streamlit as st
 
 from board.components.page_frame import PageKeys
+from board.views.shared import browser_url, state
 from board.views.shared.pages import Page, keys_of
 
 _NAMES: Final = {
@@ -56,10 +57,11 @@ def begin(page: Page, labels: Mapping[str, str]) -> PageKeys:
     offered = dict.fromkeys((*(_NAMES.get(key, key) for key in listed), *digits))
     return PageKeys(
         page=page.name,
+        parameters=[*state.CHOICES],
         run=st.session_state[_RUNS],
         offered=[*offered],
         server_keys=[key for key in _SERVER_KEYS if key in offered],
-        received=[*st.session_state.get(_RECEIVED, ()), *labels],
+        received=[*st.session_state.get(_RECEIVED, ()), *browser_url.received(), *labels],
         refused={name: why for name, why in labels.items() if why},
     )
 

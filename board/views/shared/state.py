@@ -18,12 +18,11 @@ from board.analysis.utterances import SPEAKERS
 from board.core.metrics.reward_sum import reward_from_text, reward_text
 from board.core.records import DEFAULT_PAD_MARKERS
 from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
+from board.views.shared import browser_url, pages
 from board.views.shared import choice_texts as texts
-from board.views.shared import late_urls, pages
 from board.views.shared.text import plain
 
 _VIEWS: Final = Path(__file__).parents[1]
-_PUSHED: Final = "_pushed"
 _PULLS: Final = "_pulls"
 _FILLED: Final = "_filled"
 _OPENED: Final = "_opened"
@@ -257,17 +256,16 @@ def show_notices() -> None:
 
 def pull(page: str) -> None:
     """Takes the choices over from the URL when it was changed from outside. page: that is open."""
-    url = st.query_params.to_dict()
-    pushed = st.session_state.get(_PUSHED)
-    # Streamlit's own navigation empties the URL: that is no wish to forget every choice.
-    is_same = url == pushed or (not url and pushed is not None) or _is_outdated(url)
+    url, known = st.query_params.to_dict(), browser_url.shown()
     before, opened = st.session_state.get(_OPENED), _part_opened(page)
-    _take_back(everything=not is_same or before not in (None, opened))
-    if before is None or before[0] != page:
+    is_moved = before is None or before[0] != page
+    is_new = browser_url.meet(url, is_moved=is_moved)
+    _take_back(everything=is_new or before not in (None, opened))
+    if is_moved:
         # Fields are others on each page, also those that every page has: they would start empty.
         put(**{name: get(name) for name in CHOICES})
-    if not is_same:
-        _take_over(url, is_moved=before is None or before[0] != page)
+    if is_new:
+        _take_over(url, None if is_moved else known)
     st.session_state[_OPENED] = _part_opened(page)
 
 
@@ -277,34 +275,43 @@ def _part_opened(page: str) -> tuple[str, str]:
     return page, get(choice) if choice else ""
 
 
-def _take_over(url: Mapping[str, str], *, is_moved: bool) -> None:
+def _take_over(url: Mapping[str, str], known: Mapping[str, str] | None) -> None:
     """Takes over what the URL says otherwise than the one before: a field that was changed in the same
-    moment keeps its value, which the URL does not have yet. is_moved: another page is open: takes all.
+    moment keeps its value, which the URL does not have yet. known: the one before; None: takes all.
     """
-    known: Mapping[str, str] | None = None if is_moved else st.session_state.get(_PUSHED)
-    late = late_urls.taken_before(url)
-    # A rerun before the next push must not take the same URL over once more.
-    st.session_state[_PUSHED] = url
+    late = browser_url.take_superseded()
     st.session_state[_PULLS] = pulls() + 1
-    late = None if late is None or is_moved else _with_new_names(late)
+    late = None if late is None or known is None else _with_new_names(late)
     url, before = _with_new_names(url), _with_new_names(known or {})
-    for name, choice in CHOICES.items():
+    for name in CHOICES:
         is_as_before = known is not None and url.get(name) == before.get(name)
         is_late = late is not None and url.get(name) == late.get(name)
-        if (is_as_before or is_late) and name in st.session_state:
-            continue
-        value = choice.default
-        if name in url:
-            try:
-                value = choice.parse(url[name])
-            except ValueError as error:
-                default = (choice.format(value) if value is not None else "") or "the default"
-                notice(f"{name}={url[name]} in the URL is wrong ({error}); showing {default}.")
-        if value != get(name):
-            st.session_state.setdefault(_LINKED, set()).add(name)
-        # A value that is set again is set in the browser too, also where another was chosen meanwhile.
-        if value != get(name) or name not in st.session_state:
-            st.session_state[name] = value
+        if not (is_as_before or is_late) or name not in st.session_state:
+            _take_text(name, url.get(name))
+
+
+def _take_text(name: str, text: str | None) -> None:
+    """Takes over what a URL says of a choice; None: nothing."""
+    choice = CHOICES[name]
+    value = choice.default
+    if text is not None:
+        try:
+            value = choice.parse(text)
+        except ValueError as error:
+            default = (choice.format(value) if value is not None else "") or "the default"
+            notice(f"{name}={text} in the URL is wrong ({error}); showing {default}.")
+    if value != get(name):
+        st.session_state.setdefault(_LINKED, set()).add(name)
+    # A value that is set again is set in the browser too, also where another was chosen meanwhile.
+    if value != get(name) or name not in st.session_state:
+        st.session_state[name] = value
+
+
+def take_changes(changes: Mapping[str, str | None]) -> None:
+    """Takes over what a script of the page has changed in the URL; None: it has taken it out."""
+    st.session_state[_PULLS] = pulls() + 1
+    for name in CHOICES.keys() & changes.keys():
+        _take_text(name, changes[name])
 
 
 def _take_back(*, everything: bool) -> None:
@@ -315,16 +322,6 @@ def _take_back(*, everything: bool) -> None:
             st.session_state[name] = CHOICES[name].default
         if everything or get(name) != value:
             del filled[name]
-
-
-def _is_outdated(url: Mapping[str, str]) -> bool:
-    """Whether a run was asked for before the browser had the last URL, and came with the one before it.
-
-    Back leads to that URL too, as a move in the history, with nothing else chosen.
-    """
-    before, wanted = late_urls.latest()
-    is_back = late_urls.is_move_in_history() and encoded() == wanted
-    return before is not None and url == before and not is_back
 
 
 def forget(*names: str) -> None:
@@ -364,12 +361,9 @@ def _with_new_names(url: Mapping[str, str]) -> dict[str, str]:
 
 def push() -> None:
     """Writes what is chosen into the URL; an old link stays until then: Back would lead to it again."""
-    wanted, url = encoded(), st.query_params.to_dict()
-    if wanted != _with_new_names(url):
-        late_urls.remember(url, wanted)
-        st.query_params.from_dict(wanted)
-        url = wanted
-    st.session_state[_PUSHED] = url
+    wanted = encoded()
+    if wanted != _with_new_names(browser_url.shown() or {}):
+        browser_url.write(wanted)
     if opened := st.session_state.get(_OPENED):  # which part is open may be filled in by the page
         st.session_state[_OPENED] = _part_opened(opened[0])
 

@@ -11,8 +11,7 @@ function zoomOfUrl() {
   return first < last ? [first, last] : null;
 }
 
-/** Zooms every curve of the page to whole steps, null: the whole run. Streamlit sends the
- * server the URL of its last own change, unless the history moves. */
+/** Zooms every curve of the page to whole steps, null: the whole run. */
 function zoomTo(zoom) {
   if (String(zoom) === String(zoomOfUrl())) return showZoom(zoom);
   const query = new URLSearchParams(location.search);
@@ -20,7 +19,7 @@ function zoomTo(zoom) {
   else query.delete("steps");
   history.replaceState(history.state, "", `${location.pathname}?${query}`);
   showZoom(zoom);
-  runWithUrl(PAGE, 0);
+  runWithChanges(PAGE, { steps: zoom ? zoom.join("-") : null }, 0);
 }
 
 function showZoom(zoom) {

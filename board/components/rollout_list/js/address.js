@@ -2,7 +2,7 @@
 
 const RERUN_DELAY_MS = 40;
 
-/** Another URL, and a rerun of the page with it: Streamlit does what it does after a press of Back. */
+/** Another URL, and a run of the page with what is changed in it. */
 function goTo(view, changes, { push = false } = {}) {
   const search = searchWith(view.data.parameters, changes);
   if (search === location.search) return;
@@ -11,5 +11,5 @@ function goTo(view, changes, { push = false } = {}) {
   else history.replaceState(history.state, "", address);
   PAGE_KEYS.expectRun();
   // A key that is held moves many times a second: the server hears of where it stops.
-  runWithUrl(view, RERUN_DELAY_MS, () => view.asked.push({ place: keyOf(view.open), at: performance.now() }));
+  runWithChanges(view, changes, RERUN_DELAY_MS, () => view.asked.push({ place: keyOf(view.open), at: performance.now() }));
 }

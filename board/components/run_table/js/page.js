@@ -26,10 +26,10 @@ function listText(values) {
   return values.map((value) => value.replaceAll("%", "%25").replaceAll(",", "%2C")).join(",") || null;
 }
 
-/** Changes the URL, and has the page run with it, as after a press of Back. */
+/** Changes the URL, and has the page run with it. */
 function changeUrl(view, changes) {
   const search = searchWith(view.data.parameters, changes);
   if (search === location.search) return;
   history.replaceState(history.state, "", location.pathname + search);
-  runWithUrl(view, RERUN_DELAY_MS);
+  runWithChanges(view, changes, RERUN_DELAY_MS);
 }
