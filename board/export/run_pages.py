@@ -11,7 +11,7 @@ import pandas as pd
 
 from board.charts.palette import category
 from board.core.failures.causes import CAUSES, Cause
-from board.core.metrics.definitions import Metric, reward_parts
+from board.core.metrics.definitions import Metric, reward_parts, rollout_metric
 from board.core.metrics.intervals import wilson
 from board.core.metrics.shares import counted, interval, number, of_many, percent
 from board.core.sampling import evenly_spaced
@@ -32,6 +32,7 @@ from board.query.rollouts import Sorting, at_step, frame
 
 _MOST_ROWS: Final = 200
 _MOST_CURVES: Final = 16
+_MOST_NAMES: Final = 12
 _MOST_PROMPTS: Final = 30
 _MOST_RUNS: Final = 2000
 _MOST_ROLLOUTS: Final = 4
@@ -59,9 +60,11 @@ def overview_page(run: Run, step: int | None, options: PageOptions) -> StaticPag
 
 
 def limited(sheet: Sheet, columns: Sequence[str]) -> Sequence[str]:
-    """As many of the columns as a page draws curves of; that others are left out is noted."""
-    if len(columns) > _MOST_CURVES:
-        sheet.left_out.append(f"{len(columns) - _MOST_CURVES} of {len(columns)} curves")
+    """As many of the columns as a page draws curves of; the names of those that are left out are noted."""
+    if cut := columns[_MOST_CURVES:]:
+        named = [rollout_metric(column).label for column in cut[:_MOST_NAMES]]
+        more = [f"{len(cut) - _MOST_NAMES} more"] if len(cut) > _MOST_NAMES else []
+        sheet.left_out.append(f"{len(cut)} of {len(columns)} curves ({', '.join(named + more)})")
     return columns[:_MOST_CURVES]
 
 

@@ -368,3 +368,19 @@ def test_the_exported_comparison_says_what_page_and_command_say(tmp_path):
     assert "steps 15 to 24" in text
     moved = text_of(compared_page(runs, ["reward"], [0, 500], "steps", PLAIN))
     assert "their ends are not compared" in moved
+
+
+def test_the_curves_that_an_overview_leaves_out_are_named(tmp_path):
+    names = [f"metric_{number:02d}" for number in range(40)]
+    rows = [
+        {"step": step, "group_id": "g", "prompt": "p", "response": "r", **dict.fromkeys(names, 0.5)}
+        for step in range(2)
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    page = overview_page(run_at(tmp_path / "run"), None, PLAIN)
+    drawn = [name for name in names if f">{name}<" in page.html.decode()]
+    (note,) = page.left_out
+    named = [name for name in names if name in note]
+    assert drawn
+    assert named == names[len(drawn) :][: len(named)]
+    assert note.endswith(f"{len(names) - len(drawn) - len(named)} more)")
