@@ -60,7 +60,7 @@ def overview_page(run: Run, step: int | None, options: PageOptions) -> StaticPag
 
 
 def limited(sheet: Sheet, columns: Sequence[str]) -> Sequence[str]:
-    """As many of the columns as a page draws curves of; the names of those that are left out are noted."""
+    """As many of the columns as a page draws curves of; those that are left out are noted by name."""
     if cut := columns[_MOST_CURVES:]:
         named = [rollout_metric(column).label for column in cut[:_MOST_NAMES]]
         more = [f"{len(cut) - _MOST_NAMES} more"] if len(cut) > _MOST_NAMES else []

@@ -74,7 +74,7 @@ export default function ({ data, setTriggerValue }) {
   const { page, run, offered, serverKeys, received, refused } = data;
   PAGE_KEYS.setFrame({ page, run, offered, serverKeys, ask: (batch, done) => askKeys(page, batch, done) });
   OUTBOX.acknowledge(received, refused);
-  URL_CHANGES.page = page;
+  if (URL_CHANGES.page !== page) Object.assign(URL_CHANGES, { page, last: null });
   URL_CHANGES.send = sendSoon;
   keepInUrl(data.parameters);
   URL_CHANGES.entries = URL_CHANGES.entries.filter(({ id }) => !received.includes(id));

@@ -38,6 +38,7 @@ _SCRIPTS: Final = (
     "keys",
     "../../keys",
     "../../outbox",
+    "../../rerun",
     "../../comparison/js/menu",
     "reader",
 )

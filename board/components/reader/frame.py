@@ -93,7 +93,7 @@ class LabelRow:
 class Frame:
     """Around the text. place: step and index. turns: shown in place of the tokens, unless None. messages:
     as recorded, as JSON for copying. can_switch: whether both tokens and a text are recorded. labels: see
-    `LabelRow`; None: none can be written.
+    `LabelRow`; None: none can be written. answered: ids of changes of the URL that were known.
     """
 
     title: str = ""
@@ -105,6 +105,7 @@ class Frame:
     messages: str = ""
     can_switch: bool = False
     labels: LabelRow | None = None
+    answered: Sequence[str] = ()
 
     def data(self) -> dict[str, Any]:
         """What the reader's script takes."""
@@ -119,6 +120,7 @@ class Frame:
             "messages": self.messages,
             "canSwitch": self.can_switch,
             "errorRule": RULE,
+            "answered": [*self.answered],
             "labels": None if self.labels is None else self.labels.data(),
         }
         return _encodable(view)

@@ -70,7 +70,7 @@ class ListState:
     identity: names the list, to come back to the same place in it. parameters: names of all that a URL
     may hold, in their order. fits: whether columns without room are left out; else the list scrolls
     sideways. prefix: of addresses of rollouts sent ahead, before "/step/index". run, received: as of
-    `board.components.reader.frame.LabelRow`.
+    `board.components.reader.frame.LabelRow`. answered: ids of changes of the URL that were known.
     """
 
     identity: str
@@ -82,6 +82,7 @@ class ListState:
     prefix: str
     run: str = ""
     received: Sequence[str] = ()
+    answered: Sequence[str] = ()
 
 
 _COMPONENT = declare(

@@ -20,7 +20,7 @@ from board.export.rollout_part import Address as RolloutAddress
 from board.query.open_run import Run
 from board.query.rollouts import filter_of_text
 from board.views.rollouts import comparison, labels, reader_content
-from board.views.shared import cache, page_parts, run_options, state
+from board.views.shared import browser_url, cache, page_parts, run_options, state
 from board.views.shared.page_export import MakePage
 from board.views.shared.text import plain
 
@@ -121,7 +121,8 @@ def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[Tok
         raw=raw,
         ids_note=run_options.why_ids(run) if opened.tokens_are_ids else "",
     )
-    return content, replace(frame, labels=labels.label_row(run, opened.step, opened.index))
+    row = labels.label_row(run, opened.step, opened.index)
+    return content, replace(frame, labels=row, answered=browser_url.received())
 
 
 def ahead_prefix(run: Run) -> str:

@@ -30,7 +30,7 @@ from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
 from board.views.rollouts.labels import received_ids
-from board.views.shared import state
+from board.views.shared import browser_url, state
 from board.views.shared.tables import definition
 from board.views.shared.text import one_line
 
@@ -133,6 +133,7 @@ def show(run: Run, page: ListPage, *, prefix: str) -> None:
         prefix=prefix,
         run=run.info.name,
         received=received_ids(),
+        answered=browser_url.received(),
     )
     rollout_list(page, list_state, key="rollout_list")
 

@@ -21,7 +21,7 @@ _SHOWN: Final = "_url_shown"
 _SUPERSEDED: Final = "_url_superseded"
 _RECEIVED: Final = "_received_url_changes"
 _LATE_SECONDS: Final = 5.0
-_MOST_RECEIVED: Final = 200
+_MOST_RECEIVED: Final = 50
 _MOST_AT_ONCE: Final = 50
 
 
@@ -83,7 +83,7 @@ def take_superseded() -> Url | None:
 
 def received() -> list[str]:
     """The ids of messages that were dealt with."""
-    return st.session_state.get(_RECEIVED, [])
+    return [*st.session_state.get(_RECEIVED, [])]
 
 
 def receive(sent: Any, page: str, change: Callable[[Mapping[str, str | None]], None]) -> None:

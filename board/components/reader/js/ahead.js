@@ -1,12 +1,11 @@
 // Another rollout at once: its data was fetched ahead and waits on the page under its address.
 
 const OPEN_EVENT = "rollout-board:open";
-const LONGEST_WAIT_MS = 10_000;
 
 function bindAhead(view) {
   const open = ({ detail }) => {
     if (!view.rollout) return;
-    view.awaited = { step: detail.step, index: detail.index, since: performance.now() };
+    view.awaited = { step: detail.step, index: detail.index };
     const data = window.__rolloutBoardAhead?.get(detail.address);
     if (data) load(view, data);
     view.ui.root.classList.toggle("waiting", !data);
@@ -21,11 +20,8 @@ function isAwaiting({ ui }) {
 }
 
 /** Whether data from Python is of a rollout that the user has left since. */
-function isOutdated(view, { place }) {
-  const { awaited } = view;
-  if (!awaited || !place) return false;
-  const isOther = awaited.step !== place.step || awaited.index !== place.index;
-  if (isOther && performance.now() - awaited.since < LONGEST_WAIT_MS) return true;
-  view.awaited = null;
-  return false;
+function isOutdated({ place, answered }) {
+  if (!place || !isBehindUrl(answered)) return false;
+  const wanted = addressInUrl();
+  return wanted !== null && (wanted[0] !== place.step || wanted[1] !== place.index);
 }

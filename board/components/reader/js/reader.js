@@ -11,7 +11,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   view.fixedHeight = data.view.height;
   fitHeight(view);
   const themed = applyTheme(view);
-  if (isOutdated(view, data.view)) return undefined;
+  if (isOutdated(data.view)) return undefined;
   root.classList.remove("waiting");
   if (view.rollout?.signature !== data.view.signature) load(view, data);
   else honour(view, data.view, themed);

@@ -11,5 +11,5 @@ function goTo(view, changes, { push = false } = {}) {
   else history.replaceState(history.state, "", address);
   PAGE_KEYS.expectRun();
   // A key that is held moves many times a second: the server hears of where it stops.
-  runWithChanges(view, changes, RERUN_DELAY_MS, () => view.asked.push({ place: keyOf(view.open), at: performance.now() }));
+  runWithChanges(view, changes, RERUN_DELAY_MS);
 }

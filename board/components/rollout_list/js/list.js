@@ -5,7 +5,6 @@ const WIDTH_KEY = "rollout-board:list-width";
 const HIDDEN_KEY = "rollout-board:list-hidden";
 const PLACE_KEY = "rollout-board:list:";
 const LEAST_WIDTH = 200;
-const ANSWER_MS = 4000;
 const NARROW_WINDOW = 1000; // below it a rollout needs the whole width
 const BOTTOM = 16;
 const PEEK = 150; // of what stands below the list
@@ -30,7 +29,7 @@ function load(view, data) {
   const isOther = view.data?.identity !== data.identity;
   data.page.columns.forEach((column, place) => (column.place = place));
   view.data = data;
-  takeOpen(view, data.opened);
+  takeOpen(view, data);
   view.ui.root.classList.toggle("reading", data.opened !== null);
   fitHeight(view);
   const isNew = view.shown !== shown;
@@ -44,20 +43,15 @@ function load(view, data) {
   fillFoot(view);
 }
 
-/** What the server says is open, unless it answers what was asked before the last key. */
-function takeOpen(view, opened) {
-  const key = keyOf(opened);
-  view.asked = view.asked.filter(({ at }) => performance.now() - at < ANSWER_MS);
-  const answered = view.asked.findIndex(({ place }) => place === key);
-  if (answered >= 0) view.asked.splice(0, answered + 1);
-  if (view.rerun || view.asked.length) return;
-  view.open = opened;
-  if (opened) view.cursor = opened;
+/** What the server says is open, or the URL where that was changed since. */
+function takeOpen(view, { opened, answered }) {
+  view.open = isBehindUrl(answered) ? addressInUrl() : opened;
+  if (view.open) view.cursor = view.open;
 }
 
 function createView(root) {
   const view = { ui: build(root), data: null, columns: [], open: null, cursor: null };
-  Object.assign(view, { asked: [], rerun: null, shown: "", turned: false, stop: new AbortController() });
+  Object.assign(view, { rerun: null, shown: "", turned: false, stop: new AbortController() });
   bind(view);
   showWidth(Number(localStorage.getItem(WIDTH_KEY)) || 0);
   showHidden(view);
