@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from board_steps import SAMPLES, board_on, settled
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 from test_live import log_step
 from waits import until
 
@@ -31,6 +31,57 @@ def labels_in(run: Path) -> dict[int, str]:
 
 def chosen_prompt(page: Page) -> str:
     return page.evaluate("new URLSearchParams(location.search).get('prompt')")
+
+
+class LateAnswers:
+    """Holds back what the server sends to a page, whose web socket goes through this."""
+
+    def __init__(self, page: Page):
+        self.held: list[str | bytes] | None = None
+        page.route_web_socket("**/_stcore/stream", self._connect)
+
+    def _connect(self, route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+        route.on_message(server.send)
+        server.on_message(self._answer)
+        self._page = route
+
+    def _answer(self, message: str | bytes) -> None:
+        if self.held is None:
+            self._page.send(message)
+        else:
+            self.held.append(message)
+
+    def release(self, count: int) -> None:
+        """Lets the first messages through."""
+        assert self.held is not None
+        for message in self.held[:count]:
+            self._page.send(message)
+        self.held = self.held[count:]
+
+
+def test_an_answer_from_before_a_key_takes_nothing_back_however_late_it_is(page, serve, tmp_path):
+    run, answers = run_in(tmp_path), LateAnswers(page)
+    page.goto(f"{board_on(serve, tmp_path / 'runs')}/rollouts?run=run&step=93&index=0")
+    expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 0")
+    settled(page)
+    answers.held = []
+    page.keyboard.press("1")
+    until(page, "the label is stored", lambda: len(labels_in(run)) == 1)
+    page.wait_for_timeout(1000)
+    before = len(answers.held)
+    page.keyboard.press("j")
+    page.wait_for_timeout(4500)
+    assert before < len(answers.held), "the server has answered both"
+    answers.release(before)
+    page.wait_for_timeout(500)
+    for key in "2j3":
+        page.keyboard.press(key)
+    answers.release(len(answers.held))
+    answers.held = None
+    until(page, "the three labels", lambda: len(labels_in(run)) == 3)
+    assert [*labels_in(run)] == [0, 1, 2]
+    expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 2")
 
 
 @pytest.mark.parametrize("pause", PAUSES)
