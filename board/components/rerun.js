@@ -2,18 +2,30 @@
 // of all widgets: a run that Streamlit makes of a move in the history comes without these, and would lose
 // what was switched a moment before.
 
-// entries: sent until they are answered; last: the id of the last change on this page; page: its name.
-const URL_CHANGES = (window.__rolloutBoardUrlChanges ??= { entries: [], last: null, page: null, send: () => {} });
+const URL_CHANGES = (window.__rolloutBoardUrlChanges ??= createUrlChanges());
+
+/** entries: of what was changed, sent from when they are due until they are answered. last: the id of the
+ * last one. page: the name of the open page. */
+function createUrlChanges() {
+  const changes = { entries: [], last: null, page: null, send: () => {} };
+  // Back and Forward leave behind what was changed before.
+  window.addEventListener("popstate", () => Object.assign(changes, { entries: [], last: null }));
+  return changes;
+}
 
 /** Has the page run with changes of its URL, which is changed already: name -> text, null where it was taken
- * out. view.rerun: the timer until they are sent, view.entry: what is sent then, null afterwards. */
+ * out. view.rerun: the timer until they are sent, with view.entry, null afterwards. */
 function runWithChanges(view, changes, delay) {
-  view.entry ??= { id: newChangeId(), page: URL_CHANGES.page, changes: {} };
-  for (const [name, value] of Object.entries(changes)) view.entry.changes[name] = value === null ? null : String(value);
-  URL_CHANGES.last = view.entry.id;
+  if (!URL_CHANGES.entries.includes(view.entry)) {
+    view.entry = { id: newChangeId(), page: URL_CHANGES.page, changes: {}, isDue: false };
+    URL_CHANGES.entries.push(view.entry);
+  }
+  const { entry } = view;
+  for (const [name, value] of Object.entries(changes)) entry.changes[name] = value === null ? null : String(value);
+  URL_CHANGES.last = entry.id;
   clearTimeout(view.rerun);
   view.rerun = setTimeout(() => {
-    URL_CHANGES.entries.push(view.entry);
+    entry.isDue = true;
     view.entry = view.rerun = null;
     URL_CHANGES.send();
   }, delay);

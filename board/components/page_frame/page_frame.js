@@ -22,7 +22,8 @@ function sendSoon() {
 /** Sends what the server has not answered, again and again. */
 function sendWaiting() {
   const labels = OUTBOX.waiting();
-  const entries = [...labels, ...FRAME.asked, ...URL_CHANGES.entries];
+  const urls = URL_CHANGES.entries.filter(({ isDue }) => isDue);
+  const entries = [...labels, ...FRAME.asked, ...urls];
   if (!entries.length) {
     FRAME.waitsSince = null;
     return;
@@ -30,14 +31,14 @@ function sendWaiting() {
   const now = performance.now();
   const isNew = entries.some(({ id }) => !FRAME.sent?.has(id));
   // What is seen on the page already, and stays behind there, can't wait for the end of a run.
-  const isUrgent = URL_CHANGES.entries.some(({ id }) => !FRAME.sent?.has(id));
+  const isUrgent = urls.some(({ id }) => !FRAME.sent?.has(id));
   const isPatient = isScriptRunning() && now - FRAME.waitsSince < PATIENCE_MS;
   const isDue = isNew ? isUrgent || !isPatient : !isScriptRunning() && now - FRAME.sentAt > ASK_AGAIN_MS;
   if (isDue) {
     FRAME.sent = new Set(entries.map(({ id }) => id));
     FRAME.sentAt = now;
     FRAME.waitsSince = now;
-    FRAME.trigger({ labels: labels.map(({ state, reason, ...entry }) => entry), keys: FRAME.asked, urls: URL_CHANGES.entries });
+    FRAME.trigger({ labels: labels.map(({ state, reason, ...entry }) => entry), keys: FRAME.asked, urls });
     if (!isNew && FRAME.asked.length && ++FRAME.tries > MOST_TRIES) endAsking([]);
   }
   FRAME.timer = setTimeout(sendWaiting, 50);
