@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 from page_elements import assert_sound, choice, notices, query
+from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
 from board.views.shared.step_choice import nearest
@@ -24,12 +27,17 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def shown(app: AppTest) -> int:
+    """The step in the field, without the fraction that is not shown."""
+    return round(app.number_input(key=FIELD).value)
+
+
 def test_a_step_is_typed_and_the_nearest_recorded_is_shown(open_app, many):
     app = open_app(many, "rollout", run="run", step="120", token="3")
-    assert app.number_input(key=FIELD).value == 120
+    assert shown(app) == 120
     app.number_input(key=FIELD).set_value(218).run()
     assert_sound(app)
-    assert (choice(app, "step"), app.number_input(key=FIELD).value) == (220, 220)
+    assert (choice(app, "step"), shown(app)) == (220, 220)
     assert (choice(app, "token"), query(app)["step"]) == (None, "220")
     assert notices(app) == ["Step 218 is not recorded; showing 220, the nearest that is."]
 
@@ -39,7 +47,7 @@ def test_the_buttons_of_the_field_and_those_below_go_to_recorded_steps(open_app,
     app.number_input(key=FIELD).set_value(121).run()
     assert (choice(app, "step"), notices(app)) == (130, [])
     app.button(key="step_chevron_left").click().run()
-    assert app.number_input(key=FIELD).value == 120
+    assert shown(app) == 120
     app.number_input(key=FIELD).set_value(10**9).run()
     assert choice(app, "step") == 10 * (STEPS - 1)
     assert app.button(key="step_chevron_right").disabled
@@ -57,6 +65,26 @@ def test_of_many_steps_of_a_prompt_the_nearest_to_the_typed_one_is_answered(open
     assert choice(app, "prompts_step") == 230
     app.number_input(key=typed).set_value(None).run()
     assert "prompts_step" not in query(app)
+
+
+@given(
+    steps=some.lists(some.integers(0, STEPS - 1), min_size=2, max_size=6, unique=True),
+    data=some.data(),
+)
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_browser_that_has_not_drawn_the_last_step_chooses_none(open_app, many, steps, data):
+    """It sends the field as it was, which nobody has typed; the same step, typed, is chosen."""
+    app = open_app(many, "step", run="run", step=str(10 * steps[0]))
+    sent = [app.number_input(key=FIELD).value]
+    for step in steps[1:]:
+        app.session_state["step"] = 10 * step
+        app.run()
+        sent.append(app.number_input(key=FIELD).value)
+    late = data.draw(some.sampled_from(sent[:-1]))
+    app.number_input(key=FIELD).set_value(late).run()
+    assert (choice(app, "step"), shown(app)) == (10 * steps[-1],) * 2
+    app.number_input(key=FIELD).set_value(float(round(late))).run()
+    assert choice(app, "step") == round(late)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,14 @@ from board.query.open_run import Run
 from board.views.shared import shortcuts, state
 
 _TYPED: Final = "_step_typed"
+_FIELDS: Final = "_step_fields"
+_MOST_FIELDS: Final = 50
+_FRACTIONS: Final = 4096
+_MOST_FRACTIONS: Final = 2000
+"""Less than a half, which would be shown as the next step."""
 _SWITCH: Final = "_following"
 _SWITCHED: Final = "_switched"
+_SWITCHES: Final = "_switches"
 _LATE_SECONDS: Final = 0.5
 """Nobody reacts so soon to a switch that moved by itself."""
 _LAST_VIEW: Final = "_last_view"
@@ -44,10 +50,11 @@ def choose(run: Run) -> None:
         shortcuts.move("step", "first_page", "First step", steps, 0 if at else -1, _go_to)
         shortcuts.move("step", "chevron_left", "Previous step (←)", steps, at - 1, _go_to)
         # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
-        _set(_TYPED, step)
+        _set_field(step)
         st.number_input(
             "Step",
-            step=1,
+            step=1.0,
+            format="%.0f",
             key=_TYPED,
             label_visibility="collapsed",
             width="stretch",
@@ -107,6 +114,8 @@ def settle(run: str, steps: Sequence[int]) -> int:
 
 def remember() -> None:
     """Called when a page is drawn: what it filled in itself is no choice of the user."""
+    if st.session_state.get(_SWITCHES):
+        note_switched(is_drawn=True)
     before: _View | None = st.session_state.get(_LAST_VIEW)
     if before is not None and before.run == state.get("run"):
         is_newest = before.is_newest and before.place[0] == state.get("step")
@@ -152,13 +161,27 @@ def _set(key: str, value: object) -> None:
         st.session_state[key] = value
 
 
+def _set_field(step: int) -> None:
+    """Has the field show a step. Values that are set differ in a fraction that is not shown: one that
+    comes back is known for what a browser sends that has not drawn the last one yet.
+    """
+    if _TYPED in st.session_state and round(st.session_state[_TYPED]) == step:
+        return
+    fields: list[float] = st.session_state.setdefault(_FIELDS, [])
+    nth = round(fields[-1] % 1 * _FRACTIONS) if fields else 0
+    fields.append(step + (nth % _MOST_FRACTIONS + 1) / _FRACTIONS)
+    del fields[:-_MOST_FIELDS]
+    st.session_state[_TYPED] = fields[-1]
+
+
 def _is_following() -> bool:
     return bool(state.get("live") and state.get("follow"))
 
 
-def note_switched() -> None:
-    """Called when a page switches Live and following on by itself."""
+def note_switched(*, is_drawn: bool = False) -> None:
+    """Called when a page switches Live and following on by itself, and again when it is drawn."""
     st.session_state[_SWITCHED] = time.monotonic()
+    st.session_state[_SWITCHES] = not is_drawn
 
 
 def was_just_switched() -> bool:
@@ -186,7 +209,10 @@ def _has_left(place: tuple[Any, ...]) -> bool:
 
 
 def _go_to_typed(steps: Sequence[int], before: int) -> None:
-    wanted = int(st.session_state[_TYPED])
+    typed: float = st.session_state[_TYPED]
+    if typed in st.session_state[_FIELDS]:
+        return
+    wanted = round(typed)
     step = nearest(steps, wanted, before)
     if step != wanted and abs(wanted - before) != 1:
         state.notice(f"Step {wanted} is not recorded; showing {step}, the nearest that is.")
