@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from page_elements import assert_sound, choice, notices, query
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views.shared.step_choice import nearest
+from board.views.shared import state, step_choice
+from board.views.shared.step_choice import nearest, settle
 
 FIELD = "_step_typed"
 STEPS = 401  # more than a menu lists
@@ -103,3 +105,20 @@ def test_a_browser_that_has_not_drawn_the_last_step_chooses_none(open_app, many,
 )
 def test_a_typed_step_means_the_nearest_and_one_more_the_next(wanted, before, meant):
     assert nearest([0, 10, 20, 40], wanted, before) == meant
+
+
+@given(
+    last=some.integers(1, 40), more=some.integers(0, 40), before=some.sampled_from(["", "a", "b"])
+)
+def test_a_run_opened_at_its_newest_step_is_shown_at_what_is_the_newest_by_then(last, more, before):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(st, "session_state", {})
+        if before:
+            state.put(run=before, step=1)
+            settle(before, [1])
+        step_choice.lead_to_newest("a", last)
+        state.put(run="a", step=last)
+        assert settle("a", range(1, last + more + 1)) == last + more
+        assert step_choice.was_newest()
+        state.put(step=1)
+        assert settle("a", range(1, last + more + 2)) == 1, "chosen since"

@@ -44,6 +44,7 @@ from board.views.shared import (
     run_options,
     saved_views,
     state,
+    step_choice,
 )
 from board.views.shared.text import ago, counted, distinct_options, one_line, plain, size
 
@@ -215,6 +216,7 @@ def _open(info: RunInfo, page: str, **changes: Any) -> None:
     run = opened_runs.opened(info, run_options.read_options())
     steps = [*(cache.of_split(run, "") or run).counts]
     step = steps[-1] if steps else None
+    step_choice.lead_to_newest(info.name, step)
     state.go(page, run=info.name, step=step, split="", env=[], **state.NO_ROLLOUT, **changes)
 
 
@@ -226,6 +228,7 @@ def _link_pages(table: _Table) -> None:
     step = state.get("step") if is_chosen else None
     if step is None and summary is not None and summary.window:
         step = summary.window[1]
+        step_choice.lead_to_newest(table.infos[n].name, step)
     sidebar.link_pages(run=table.infos[n].name, step=step)
 
 

@@ -26,6 +26,7 @@ _LATE_SECONDS: Final = 0.5
 """Nobody reacts so soon to a switch that moved by itself."""
 _LAST_VIEW: Final = "_last_view"
 _OPENS_FIRST: Final = "_opens_first"
+_LED_TO: Final = "_led_to_newest"
 
 
 class _View(NamedTuple):
@@ -93,7 +94,7 @@ def settle(run: str, steps: Sequence[int]) -> int:
 
     The newest while the page follows, which ends when another step, a rollout or a token was chosen. A
     live page that names neither a step nor a rollout begins with following. Another run that lacks
-    the step is entered at its newest.
+    the step is entered at its newest, as is one to which a link led at what was the newest.
     """
     newest, step = steps[-1], state.get("step")
     if step is None and state.get("index") is None and state.get("live"):
@@ -105,7 +106,8 @@ def settle(run: str, steps: Sequence[int]) -> int:
         if _is_following() and before and before.is_following and _has_left(before.place):
             state.put(follow=False)
         moves = _is_following() and step != newest
-    if moves:
+    was_led = (run, step) == st.session_state.pop(_LED_TO, None)
+    if moves or (was_led and step != newest):
         state.put(step=newest, **state.NO_ROLLOUT)
     step = int(state.ensure("step", steps, newest))
     st.session_state[_LAST_VIEW] = _View(run, _place(), step == newest, _is_following())
@@ -120,6 +122,11 @@ def remember() -> None:
     if before is not None and before.run == state.get("run"):
         is_newest = before.is_newest and before.place[0] == state.get("step")
         st.session_state[_LAST_VIEW] = _View(before.run, _place(), is_newest, _is_following())
+
+
+def lead_to_newest(run: str, step: int | None) -> None:
+    """Called where links lead to a run at its newest step, which may be another one when it is opened."""
+    st.session_state[_LED_TO] = (run, step)
 
 
 def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
