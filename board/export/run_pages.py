@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -243,48 +243,28 @@ def tables_page(
     return sheet.page(title, source_of(sheet, run))
 
 
-class RunLine(NamedTuple):
-    """A row of the table of runs. reward: mean of the last steps, of n rollouts; None: not recorded."""
+class RunsTable(NamedTuple):
+    """Runs as a page shows them: heads of columns, the first of which is the name, and a row for each.
+    numeric: by column. chosen: by what they were searched and filtered, in words; total: of how many runs
+    these are. unread: names of those among them that were not read yet.
+    """
 
-    name: str
-    format: str
-    steps: int
-    rollouts: int
-    reward: float | None
-    n: int | None
-    finding: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: Sequence[bool]
+    total: int
+    chosen: str = ""
+    unread: Sequence[str] = ()
 
 
-def runs_page(
-    runs: Iterable[RunLine], unread: Sequence[str], folder: str, options: PageOptions
-) -> StaticPage:
-    """All runs of a folder in one table. unread: names of those that were not read yet."""
-    sheet, lines = options.sheet(), [*runs]
-    title = f"Runs of {folder}"
-    count = len(lines) + len(unread)
-    sheet.heading(sheet.line(title), [counted(count, "run")])
-    rows = [
-        [
-            sheet.line(one.name),
-            sheet.line(one.format, 60),
-            f"{one.steps:,}",
-            f"{one.rollouts:,}",
-            number(one.reward),
-            "–" if one.n is None else f"{one.n:,}",
-            sheet.line(one.finding),
-        ]
-        for one in lines[:_MOST_RUNS]
-    ]
-    heads = (
-        "run",
-        "format",
-        "steps",
-        "rollouts",
-        "reward at the end",
-        "its rollouts",
-        "worst finding",
-    )
-    sheet.table(heads, rows, (False, False, True, True, True, True, False), len(lines))
-    if unread:
-        sheet.add(f"<p>Not read yet: {sheet.line(', '.join(unread), 2000)}.</p>")
+def runs_page(runs: RunsTable, folder: str, options: PageOptions) -> StaticPage:
+    """The runs of a folder in one table."""
+    sheet, title = options.sheet(), f"Runs of {folder}"
+    shown = len(runs.rows)
+    count = counted(shown, "run") if shown == runs.total else f"{shown:,} of {runs.total:,} runs"
+    sheet.heading(sheet.line(title), [count, sheet.line(runs.chosen, 400)])
+    rows = [[sheet.line(cell, 200) for cell in row] for row in runs.rows[:_MOST_RUNS]]
+    sheet.table([sheet.line(head, 60) for head in runs.heads], rows, runs.numeric, shown)
+    if runs.unread:
+        sheet.add(f"<p>Not read yet: {sheet.line(', '.join(runs.unread), 2000)}.</p>")
     return sheet.page(title, sheet.line(f"Runs under {folder}."))

@@ -17,6 +17,7 @@ import written_logs
 from page_elements import PAGES, OpenApp, texts
 from streamlit.testing.v1 import AppTest
 from test_runs import filled
+from test_runs import table as runs_table
 
 from board.errors import BoardError
 from board.views.shared import rollout_files
@@ -120,7 +121,36 @@ def test_the_table_of_runs_is_exported(open_export, logs, downloads):
     assert name == "runs.html"
     file = make().decode()
     assert "Not read yet" not in file
-    assert "<td>native</td><td>Rollout Board</td><td class=r>4</td><td class=r>32</td>" in file
+    (row,) = re.findall("<tr><td>native</td>.*?</tr>", file)
+    assert {"Rollout Board", "4", "32"} <= {*re.findall("<td[^>]*>([^<]*)</td>", row)}
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"runs_search": "tex"}, ["texts"]),
+        ({"runs_search": "rollouts > 20"}, ["native"]),
+        ({"runs_format": "Rollout Board", "runs_sort": "name", "runs_desc": "0"}, None),
+        ({"runs_sort": "steps", "runs_desc": "1"}, None),
+    ],
+)
+def test_the_runs_that_are_exported_are_those_of_the_page(
+    open_export, logs, downloads, query, names
+):
+    app = filled(open_export(logs, "runs", **query))
+    drawn = runs_table(app)
+    file = downloads["page_html"].data().decode()
+    listed = re.findall("<tr><td>([^<]*)</td>", file)
+    assert sorted(listed) == sorted(drawn["rows"][place]["label"] for place in drawn["visible"])
+    assert names in (None, listed)
+    heads = re.findall("<th[^>]*>([^<]*)</th>", file)
+    assert len(heads) == len(drawn["columns"])
+    if len(listed) < len(drawn["rows"]):
+        assert f"{len(listed)} of {len(drawn['rows'])} runs" in file
+        assert next(iter(query.values())).replace(">", "&gt;") in file
+    if query.get("runs_sort") == "steps":
+        steps = {row["label"]: row["cells"]["steps"]["sort"] for row in drawn["rows"]}
+        assert [steps[name] for name in listed] == sorted(steps.values(), reverse=True)
 
 
 def rows_of(downloads: Downloads) -> dict[str, int]:

@@ -61,7 +61,7 @@ _OF_DATA_SETS: Final = {"columns": "--columns", "margin": "--margin", "overwrite
 
 class _Selection(NamedTuple):
     """What is exported. make: makes its static page. addresses: its rollouts. title: in words. what: how
-    its file is called where no name is given, after the run's.
+    its file is called where no name is given, after the run's. total: of how many rollouts these are.
     """
 
     run: Run
@@ -69,6 +69,7 @@ class _Selection(NamedTuple):
     addresses: Sequence[Address]
     title: str
     what: str
+    total: int | None = None
 
 
 def export(args: argparse.Namespace) -> int:
@@ -120,7 +121,10 @@ def _interactive(args: argparse.Namespace, chosen: _Selection) -> bytes:
         title=chosen.title,
         metric=args.metric,
         most_bytes=int((args.max_mb or _INTERACTIVE_MB) * 1e6),
+        total=chosen.total,
     )
+    if chosen.total is not None and (beyond := chosen.total - len(chosen.addresses)):
+        output.say(f"left out: {beyond:,} of {chosen.total:,} rollouts, beyond --limit")
     if left_out:
         output.say(f"left out: {left_out:,} of {len(chosen.addresses):,} rollouts; raise --max-mb")
     return html
@@ -210,8 +214,10 @@ def _list(args: argparse.Namespace) -> _Selection:
     rows = first_rows(run, _MOST_LISTED if args.limit is None else args.limit)
     if rows.empty:
         raise ChoiceError("no rollout passes --where, so there is nothing to export")
-    make = partial(listed_page, run, rows, count(run), what)
-    return _Selection(run, make, addresses_of(rows), f"{what} of {run.info.name}", "rollouts")
+    total = count(run)
+    make = partial(listed_page, run, rows, total, what)
+    title = f"{what} of {run.info.name}"
+    return _Selection(run, make, addresses_of(rows), title, "rollouts", total)
 
 
 def _step(args: argparse.Namespace) -> _Selection:
@@ -220,10 +226,10 @@ def _step(args: argparse.Namespace) -> _Selection:
         run.row(args.step, 0)  # raises for a step that the run has not at all
         raise ChoiceError(f"no rollout of this split and these environments is at step {args.step}")
     make = partial(step_page, run, args.step, _MOST_OF_STEP if args.limit is None else args.limit)
-    rows = run.of_step(args.step)  # to page through: all of them
-    rows = rows if args.limit is None else extreme_rows(rows, args.limit)
+    every = run.of_step(args.step)  # to page through: all of them
+    rows = every if args.limit is None else extreme_rows(every, args.limit)
     title = f"Step {args.step} of {run.info.name}"
-    return _Selection(run, make, addresses_of(rows), title, f"step{args.step}")
+    return _Selection(run, make, addresses_of(rows), title, f"step{args.step}", len(every))
 
 
 def _write_dataset(args: argparse.Namespace) -> int:

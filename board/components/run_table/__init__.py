@@ -24,7 +24,7 @@ class Cell(TypedDict, total=False):
     text: as it is read. sort: what the column is sorted by, null last. note: small, behind the text.
     tone, noteTone: a word for the colour: good, bad, severe, warning, lead, missing. help: on hover.
     line: points from left to right, x and y in turn, in a box of LINE_WIDTH by LINE_HEIGHT; lines:
-    several of them. at: Unix seconds of an age, whose text is put before it.
+    several of them. at: Unix seconds of an age, whose text is put before it. n: rollouts of a mean.
     """
 
     text: str
@@ -36,6 +36,7 @@ class Cell(TypedDict, total=False):
     line: Sequence[int]
     lines: Sequence[Sequence[int]]
     at: float
+    n: int
 
 
 LINE_WIDTH: Final = 100

@@ -63,8 +63,9 @@ def interactive_page(
     title: str = "",
     metric: str | None = None,
     most_bytes: int = MOST_BYTES,
+    total: int | None = None,
 ) -> tuple[bytes, int]:
-    """An HTML file that pages through rollouts, and how many of them were left out.
+    """An HTML file that pages through rollouts, and how many of them did not fit.
 
     Args:
         run: the run that the rollouts are of.
@@ -73,6 +74,7 @@ def interactive_page(
         metric: the token metric that colours first; None for the first of each rollout.
         most_bytes: size of the file at most. From the first rollout on that does not fit, all are left
             out, which the page says.
+        total: of how many rollouts these were asked for, which the page says; None: these are all.
 
     Raises:
         ChoiceError: no rollout is asked for, the first one alone is too large, or none has the metric.
@@ -80,8 +82,9 @@ def interactive_page(
     """
     if not addresses:
         raise ChoiceError("no rollout is chosen; a page needs at least one")
-    title = one_line(title or run.info.name, 200)
-    room = most_bytes - len(_page(run, title, [], len(addresses), most_bytes))
+    title, count = one_line(title or run.info.name, 200), len(addresses)
+    total = max(total or 0, count)
+    room = most_bytes - len(_page(run, title, [], _left_out(total, total, count, most_bytes)))
     entries: list[_Entry] = []
     for step, index in addresses:
         entry = _entry(run, open_rollout(run, step, index), metric)
@@ -100,7 +103,17 @@ def interactive_page(
         raise ChoiceError(
             f"no rollout has the token metric {metric}; {did_you_mean(metric, names)}"
         )
-    return _page(run, title, entries, len(addresses), most_bytes), len(addresses) - len(entries)
+    said = _left_out(total - len(entries), total, count, most_bytes)
+    return _page(run, title, entries, said), count - len(entries)
+
+
+def _left_out(left_out: int, total: int, asked: int, most_bytes: int) -> str:
+    """What a page says of the rollouts that it does not have, and why."""
+    if not left_out:
+        return ""
+    is_full = total - left_out < asked
+    why = f"the page may have {most_bytes:,} bytes" if is_full else f"{asked:,} were asked for"
+    return f"{left_out:,} of {total:,} rollouts are left out: {why}."
 
 
 def _entry(run: Run, opened: OpenRollout, metric: str | None) -> _Entry:
@@ -136,8 +149,8 @@ def _base64(content: bytes) -> str:
     return b64encode(zlib.compress(content, 6)).decode("ascii")
 
 
-def _page(run: Run, title: str, entries: Sequence[_Entry], asked: int, most_bytes: int) -> bytes:
-    """The file. asked: how many rollouts it was to have."""
+def _page(run: Run, title: str, entries: Sequence[_Entry], left_out: str) -> bytes:
+    """The file. left_out: what it says of rollouts that it does not have."""
     markup, reader_css, reader_script = sources()
     script = "\n".join(
         [
@@ -154,14 +167,10 @@ def _page(run: Run, title: str, entries: Sequence[_Entry], asked: int, most_byte
     data = {"contents": _base64(orjson.dumps(contents))}
     for entry, place in zip(entries, places, strict=True):
         data |= {place[way]: text for way, text in entry.data.items()}
-    left_out = asked - len(entries)
-    said = (
-        f"{left_out:,} of {asked:,} rollouts are left out: the page may have {most_bytes:,} bytes."
-    )
     parts = {
         "policy": _POLICY.replace("{hash}", b64encode(_sha256(script).digest()).decode()),
         "title": escape(title),
-        "left out": said if left_out else "",
+        "left out": left_out,
         "run": escape(one_line(run.info.name, 200)),
         "version": __version__,
         "hash": _sha256("\n".join(data.values())).hexdigest(),

@@ -128,6 +128,7 @@ def _mean_cell(
     cell: Cell = {
         "text": short_number(now.mean, metric.unit),
         "sort": now.mean,
+        "n": now.n,
         "help": _about(summary, now, metric),
     }
     if now.change and column == "reward":

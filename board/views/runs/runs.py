@@ -18,19 +18,21 @@ from board.charts.palette import category, colour
 from board.components.run_table import (
     MOST_TICKED,
     Asked,
+    RunColumn,
     RunRow,
     TableContent,
     run_filters,
     run_table,
 )
 from board.core.run_differences import differences
-from board.export.run_pages import RunLine, runs_page
+from board.export.run_pages import runs_page
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
 from board.query.open_run import OpenOptions, reader_titles
 from board.views.frame import sidebar
 from board.views.runs import notes
 from board.views.runs.columns import Columns, choose_columns, prominence, short_names
+from board.views.runs.exported import exported_table
 from board.views.runs.filters import example, filter_groups, passing, search
 from board.views.runs.folding import folded, together
 from board.views.runs.rows import row_of
@@ -172,12 +174,16 @@ def _found(table: _Table) -> tuple[Sequence[int], str]:
     return passing(matches.places, table.rows, table.summaries), matches.refused
 
 
+def _drawn(table: _Table) -> Sequence[RunColumn]:
+    return [table.columns.by_id[name] for name in table.columns.visible]
+
+
 def _show(table: _Table, visible: Sequence[int], refused: str) -> Asked | None:
     """Draws the rows of these places. refused: why a search can't be understood."""
     sort, columns = str(state.get("runs_sort")), table.columns
     ticked = state.keep("runs_ticked", {info.name for info in table.infos})[:MOST_TICKED]
     is_folded = bool(state.get("runs_fold"))
-    drawn = [columns.by_id[name] for name in columns.visible]
+    drawn = _drawn(table)
     content = TableContent(
         columns=drawn,
         rows=table.rows,
@@ -274,20 +280,6 @@ def _watch(table: _Table, store: RunSummaries) -> None:
     st.fragment(look, run_every=pause)()
 
 
-def _offer_export(table: _Table) -> None:
-    lines: list[RunLine] = []
-    for info, one in zip(table.infos, table.summaries, strict=True):
-        if one is not None:
-            mean, n = (None, None) if one.reward is None else (one.reward.mean, one.reward.n)
-            counts = one.steps, one.rollouts
-            finding = f"{one.worst.severity}: {one.worst.title}" if one.worst else ""
-            lines.append(RunLine(info.name, reader_titles(info), *counts, mean, n, finding))
-    read = {line.name for line in lines}
-    unread = [info.name for info in table.infos if info.name not in read]
-    folder = sidebar.chosen_root().rstrip("/").rpartition("/")[2]
-    page_export.offer("runs", partial(runs_page, lines, unread, folder))
-
-
 def _render() -> None:
     infos = sidebar.neighbours()
     store = _store(sidebar.chosen_root(), run_options.read_options())
@@ -313,7 +305,9 @@ def _render() -> None:
         notes.offer(infos)
         saved_views.offer("runs", infos[0])
         page_export.place()
-    _offer_export(table)
+    folder = sidebar.chosen_root().rstrip("/").rpartition("/")[2]
+    exported = exported_table(table.rows, visible, _drawn(table))
+    page_export.offer("runs", partial(runs_page, exported, folder))
     if table.equal:
         st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))
     if asked := _show(table, visible, refused):

@@ -96,9 +96,11 @@ def _reader(chosen: Chosen, most: int | None, options: PageOptions, report: Repo
     addresses = list(zip(rows["step"].tolist(), rows["index"].tolist(), strict=True))
     which = f"{chosen.label[0].lower()}{chosen.label[1:]}"
     title = f"Rollouts of {chosen.run.info.name}, {which}"
-    data, left_out = interactive_page(chosen.run, addresses, title=title)
-    left = f"left out: {left_out:,} of {counted(len(addresses), 'rollout')}, to stay below "
-    return Made(data, [f"{left}{MOST_BYTES / 1e6:g} MB"] if left_out else [])
+    data, cut = interactive_page(chosen.run, addresses, title=title, total=chosen.count)
+    left_out = chosen.count - len(addresses) + cut
+    words = f"left out: {left_out:,} of {counted(chosen.count, 'rollout')}"
+    reason = f", to stay below {MOST_BYTES / 1e6:g} MB" if cut else ", beyond the limit"
+    return Made(data, [words + reason] if left_out else [])
 
 
 def _data_set(kind: str) -> Callable[[Chosen, int | None, PageOptions, Report], Made]:

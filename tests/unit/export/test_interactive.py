@@ -92,6 +92,20 @@ def test_a_page_says_what_did_not_fit_and_stays_below_its_size():
     )
 
 
+@pytest.mark.parametrize("total", [None, 10, 11, 4_800])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_page_says_how_many_of_all_rollouts_it_does_not_have(total, is_full):
+    run = sample_run("grpo_calculator")
+    most = len(interactive_page(run, FIRST)[0]) - 1000 if is_full else 20_000_000
+    page, cut = interactive_page(run, FIRST, most_bytes=most, total=total)
+    left_out = (total or 10) - 10 + cut
+    text = re.sub(r"<script.*</script>", "", page.decode(), flags=re.S)
+    said = f"{left_out:,} of {total or 10:,} rollouts are left out: "
+    assert (said in text) == (left_out > 0)
+    assert ("left out" in text) == (left_out > 0)
+    assert ("bytes" in text) == is_full
+
+
 def test_what_can_not_be_a_page_is_refused_in_words(tmp_path):
     run = run_at(rllb_run(tmp_path))
     with pytest.raises(ChoiceError, match="needs at least one"):

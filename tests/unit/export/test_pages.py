@@ -29,7 +29,7 @@ from board.export.pages import (
 )
 from board.export.rollout_part import Address
 from board.export.run_pages import (
-    RunLine,
+    RunsTable,
     failures_page,
     mismatch_page,
     overview_page,
@@ -108,7 +108,8 @@ def every_page(run: Run, options: PageOptions = PLAIN) -> dict[str, StaticPage]:
     findings = diagnose(run).findings
     rows = first_rows(run, None)
     group = str(run.of_step(step)["group_id"].iloc[0])
-    line = RunLine(run.info.name, "native", 1, 2, None, None, HOSTILE[0])
+    hostile = HOSTILE[0]
+    table = RunsTable(["run", hostile], [[hostile] * 2], [False] * 2, 2, hostile, [hostile])
     makers = {
         "rollout": partial(rollout_page, run, Address(step, 0, 1)),
         "comparison": partial(comparison_page, side(run, step, 0), side(run, step, 1)),
@@ -120,7 +121,7 @@ def every_page(run: Run, options: PageOptions = PLAIN) -> dict[str, StaticPage]:
         "failures": partial(failures_page, run),
         "prompts": partial(prompts_page, run),
         "compared": partial(compared_page, [run, run], run.metrics, [0, 1], "steps"),
-        "runs": partial(runs_page, [line], [HOSTILE[0]], run.info.name),
+        "runs": partial(runs_page, table, run.info.name),
     }
     makers |= {f"finding {n}": partial(finding_page, run, one) for n, one in enumerate(findings)}
     if "mismatch_kl_mean" in run.metrics:
