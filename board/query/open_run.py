@@ -10,7 +10,7 @@ from typing import Final
 
 from board.core.metrics.definitions import REDUCTIONS
 from board.core.metrics.reward_sum import RewardSum
-from board.core.problems import Problem, ProblemLog
+from board.core.problems import RUN_ITSELF, Problem, ProblemLog
 from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
@@ -24,6 +24,7 @@ from board.index.reading.batch import Job
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
 from board.query.columns import AS_LOGGED, Derived, OpenOptions, RewardSource
+from board.query.model_splits import note_on
 from board.query.run import Run
 from board.query.run_rows import RunRows
 from board.query.steps import refreshed
@@ -49,8 +50,6 @@ _DAMAGED: Final = (
     "the log was read again, and the index is complete",
 )
 _CHOOSE_REWARD: Final = "its parts and weights can be chosen in Run settings, or by --reward"
-RUN_ITSELF: Final = "."
-"""Path of problems that are of the run as a whole."""
 
 
 def open_run(
@@ -242,6 +241,7 @@ def _run_of(
     )
     log.extend(rows.joins.differences)
     log.extend(_unread_fields(rows))
+    log.extend(note_on(rows.split_value))
     if reward is not None:
         log.add(Problem(RUN_ITSELF, None, "reward", reward.summary, _CHOOSE_REWARD, "note"))
     for problem in (one for state in rows.files.states for one in state.all_problems):

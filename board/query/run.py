@@ -23,7 +23,6 @@ from board.index.discovery.run_info import RunInfo
 from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import LABEL_COLUMNS, PART
 from board.index.storage import StepRange
-from board.query import splits
 from board.query.columns import AS_LOGGED, OpenOptions, RewardSource, aliased, frame_of
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
@@ -151,10 +150,8 @@ class Run:
 
     @property
     def split_value(self) -> str:
-        """The split of a rollout as SQL: rollouts that name none are training's."""
-        if "split" not in self.rows.names:
-            return f"'{splits.TRAIN}'"
-        return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
+        """The split of a rollout as SQL; see model_splits.split_sql."""
+        return self.rows.split_value
 
     def column(self, name: str) -> str:
         """SQL for a column of the run: NULL where nothing of it is recorded."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 TRAIN: Final = "train"
 """The split of rollouts that name none."""
+BETWEEN: Final = " · "
+"""Stands between the split that a rollout names and its model, where several models answered."""
 ALL: Final = "all"
 """Means all splits together; a split of that name is written `=all`."""
 
@@ -27,7 +29,7 @@ def meant(text: str) -> str | None:
 
 def is_training(name: str) -> bool:
     """Whether a split is by its name the one of training."""
-    return name.lower() in (TRAIN, "training")
+    return name.partition(BETWEEN)[0].lower() in (TRAIN, "training")
 
 
 def splits_of(run: Run) -> dict[str, dict[int, int]]:
