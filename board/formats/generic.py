@@ -200,7 +200,7 @@ def _has_text(reader: MappingReader, head: Head) -> bool:
 
 def what_is_missing(head: Head) -> str:
     """What of a rollout no key of the records is named as, in words."""
-    named = {field for record in head.records for field in _keys_of(record, head.records)}
+    named = {field for record in head.records for field in keys_by_name(record, head.records)}
     wanted = {
         "response": "a response",
         "prompt": "a prompt",
@@ -246,7 +246,7 @@ def quoted(text: str) -> str:
 
 def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterator[_Guess]:
     """What a line may be: a rollout, a table of them, or something that has a list of them."""
-    keys = _keys_of(record, records)
+    keys = keys_by_name(record, records)
     response = value_at(record, keys.get("response", ""))
     is_table = is_list(response) and not is_messages(response)
     is_group = (
@@ -258,14 +258,16 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         path: (own, columns)
         for path, (rows, columns) in tables.items()
         if not is_messages(rows[:1]) and path.partition(".")[0].lower() not in _GIVEN
-        if (own := _keys_of(rows[0], rows)).keys() & _GENERATED
+        if (own := keys_by_name(rows[0], rows)).keys() & _GENERATED
     }
     scored = {path: own for path, own in lists.items() if "reward" in own[0]}
     lists = scored if len(scored) == 1 else lists
     if len(lists) == 1:  # nothing tells which of several is the one
         ((path, (own, columns)),) = lists.items()
         root = path if path in record else path.partition(".")[0]
-        shared = _keys_of({key: v for key, v in record.items() if key not in (root, columns)}, ())
+        shared = keys_by_name(
+            {key: v for key, v in record.items() if key not in (root, columns)}, ()
+        )
         both = {key: v for key, v in shared.items() if key in _SHARED} | own
         is_group = "group_id" not in both and "prompt" in shared and "prompt" not in own
         yield _Guess(both, path, columns, is_group)
@@ -296,7 +298,7 @@ def _differs(records: Sequence[Mapping[str, Any]], prompt: str | None, path: str
     return any(len(own) > 1 for own in texts.values())
 
 
-def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def keys_by_name(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """From fields to paths, by the names of keys; a key of null only where all are.
 
     records: rows like it; what a model generates differs between those of one prompt.

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from board.errors import BoardError
 from board.formats.base import Head, Reader
-from board.formats.generic import quoted, rows_with_texts, suggested_mapping
-from board.formats.mapping import GENERIC, MappingReader
+from board.formats.generic import keys_by_name, quoted, rows_with_texts, suggested_mapping
+from board.formats.mapping import GENERIC, WHOLE_LINE, MappingReader
 from board.formats.mapping_files import LAST_FLAGS, mapping_reader
+from board.formats.messages import keys_of_message
 
 _TRAJECTORIES: Final = (
     *("trajectory_id", "traj_id", "trajectory_uid", "traj_uid", "trajectory", "traj"),
@@ -20,6 +21,22 @@ _ROLLOUTS: Final = ("rollout_id", "sample_id", "request_id", "id")
 _TURNS: Final = (
     *("turn", "turn_idx", "turn_index", "turn_id", "turn_number", "turn_num"),
     *("step_idx", "step_index", "step_id", "step_in_trajectory", "step_in_episode", "env_step"),
+)
+_OF_MESSAGES: Final = (
+    "session",
+    "conversation",
+    "dialog_id",
+    "dialogue_id",
+    "chat_id",
+    "thread_id",
+)
+_PLACES: Final = (
+    *("message_index", "message_idx", "msg_index", "msg_idx", "message_number", "step", "round"),
+    *("position", "order", "seq", "sequence", "index", "idx"),
+)
+"""Further ids of trajectories, and numbers of turns, where each row is a chat message."""
+_ROLES: Final = frozenset(
+    ("assistant", "user", "system", "tool", "human", "gpt", "model", "bot", "agent", "developer")
 )
 _BY_KEYS: Final = frozenset({"native", "rllb", "verl"})
 """Readers that take any line with a few keys, so that its others may say that it is a turn."""
@@ -34,6 +51,8 @@ def is_by_keys(reader: Reader) -> bool:
 
 def turns_mapping(head: Head) -> str | None:
     """The text of the mapping by which a file of turns is read; None where no key says that it is one."""
+    if text := _messages_mapping(head.records):
+        return text
     rows = rows_with_texts(head.records)
     head = Head(head.path, rows)
     if (keys := _turn_keys(rows)) is None or (text := suggested_mapping(head)) is None:
@@ -46,6 +65,48 @@ def turns_mapping(head: Head) -> str | None:
     except BoardError:  # its lines hold rows
         return None
     return None if reader.why_not(head) else text
+
+
+def _messages_mapping(records: Sequence[Mapping[str, Any]]) -> str:
+    """The text of the mapping by which rows are read that are a chat message each; empty where they are
+    none, or no key says of which conversation.
+    """
+    keys = [keys_of_message(record) for record in records]
+    if not keys or not all(keys):
+        return ""
+    roles = {str(row[role]).lower() for row, (role, *_) in zip(records, keys, strict=True)}
+    trajectory = next(
+        (name for name in (*_TRAJECTORIES, *_OF_MESSAGES) if _ids(records, name)),
+        next((name for name in _ROLLOUTS if _comes_again(_ids(records, name))), ""),
+    )
+    if len(roles) < 2 or roles.isdisjoint(_ROLES) or not trajectory:
+        return ""
+    ids = _ids(records, trajectory)
+    turn = next((n for n in (*_TURNS, *_PLACES) if _numbers_turns(records, n, ids)), "")
+    used = {trajectory, turn, *(key for of_row in keys for key in of_row)}
+    rest = [{key: v for key, v in record.items() if key not in used} for record in records]
+    merged = {key: v for record in rest for key, v in record.items() if v is not None}
+    known = keys_by_name(merged, rest)
+    if known.keys() & {"prompt", "response", "messages"}:
+        return ""
+    order = f"turn = {quoted(turn)}\n" if turn else ""
+    fields = "".join(f"{name} = {quoted(path)}\n" for name, path in known.items())
+    begin = f"title = {quoted(GENERIC)}\ntrajectory = {quoted(trajectory)}\n{order}"
+    return f"{begin}[keys]\nmessages = {quoted(WHOLE_LINE)}\n{fields}"
+
+
+def _comes_again(ids: Sequence[str | int]) -> bool:
+    return len(set(ids)) < len(ids)
+
+
+def _numbers_turns(
+    records: Sequence[Mapping[str, Any]], name: str, ids: Sequence[str | int]
+) -> bool:
+    """Whether a key has the number of each row's turn: within a trajectory it is not always the same."""
+    if not _has_numbers(records, name):
+        return False
+    pairs = {(one, record[name]) for one, record in zip(ids, records, strict=True)}
+    return len(pairs) > len(set(ids)) or not _comes_again(ids)
 
 
 def likely_trajectory(head: Head) -> str:

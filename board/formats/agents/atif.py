@@ -112,7 +112,8 @@ class AtifReader(Reader):
         if is_trials and (result := at.sidecar(result_above)) is not None:
             take_result(builder, result)
         if is_trials and name == TRAJECTORY:
-            for orphan in references.keys() - {name, *chain.from_iterable(references.values())}:
+            known = {name, *chain.from_iterable(references.values())}
+            for orphan in sorted(references.keys() - known):
                 builder.remark("agent", "a trajectory that nothing refers to is not shown", orphan)
         builder.remarks += trajectory.remarks(at)
         return builder.build_undated()
