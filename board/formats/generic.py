@@ -19,7 +19,6 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
-from board.formats.fields import is_texts
 from board.formats.key_names import field_of, fields_by_words, holds_texts, is_reference
 from board.formats.mapping import (
     GENERIC,
@@ -30,7 +29,7 @@ from board.formats.mapping import (
 )
 from board.formats.mapping_files import mapping_reader
 from board.formats.messages import is_messages, with_usual_names
-from board.formats.parse import is_list, is_object
+from board.formats.parse import is_list, is_object, is_texts
 from board.formats.sources import JSON_DOCUMENT
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -84,7 +83,11 @@ OTHER_REWARDS: Final = ("score", "total_reward", "reward_total", "final_reward",
 
 
 def has_other_names(record: Mapping[str, Any]) -> bool:
-    """Whether a record's response or reward is under another name than the record's own."""
+    """Whether a record's response or reward is under another name than the record's own, or it has
+    several responses.
+    """
+    if is_texts(record.get("response")) and record["response"]:
+        return True
     known = {key for key, value in record.items() if value is not None}
     if known.isdisjoint({"response", "response_tokens", "response_ids", "messages"}):
         for value in (record[key] for key in OTHER_RESPONSES if key in record):

@@ -137,6 +137,23 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Whether it is a list of texts."""
+    if not is_list(value):
+        return False
+    try:
+        "".join(value)  # the quickest test
+    except TypeError:
+        return False
+    return True
+
+
+def are_sentences(texts: Sequence[str]) -> bool:
+    """Whether texts are no pieces of one: at least half of them are of several words."""
+    several = sum(len(text.split(maxsplit=1)) > 1 for text in texts)
+    return bool(several) and 2 * several >= len(texts)
+
+
 def as_object(value: object) -> dict[str, Any]:
     """The value, if it is an object; else an empty one."""
     return value if is_object(value) else {}
