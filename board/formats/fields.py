@@ -33,7 +33,7 @@ from board.formats.messages import (
     split_turns,
     without_nulls,
 )
-from board.formats.number_arrays import RawNumbers, as_numbers
+from board.formats.number_arrays import RawNumbers, as_numbers, is_exact
 from board.formats.parse import are_sentences, is_list, is_object, is_texts, kind_of
 
 SEVERAL_REWARDS: Final = Remark(
@@ -336,8 +336,8 @@ class RecordBuilder:
                 hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
                 self.remark(key, f"{key} is not as long as the response", hint)
         for key, array in self.unknown_arrays.items():
-            # Under an unknown key only what has the response's length is a token metric.
-            if len(array) == length:
+            # Under an unknown key only what has the response's length is a token metric, and no ids.
+            if len(array) == length and is_exact(array):
                 self.tokens[key] = array
                 self.extras.pop(key, None)
         for key, value in self.constants.items():

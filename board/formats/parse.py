@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeGuard, cast
@@ -30,6 +31,7 @@ _KINDS: Final = {
     "RawNumbers": "a list",
 }
 """By the name of a type; RawNumbers are made of what is parsed here, and can't be known by it."""
+_LONG_INTEGER: Final = re.compile(rb"(?<![0-9.])[0-9]{19,}(?![0-9.eE])")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -60,6 +62,42 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     if not is_object(parsed):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
     return parsed, mended
+
+
+def parse_exactly(line: bytes) -> tuple[dict[str, Any], bool]:
+    """The same, in which integers of more than 64 bits have all of their digits; it takes longer."""
+    record, mended = parse_whole(line)
+    if not mended and _LONG_INTEGER.search(line):
+        with suppress(ValueError, RecursionError):  # thousands of digits
+            record = json.loads(line)
+    return record, mended
+
+
+def repeated_keys(line: bytes, record: Mapping[str, Any]) -> list[str]:
+    """The keys that an object of a line has twice, of which the last one counts. record: of the line."""
+    # Every object is looked at only where a count of keys is not that of the record: a colon behind a
+    # quote is of a key, unless the quote is escaped or the first one of a text.
+    is_plain = not any(mark in line for mark in (b'" :', b'"\t', b'\\\\":'))
+    if is_plain and line.count(b'":') - line.count(b'\\":') == _count_of_keys(record):
+        return []
+    repeated: dict[str, None] = {}
+
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        counts = Counter(key for key, _ in pairs)
+        repeated.update((key, None) for key, count in counts.items() if count > 1)
+        return dict(pairs)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(line, object_pairs_hook=checked)
+    return [*repeated]
+
+
+def _count_of_keys(value: object) -> int:
+    if is_object(value):
+        return len(value) + sum(map(_count_of_keys, value.values()))
+    if is_list(value) and value and isinstance(value[0], dict | list):
+        return sum(map(_count_of_keys, value))
+    return 0
 
 
 def parse_plain_lines(lines: Sequence[bytes | memoryview | None]) -> list[dict[str, Any] | None]:
