@@ -118,7 +118,7 @@ def split_chatml(text: str) -> tuple[str | None, str]:
 def message_text(message: Message) -> str:
     """The text of a chat message: reasoning, content, then tool calls, each under its name.
 
-    Parts that are no text stand in brackets, images with their size: [image 640×480], [image 34 kB].
+    Parts that are no text stand in brackets, images with their size: [image 640×480], [image png 34 kB].
     """
     content = message.get("content")
     if type(content) is str and _OTHER_CONTENT.isdisjoint(message):  # most: text alone

@@ -187,9 +187,12 @@ def is_texts(value: object) -> TypeGuard[list[str]]:
 
 
 def are_sentences(texts: Sequence[str]) -> bool:
-    """Whether texts are no pieces of one: at least half of them are of several words."""
+    """Whether texts are no pieces of one: at least half of them are of several words, and fewer begin with
+    white space, by which pieces are put together.
+    """
     several = sum(len(text.split(maxsplit=1)) > 1 for text in texts)
-    return bool(several) and 2 * several >= len(texts)
+    indented = sum(text[:1].isspace() for text in texts)
+    return bool(several) and 2 * several >= len(texts) > 2 * indented
 
 
 def as_object(value: object) -> dict[str, Any]:
