@@ -61,8 +61,8 @@ _WEAK: Final = frozenset({"text", "out"})
 """Names under which a program's own messages are logged too."""
 _REFERENCE: Final = re.compile(r"doc|target|reference|expected|answer|gold\w*|gt")
 """What is below a key of such a name belongs to the task, whatever its own name says."""
-_TRANSITION: Final = frozenset({"state", "action", "reward"})
-"""What an agent saw, what it did, and what it got for that."""
+_SEEN: Final = ("state", "observation", "obs")
+"""What an agent saw before an action, in lines that say what it did and what it got for that."""
 _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
@@ -326,8 +326,9 @@ def keys_by_name(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -
     keys = {field: own[0] for field, own in named.items() if own}
     if not names_only:
         keys |= fields_by_words(_values(row), keys)
-    if "response" not in keys and paths.keys() >= _TRANSITION:
-        keys |= {"response": paths["action"], "prompt": paths["state"]}
+    seen = next((name for name in _SEEN if name in paths), None)
+    if "response" not in keys and seen is not None and paths.keys() >= {"action", "reward"}:
+        keys |= {"response": paths["action"], "prompt": paths[seen]}
     if "response" not in keys and "messages" not in keys and {"prompt", "step"} <= keys.keys():
         keys |= _other_text(row, records, keys)
     if "response" not in keys and "messages" not in keys:
@@ -342,6 +343,9 @@ def keys_by_name(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -
         keys["response"] = likely[0]
     if "response" in keys:
         keys.pop("messages", None)
+    if not is_list(value_at(row, keys.get("response", ""))):  # else a value of each rollout
+        of_tokens = [n for n in ("reward", "advantage") if is_list(value_at(row, keys.get(n, "")))]
+        keys = {name: path for name, path in keys.items() if name not in of_tokens}
     return keys
 
 

@@ -187,7 +187,7 @@ def is_texts(value: object) -> TypeGuard[list[str]]:
 
 
 def are_sentences(texts: Sequence[str]) -> bool:
-    """Whether texts are no pieces of one: at least half of them are of several words, and fewer begin with
+    """Whether texts are no pieces of one: at least half are of several words, and fewer begin with
     white space, by which pieces are put together.
     """
     several = sum(len(text.split(maxsplit=1)) > 1 for text in texts)

@@ -29,7 +29,7 @@ from board.formats.messages import keys_of_message
 from board.formats.metrics import is_metric_name
 from board.formats.metrics.lines import has_step_column
 from board.index.discovery.mappings import FILE_NAME, Mappings
-from board.index.discovery.packed import HEAD_OF_KIND, PACKED_SUFFIXES
+from board.index.discovery.packed import HEAD_OF_KIND, PACKED_SUFFIXES, is_wrapped
 from board.index.discovery.run_info import IgnoredFiles, RunInfo
 
 _MAX_NAMES: Final = 3
@@ -231,9 +231,12 @@ def _list_objects(root: RemoteLocation) -> Listing:
 
 
 def _is_array_of_objects(path: Path) -> bool:
-    """Whether a JSON document is an array of objects, as a list of records is under any name."""
+    """Whether a JSON document is an array of objects, as a list of records is under any name; or packed
+    or in another encoding, so that only a look into it can say that.
+    """
     try:
-        return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None
+        head = read_bytes(path, 0, _PEEK_BYTES)
+        return _OBJECTS.match(head) is not None or is_wrapped(path, head)
     except OSError:
         return False
 

@@ -92,7 +92,7 @@ def is_packed(path: Location) -> bool:
 
 def is_wrapped(path: Location, head: bytes) -> bool:
     """Whether a copy has to be made to read a file. head: its first HEAD_OF_KIND bytes."""
-    if is_packed(path) or _layer(head):
+    if is_packed(path) or layer_of(head):
         return True
     return source_of(path).appends and _OVER_LINES.match(head) is not None
 
@@ -238,7 +238,7 @@ def _write(blocks: Iterable[bytes], target: Path, most: int | None) -> bool:
     return True
 
 
-def _layer(head: bytes) -> str:
+def layer_of(head: bytes) -> str:
     """How bytes that begin so are packed or encoded; empty for what is neither."""
     if head.startswith(_GZIP):
         return "gzip"
@@ -254,11 +254,11 @@ def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
         if is_packed(path):
             head, blocks = _peeked(blocks)
             kind = "gzip" if path.name.lower().endswith(".gz") else "zstd"
-            if len(head) >= _MAGIC_BYTES and _layer(head) not in ("gzip", "zstd"):
+            if len(head) >= _MAGIC_BYTES and layer_of(head) not in ("gzip", "zstd"):
                 raise PackedError(0, f"it is not a {kind} file, despite its name")
         for _ in range(_MOST_LAYERS):
             head, blocks = _peeked(blocks)
-            layer = _layer(head)
+            layer = layer_of(head)
             if not layer:
                 break
             is_text = layer.startswith("utf")
