@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from board.errors import BoardError
 from board.formats.base import Head, Reader
 from board.formats.generic import keys_by_name, quoted, rows_with_texts, suggested_mapping
-from board.formats.mapping import GENERIC, WHOLE_LINE, MappingReader
+from board.formats.key_names import words_of
+from board.formats.mapping import GENERIC, WHOLE_LINE, MappingReader, value_at
 from board.formats.mapping_files import LAST_FLAGS, mapping_reader
 from board.formats.messages import keys_of_message
+from board.formats.parse import is_object
 
 _TRAJECTORIES: Final = (
     *("trajectory_id", "traj_id", "trajectory_uid", "traj_uid", "trajectory", "traj"),
@@ -21,7 +23,17 @@ _ROLLOUTS: Final = ("rollout_id", "sample_id", "request_id", "id")
 _TURNS: Final = (
     *("turn", "turn_idx", "turn_index", "turn_id", "turn_number", "turn_num"),
     *("step_idx", "step_index", "step_id", "step_in_trajectory", "step_in_episode", "env_step"),
+    *("timestep", "time_step", "round", "move", "t"),
 )
+_WEAK_TURNS: Final = frozenset(("timestep", "time_step", "round", "move", "t"))
+"""Numbers of turns where they differ within a trajectory; a round may be one of training, too."""
+_WORDS_OF_IDS: Final = frozenset(
+    (
+        *("id", "uid", "uuid", "trajectory", "traj", "episode", "session", "conversation"),
+        *("dialogue", "trial", "game"),
+    )
+)
+"""Words of keys that may be the id of a trajectory, where a turn's number comes with each once."""
 _OF_MESSAGES: Final = (
     "session",
     "conversation",
@@ -105,7 +117,7 @@ def _numbers_turns(
     """Whether a key has the number of each row's turn: within a trajectory it is not always the same."""
     if not _has_numbers(records, name):
         return False
-    pairs = {(one, record[name]) for one, record in zip(ids, records, strict=True)}
+    pairs = {(one, value_at(record, name)) for one, record in zip(ids, records, strict=True)}
     return len(pairs) > len(set(ids)) or not _comes_again(ids)
 
 
@@ -123,25 +135,45 @@ def _turn_keys(records: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
     """The keys of the trajectory and of the turn's number, empty where only a flag says which is last."""
     if any("type" in record for record in records):  # lines of a writer that says what each is
         return None
-    turn = next((name for name in _TURNS if _has_numbers(records, name)), "")
+    turn = next((path for path in _paths(records, _TURNS) if _has_numbers(records, path)), "")
     has_flag = any(
         all(isinstance(record.get(name), bool) for record in records) for name in LAST_FLAGS
     )
     if not turn and not has_flag:
         return None
-    for name in (*_TRAJECTORIES, *_ROLLOUTS):
-        if not (ids := _ids(records, name)):
+    for path in _paths(records, (*_TRAJECTORIES, *_ROLLOUTS)):
+        if not (ids := _ids(records, path)):
             continue
-        pairs = {(one, record.get(turn)) for one, record in zip(ids, records, strict=True)}
-        comes_again = len(set(ids)) < len(ids) and (not turn or len(pairs) > len(set(ids)))
-        if name in _TRAJECTORIES or comes_again:
-            return name, turn
+        pairs = {(one, value_at(record, turn)) for one, record in zip(ids, records, strict=True)}
+        comes_again = _comes_again(ids) and (not turn or len(pairs) > len(set(ids)))
+        is_named = path.rpartition(".")[2] in _TRAJECTORIES and turn not in _WEAK_TURNS
+        if is_named or comes_again:
+            return path, turn
+    return _key_by_turns(records, turn)
+
+
+def _key_by_turns(records: Sequence[Mapping[str, Any]], turn: str) -> tuple[str, str] | None:
+    """The key of an id, of whatever name, each of which comes again, every time with another turn."""
+    for key in records[0] if turn and records else ():
+        ids = _ids(records, key)
+        if key == turn or not _comes_again(ids) or _WORDS_OF_IDS.isdisjoint(words_of(key)):
+            continue
+        pairs = {(one, value_at(record, turn)) for one, record in zip(ids, records, strict=True)}
+        if len(pairs) == len(records):
+            return key, turn
     return None
+
+
+def _paths(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[str]:
+    """Where records may have a key of these names: the key itself, or within an object."""
+    inside = [key for key, value in (records[0] if records else {}).items() if is_object(value)]
+    for name in names:
+        yield from (name, *(f"{key}.{name}" for key in inside))
 
 
 def _ids(records: Sequence[Mapping[str, Any]], name: str) -> list[str | int]:
     """The ids under a key; none where a record has no id there."""
-    ids = [record.get(name) for record in records]
+    ids = [value_at(record, name) for record in records]
     known = [
         one for one in ids if isinstance(one, str | int) and len(str(one)) <= _MOST_ID_CHARACTERS
     ]
@@ -149,5 +181,5 @@ def _ids(records: Sequence[Mapping[str, Any]], name: str) -> list[str | int]:
 
 
 def _has_numbers(records: Sequence[Mapping[str, Any]], name: str) -> bool:
-    values = [record.get(name) for record in records]
+    values = [value_at(record, name) for record in records]
     return all(isinstance(value, int) and not isinstance(value, bool) for value in values)

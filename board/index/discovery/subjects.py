@@ -61,6 +61,7 @@ _OF_SUBJECTS: Final = frozenset(
     ("seed", "model", "run", "exp", "experiment", "trial", "checkpoint", "ckpt")
 )
 """Words before a number that tells subjects apart."""
+_SEED_IN_NAME: Final = re.compile(r"(?:^|[^a-z])seed[_-]?([0-9]+)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^a-z0-9.]+")
 _WITH_NUMBER: Final = re.compile(r"([a-z]+)([0-9]+)")
 _MOMENT: Final = re.compile(r"[0-9]+(?:t[0-9.]+z?)?|[0-9]+[hms]|(?=[a-z]*[0-9])[0-9a-f]{8,}")
@@ -73,8 +74,10 @@ def subject_of(path: Location, head: Head, reader: Reader) -> Subject | None:
     """What a file is of, by its first records and, of files that no framework named, by its name; None
     where it holds no rollout itself, as files that others are read with.
     """
+    seed = tuple(("seed", match[1]) for match in [_SEED_IN_NAME.search(head.path.name)] if match)
     if not is_by_keys(reader) and reader.family != "mapping":
-        return _of_rollouts(path, _with_values(path, head).records, reader)
+        subject = _of_rollouts(path, _with_values(path, head).records, reader)
+        return None if subject is None else (*subject, *seed)
     if any("type" in record for record in head.records):  # of a writer that says what a run is
         return ()
     records = _with_values(path, head).records
@@ -85,7 +88,7 @@ def subject_of(path: Location, head: Head, reader: Reader) -> Subject | None:
     is_named = reader.title == GENERIC and len(records) > 1
     if is_named and (name := " ".join(_words_of(head.path.name))):
         pairs.append((NAME, name))
-    return tuple(pairs)
+    return tuple(pairs) if is_named else (*pairs, *seed)
 
 
 def _with_values(path: Location, head: Head) -> Head:

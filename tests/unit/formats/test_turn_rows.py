@@ -301,3 +301,60 @@ def test_messages_of_one_turn_are_of_one_rollout_until_the_turns_begin_again(tmp
     ]
     told = [[m["content"] for m in r.messages] for r in records(run_of(tmp_path, rows))]
     assert told == [[row["content"] for row in rows[start : start + 10]] for start in (0, 10)]
+
+
+PLACES = (
+    *(("uid", "turn_idx"), ("conversation", "round"), ("trial_id", "turn"), ("env_id", "env_step")),
+    *(
+        ("game_id", "move"),
+        ("episode_id", "t"),
+        ("sample_id", "turn"),
+        ("meta.trajectory_id", "turn"),
+    ),
+    *(("info.episode_id", "info.turn"), ("traj_uid", "info.step_index")),
+)
+
+
+def put(row: dict[str, Any], path: str, value: Any) -> None:
+    above, _, name = path.rpartition(".")
+    (row.setdefault(above, {}) if above else row)[name] = value
+
+
+@pytest.mark.parametrize(("identity", "turn"), PLACES)
+@pytest.mark.parametrize("as_transitions", [False, True])
+def test_an_id_that_comes_with_each_turn_once_is_of_a_trajectory(
+    tmp_path, identity, turn, as_transitions
+):
+    rows: list[dict[str, Any]] = []
+    for number in range(2):
+        for place in range(3):
+            names = ("state", "action") if as_transitions else ("prompt", "response")
+            texts = (f"seen {number} {place}", f"done {number} {place}")
+            row: dict[str, Any] = {
+                "step": 1,
+                "reward": float(place == 2),
+                **dict(zip(names, texts, strict=True)),
+            }
+            put(row, identity, f"e{number}")
+            put(row, turn, place)
+            rows.append(row)
+    told = records(run_of(tmp_path, rows))
+    said = [[f"{what} {n} {t}" for t in range(3) for what in ("seen", "done")] for n in range(2)]
+    assert [[m["content"] for m in record.messages] for record in told] == said
+    assert [record.scores["reward"] for record in told] == [1.0, 1.0]
+
+
+def test_a_round_of_training_is_no_turn(tmp_path):
+    rows = [
+        {
+            "step": step,
+            "session_id": f"s{step}",
+            "round": 7,
+            "prompt": "Go.",
+            "response": f"r {step}",
+        }
+        for step in range(3)
+    ]
+    run = run_of(tmp_path, rows)
+    assert run.rollout_count == 3
+    assert run.rollouts["round"].tolist() == [7, 7, 7]

@@ -190,6 +190,13 @@ def test_a_constant_key_tells_runs_apart_whatever_the_files_are_called(key, is_i
     assert sorted(runs_in(files).values()) == [["0.jsonl"], ["1.jsonl", "2.jsonl"]]
 
 
+@pytest.mark.parametrize("name", ["seed{}.jsonl", "run_seed-{}_0.jsonl", "Seed_{}.jsonl"])
+def test_a_seed_in_the_name_is_a_run_whatever_reads_the_file(name):
+    rows = [{"step": 1, "prompt": "p", "response": f"r{i}", "reward": 0.0} for i in range(2)]
+    files = {name.format(seed): rows for seed in (1, 2)}
+    assert sorted(runs_in(files).values()) == [[name.format(1)], [name.format(2)]]
+
+
 def test_the_checkpoint_of_each_step_of_training_makes_no_run():
     files = {
         f"rank{n}.jsonl": [
