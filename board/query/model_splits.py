@@ -20,7 +20,7 @@ from board.core.model_names import (
 from board.core.problems import RUN_ITSELF, Problem
 from board.index.segments import Column
 from board.query.columns import value_sql
-from board.query.splits import BETWEEN, TRAIN
+from board.query.splits import BETWEEN, split_value
 
 _CHANGES: Final[Sequence[tuple[Callable[[str], str], str]]] = (
     (without_step, f"regexp_replace({{}}, '{STEP_IN_NAME}', '\\1', 'gi')"),
@@ -33,35 +33,38 @@ Rows = tuple[int, str, str]
 """A step, a split and a model that answered there."""
 
 
-def logged_split(names: Collection[str]) -> str:
-    """SQL for the split that a rollout names, that of training where it names none. names: of columns."""
-    return f"coalesce(nullif(split, ''), '{TRAIN}')" if "split" in names else f"'{TRAIN}'"
-
-
 def split_sql(
     ask: Callable[[str], pa.Table], view: str, columns: Sequence[Column], names: Collection[str]
 ) -> str:
-    """SQL for the split of a rollout: the one that it names and, where several models answered a step of
-    one, its model. view: of all rollouts; columns: of the run; names: of the columns of the view.
+    """SQL for the split that a rollout names with its model, where several models answered a step of one;
+    empty where none did. view: of all rollouts; columns: of the run; names: of the columns of the view.
     """
-    split = logged_split(names)
+    split = split_value(names)
     by_name = {column.name: column for column in columns if column.words}
     key = next((key for key in MODEL_KEYS if key in by_name), None)
     if key is None:
-        return split
+        return ""
     model = f"nullif({value_sql(by_name[key], names)}, '')"
     table = ask(f"SELECT DISTINCT step, {split}, {model} FROM {view} WHERE {model} IS NOT NULL")
     changes = _changes([*zip(*(column.to_pylist() for column in table.columns), strict=True)])
     if changes is None:
-        return split
+        return ""
     for change in changes:
         model = dict(_CHANGES)[change].format(model)
     return f"concat({split}, '{BETWEEN}', coalesce({model}, 'no model'))"
 
 
+def with_models(rows: str, split: str, names: Collection[str]) -> str:
+    """Rows with the split of split_sql. rows: in parentheses; names: of their columns."""
+    if not split:
+        return rows
+    others = "EXCLUDE (split)" if "split" in names else ""
+    return f"(SELECT * {others}, {split} AS split FROM {rows})"
+
+
 def note_on(split: str) -> Iterable[Problem]:
-    """What is said of a run whose splits are told apart by their models. split: as split_sql gives it."""
-    if BETWEEN in split:
+    """What is said of a run whose splits are told apart by their models. split: of split_sql."""
+    if split:
         hint = "choose one as the split, or `all` for all of them together"
         reason = "several models answered: the rollouts of each are a split of their own"
         yield Problem(RUN_ITSELF, None, "model", reason, hint, "note")

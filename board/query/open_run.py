@@ -241,7 +241,7 @@ def _run_of(
     )
     log.extend(rows.joins.differences)
     log.extend(_unread_fields(rows))
-    log.extend(note_on(rows.split_value))
+    log.extend(note_on(rows.model_split))
     if reward is not None:
         log.add(Problem(RUN_ITSELF, None, "reward", reward.summary, _CHOOSE_REWARD, "note"))
     for problem in (one for state in rows.files.states for one in state.all_problems):

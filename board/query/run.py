@@ -27,6 +27,7 @@ from board.query.columns import AS_LOGGED, OpenOptions, RewardSource, aliased, f
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
+from board.query.splits import split_value
 from board.query.steps import recorded_counts, steps_table, stored_steps
 
 _MAX_CACHED_STEPS: Final = 16
@@ -150,8 +151,8 @@ class Run:
 
     @property
     def split_value(self) -> str:
-        """The split of a rollout as SQL; see model_splits.split_sql."""
-        return self.rows.split_value
+        """The split of a rollout as SQL: rollouts that name none are training's."""
+        return split_value(self.rows.names)
 
     def column(self, name: str) -> str:
         """SQL for a column of the run: NULL where nothing of it is recorded."""

@@ -40,7 +40,7 @@ from board.query.database import Database, create_table, database_of, is_damage,
 from board.query.duplicates import counts_of, find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
-from board.query.model_splits import logged_split, split_sql
+from board.query.model_splits import split_sql, with_models
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -93,7 +93,7 @@ class RunRows:
             sql = f"CREATE TABLE {self.schema}.pairs AS {join_pairs(self.visible(), self.stored)}"
             with self.cursor() as cursor:
                 cursor.execute(sql)
-        if self.has_model_splits:
+        if self.model_split:
             columns = (*columns, Column("split", texts=True, words=True))
             self.columns = column_sql.with_derived(columns, has_rank=has_rank)
 
@@ -180,17 +180,26 @@ class RunRows:
 
     def unnumbered(self, steps: StepRange | None = None) -> str:
         """The same without `position`, for which all rows of a step are sorted with all columns."""
+        return with_models(self._shown(steps), self.model_split, self.stored)
+
+    def _shown(self, steps: StepRange | None = None) -> str:
         source = self.visible(steps)
         if self.sides:
             source = merged_rows(self.sides, source, f"{self.schema}.pairs", sorted(self.stored))
         return f"({source})"
+
+    @cached_property
+    def model_split(self) -> str:
+        """SQL for the split with the model; empty where no step has several. See model_splits."""
+        return split_sql(self.table, self._shown(), self.columns, self.stored)
 
     @property
     def hidden(self) -> str:
         """The rows of the run that are not visible, in parentheses."""
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {_ORDER}) - 1 AS position
-            FROM ({self.every_row()}) ANTI JOIN ({self.visible()}) USING (file, line, part))
+            FROM {with_models(f"({self.every_row()})", self.model_split, self.stored)}
+                ANTI JOIN ({self.visible()}) USING (file, line, part))
         """
 
     # Columns
@@ -215,7 +224,7 @@ class RunRows:
     @property
     def names(self) -> frozenset[str]:
         """Columns of `view`."""
-        return self.stored | {"position"}
+        return self.stored | {"position", *(("split",) if self.model_split else ())}
 
     @property
     def order(self) -> str:
@@ -244,19 +253,7 @@ class RunRows:
         """SQL for a column that is made of others; empty for those of the log."""
         if name in segments.CAUSE_COLUMNS:
             return causes.cause_sql(name, self.names, self.patterns, self._same_outputs)
-        if name in segments.LABEL_COLUMNS:
-            return label_sql(name, self._label_schema)
-        return self.split_value if name == "split" and self.has_model_splits else ""
-
-    @cached_property
-    def split_value(self) -> str:
-        """SQL for the split of a rollout; see model_splits.split_sql."""
-        return split_sql(self.table, self.unnumbered(), self.columns, self.names)
-
-    @property
-    def has_model_splits(self) -> bool:
-        """Whether the rollouts of each model are a split of their own."""
-        return self.split_value != logged_split(self.names)
+        return label_sql(name, self._label_schema) if name in segments.LABEL_COLUMNS else ""
 
     @cached_property
     def _same_outputs(self) -> str:
@@ -336,7 +333,7 @@ class RunRows:
             as_plain |= {f"{number} {step} {n} repeats": step for step, n in copies.items()}
         if segments.TURN_COLUMNS[1] in {column.name for column in self.manifest.columns}:
             as_plain["calls"] = -_LAST  # rollouts of all steps without a call have 0 of them then
-        if self.has_model_splits:
+        if self.model_split:
             as_plain["models"] = -_LAST  # as the groups of all steps are those of a model then
         return as_plain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from board.errors import ChoiceError
@@ -15,6 +16,11 @@ BETWEEN: Final = " · "
 """Stands between the split that a rollout names and its model, where several models answered."""
 ALL: Final = "all"
 """Means all splits together; a split of that name is written `=all`."""
+
+
+def split_value(names: Collection[str]) -> str:
+    """SQL for the split that a rollout names, that of training where it names none. names: of columns."""
+    return f"coalesce(nullif(split, ''), '{TRAIN}')" if "split" in names else f"'{TRAIN}'"
 
 
 def written(name: str) -> str:
