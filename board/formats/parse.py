@@ -75,10 +75,10 @@ def parse_exactly(line: bytes) -> tuple[dict[str, Any], bool]:
 
 def repeated_keys(line: bytes, record: Mapping[str, Any]) -> list[str]:
     """The keys that an object of a line has twice, of which the last one counts. record: of the line."""
-    # Every object is looked at only where a count of keys is not that of the record: a colon behind a
-    # quote is of a key, unless the quote is escaped or the first one of a text.
-    is_plain = not any(mark in line for mark in (b'" :', b'"\t', b'\\\\":'))
-    if is_plain and line.count(b'":') - line.count(b'\\":') == _count_of_keys(record):
+    try:
+        if _has_as_many_keys(line, record):
+            return []
+    except RecursionError:  # nested too deep to be looked at
         return []
     repeated: dict[str, None] = {}
 
@@ -90,6 +90,18 @@ def repeated_keys(line: bytes, record: Mapping[str, Any]) -> list[str]:
     with suppress(ValueError, RecursionError):
         json.loads(line, object_pairs_hook=checked)
     return [*repeated]
+
+
+def _has_as_many_keys(line: bytes, record: Mapping[str, Any]) -> bool:
+    """Whether a line certainly has no more keys than its record: a colon behind a quote is of a key,
+    unless the quote is escaped or the first one of a text.
+    """
+    keys = _count_of_keys(record)
+    if line.count(b":") == keys:  # in a tenth of the time
+        return True
+    escaped = line.count(b'\\":') if b"\\" in line else 0
+    is_plain = b'" :' not in line and not (escaped and b'\\\\":' in line)
+    return is_plain and line.count(b'":') - escaped == keys
 
 
 def _count_of_keys(value: object) -> int:
