@@ -19,6 +19,7 @@ from board.formats import source_of
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import UNDATED
 from board.formats.io.locations import Location
+from board.formats.io.parquet_files import PARQUET
 from board.formats.mapping import GENERIC
 from board.formats.parse import is_object
 from board.formats.sources import Row
@@ -76,7 +77,9 @@ def subject_of(path: Location, head: Head, reader: Reader) -> Subject | None:
     """
     seed = tuple(("seed", match[1]) for match in [_SEED_IN_NAME.search(head.path.name)] if match)
     if not is_by_keys(reader) and reader.family != "mapping":
-        subject = _of_rollouts(path, _with_values(path, head).records, reader)
+        records = _with_values(path, head).records
+        has_values = any(value is not None for record in records for value in record.values())
+        subject = _of_rollouts(path, records, reader) if has_values else ()
         return None if subject is None else (*subject, *seed)
     if any("type" in record for record in head.records):  # of a writer that says what a run is
         return ()
@@ -92,14 +95,13 @@ def subject_of(path: Location, head: Head, reader: Reader) -> Subject | None:
 
 
 def _with_values(path: Location, head: Head) -> Head:
-    """The beginning of a file with the values of its rows: that of a table has names of columns alone,
-    and its rows are read where one of them may tell it apart.
+    """The beginning of a file with the values of its rows: that of a Parquet file has names of columns
+    alone, and its rows are read where one of them may tell it apart.
     """
-    source, names = source_of(path), frozenset(name for names in _TOLD_APART for name in names)
-    is_table = not any(value is not None for record in head.records for value in record.values())
-    if not is_table or names.union(_INSIDE).isdisjoint(head.first):
+    names = {*_INSIDE, *(name for names in _TOLD_APART for name in names)}
+    if source_of(path) is not PARQUET or names.isdisjoint(head.first):
         return head
-    rows = islice(source.lines(path), _MOST_RECORDS)
+    rows = islice(PARQUET.lines(path), _MOST_RECORDS)
     return Head(head.path, [line.record for line in rows if isinstance(line, Row)])
 
 
