@@ -33,4 +33,4 @@ def full_names(names: Collection[str]) -> dict[str, str]:
     `openai/small` for `small`.
     """
     longer = {name: [other for other in names if other.endswith(f"/{name}")] for name in names}
-    return {name: found[0] if len(found) == 1 else name for name, found in longer.items()}
+    return {name: full[0] if len(full) == 1 else name for name, full in longer.items()}

@@ -166,7 +166,8 @@ def _key_by_turns(records: Sequence[Mapping[str, Any]], turn: str) -> tuple[str,
 
 def _paths(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[str]:
     """Where records may have a key of these names: the key itself, or within an object."""
-    inside = [key for key, value in (records[0] if records else {}).items() if is_object(value)]
+    first: Mapping[str, Any] = records[0] if records else {}
+    inside = [key for key, value in first.items() if is_object(value)]
     for name in names:
         yield from (name, *(f"{key}.{name}" for key in inside))
 

@@ -24,9 +24,9 @@ from board.index.reading.batch import Job
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.index.storage import FolderStorage, MemoryStorage, Storage, committed, index_folder
 from board.query.columns import AS_LOGGED, Derived, OpenOptions, RewardSource
-from board.query.model_splits import note_on
 from board.query.run import Run
 from board.query.run_rows import RunRows
+from board.query.splits import note_on
 from board.query.steps import refreshed
 from board.query.trainer.metrics import TrainerMetricsReader
 from board.query.trainer.reward import has_parts_alone, reward_source

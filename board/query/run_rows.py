@@ -40,7 +40,7 @@ from board.query.database import Database, create_table, database_of, is_damage,
 from board.query.duplicates import counts_of, find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
-from board.query.model_splits import split_sql, with_models
+from board.query.splits import split_sql, with_models
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -190,7 +190,7 @@ class RunRows:
 
     @cached_property
     def model_split(self) -> str:
-        """SQL for the split with the model; empty where no step has several. See model_splits."""
+        """SQL for the split with the model; empty where no step has several. See splits."""
         return split_sql(self.table, self._shown(), self.columns, self.stored)
 
     @property

@@ -49,7 +49,7 @@ def references_in_folder(log: Location) -> Mapping[str, frozenset[str]]:
         return {}
     paths = [log, *siblings(log, Objects())]
     documents = {path.name: read_object(path, most_bytes=MOST_BYTES) for path in paths}
-    return {n: frozenset(_names_in(found)) for n, found in documents.items() if is_atif(found)}
+    return {name: frozenset(_names_in(d)) for name, d in documents.items() if is_atif(d)}
 
 
 def _names_in(document: Mapping[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from board.core.model_names import MODEL_KEYS, full_names, without_step
@@ -18,11 +19,11 @@ from board.errors import RecordError
 from board.formats import source_of
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import UNDATED
-from board.formats.io.locations import Location
+from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.mapping import GENERIC
 from board.formats.parse import is_object
-from board.formats.sources import Row
+from board.formats.sources import JSON_DOCUMENT, Row
 from board.formats.turn_rows import is_by_keys
 from board.index.discovery.run_info import LogFile, Subject
 
@@ -120,7 +121,9 @@ def _of_rollouts(
 def _records(
     path: Location, lines: Sequence[Mapping[str, Any]], reader: Reader
 ) -> Iterator[Record]:
-    at = LineContext(path, layout=reader.layout)
+    # A document on this machine may be a part of another one beside it. Nothing else is read for this.
+    is_near = isinstance(path, Path) and source_of(path) is JSON_DOCUMENT
+    at = LineContext(path if is_near else PurePosixPath(pure_path(path)), layout=reader.layout)
     for line in lines:
         with suppress(RecordError, OSError):
             results = (reader.record(row, at) for row in reader.rows(line, at))
