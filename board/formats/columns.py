@@ -71,8 +71,6 @@ _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
     "step": frozenset({int, float}),
 }
 _WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})
-_LONG_PIECES: Final = 8
-"""Characters of a piece of text, on average, from which on pieces are looked at."""
 _AGGREGATED: Final = ("loss_mask", *NEEDED)
 
 
@@ -200,8 +198,7 @@ def _without_padding(options: ReadOptions) -> Callable[[Any], bool]:
     def are_pieces(values: Any) -> bool:
         if not values or not is_texts(values) or values[0] in markers or values[-1] in markers:
             return False
-        # Few tokens have so many characters on average; a word of several does not matter.
-        return len("".join(values)) <= _LONG_PIECES * len(values) or not are_sentences(values)
+        return not are_sentences(values)
 
     return are_pieces
 

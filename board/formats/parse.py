@@ -31,6 +31,7 @@ _KINDS: Final = {
     "RawNumbers": "a list",
 }
 """By the name of a type; RawNumbers are made of what is parsed here, and can't be known by it."""
+_MOST_SENTENCES: Final = 16
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.])[0-9]{19,}(?![0-9.eE])")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -199,12 +200,12 @@ def is_texts(value: object) -> TypeGuard[list[str]]:
 
 
 def are_sentences(texts: Sequence[str]) -> bool:
-    """Whether texts are no pieces of one: at least half are of several words, and fewer begin with
-    white space, by which pieces are put together.
+    """Whether texts are, by the first of them, no pieces of one: at least half are of several words, and
+    fewer begin with white space, by which pieces are put together.
     """
+    texts = texts[:_MOST_SENTENCES]
     several = sum(len(text.split(maxsplit=1)) > 1 for text in texts)
-    indented = sum(text[:1].isspace() for text in texts)
-    return bool(several) and 2 * several >= len(texts) > 2 * indented
+    return 2 * several >= len(texts) > 2 * sum(text[:1].isspace() for text in texts)
 
 
 def as_object(value: object) -> dict[str, Any]:
