@@ -17,7 +17,7 @@ from board.errors import RecordError
 from board.formats import reader_named, source_read_by
 from board.formats.base import Event, LineContext, Reader
 from board.formats.io.lines import Line
-from board.formats.parse import parse_whole
+from board.formats.parse import parse_whole, repeated_keys
 from board.formats.sources import Row
 from board.index.discovery.packed import readable
 from board.index.discovery.run_info import LogFile
@@ -97,6 +97,13 @@ def audited_remarks(
     return [remark_on(path, value) for path, value in missing.items()]
 
 
+def repeated_key(key: str) -> Remark:
+    """The remark on a key that an object of a line has twice."""
+    return Remark(
+        key, f"the key {key!r} is written twice", "the last one is shown; the line has both"
+    )
+
+
 class _Auditor:
     """Audits lines of one file. places: of its lines, (line, offset, size) each in the file's order."""
 
@@ -132,6 +139,8 @@ class _Auditor:
         except RecordError:  # which the index has named
             return
         self.lines += 1
+        for key in [] if line.text is None else repeated_keys(line.text, content):
+            self._add(number, repeated_key(key))
         records = [result for result in results if isinstance(result, Record)]
         if records:
             remarks = audited_remarks(self._reader, content, records)
@@ -142,8 +151,11 @@ class _Auditor:
             is_text = any(isinstance(value, str) for value in missing.values())
             remarks = [NO_ROLLOUT] if is_text else []
         for remark in remarks:
-            details = (remark.field, remark.reason, remark.hint, remark.severity)
-            self.problems.add(Problem(self._name, number, *details))
+            self._add(number, remark)
+
+    def _add(self, number: int, remark: Remark) -> None:
+        details = (remark.field, remark.reason, remark.hint, remark.severity)
+        self.problems.add(Problem(self._name, number, *details))
 
 
 def parsed_line(line: Line) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from board.analysis.audit import audited_remarks
+from board.analysis.audit import audited_remarks, repeated_key
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
@@ -25,7 +25,7 @@ from board.errors import RecordError, UnreadableError
 from board.formats import reader_named, source_read_by
 from board.formats.base import LineContext, Reader
 from board.formats.messages import response_text
-from board.formats.parse import parse_whole
+from board.formats.parse import parse_exactly, repeated_keys
 from board.formats.sources import Row
 from board.index import segments
 from board.index.discovery.packed import readable
@@ -276,7 +276,7 @@ def _read_log(run: Run, place: _Place) -> _Logged:
     try:
         line = source_read_by(file.reader, file.path).fetch(readable(file).path, offset, size)
         is_row = isinstance(line, Row)
-        content, mended = (line.record, False) if is_row else parse_whole(line.text or b"")
+        content, mended = (line.record, False) if is_row else parse_exactly(line.text or b"")
         rows = reader.rows(content, context)
         if number >= len(rows):
             raise RecordError(f"its line has {len(rows)} rollouts now")
@@ -292,6 +292,8 @@ def _read_log(run: Run, place: _Place) -> _Logged:
     if len(rows) <= _MOST_AUDITED:
         others = [rows[n] for n in range(len(rows)) if n != number]
         remarks = audited_remarks(reader, content, [record, *_records(reader, others, context)])
+        if line.text is not None:
+            remarks += map(repeated_key, repeated_keys(line.text, content))
     return _Logged(rows[number], record, mended, remarks)
 
 

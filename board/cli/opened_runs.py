@@ -7,6 +7,7 @@ from contextlib import closing
 
 from board.cli.output import ProgressLine, say
 from board.cli.runs import find_run, mapping_hint, most_informative
+from board.core.problems import RUN_ITSELF
 from board.errors import ChoiceError, NotFoundError, did_you_mean
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.mapping_editor import is_generic
@@ -14,7 +15,7 @@ from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
-from board.query.open_run import RUN_ITSELF, Follower, OpenOptions, Run
+from board.query.open_run import Follower, OpenOptions, Run
 from board.query.splits import chosen_split, splits_of
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 

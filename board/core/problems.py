@@ -12,6 +12,8 @@ Severity = Literal["lost", "partial", "note"]
 note: everything is shown, and the user should know how it was read."""
 
 
+RUN_ITSELF: Final = "."
+"""Path of problems that are of the run as a whole."""
 MOST_KINDS: Final = 500
 """Kinds of problems of one file that are listed; a hostile file could have one for every line."""
 

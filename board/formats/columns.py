@@ -30,7 +30,7 @@ from board.formats.field_values import (
     is_truncated,
     without_system_prompt,
 )
-from board.formats.fields import is_flat_numbers, is_texts
+from board.formats.fields import is_flat_numbers
 from board.formats.last_outputs import last_output
 from board.formats.messages import (
     conversation_text,
@@ -40,7 +40,7 @@ from board.formats.messages import (
     role_texts,
 )
 from board.formats.number_arrays import RawNumbers, lengths_together, values_together
-from board.formats.parse import as_object, is_list
+from board.formats.parse import are_sentences, as_object, is_list, is_texts
 
 Values = list[Any]
 """One value per row; None: the row has none."""
@@ -192,11 +192,15 @@ def _unusual_numbers(key: str, values: Values) -> Iterator[int]:
 
 
 def _without_padding(options: ReadOptions) -> Callable[[Any], bool]:
-    """Tells lists of texts without padding at their ends."""
+    """Tells lists of texts that are pieces for certain, without padding at their ends."""
     markers = options.pad_markers
-    return lambda pieces: (
-        bool(pieces) and is_texts(pieces) and pieces[0] not in markers and pieces[-1] not in markers
-    )
+
+    def are_pieces(values: Any) -> bool:
+        if not values or not is_texts(values) or values[0] in markers or values[-1] in markers:
+            return False
+        return not are_sentences(values)
+
+    return are_pieces
 
 
 class _Tokens:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,8 +33,8 @@ from board.formats.messages import (
     split_turns,
     without_nulls,
 )
-from board.formats.number_arrays import RawNumbers, as_numbers
-from board.formats.parse import is_list, is_object, kind_of
+from board.formats.number_arrays import RawNumbers, as_numbers, is_exact
+from board.formats.parse import are_sentences, is_list, is_object, is_texts, kind_of
 
 SEVERAL_REWARDS: Final = Remark(
     "reward",
@@ -132,17 +132,6 @@ def is_flat_numbers(value: object) -> bool:
     if not is_list(value) or not value:
         return False
     return all(isinstance(v, int | float | None) for v in value)
-
-
-def is_texts(value: object) -> TypeGuard[list[str]]:
-    """Whether it is a list of texts."""
-    if not is_list(value):
-        return False
-    try:
-        "".join(value)  # the quickest test
-    except TypeError:
-        return False
-    return True
 
 
 class RecordBuilder:
@@ -292,9 +281,13 @@ class RecordBuilder:
                 self.refuse(f"rewards.{name}", error)
 
     def _take_pieces(self, key: str, value: Any) -> None:
-        if not is_texts(value):
-            raise RecordError("is not a list of texts", hint="one piece of text per response token")
-        self.response_tokens = value
+        if is_texts(value) and not are_sentences(value):
+            self.response_tokens = value
+            return
+        reason = "holds texts of several words" if is_texts(value) else "is not a list of texts"
+        self.extras[f"logged.{key}"] = value
+        hint = f"logged.{key} has it; expected: one piece of text per response token"
+        self.note(key, f"{key} {reason}", hint)
 
     def _take_objects(self, key: str, value: Any) -> None:
         if not is_list(value) or not all(map(is_object, value)):
@@ -343,8 +336,8 @@ class RecordBuilder:
                 hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
                 self.remark(key, f"{key} is not as long as the response", hint)
         for key, array in self.unknown_arrays.items():
-            # Under an unknown key only what has the response's length is a token metric.
-            if len(array) == length:
+            # Under an unknown key only what has the response's length is a token metric, and no ids.
+            if len(array) == length and is_exact(array):
                 self.tokens[key] = array
                 self.extras.pop(key, None)
         for key, value in self.constants.items():

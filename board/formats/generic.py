@@ -19,7 +19,6 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
-from board.formats.fields import is_texts
 from board.formats.key_names import field_of, fields_by_words, holds_texts, is_reference
 from board.formats.mapping import (
     GENERIC,
@@ -30,7 +29,7 @@ from board.formats.mapping import (
 )
 from board.formats.mapping_files import mapping_reader
 from board.formats.messages import is_messages, with_usual_names
-from board.formats.parse import is_list, is_object
+from board.formats.parse import is_list, is_object, is_texts
 from board.formats.sources import JSON_DOCUMENT
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -62,8 +61,8 @@ _WEAK: Final = frozenset({"text", "out"})
 """Names under which a program's own messages are logged too."""
 _REFERENCE: Final = re.compile(r"doc|target|reference|expected|answer|gold\w*|gt")
 """What is below a key of such a name belongs to the task, whatever its own name says."""
-_TRANSITION: Final = frozenset({"state", "action", "reward"})
-"""What an agent saw, what it did, and what it got for that."""
+_SEEN: Final = ("state", "observation", "obs")
+"""What an agent saw before an action, in lines that say what it did and what it got for that."""
 _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
@@ -84,7 +83,11 @@ OTHER_REWARDS: Final = ("score", "total_reward", "reward_total", "final_reward",
 
 
 def has_other_names(record: Mapping[str, Any]) -> bool:
-    """Whether a record's response or reward is under another name than the record's own."""
+    """Whether a record's response or reward is under another name than the record's own, or it has
+    several responses.
+    """
+    if is_texts(record.get("response")) and record["response"]:
+        return True
     known = {key for key, value in record.items() if value is not None}
     if known.isdisjoint({"response", "response_tokens", "response_ids", "messages"}):
         for value in (record[key] for key in OTHER_RESPONSES if key in record):
@@ -200,7 +203,7 @@ def _has_text(reader: MappingReader, head: Head) -> bool:
 
 def what_is_missing(head: Head) -> str:
     """What of a rollout no key of the records is named as, in words."""
-    named = {field for record in head.records for field in _keys_of(record, head.records)}
+    named = {field for record in head.records for field in keys_by_name(record, head.records)}
     wanted = {
         "response": "a response",
         "prompt": "a prompt",
@@ -246,7 +249,7 @@ def quoted(text: str) -> str:
 
 def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterator[_Guess]:
     """What a line may be: a rollout, a table of them, or something that has a list of them."""
-    keys = _keys_of(record, records)
+    keys = keys_by_name(record, records)
     response = value_at(record, keys.get("response", ""))
     is_table = is_list(response) and not is_messages(response)
     is_group = (
@@ -258,14 +261,16 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         path: (own, columns)
         for path, (rows, columns) in tables.items()
         if not is_messages(rows[:1]) and path.partition(".")[0].lower() not in _GIVEN
-        if (own := _keys_of(rows[0], rows)).keys() & _GENERATED
+        if (own := keys_by_name(rows[0], rows)).keys() & _GENERATED
     }
     scored = {path: own for path, own in lists.items() if "reward" in own[0]}
     lists = scored if len(scored) == 1 else lists
     if len(lists) == 1:  # nothing tells which of several is the one
         ((path, (own, columns)),) = lists.items()
         root = path if path in record else path.partition(".")[0]
-        shared = _keys_of({key: v for key, v in record.items() if key not in (root, columns)}, ())
+        shared = keys_by_name(
+            {key: v for key, v in record.items() if key not in (root, columns)}, ()
+        )
         both = {key: v for key, v in shared.items() if key in _SHARED} | own
         is_group = "group_id" not in both and "prompt" in shared and "prompt" not in own
         yield _Guess(both, path, columns, is_group)
@@ -296,7 +301,7 @@ def _differs(records: Sequence[Mapping[str, Any]], prompt: str | None, path: str
     return any(len(own) > 1 for own in texts.values())
 
 
-def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def keys_by_name(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """From fields to paths, by the names of keys; a key of null only where all are.
 
     records: rows like it; what a model generates differs between those of one prompt.
@@ -321,8 +326,9 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
     keys = {field: own[0] for field, own in named.items() if own}
     if not names_only:
         keys |= fields_by_words(_values(row), keys)
-    if "response" not in keys and paths.keys() >= _TRANSITION:
-        keys |= {"response": paths["action"], "prompt": paths["state"]}
+    seen = next((name for name in _SEEN if name in paths), None)
+    if "response" not in keys and seen is not None and paths.keys() >= {"action", "reward"}:
+        keys |= {"response": paths["action"], "prompt": paths[seen]}
     if "response" not in keys and "messages" not in keys and {"prompt", "step"} <= keys.keys():
         keys |= _other_text(row, records, keys)
     if "response" not in keys and "messages" not in keys:
@@ -337,6 +343,9 @@ def _keys_of(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> di
         keys["response"] = likely[0]
     if "response" in keys:
         keys.pop("messages", None)
+    if not is_list(value_at(row, keys.get("response", ""))):  # else a value of each rollout
+        of_tokens = [n for n in ("reward", "advantage") if is_list(value_at(row, keys.get(n, "")))]
+        keys = {name: path for name, path in keys.items() if name not in of_tokens}
     return keys
 
 

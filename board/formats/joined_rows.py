@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from board.errors import RecordError
-from board.formats.io.lines import Line, read_lines
+from board.formats.io.lines import Line
 from board.formats.io.locations import Location
 from board.formats.parse import parse_whole
-from board.formats.sources import JSON_LINES, Row, Source
+from board.formats.sources import Row, Source
 
 _MOST_BYTES: Final = 64 << 20
 """Rows of so many bytes are looked at together; a trajectory that goes on after them may be in pieces."""
@@ -83,15 +83,11 @@ class JoinedRows(Source):
 
     def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
         for offset, size in places:
-            rows = [entry.record for entry in map(self._entry, self._between(path, offset, size))]
+            rows = [
+                entry.record for entry in map(self._entry, self._source.between(path, offset, size))
+            ]
             records = [record for record in rows if record is not None]
             yield Row(offset, size, None, record=Together(rows=records))
-
-    def _between(self, path: Location, offset: int, size: int) -> Iterable[Line]:
-        """The lines that begin in a range of the file."""
-        if self._source.like is JSON_LINES:
-            return self._source.together(read_lines(path, offset, offset + size))
-        return self._source.fetch_many(path, [(n, 1) for n in range(offset, offset + size)])
 
     def _entry(self, line: Line) -> _Entry:
         if isinstance(line, Row):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from board.core.records import is_number
-from board.formats.parse import is_list
+from board.formats.parse import is_list, is_texts
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _JOINED: Final = {"logprob": "logprobs", "logps": "logprobs", "logp": "logprobs", "gts": "gt"}
@@ -104,9 +104,11 @@ def field_of(name: str, value: object) -> str:
     """The field of a rollout that a key is of by the words of its name and the kind of its value; empty
     where they say none.
     """
-    terms = frozenset(words_of(name))
+    names = words_of(name)
+    terms = frozenset(names)
     if isinstance(value, str):
-        return _field_of_text(terms)
+        # A model_output is the output of a model, an output_model the name of one.
+        return _field_of_text(terms - {"model"} if names[-1:] != ("model",) else terms)
     if is_list(value):
         return _field_of_list(terms, value)
     if isinstance(value, bool) or is_number(value):
@@ -171,8 +173,13 @@ def _field_of_text(terms: frozenset[str]) -> str:
 
 
 def _field_of_list(terms: frozenset[str], value: list[Any]) -> str:
+    if is_texts(value):  # of several rollouts
+        field = _field_of_text(terms)
+        return field if field in ("response", "prompt", "group_id", "ground_truth") else ""
     if not value or not all(map(is_number, value)):
         return ""
+    if terms & {"rewards", "scores"} and not terms & (_NO_REWARD - {"func"}):
+        return "reward"
     if "logprobs" in terms:
         if terms & _REFERENCE_POLICY:
             return "ref_logprobs"
@@ -200,4 +207,5 @@ def _field_of_number(terms: frozenset[str], value: object) -> str:
         is_verdict = isinstance(value, bool) or value in (0, 1)
         return "reward" if is_reward or is_verdict else ""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return "step" if is_whole and terms & _STEPS and not terms & _NO_STEP else ""
+    counted = {"num", "n", "idx"} if terms & {"global", "training", "train"} else set[str]()
+    return "step" if is_whole and terms & _STEPS and not (terms - counted) & _NO_STEP else ""

@@ -30,11 +30,11 @@ from board.formats.base import (
 )
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
-from board.formats.fields import Fields, at_step, is_texts, named_rewards, with_remarks
+from board.formats.fields import Fields, at_step, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
 from board.formats.messages import is_messages, split_conversation, with_usual_names
 from board.formats.metric_lines import metrics_beside, metrics_in
-from board.formats.parse import is_list, is_object, kind_of
+from board.formats.parse import is_list, is_object, is_texts, kind_of
 from board.formats.path_patterns import path_pattern
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
 

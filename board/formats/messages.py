@@ -25,6 +25,10 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
 
 
 _CONTENT_NAMES: Final = ("text", "value", "message")
+ROLE_KEYS: Final = ("role", "from", "speaker", "author", "sender")
+TEXT_KEYS: Final = ("content", *_CONTENT_NAMES, "utterance")
+"""What a message that is a row of a table calls its role and its text."""
+_BESIDE: Final = ("name", "tool_calls", "tool_call_id", "function_call", *REASONING)
 _NOBODY: Final = "?"
 """The role of a message without one among others that have one."""
 _SPEAKERS: Final = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
@@ -57,6 +61,28 @@ def with_usual_names(value: object) -> object:
             fields = {"role": fields.pop("role"), "content": fields.pop(name), **fields}
         messages.append(fields)
     return messages
+
+
+def keys_of_message(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a row that are those of a chat message, the role's and the text's first; none where it
+    is no message.
+    """
+    role = next((key for key in ROLE_KEYS if isinstance(row.get(key), str)), None)
+    text = next((key for key in TEXT_KEYS if isinstance(row.get(key), str | list)), None)
+    text = next((key for key in TEXT_KEYS if key in row), None) if text is None else text
+    if role is None or text is None:
+        return ()
+    return (role, text, *(key for key in _BESIDE if key in row))
+
+
+def message_of_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The chat message that a row is; None where it is none."""
+    if not (keys := keys_of_message(row)):
+        return None
+    role, text, *others = keys
+    speaker = _SPEAKERS.get(row[role].lower(), row[role])
+    rest = {key: row[key] for key in others if row[key] is not None}
+    return {"role": speaker, "content": row[text], **rest}
 
 
 def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -92,7 +118,7 @@ def split_chatml(text: str) -> tuple[str | None, str]:
 def message_text(message: Message) -> str:
     """The text of a chat message: reasoning, content, then tool calls, each under its name.
 
-    Parts that are no text stand in brackets, images with their size: [image 640×480], [image 34 kB].
+    Parts that are no text stand in brackets, images with their size: [image 640×480], [image png 34 kB].
     """
     content = message.get("content")
     if type(content) is str and _OTHER_CONTENT.isdisjoint(message):  # most: text alone

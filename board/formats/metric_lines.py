@@ -87,8 +87,8 @@ def metrics_beside(
     line: Mapping[str, Any], at: LineContext, texts: frozenset[str] = _TEXTS
 ) -> Event | None:
     """A line without a text, a token or an id, in a file of lines with texts, as an Event, where it has a
-    key that those lines do not have: whatever else it holds, a reward among it, it is no rollout. texts:
-    keys that hold what rollouts said or were asked.
+    key that those lines do not have, or numbers alone: with a reward among them it is no rollout either.
+    texts: keys that hold what rollouts said or were asked.
     """
     if not all(line.get(key) is None for key in texts) or not _IDS.isdisjoint(line):
         return None
@@ -97,7 +97,10 @@ def metrics_beside(
     if step_of(line) is None:
         return None
     known = at.sidecar(_KeysOfTexts(texts))
-    return None if not known or known.issuperset(line) else Event("metrics", line)
+    # A rollout that failed may have null for its texts.
+    has_numbers_alone = texts.isdisjoint(line) and all(map(_holds_numbers, line.values()))
+    is_known = not known or (known.issuperset(line) and not has_numbers_alone)
+    return None if is_known else Event("metrics", line)
 
 
 @dataclass(frozen=True, slots=True)

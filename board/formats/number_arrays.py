@@ -35,6 +35,8 @@ try:
 except ImportError:  # pysimdjson has no wheel for every platform; orjson then does the work
     simdjson = None
 
+MOST_EXACT: Final = 1 << 53
+"""Integers up to this size are held by a float with all of their digits."""
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
@@ -320,3 +322,20 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
             return None
         record[key] = array
     return record
+
+
+def is_exact(array: NumberArray) -> bool:
+    """Whether no number of an array is so large that a float may lose digits of it."""
+    with suppress(RecordError):
+        values = array.values()
+        return not np.any(np.abs(values[np.isfinite(values)]) >= MOST_EXACT)
+    return True
+
+
+def begins_exact(numbers: RawNumbers | Sequence[Any]) -> bool:
+    """The same of the first number alone, which most such arrays tell it by."""
+    if isinstance(numbers, RawNumbers):
+        with suppress(RecordError):
+            return all(abs(number) < MOST_EXACT for number in numbers.first(1) if number == number)
+        return True
+    return all(abs(number) < MOST_EXACT for number in numbers[:1] if number is not None)

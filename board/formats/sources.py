@@ -20,7 +20,7 @@ from board.formats.io.lines import MAX_LINE_BYTES, Line, array_elements, read_by
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
 from board.formats.messages import is_messages
-from board.formats.parse import is_list
+from board.formats.parse import is_list, objects_at, parse_whole
 
 _HEAD_BYTES: Final = 1 << 16
 _GAP_BYTES: Final = 16 << 10
@@ -86,6 +86,12 @@ class Source(ABC):
         """Lines or rows again, by their places (offset, size), which ascend."""
         return (self.fetch(path, offset, size) for offset, size in places)
 
+    def between(self, path: Location, offset: int, size: int) -> Iterable[Line]:
+        """The lines that begin in a range of bytes; of a table, whose places are numbers, the rows."""
+        if self.is_text:
+            return self.together(read_lines(path, offset, offset + size))
+        return self.fetch_many(path, [(number, 1) for number in range(offset, offset + size)])
+
 
 class JsonLines(Source):
     """One JSON object per line."""
@@ -134,6 +140,10 @@ class JsonDocument(Source):
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         return Line(offset, size, read_bytes(path, offset, size))
+
+    def between(self, path: Location, offset: int, size: int) -> Iterable[Line]:
+        array, _ = parse_whole(b'{"rows": [%b]}' % read_bytes(path, offset, size))
+        return [Row(offset, size, None, record=row) for row in objects_at(array, "rows")]
 
 
 JSON_LINES = JsonLines()
@@ -262,6 +272,9 @@ class MultilineJson(Source):
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         return JSON_LINES.fetch(path, offset, size)
+
+    def between(self, path: Location, offset: int, size: int) -> Iterable[Line]:
+        return self.together(JSON_LINES.between(path, offset, size))
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from board.core.problems import Problem
 from board.core.records import is_number
@@ -23,6 +24,7 @@ from board.formats import reader_named
 from board.index.manifest import FileState, Manifest
 from board.index.reading.file_steps import Restart
 from board.index.repeat_keys import UNORDERED
+from board.query.database import numbers_table
 
 _MOST_COMPARED: Final = 256
 """More launches than this are in the order of their clocks: each is compared with every other one."""
@@ -270,6 +272,17 @@ class RunFiles:
                     "(docs/own_format.md) makes the later ones replace the earlier"
                 )
                 yield Problem(state.path, first.line, "step", reason, hint, "note", len(restarts))
+
+    def table(self, sides: Sequence[str]) -> pa.Table:
+        """id, number, rank, side and path of each file. sides: by number the reader of each side."""
+        of_reader = {reader: number for number, reader in enumerate(sides)}
+        rows = [
+            (state.id, self.number_of[state.id], state.rank, of_reader.get(state.reader, 0))
+            for state in self.states
+        ]
+        # Names of files need not be UTF-8.
+        paths = [state.path.encode("utf-8", "replace").decode() for state in self.states]
+        return numbers_table(rows, ("id", "number", "rank", "side")).append_column("path", [paths])
 
     def newest_attempts(self, counts: Mapping[int, Counter[int]]) -> dict[int, Attempt | None]:
         """By step the newest attempt that wrote it, None for files that name none.

@@ -121,6 +121,15 @@ def find_duplicates(rows: RunRows) -> pa.Table:
     return pa.concat_tables([_FOUND.empty_table(), *chosen], promote_options="default")
 
 
+def counts_of(duplicates: pa.Table) -> dict[int, Counter[int]]:
+    """By id of a file how many rollouts are copies at each step. duplicates: see find_duplicates."""
+    copies: dict[int, Counter[int]] = {}
+    counted = duplicates.group_by(["file", "step"]).aggregate([([], "count_all")])
+    for file, step, count in zip(*(column.to_pylist() for column in counted), strict=True):
+        copies.setdefault(file, Counter())[step] = count
+    return copies
+
+
 def notes_on(
     duplicates: pa.Table, counts: Mapping[int, Counter[int]], states: Iterable[FileState]
 ) -> Iterator[Problem]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from board.core.problems import Problem
-from board.query.open_run import RUN_ITSELF, Run
+from board.core.problems import RUN_ITSELF, Problem
+from board.query.open_run import Run
 
 _LEAST_SHARE: Final = 0.1
 _SIZES: Final = """

@@ -10,7 +10,7 @@ from typing import Final
 
 from board.core.metrics.definitions import REDUCTIONS
 from board.core.metrics.reward_sum import RewardSum
-from board.core.problems import Problem, ProblemLog
+from board.core.problems import RUN_ITSELF, Problem, ProblemLog
 from board.core.records import ReadOptions
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
@@ -26,6 +26,7 @@ from board.index.storage import FolderStorage, MemoryStorage, Storage, committed
 from board.query.columns import AS_LOGGED, Derived, OpenOptions, RewardSource
 from board.query.run import Run
 from board.query.run_rows import RunRows
+from board.query.splits import note_on
 from board.query.steps import refreshed
 from board.query.trainer.metrics import TrainerMetricsReader
 from board.query.trainer.reward import has_parts_alone, reward_source
@@ -49,8 +50,6 @@ _DAMAGED: Final = (
     "the log was read again, and the index is complete",
 )
 _CHOOSE_REWARD: Final = "its parts and weights can be chosen in Run settings, or by --reward"
-RUN_ITSELF: Final = "."
-"""Path of problems that are of the run as a whole."""
 
 
 def open_run(
@@ -242,6 +241,7 @@ def _run_of(
     )
     log.extend(rows.joins.differences)
     log.extend(_unread_fields(rows))
+    log.extend(note_on(rows.model_split))
     if reward is not None:
         log.add(Problem(RUN_ITSELF, None, "reward", reward.summary, _CHOOSE_REWARD, "note"))
     for problem in (one for state in rows.files.states for one in state.all_problems):

@@ -23,11 +23,11 @@ from board.index.discovery.run_info import RunInfo
 from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import LABEL_COLUMNS, PART
 from board.index.storage import StepRange
-from board.query import splits
 from board.query.columns import AS_LOGGED, OpenOptions, RewardSource, aliased, frame_of
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
+from board.query.splits import split_value
 from board.query.steps import recorded_counts, steps_table, stored_steps
 
 _MAX_CACHED_STEPS: Final = 16
@@ -152,9 +152,7 @@ class Run:
     @property
     def split_value(self) -> str:
         """The split of a rollout as SQL: rollouts that name none are training's."""
-        if "split" not in self.rows.names:
-            return f"'{splits.TRAIN}'"
-        return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
+        return split_value(self.rows.names)
 
     def column(self, name: str) -> str:
         """SQL for a column of the run: NULL where nothing of it is recorded."""

@@ -37,9 +37,10 @@ from board.query import columns as column_sql
 from board.query.attempts import RunFiles
 from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
-from board.query.duplicates import find_duplicates, notes_on
+from board.query.duplicates import counts_of, find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
+from board.query.splits import split_sql, with_models
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -76,32 +77,30 @@ class RunRows:
         self.derived = derived.lacking_in(manifest.columns)
         columns = (*manifest.columns, *self.derived.columns)
         self.columns = column_sql.with_derived(columns, has_rank=has_rank)
-        self._segments = [
-            segment
-            for segment in manifest.all_segments
-            if any(number in self.files.number_of for number in segment.files)
-        ]
+        known = self.files.number_of.keys()
+        self._segments = [s for s in manifest.all_segments if not known.isdisjoint(s.files)]
         self.patterns = packaged_patterns()
         self.labels: pa.Table | None = None
         self._label_schema, self._unlabelled = "", self
         self._lock = threading.RLock()
         self._folder: Path | None = None
-        self._schema = ""
-        self._stored_names = frozenset[str]()
+        self._schema, self._stored_names = "", frozenset[str]()
         self.duplicates = find_duplicates(self) if duplicates is None else duplicates
         if self.duplicates.num_rows:
-            schema = self.schema
             with self.cursor() as cursor:
-                create_table(cursor, schema, "duplicates", self.duplicates)
+                create_table(cursor, self.schema, "duplicates", self.duplicates)
         if self.sides:
             sql = f"CREATE TABLE {self.schema}.pairs AS {join_pairs(self.visible(), self.stored)}"
             with self.cursor() as cursor:
                 cursor.execute(sql)
+        if self.model_split:
+            columns = (*columns, Column("split", texts=True, words=True))
+            self.columns = column_sql.with_derived(columns, has_rank=has_rank)
 
     def in_database(self, database: Database) -> RunRows:
         """The same with views in another database."""
-        known = (self.storage, self.manifest, self._info, database, self.duplicates)
-        rows = RunRows(*known, self.derived)
+        log = (self.storage, self.manifest, self._info)
+        rows = RunRows(*log, database, self.duplicates, self.derived)
         rows.patterns = self.patterns
         return rows if self.labels is None else rows.with_labels(self.labels)
 
@@ -144,9 +143,8 @@ class RunRows:
                 self.storage.discard(self.manifest)
             is_link = isinstance(error, duckdb.PermissionException)
             reason = "a table is a link that leads outside the root" if is_link else error
-            raise BrokenIndexError(
-                f"the index of {self._info.name} changed meanwhile ({reason}); reload"
-            ) from error
+            said = f"the index of {self._info.name} changed meanwhile ({reason}); reload"
+            raise BrokenIndexError(said) from error
 
     # Statements
 
@@ -182,17 +180,26 @@ class RunRows:
 
     def unnumbered(self, steps: StepRange | None = None) -> str:
         """The same without `position`, for which all rows of a step are sorted with all columns."""
+        return with_models(self._shown(steps), self.model_split, self.stored)
+
+    def _shown(self, steps: StepRange | None = None) -> str:
         source = self.visible(steps)
         if self.sides:
             source = merged_rows(self.sides, source, f"{self.schema}.pairs", sorted(self.stored))
         return f"({source})"
+
+    @cached_property
+    def model_split(self) -> str:
+        """SQL for the split with the model; empty where no step has several. See splits."""
+        return split_sql(self.table, self._shown(), self.columns, self.stored)
 
     @property
     def hidden(self) -> str:
         """The rows of the run that are not visible, in parentheses."""
         return f"""(
             SELECT *, row_number() OVER (PARTITION BY step ORDER BY {_ORDER}) - 1 AS position
-            FROM ({self.every_row()}) ANTI JOIN ({self.visible()}) USING (file, line, part))
+            FROM {with_models(f"({self.every_row()})", self.model_split, self.stored)}
+                ANTI JOIN ({self.visible()}) USING (file, line, part))
         """
 
     # Columns
@@ -217,7 +224,7 @@ class RunRows:
     @property
     def names(self) -> frozenset[str]:
         """Columns of `view`."""
-        return self.stored | {"position"}
+        return self.stored | {"position", *(("split",) if self.model_split else ())}
 
     @property
     def order(self) -> str:
@@ -227,9 +234,8 @@ class RunRows:
     @property
     def key(self) -> str:
         """SQL for a value by which rollouts are in that order."""
-        if self.sides:
-            return "row(step, position)"
-        return f"row(step, coalesce(rank, {_LAST}), file, line, part)"
+        by_rank = f"row(step, coalesce(rank, {_LAST}), file, line, part)"
+        return "row(step, position)" if self.sides else by_rank
 
     def column(self, name: str) -> Column:
         """A column of the run; one that nothing is recorded of where it has none of that name."""
@@ -237,17 +243,17 @@ class RunRows:
 
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
-        if name in segments.CAUSE_COLUMNS:
-            return causes.cause_sql(name, self.names, self.patterns, self._same_outputs)
-        if name in segments.LABEL_COLUMNS:
-            return label_sql(name, self._label_schema)
-        return column_sql.value_sql(self.column(name), self.names)
+        return self._made(name) or column_sql.value_sql(self.column(name), self.names)
 
     def frame_value(self, name: str) -> str:
         """SQL for a column as columns.frame_of takes it."""
-        if name in (*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS):
-            return self.value(name)
-        return column_sql.frame_value_sql(self.column(name), self.names)
+        return self._made(name) or column_sql.frame_value_sql(self.column(name), self.names)
+
+    def _made(self, name: str) -> str:
+        """SQL for a column that is made of others; empty for those of the log."""
+        if name in segments.CAUSE_COLUMNS:
+            return causes.cause_sql(name, self.names, self.patterns, self._same_outputs)
+        return label_sql(name, self._label_schema) if name in segments.LABEL_COLUMNS else ""
 
     @cached_property
     def _same_outputs(self) -> str:
@@ -276,23 +282,16 @@ class RunRows:
     @cached_property
     def _copies(self) -> dict[int, Counter[int]]:
         """By id of a file, how many copies it has at each step."""
-        copies: dict[int, Counter[int]] = {}
-        counted = self.duplicates.group_by(["file", "step"]).aggregate([([], "count_all")])
-        for file, step, count in zip(*(column.to_pylist() for column in counted), strict=True):
-            copies.setdefault(file, Counter())[step] = count
-        return copies
+        return counts_of(self.duplicates)
 
     @cached_property
     def _by_file(self) -> dict[int, Counter[int]]:
         """By id of a file its visible rollouts of each step."""
-        by_file: dict[int, Counter[int]] = {}
-        for number, counts in self.files.current_counts.items():
-            by_file[number] = (
-                counts
-                - self._copies.get(number, Counter())
-                - self.joins.hidden.get(number, Counter())
-            )
-        return by_file
+        both = (self._copies, self.joins.hidden)
+        return {
+            number: counts - sum((of.get(number, Counter()) for of in both), Counter[int]())
+            for number, counts in self.files.current_counts.items()
+        }
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -334,6 +333,8 @@ class RunRows:
             as_plain |= {f"{number} {step} {n} repeats": step for step, n in copies.items()}
         if segments.TURN_COLUMNS[1] in {column.name for column in self.manifest.columns}:
             as_plain["calls"] = -_LAST  # rollouts of all steps without a call have 0 of them then
+        if self.model_split:
+            as_plain["models"] = -_LAST  # as the groups of all steps are those of a model then
         return as_plain
 
     # What is created in the database
@@ -360,15 +361,11 @@ class RunRows:
             create_table(cursor, schema, "stored", segments.joined(map(self.storage.get, names)))
         described = cursor.execute(f"DESCRIBE {schema}.stored").fetchall()
         self._stored_names = frozenset(name for name, *_ in described)
-        states, numbers = self.files.states, self.files.number_of
-        sides = {side.reader: number for number, side in enumerate(self.sides)}
-        rows = [(s.id, numbers[s.id], s.rank, sides.get(s.reader, 0)) for s in states]
-        # Names of files need not be UTF-8.
-        paths = [state.path.encode("utf-8", "replace").decode() for state in states]
-        files = numbers_table(rows, ("id", "number", "rank", "side"))
-        create_table(cursor, schema, "files", files.append_column("path", [paths]))
-        names_of_ranges = ("file", "rank", "before_line", "from_step")
-        superseded = numbers_table(self.files.superseded_ranges, names_of_ranges)
+        create_table(
+            cursor, schema, "files", self.files.table([side.reader for side in self.sides])
+        )
+        ranges = ("file", "rank", "before_line", "from_step")
+        superseded = numbers_table(self.files.superseded_ranges, ranges)
         create_table(cursor, schema, "superseded", superseded)
 
     def _files_of(self, several: Sequence[Segment]) -> str:

@@ -74,7 +74,8 @@ def one(
 
 REAL = {
     "broken": one(0, "reward", lambda x: said_in(x["completion"])),
-    "nemo_gym": one(0, "reward", items),
+    "nemo_gym/calendar.example_rollouts.jsonl": one(0, "reward", items),
+    "nemo_gym/workplace_assistant.example_rollouts.jsonl": one(0, "reward", items),
     "prime_rl": traces,
     "rlloggingboard": one("step", "reward", lambda x: [x["response"]]),
     "verifiers/gsm8k": one(0, "reward", lambda x: said_in(x["completion"])),
@@ -91,9 +92,12 @@ there = pytest.mark.skipif(not collection().is_dir(), reason="no collection of r
 
 
 def plainly(folder: Path) -> pd.DataFrame:
-    """Step, x and texts of each rollout, its line's numbers beside them; what is no JSON is passed by."""
+    """Step, x and texts of each rollout of a folder or a file, its line's numbers beside them; what is no
+    JSON is passed by.
+    """
     result: list[dict[str, Any]] = []
-    for path in sorted(folder.rglob("*.jsonl"), key=natural):
+    paths = [folder] if folder.is_file() else sorted(folder.rglob("*.jsonl"), key=natural)
+    for path in paths:
         if path.relative_to(collection()).as_posix() in REFUSED:
             continue
         for text in path.read_bytes().split(b"\n"):
@@ -108,8 +112,8 @@ def plainly(folder: Path) -> pd.DataFrame:
 
 @there
 def test_every_real_folder_has_a_case():
-    homes = {p.parent.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")}
-    assert {next((n for n in REAL if f"{home}/".startswith(f"{n}/")), "") for home in homes} == {
+    paths = {p.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")}
+    assert {next((n for n in REAL if f"{path}/".startswith(f"{n}/")), "") for path in paths} == {
         *REAL
     }
 

@@ -11,9 +11,11 @@ import pytest
 from read_formats import collection, info_at, records, values_of
 
 from board.analysis.audit import audit_all
+from board.analysis.findings import diagnose
 from board.cli import main
-from board.index.discovery.discovered_runs import discover
+from board.formats.messages import message_text
 from board.query.open_run import Follower, Run
+from board.query.trainer.metrics import read_trainer_metrics
 
 CASES = collection().parent / "cases"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside the checkout")
@@ -157,6 +159,42 @@ def test_functions_that_abstain_leave_the_sum_of_the_others(case):
     assert counts.tolist() == [16 if step in (3, 6) else 8 for step in counts.index]
 
 
+@of_case("09_images_dropped")
+def test_images_that_the_trainer_did_not_see_are_a_severe_mismatch(case):
+    run = read(case / "run")
+    assert (run.rollout_count, len(run.counts)) == (144, 12)
+    rows = [*map(json.loads, (case / "run" / "rollouts.jsonl").read_text().splitlines())]
+    drops = {"logprobs": [], "sampling_logprobs": []}
+    for rollout, row in zip(records(run), rows, strict=True):
+        assert message_text(rollout.messages[0]).startswith("[image png 84 B]")
+        for name, values in drops.items():
+            np.testing.assert_array_equal(rollout.tokens[name].values(), row[name])
+            values.append(row[name][5])  # of the colour
+    drop = np.subtract(*drops.values()).reshape(12, 12).mean(axis=1)
+    assert np.all(drop[:6] < -4)
+    assert np.all(np.abs(drop[6:]) < 0.1)
+    (severe,) = diagnose(run).findings
+    assert (severe.rule, severe.severity) == ("mismatch", "severe")
+    assert (severe.first_step, severe.last_step) == (1, 6)
+    assert "drift" not in f"{severe.title} {severe.text}".lower()
+    assert {one.position for one in severe.evidence} == {5}  # a colour
+
+
+@of_case("14_resumed_metrics")
+def test_steps_of_a_second_start_have_one_value_and_the_first_ones_are_set_aside(case):
+    run = read(case / "run")
+    assert (run.rollout_count, run.superseded) == (240, 40)
+    assert dict(run.counts) == dict.fromkeys(range(1, 31), 8)
+    assert run.rows.files.restarted_at == [21]
+    lines = [*map(json.loads, (case / "run" / "rollouts.jsonl").read_text().splitlines())]
+    expected = {s: [x["timestamp"] for x in lines if x["step"] == s][-8:] for s in run.counts}
+    found = run.rollouts.groupby("step")["timestamp"].apply(list).to_dict()
+    assert found == expected
+    metrics = [*map(json.loads, (case / "run" / "metrics.jsonl").read_text().splitlines())]
+    table = read_trainer_metrics(run).table(["trainer/loss"])
+    assert dict(table.itertuples(index=False)) == {one["step"]: one["loss"] for one in metrics}
+
+
 @of_case("10_stepwise_rows")
 def test_rows_of_turns_are_rollouts_in_groups_of_four(case):
     run = read(case / "run")
@@ -188,4 +226,3 @@ def test_every_case_about_reading_has_a_test_here():
     text = Path(__file__).read_text("utf-8")
     named = [folder.name for folder in (CASES / "logs").iterdir()]
     assert [name for name in named if f'"{name}"' not in text] == []
-    assert discover(CASES / "reports" / "14_resumed_metrics" / "run").runs

@@ -30,7 +30,8 @@ def test_no_file_of_another_format_is_taken_for_one_that_is_read():
     result = discover(FORMATS)
     assert {run.name: run.formats for run in result.runs} == {
         "broken": ("verifiers",),
-        "nemo_gym": ("nemo_gym",),
+        "nemo_gym/calendar.example_rollouts.jsonl": ("nemo_gym",),
+        "nemo_gym/workplace_assistant.example_rollouts.jsonl": ("nemo_gym",),
         "prime_rl": ("episodes",),
         "rlloggingboard": ("rllb",),
         "verifiers/gsm8k": ("verifiers",),

@@ -126,11 +126,12 @@ def sniff(args: argparse.Namespace) -> int:
         output.print_json(document)
     else:
         _print_sniffed(path, folder, each=args.all)
-    if any(file.reader for file in folder.files):
-        return 0
-    if hint := mapping_hint(path):
-        output.say(f"nothing is recognised{hint}")
-    return 1
+    readers = [file.reader for file in folder.files if file.reader]
+    is_by_names = all(name.startswith(PREFIX) for name in readers)
+    if is_by_names and (hint := mapping_hint(path)):
+        what = "it is read by the names of its keys" if readers else "nothing is recognised"
+        output.say(f"{what}{hint}")
+    return 0 if readers else 1
 
 
 def _write_mapping(folder: SniffedFolder) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 PART_TEXTS: Final = ("text", "thinking", "reasoning", "input_text", "output_text")
 """Keys that hold the text of a part."""
+_DATA_URL: Final = re.compile(r"data:[a-z]+/([a-z0-9.+-]{1,20})[;,]")
 REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 """Keys of a message that hold its reasoning."""
 UNNAMED: Final = "?"
@@ -61,13 +62,15 @@ def part_text(part: object) -> str | None:
 
 
 def part_name(part: object) -> str:
-    """What a part other than text is called, with its size: `image 640×480`, `image 34 kB`, `audio`."""
+    """What a part other than text is called, with its type and size: `image 640×480`, `image png 34 kB`,
+    `audio`.
+    """
     fields = as_fields(part)
     if fields is None:
         return type(part).__name__
     kind = str(fields.get("type", "part"))
     medium = next((name for name in _MEDIA if name in kind), kind)
-    return " ".join(filter(None, (medium, _size(fields, medium))))
+    return " ".join([medium, *_size(fields, medium).split()])
 
 
 def tool_calls(message: Fields) -> Iterator[ToolCall]:
@@ -86,20 +89,24 @@ def tool_calls(message: Fields) -> Iterator[ToolCall]:
 
 
 def _size(fields: Fields, medium: str) -> str:
-    """Width and height where they are recorded, else how many bytes are in the log; empty: neither."""
+    """Width and height where they are recorded, else the type, where a data: URL says it, and how many
+    bytes are in the log; empty: neither.
+    """
     content = next((fields[key] for key in fields if medium in key and key != "type"), None)
     inner = as_fields(content) or fields
     width, height = inner.get("width"), inner.get("height")
     if isinstance(width, int) and isinstance(height, int):
         return f"{width}×{height}"
     data = inner.get("url", inner.get("data", content)) if isinstance(content, dict) else content
+    kind = ""
     if isinstance(data, bytes):
         size = len(data)
     elif isinstance(data, str) and (data.startswith("data:") or len(data) > 1024):
         size = len(data.partition(",")[2] or data) * 3 // 4  # base64: 4 signs for 3 bytes
+        kind = match[1] if (match := _DATA_URL.match(data)) else ""
     else:
         return ""
-    return f"{size} B" if size < 1000 else f"{size / 1000:.0f} kB"
+    return f"{kind} {size} B" if size < 1000 else f"{kind} {size / 1000:.0f} kB"
 
 
 RULE: Final = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from board.core.records import Record
@@ -21,8 +22,7 @@ from board.formats.agents.harbor_files import (
     file_name,
     is_atif,
     is_beside_main,
-    names_beside,
-    orphans_beside,
+    references_in_folder,
     result_above,
     siblings,
 )
@@ -98,8 +98,9 @@ class AtifReader(Reader):
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Record | Event:
         is_trials = at.named("trial") is not None
-        if at.path.name in (at.sidecar(names_beside) or ()) or (
-            is_trials and at.path.name != TRAJECTORY and at.sidecar(is_beside_main)
+        name, references = at.path.name, at.sidecar(references_in_folder) or {}
+        if any(name in names for other, names in references.items() if other != name) or (
+            is_trials and name != TRAJECTORY and at.sidecar(is_beside_main)
         ):
             return Event("header", {"part of": "another trajectory"})
         trajectory = _Trajectory(line, at.location)
@@ -110,9 +111,10 @@ class AtifReader(Reader):
         _take_tokens(builder, [*trajectory.steps()])
         if is_trials and (result := at.sidecar(result_above)) is not None:
             take_result(builder, result)
-        if is_trials and at.path.name == TRAJECTORY:
-            for name in at.sidecar(orphans_beside) or ():
-                builder.remark("agent", "a trajectory that nothing refers to is not shown", name)
+        if is_trials and name == TRAJECTORY:
+            known = {name, *chain.from_iterable(references.values())}
+            for orphan in sorted(references.keys() - known):
+                builder.remark("agent", "a trajectory that nothing refers to is not shown", orphan)
         builder.remarks += trajectory.remarks(at)
         return builder.build_undated()
 

@@ -43,12 +43,13 @@ def siblings(log: Location, objects: Objects) -> Sequence[Location]:
     return [path for path in paths if path.name != log.name][:_MOST_PARTS]
 
 
-def names_beside(log: Location) -> set[str]:
-    """The names of files that other trajectories of the same agent refer to."""
+def references_in_folder(log: Location) -> Mapping[str, frozenset[str]]:
+    """By name of each trajectory of the same agent, the names of the files that it refers to."""
     if not isinstance(log, Path):
-        return set()
-    documents = (read_object(path, most_bytes=MOST_BYTES) for path in siblings(log, Objects()))
-    return {name for document in documents if is_atif(document) for name in _names_in(document)}
+        return {}
+    paths = [log, *siblings(log, Objects())]
+    documents = {path.name: read_object(path, most_bytes=MOST_BYTES) for path in paths}
+    return {name: frozenset(_names_in(d)) for name, d in documents.items() if is_atif(d)}
 
 
 def _names_in(document: Mapping[str, Any]) -> Iterator[str]:
@@ -90,14 +91,3 @@ def _is_there(path: Location) -> bool:
 def is_beside_main(log: Location) -> bool:
     """Whether the trajectory of the trial lies beside another file of its agent."""
     return _is_usable(log.parent / TRAJECTORY)
-
-
-def orphans_beside(log: Location) -> Sequence[str]:
-    """Other trajectories of the same agent that none refers to."""
-    if not isinstance(log, Path):
-        return ()
-    paths = [log, *siblings(log, Objects())]
-    documents = {path.name: read_object(path, most_bytes=MOST_BYTES) for path in paths}
-    referred = {name for d in documents.values() if is_atif(d) for name in _names_in(d)}
-    others = [name for name, d in documents.items() if name != log.name and is_atif(d)]
-    return [name for name in others if name not in referred]

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.formats.base import Head, LineContext, Reader
-from board.formats.fields import Fields, at_step, is_texts
+from board.formats.fields import Fields, at_step
 from board.formats.messages import is_messages, split_chatml, split_conversation
-from board.formats.parse import is_list, objects_at, objects_in
+from board.formats.parse import is_list, is_texts, objects_at, objects_in
 from board.formats.sources import rows_of_table
 
 _PER_ROLLOUT: Final = ("tokens", "masks", "scores")

@@ -26,11 +26,11 @@ from board.errors import RecordError
 from board.formats.base import Event, Head, LineContext, Reader
 from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, EXTRA, FAILURE, TAKERS
-from board.formats.fields import SURPLUS, Fields, is_flat_numbers, is_texts, with_remarks
+from board.formats.fields import SURPLUS, Fields, is_flat_numbers, with_remarks
 from board.formats.generic import has_other_names
 from board.formats.metric_lines import metrics_beside, metrics_in
 from board.formats.number_arrays import as_numbers
-from board.formats.parse import is_list
+from board.formats.parse import is_list, is_texts
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})
 _GENERATED: Final = ("response", "response_tokens")

@@ -25,6 +25,7 @@ _BEGINNINGS: Final = (
     (b"%PDF", "a PDF document"),
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
+    (b"\x1e", "a sequence of JSON texts, each behind a record separator"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
 )

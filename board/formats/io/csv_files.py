@@ -71,6 +71,12 @@ class CsvFiles(Source):
         parsed = next(_cells(_split(line), layout.delimiter))
         return layout.row(parsed)
 
+    def between(self, path: Location, offset: int, size: int) -> Iterator[Line]:
+        layout = _layout(path, *state_of(path)[1:3])
+        if layout is not None:
+            rows = _cells(read_lines(path, offset, offset + size), layout.delimiter)
+            yield from map(layout.row, rows)
+
 
 CSV: Final = CsvFiles()
 

@@ -25,10 +25,11 @@ from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
 from board.formats.key_names import field_of
+from board.formats.messages import keys_of_message
 from board.formats.metrics import is_metric_name
 from board.formats.metrics.lines import has_step_column
 from board.index.discovery.mappings import FILE_NAME, Mappings
-from board.index.discovery.packed import HEAD_OF_KIND, PACKED_SUFFIXES
+from board.index.discovery.packed import HEAD_OF_KIND, PACKED_SUFFIXES, is_wrapped
 from board.index.discovery.run_info import IgnoredFiles, RunInfo
 
 _MAX_NAMES: Final = 3
@@ -230,9 +231,12 @@ def _list_objects(root: RemoteLocation) -> Listing:
 
 
 def _is_array_of_objects(path: Path) -> bool:
-    """Whether a JSON document is an array of objects, as a list of records is under any name."""
+    """Whether a JSON document is an array of objects, as a list of records is under any name; or packed
+    or in another encoding, so that only a look into it can say that.
+    """
     try:
-        return _OBJECTS.match(read_bytes(path, 0, _PEEK_BYTES)) is not None
+        head = read_bytes(path, 0, _PEEK_BYTES)
+        return _OBJECTS.match(head) is not None or is_wrapped(path, head)
     except OSError:
         return False
 
@@ -244,14 +248,19 @@ def _is_page_of_log(name: str, beside: Collection[str]) -> bool:
 
 
 def _has_rollout_columns(path: Path) -> bool:
-    """Whether a table has a column that is named as a prompt or a response; most hold metrics."""
+    """Whether a table has a column that is named as a prompt or a response, or those of a message; most
+    hold metrics.
+    """
     try:
         head = read_bytes(path, 0, HEAD_OF_KIND)
     except OSError:
         return True  # which is said where it is opened
     is_plain = head[:1].isascii() and b"\0" not in head
-    fields = {field_of(name, "") for name in column_names(head)} if is_plain else {"response"}
-    return not fields.isdisjoint({"prompt", "response", "messages"})
+    names = column_names(head) if is_plain else ("response",)
+    fields = {field_of(name, "") for name in names}
+    return bool(keys_of_message(dict.fromkeys(names, ""))) or not fields.isdisjoint(
+        {"prompt", "response", "messages"}
+    )
 
 
 def _has_steps(path: Path) -> bool:

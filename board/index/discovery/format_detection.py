@@ -121,7 +121,7 @@ class _Seen:
     reader: str | None
     reason: str
     shared_id: str = ""
-    subject: Subject = ()
+    subject: Subject | None = ()
     is_wrapped: bool = False
 
 
@@ -162,7 +162,7 @@ def _recognised(
     name = None if reader is None else reader.name
     is_rollouts = reader is not None and is_by_keys(reader)
     shared = likely_trajectory(beginning) if is_rollouts else ""
-    subject = () if reader is None else subject_of(beginning, reader)
+    subject = () if reader is None else subject_of(path, beginning, reader)
     known = head if grows else b""
     content = (name, reason, shared, subject, is_wrapped)
     _seen[path] = seen = _Seen(state, asked, digest(known), len(known), *content)

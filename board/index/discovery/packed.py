@@ -77,6 +77,14 @@ class CutError(PackedError):
     """A compressed file that ends in the middle: it is still written, or was cut off."""
 
 
+class BehindError(CutError):
+    """A compressed file behind whose end something else stands. size: bytes of it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(0, f"{size:,} bytes behind its end are not packed")
+        self.size = size
+
+
 def is_packed(path: Location) -> bool:
     """Whether a file is compressed, by its name."""
     return path.name.lower().endswith(PACKED_SUFFIXES)
@@ -84,7 +92,7 @@ def is_packed(path: Location) -> bool:
 
 def is_wrapped(path: Location, head: bytes) -> bool:
     """Whether a copy has to be made to read a file. head: its first HEAD_OF_KIND bytes."""
-    if is_packed(path) or _layer(head):
+    if is_packed(path) or layer_of(head):
         return True
     return source_of(path).appends and _OVER_LINES.match(head) is not None
 
@@ -142,6 +150,12 @@ def cut_problem(name_in_problems: str, listed: LogFile, file: LogFile) -> Proble
     """
     if not file.path.name.endswith(_CUT):
         return None
+    if behind := _size_behind(listed.path):
+        reason = (
+            f"{behind:,} bytes behind the end of its packed data are no gzip or zstd: they are lost"
+        )
+        hint = "what comes before is read; pack or copy it again"
+        return Problem(name_in_problems, None, None, reason, hint, "lost")
     lines = sum(len(block.sizes) for block in read_line_blocks(file.path))
     known = _size_by_header(listed.path)
     of = f" of {known:,}" if known > file.size else ""
@@ -150,6 +164,18 @@ def cut_problem(name_in_problems: str, listed: LogFile, file: LogFile) -> Proble
     is_young = time.time() - listed.mtime_ns / 1e9 <= AT_REST_SECONDS
     hint = "it is still being written, or was cut off" if is_young else "pack or copy it again"
     return Problem(name_in_problems, None, None, reason, hint, "lost")
+
+
+def _size_behind(path: Location) -> int:
+    """How many bytes stand behind the end of a packed file."""
+    try:
+        for _ in _blocks(path):
+            pass
+    except BehindError as error:
+        return error.size
+    except OSError:
+        return 0
+    return 0
 
 
 def _size_by_header(path: Location) -> int:
@@ -212,7 +238,7 @@ def _write(blocks: Iterable[bytes], target: Path, most: int | None) -> bool:
     return True
 
 
-def _layer(head: bytes) -> str:
+def layer_of(head: bytes) -> str:
     """How bytes that begin so are packed or encoded; empty for what is neither."""
     if head.startswith(_GZIP):
         return "gzip"
@@ -228,11 +254,11 @@ def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
         if is_packed(path):
             head, blocks = _peeked(blocks)
             kind = "gzip" if path.name.lower().endswith(".gz") else "zstd"
-            if len(head) >= _MAGIC_BYTES and _layer(head) not in ("gzip", "zstd"):
+            if len(head) >= _MAGIC_BYTES and layer_of(head) not in ("gzip", "zstd"):
                 raise PackedError(0, f"it is not a {kind} file, despite its name")
         for _ in range(_MOST_LAYERS):
             head, blocks = _peeked(blocks)
-            layer = _layer(head)
+            layer = layer_of(head)
             if not layer:
                 break
             is_text = layer.startswith("utf")
@@ -275,10 +301,18 @@ def _unpacked(blocks: Iterator[bytes], kind: str) -> Iterator[bytes]:
     for block in blocks:
         # Of a layer within another a block may be large.
         for start in range(0, len(block), _PIECE):
-            data = block[start : start + _PIECE]
+            end = start + _PIECE
+            data = block[start:end]
             while data:
-                if unpacker.eof:  # another member or frame follows
-                    unpacker = new_unpacker()
+                if unpacker.eof:  # another member or frame follows, or zeros that fill a block
+                    rest = data.lstrip(b"\0")
+                    if not rest:
+                        break
+                    if _is_begun(rest, kind):
+                        unpacker, data = new_unpacker(), rest
+                    else:
+                        after = len(block[end:]) + sum(map(len, blocks))
+                        raise BehindError(len(rest) + after)
                 try:
                     yield unpacker.decompress(data)
                 except error_class as error:
@@ -286,6 +320,12 @@ def _unpacked(blocks: Iterator[bytes], kind: str) -> Iterator[bytes]:
                 data = unpacker.unused_data if unpacker.eof else b""
     if not unpacker.eof:
         raise CutError(0, "it ends in the middle")
+
+
+def _is_begun(data: bytes, kind: str) -> bool:
+    """Whether data may be the beginning of a member or a frame."""
+    marks = _GZIP if kind == "gzip" else _ZSTD
+    return any(data.startswith(mark) or mark.startswith(data) for mark in marks)
 
 
 _Unpacker = tuple[Callable[[], Any], type[Exception]]

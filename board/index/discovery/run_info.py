@@ -43,7 +43,7 @@ class LogFile:
     inode: int
     sidecar_state: str = ""
     shared_id: str = ""
-    subject: Subject = ()
+    subject: Subject | None = ()
     is_wrapped: bool = False
 
 

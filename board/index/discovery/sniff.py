@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -17,7 +18,10 @@ from board.formats import READERS, mapping_text, reader_named, source_of
 from board.formats.base import Head, LineContext, Reader, layout_match
 from board.formats.frameworks.rllm import TRAJECTORY_EVENTS
 from board.formats.generic import preview, suggested_mapping, what_is_missing
+from board.formats.io.content import kind_by_content
+from board.formats.io.csv_files import CSV
 from board.formats.io.inspect_files import INSPECT
+from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
@@ -28,7 +32,7 @@ from board.formats.sources import JSON_DOCUMENT, JSON_LINES, TEXT, Source
 from board.index.discovery.candidates import PICKLES, list_root
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, first_lines
 from board.index.discovery.mappings import Mappings
-from board.index.discovery.packed import is_packed
+from board.index.discovery.packed import HEAD_OF_KIND, is_packed, layer_of
 from board.index.discovery.run_info import IgnoredFiles, LogFile
 
 MOST_EXPLAINED: Final = 1000
@@ -37,6 +41,7 @@ _QUOTED: Final = re.compile(r'"(\w+)"')
 _KINDS: Final[Mapping[Source, str]] = {
     JSON_LINES: "JSON lines",
     JSON_DOCUMENT: "JSON document",
+    CSV: "CSV or TSV table",
     INSPECT: "Inspect log",
     TRAJECTORY_EVENTS: "trajectory events",
     PARQUET: "Parquet",
@@ -107,15 +112,17 @@ def sniff(path: Location) -> SniffedFolder:
     if listing.is_file and isinstance(path, Path) and not os.access(path, os.R_OK):
         raise UnreadableError(f"{path} can't be read: permission denied")
     paths = sorted(listing.candidates(), key=pure_path)
-    files = tuple(_sniffed(one, listing.mappings) for one in paths[:MOST_EXPLAINED])
+    files = tuple(
+        _sniffed(one, listing.mappings, is_named=listing.is_file) for one in paths[:MOST_EXPLAINED]
+    )
     problems = (*listing.problems, *listing.mappings.problems.values())
     unexplained = max(len(paths) - MOST_EXPLAINED, 0)
     return SniffedFolder(files, problems, unexplained, listing.ignored.summary())
 
 
-def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
+def _sniffed(path: Location, mappings: Mappings, *, is_named: bool) -> Sniffed:
     own = mappings.of(path)
-    result = detect_format(path, mappings.root, own)
+    result = detect_format(path, mappings.root, own, is_named=is_named)
     plain = Sniffed(
         path,
         _kind(path),
@@ -140,11 +147,12 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
-    suggested = suggested_mapping(head) if is_unknown else None
+    is_mappable = is_unknown and source_of(path).like in MappingReader.sources
+    suggested = suggested_mapping(head) if is_mappable else None
     return replace(
         plain,
         # What discovery says beyond that is said here reader by reader.
-        reason="its records match no known format" if is_unknown else reason,
+        reason=_why_unknown(path) if is_unknown else reason,
         keys=_keys(head),
         first_error=first_error,
         missing=() if own is None else own.missing(head),
@@ -152,6 +160,14 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         lacks=what_is_missing(head) if is_unknown and not suggested else "",
         **_suggestion(head, suggested),
     )
+
+
+def _why_unknown(path: Location) -> str:
+    """Why records that could be read are of no format; of a text what it is."""
+    if source_of(path) is not TEXT:
+        return "its records match no known format"
+    kind = kind_by_content(path, read_bytes(path, 0, HEAD_OF_KIND)) or "it is likely JSON"
+    return f"{kind} under the name of a text: call it .jsonl, .csv or .tsv if it is one"
 
 
 def _suggestion(head: Head, text: str | None) -> dict[str, Any]:
@@ -166,12 +182,14 @@ def _kind(path: Location) -> str:
     if path.name.lower().endswith(PICKLES):
         return "pickle"
     source = source_of(path)
+    kind = _KINDS.get(source, _KINDS[source.like])
     if is_packed(path):
-        return f"{_KINDS[source.like]}, packed"
+        return f"{kind}, packed"
+    with suppress(OSError):  # which is said where it is looked into
+        if source.is_text and (layer := layer_of(read_bytes(path, 0, HEAD_OF_KIND))):
+            return f"{kind}, {layer}"
     suffix = PurePosixPath(path.name).suffix or "its name"
-    if source.takes(path):
-        return _KINDS[source.like]
-    return f"{suffix}, tried as {_KINDS[source.like]}"
+    return kind if source.takes(path) else f"{suffix}, tried as {kind}"
 
 
 def _head(path: Location) -> tuple[Head, str]:

@@ -21,9 +21,9 @@ MAX_RESTARTS: Final = 8
 """More falls of the step within one file than this are no restarts: its lines are in no order."""
 _MOST_RANGES: Final = 64
 """Of more falls than this it is not remembered where they are."""
-_MIN_WRITTEN_AGAIN: Final = 0.5
-"""A restart writes a step again whole. Where fewer rollouts than this share of those before the fall
-follow it, ranks that share the file were out of step with each other."""
+_WRITTEN_TWICE: Final = 1.5
+"""So many times the usual rollouts of a step a step has at least that was written again. Where writers
+were merely out of step with each other its rollouts are the usual ones, in pieces."""
 
 _MOST_STEPS: Final = 100_000_000
 """More steps than this are a way to fill the memory of whoever reads it."""
@@ -163,29 +163,47 @@ class StepCounts:
     def restarts(self) -> tuple[Restart, ...]:
         """Where the process began again at an earlier step, in file order.
 
-        A restart is a fall to a step that the file already holds and that follows again whole. One
-        fall that is no restart (several ranks share the file, or something else sorted it) means that
-        the lines are in no order, and then there is none.
+        A restart is a fall to a step that the file already holds, which is written again whole, as are
+        those after it. Rollouts that come late complete their step; where they do, the lines are in no
+        order, and then there is no restart.
         """
-        if not self.ordered or len(self.ranges) > MAX_RESTARTS + 1:
+        if not self.ordered or not 1 < len(self.ranges) <= MAX_RESTARTS + 1:
             return ()
+        sizes = self._usual_sizes()
         restarts: list[Restart] = []
-        for number in range(1, len(self.ranges)):
-            again = self.ranges[number].counts
-            step = self.ranges[number].first
-            before = self.ranges[:number]
-            if not any(step in range_.counts for range_ in before):
-                continue
-            still_being_written = number == len(self.ranges) - 1 and len(again) == 1
-            current = sum(
-                range_.counts.get(step, 0)
-                for range_ in before
-                if not _is_over(range_, step, restarts)
-            )
-            if not still_being_written and again[step] < _MIN_WRITTEN_AGAIN * current:
+        for number, range_ in enumerate(self.ranges[1:], 1):
+            before = Counter[int]()
+            for earlier in self.ranges[:number]:
+                current = (s for s in earlier.counts if not _is_over(earlier, s, restarts))
+                before.update({step: earlier.counts[step] for step in current})
+            step, follows = range_.first, next(islice(range_.counts, 1, None), None)
+            expected = min((one for one in before if one > step), default=None)
+            is_alone = follows is not None and expected is not None and follows > max(before)
+            if step not in before or (is_alone and follows != expected):
+                continue  # new, or one step alone that came late, such as an evaluation
+            is_whole = _is_twice(before, range_, sizes) if len(sizes) else self._is_begun_again()
+            if not is_whole:
                 return ()
-            restarts.append(Restart(self.ranges[number].line, step))
+            restarts.append(Restart(range_.line, step))
         return tuple(restarts)
+
+    def _usual_sizes(self) -> IntArray:
+        """The rollouts of each step that is in one range alone and was not written last."""
+        ranges = Counter(step for range_ in self.ranges for step in range_.counts)
+        last = self.ranges[-1].newest
+        counts = self.counts().items()
+        return np.array([n for step, n in counts if ranges[step] == 1 and step != last], np.int64)
+
+    def _is_begun_again(self) -> bool:
+        """Whether there are two ranges and each step of both is in them as often, but for the last ones;
+        and more often together than the newest one, where it was not written twice.
+        """
+        first, again = self.ranges[0].counts, self.ranges[-1].counts
+        newest = self.ranges[-1].newest
+        whole = first.keys() & again.keys() - {self.ranges[0].newest, newest}
+        least = 0 if newest in first else again[newest]
+        is_twice = all(first[s] == again[s] and 2 * first[s] > least for s in whole)
+        return len(self.ranges) == 2 and bool(whole) and is_twice
 
     def restarts_by(self, ends: StepEnds) -> tuple[Restart, ...]:
         """Where the process began again by the steps that it ended twice, in file order.
@@ -290,6 +308,17 @@ class StepEnds(StepCounts):
 
 def _is_over(range_: StepRange, step: int, restarts: Iterable[Restart]) -> bool:
     return any(range_.line < r.line and step >= r.step for r in restarts)
+
+
+def _is_twice(before: Mapping[int, int], range_: StepRange, sizes: IntArray) -> bool:
+    """Whether a range has steps of before once more. sizes: of steps that were written once."""
+    usual = float(np.median(sizes))
+    both = [step for step in range_.counts if step in before]
+    whole = both[:-1] if len(both) > 1 and both[-1] == range_.newest else both
+    written = [min(before[step] + range_.counts[step], 2 * usual) for step in whole]
+    largest = max((size for size in sizes.tolist() if size < 2 * usual), default=0)
+    mean = sum(written) / len(written)
+    return mean >= _WRITTEN_TWICE * usual and mean > largest
 
 
 def _encoded(counts: Mapping[int, int]) -> list[list[int]]:

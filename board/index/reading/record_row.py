@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, cast
 
-import numpy as np
 import pyarrow as pa
 
 from board.core.arrays import FloatArray
@@ -22,13 +18,15 @@ from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.formats.columns import FieldColumns, Values, finite_numbers
-from board.formats.fields import is_flat_numbers
+from board.formats.columns import FieldColumns, Values
 from board.formats.last_outputs import LastOutput, last_output, output_in_text
 from board.formats.messages import message_text, message_texts, role_texts
-from board.formats.number_arrays import RawNumbers, first_values, last_values
-from board.formats.parse import as_list, loads_tolerantly
+from board.formats.number_arrays import (
+    first_values,
+    last_values,
+)
 from board.index import segments
+from board.index.reading.cells import PREVIEW_CHARS, cells_of
 from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
 from board.index.whole_texts import (
     TEXTS,
@@ -40,11 +38,8 @@ from board.index.whole_texts import (
     whole_text,
 )
 
-PREVIEW_CHARS: Final = 240
-"""So much of a text is in the table."""
 CUT_SIGN: Final = "…"
 PREVIEW_TOKENS: Final = 80
-_JSON_BYTES: Final = 8 << 10
 _WITHOUT_PREVIEW: Final = ("ref_response", "ground_truth")
 _RESERVED: Final = (
     frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"))
@@ -57,46 +52,6 @@ _RESERVED: Final = (
 def column_name(key: str) -> str:
     """The column of a key of the log: `logged.KEY` where the board has another column of that name."""
     return f"logged.{key}" if key in _RESERVED else key
-
-
-def cell(value: object) -> float | str | None:
-    """A number or short text of an extra key, of a list or an object the beginning of its JSON; None for
-    what is no number.
-    """
-    if isinstance(value, bool | int | float):
-        try:
-            number = float(value)
-        except OverflowError:
-            return None
-        return number if math.isfinite(number) else None
-    if isinstance(value, str):
-        return value[:PREVIEW_CHARS]
-    return _json_cell(value)
-
-
-def _json_cell(value: object) -> str | None:
-    """The beginning of the JSON of a list or an object; None where it is empty or nested too deep."""
-    if isinstance(value, RawNumbers):
-        value = _first_numbers(value)
-    if isinstance(value, list):
-        value = cast("list[Any]", value)[:PREVIEW_CHARS]
-    if not isinstance(value, list | dict) or not value:
-        return None
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
-    except (RecursionError, ValueError):
-        return None
-    return text[:PREVIEW_CHARS]
-
-
-def _first_numbers(array: RawNumbers) -> list[Any]:
-    """More numbers than a cell has place for, as they are written; none where they are no JSON."""
-    raw = array.raw
-    if len(raw) > _JSON_BYTES:
-        raw = raw[:_JSON_BYTES].rpartition(b",")[0] + b"]"
-    with suppress(ValueError, RecursionError):
-        return as_list(loads_tolerantly(raw.decode("utf-8", "replace")))
-    return []
 
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
@@ -296,7 +251,7 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
             )
         ]
     for key, values in rollouts.extras.items():
-        cells, name = _cells(_without_arrays(values, rollouts.lengths)), column_name(key)
+        cells, name = cells_of(values, rollouts.lengths), column_name(key)
         if cells is None or key in TOPK_FIELDS:
             continue
         if name in columns:
@@ -305,16 +260,6 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
     if rollouts.lengths.count(None) < len(rollouts.lengths) or rollouts.token_ids:
         _add_tokens(columns, rollouts, vocabulary)
     return columns
-
-
-def _without_arrays(values: Values, lengths: Values) -> Values:
-    """The values without lists of a number for each token, which are metrics of tokens and no column."""
-    if not {list, RawNumbers} & set(map(type, values)):
-        return values
-    return [
-        None if is_flat_numbers(value) and len(value) == length else value
-        for value, length in zip(values, lengths, strict=True)
-    ]
 
 
 def text_array(texts: Sequence[str | bytes | None]) -> pa.Array[Any]:
@@ -334,19 +279,6 @@ def _add_text(columns: dict[str, Any], key: str, texts: Values) -> None:
             for text, own in zip(texts, whole, strict=True)
         ]
     columns[key] = text_array(texts)
-
-
-def _cells(values: Values) -> Values | FloatArray | None:
-    """The cells of an extra key; None where no row has any."""
-    kinds = set(map(type, values))
-    if kinds == {str}:
-        return [value[:PREVIEW_CHARS] for value in values]
-    if (numbers := finite_numbers(values)) is not None:
-        return np.array(numbers, np.float64)
-    if kinds.isdisjoint((str, float, int, bool, list, dict, RawNumbers)):
-        return None
-    cells = list(map(cell, values))
-    return None if cells.count(None) == len(cells) else cells
 
 
 def _add_tokens(

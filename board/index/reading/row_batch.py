@@ -21,9 +21,9 @@ from board.formats.columns import gather, usual_columns
 from board.formats.fields import record_of
 from board.formats.metric_lines import ASIDE, METRICS, METRICS_WITH_TEXT
 from board.index import segments
+from board.index.reading.cells import cell
 from board.index.reading.record_row import (
     arrays_for_aggregates,
-    cell,
     column_name,
     row_of,
     table_columns,

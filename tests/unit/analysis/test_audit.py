@@ -8,6 +8,7 @@ from read_formats import REAL_RUNS, collection, real_run, run_at
 from written_logs import write_lines
 
 from board.analysis.audit import SAMPLE_LINES, audit_all, audit_sample
+from board.analysis.rollout import open_rollout
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower
 
@@ -89,3 +90,25 @@ def test_opening_a_rollout_says_what_of_its_line_is_not_shown(tmp_path):
 
     opened = open_rollout(lossy(tmp_path, 2), 1, 1)
     assert "messages[].aside" in [remark.field for remark in opened.remarks]
+
+
+def test_a_key_that_is_written_twice_is_named_beside_its_rollout(tmp_path):
+    line = (
+        '{"step": 1, "prompt": "p", "response": "the first", "response": "the last", "reward": 1}'
+    )
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.jsonl").write_text(f"{line}\n" * 3)
+    run = run_at(tmp_path / "run")
+    assert missing_of(run) == [("response", "the key 'response' is written twice")]
+    assert "is written twice" in str(open_rollout(run, 1, 0).remarks)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_ids_too_large_for_a_float_keep_their_digits(tmp_path, count):
+    ids = [2**53 + 1 + 2 * number for number in range(count)]
+    row = {"step": 1, "prompt": "p", "response_ids": [5, 6], "logprobs": [-1.0, -2.0], "seeds": ids}
+    write_lines(tmp_path / "run" / "log.jsonl", [row | {"seed": ids[0], "response": "some text"}])
+    run = run_at(tmp_path / "run")
+    assert run.rollouts["seed"].tolist() == ids[:1]
+    assert run.rollouts["seeds"].tolist() == [str(ids)]
+    assert open_rollout(run, 1, 0).record.extras["seeds"] == ids

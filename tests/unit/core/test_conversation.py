@@ -72,7 +72,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     ),
     "images are named with their size": (
         [reported("user", [{"type": "text", "text": "see"}, IMAGE])],
-        ["1 user: text see, image image 3 kB"],
+        ["1 user: text see, image image png 3 kB"],
     ),
     "tags of a user are text": (
         [reported("user", "write <think>x</think>")],

@@ -6,6 +6,8 @@ import pytest
 from read_formats import DATA, reasons, records, run_at
 
 from board.core.texts.messages import tool_calls
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower
 
 NO_STEP = "the log has no step"
 
@@ -38,7 +40,8 @@ def test_swe_agents_history_is_the_conversation_and_info_says_how_it_ended():
 
 
 def test_mini_swe_agents_messages_are_read_without_the_servers_answers():
-    by_id = {record.ids["group_id"]: record for record in records(run_of_data("mini_swe_agent"))}
+    runs = map(Follower().run, discover(DATA / "mini_swe_agent").runs)
+    by_id = {record.ids["group_id"]: record for run in runs for record in records(run)}
     for path in (DATA / "mini_swe_agent").glob("*.json"):
         document = json.loads(path.read_text())
         record = by_id[path.name.removesuffix(".traj.json")]

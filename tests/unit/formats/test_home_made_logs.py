@@ -1,9 +1,13 @@
 """Twenty shapes of home-made logs: each opens, or does by the mapping that sniff suggests."""
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from read_formats import records, run_at
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from read_formats import reasons, records, run_at, run_of
 
 from board import cli
 from board.index.discovery.discovered_runs import discover
@@ -188,3 +192,36 @@ def test_examples_in_a_prompt_are_no_response(tmp_path):
     assert not any(
         r.texts.get("response") for run in discover(tmp_path).runs for r in records(open_run(run))
     )
+
+
+SENTENCES = st.lists(
+    st.sampled_from(["It is twelve.", "Twelve, I think", "no idea at all"]), min_size=1
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(SENTENCES, st.sampled_from(["response", "responses", "completions"]))
+def test_a_list_of_responses_is_a_rollout_each(texts, key):
+    row = {"step": 1, "prompt": ASKED, key: texts, "reward": 1.0}
+    with TemporaryDirectory() as folder:
+        run = run_of(Path(folder), [row])
+        assert [r.texts["response"] for r in records(run)] == texts
+        assert "response_tokens" not in run.columns
+
+
+@settings(max_examples=20, deadline=None)
+@given(SENTENCES, st.booleans())
+def test_texts_of_several_words_are_no_tokens_and_are_shown(texts, has_response):
+    row = {"step": 1, "prompt": ASKED, "response_tokens": texts, "reward": 1.0}
+    row |= {"response": "It is twelve."} if has_response else {}
+    with TemporaryDirectory() as folder:
+        run = run_of(Path(folder), [row, row | {"step": 2}])
+        assert "response_tokens" not in run.columns
+        assert [r.extras["logged.response_tokens"] for r in records(run)] == [texts, texts]
+        assert ("response_tokens holds texts of several words", 2) in reasons(run)
+
+
+def test_a_count_where_tokens_are_expected_is_shown(tmp_path):
+    row = {"step": 1, "prompt": ASKED, "response": "4", "response_tokens": 123, "reward": 1.0}
+    run = run_of(tmp_path, [row])
+    assert run.rollouts["logged.response_tokens"].tolist() == [123]

@@ -76,7 +76,7 @@ def test_reasoning_calls_results_and_images_stand_in_their_place():
         "tool",
         "assistant",
     ]
-    assert record.texts["prompt"] == "[system]\nUse the tool.\n\n[user]\n0+2? [image 300 B]"
+    assert record.texts["prompt"] == "[system]\nUse the tool.\n\n[user]\n0+2? [image png 300 B]"
     assert record.texts["response"] == (
         "[assistant]\n[reasoning]\nadd 0 and 2\n[/reasoning]\n"
         '[tool call] add({"a": 0, "b": 2})\n\n[tool]\n{"sum": 2}\n\n[assistant]\n2\u2028.'

@@ -7,11 +7,13 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from board.errors import RecordError
 from board.formats import number_arrays
 from board.formats.number_arrays import LineParser, RawNumbers, as_numbers, numbers_from_list
-from board.formats.parse import parse_plain_lines, parse_whole
+from board.formats.parse import parse_exactly, parse_plain_lines, parse_whole, repeated_keys
 
 KEYS = ("logprobs", "ref_logprobs", "values", "entropy", "loss_mask", "mine", 'a"b', "ü", "x\\")
 TEXTS = (
@@ -273,3 +275,36 @@ def test_lines_parsed_together_are_those_parsed_alone():
     ]
     assert parse_plain_lines([lines[0], *unusual]) == [json.loads(lines[0]), *[None] * 6]
     assert parse_plain_lines([b'{"a": Infinity}', b"[1]"]) == [{"a": math.inf}, None]
+
+
+INTEGERS = st.integers(-(10**30), 10**30)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(INTEGERS), INTEGERS, st.text())
+def test_integers_of_any_size_keep_their_digits(numbers, number, text):
+    record = {"ids": numbers, "one": number, "deep": [{"ids": [*numbers, text]}], "text": text}
+    assert parse_exactly(json.dumps(record).encode()) == (record, False)
+
+
+ODD_KEYS = st.text(st.sampled_from('ab":\\ \n'), max_size=3)
+ODD_VALUES = st.recursive(
+    st.one_of(st.integers(), st.text(st.sampled_from('a":{}\\ '))),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(ODD_KEYS, inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(ODD_KEYS, ODD_VALUES), st.sampled_from([None, 1]), ODD_KEYS, st.booleans())
+def test_a_key_that_is_written_twice_is_named_and_no_other_is(record, indent, key, is_twice):
+    whole = {**record, key: 1}
+    text = json.dumps(whole, indent=indent)
+    if is_twice:
+        text = text.removesuffix("}") + f", {json.dumps(key)}: 2}}"
+        whole[key] = 2
+    line = text.encode()
+    assert json.loads(line) == whole
+    assert repeated_keys(line, whole) == ([key] if is_twice else [])

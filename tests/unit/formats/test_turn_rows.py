@@ -229,3 +229,132 @@ def test_rows_of_a_table_are_the_rollouts_of_the_same_lines(trajectories, as_tex
         table = Path(folder) / "rollouts.parquet"
         pd.DataFrame(rows).to_parquet(table)
         assert facts(run_at(table.parent)) == read(rows)
+
+
+NAMES = [
+    {"id": "trajectory_id", "turn": "turn", "role": "role", "text": "content"},
+    {"id": "conversation_id", "turn": "turn_index", "role": "role", "text": "text"},
+    {"id": "session", "turn": "step", "role": "from", "text": "value"},
+    {"id": "thread_id", "turn": "message_index", "role": "speaker", "text": "utterance"},
+]
+SPEAKERS = {"from": {"user": "human", "assistant": "gpt"}}
+
+
+def write_as(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Writes rows as a container that the name of the file tells."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif path.suffix == ".csv":
+        pd.DataFrame(rows).to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        write_lines(path, rows)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    TRAJECTORIES,
+    st.sampled_from(NAMES),
+    st.sampled_from(["log.jsonl", "log.json", "log.csv", "log.parquet"]),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_rows_of_one_message_are_the_rollouts_of_their_conversations(
+    trajectories, names, name, is_numbered, order
+):
+    expected: list[tuple[float, list[tuple[str, str]]]] = []
+    rows: list[dict[str, Any]] = []
+    for number, (_, turns, reward) in enumerate(trajectories):
+        said = conversation(number, turns)
+        expected.append((reward, [(m["role"], m["content"]) for m in said]))
+        roles = SPEAKERS.get(names["role"], {})
+        for turn, message in enumerate(said):
+            content = {
+                names["role"]: roles.get(message["role"], message["role"]),
+                names["text"]: message["content"],
+            }
+            place = {names["turn"]: turn} if is_numbered else {}
+            rows.append({names["id"]: f"t{number}", **place, **content, "reward": reward})
+    if is_numbered:
+        order.shuffle(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run", name)
+        write_as(path, rows)
+        run = run_at(path.parent)
+        found = [
+            (r.scores["reward"], [(m["role"], m["content"]) for m in r.messages])
+            for r in records(run)
+        ]
+        assert sorted(found) == sorted(expected)
+        assert audit_all(run, lambda done, total: None).problems == ()
+
+
+def test_messages_of_one_turn_are_of_one_rollout_until_the_turns_begin_again(tmp_path):
+    roles = ("user", "assistant", "tool", "tool", "assistant")
+    rows = [
+        {"id": "a", "turn": turn, "role": role, "content": f"{role} {turn} {time}"}
+        for time in range(2)
+        for turn in range(2)
+        for role in roles
+    ]
+    told = [[m["content"] for m in r.messages] for r in records(run_of(tmp_path, rows))]
+    assert told == [[row["content"] for row in rows[start : start + 10]] for start in (0, 10)]
+
+
+PLACES = (
+    *(("uid", "turn_idx"), ("conversation", "round"), ("trial_id", "turn"), ("env_id", "env_step")),
+    *(
+        ("game_id", "move"),
+        ("episode_id", "t"),
+        ("sample_id", "turn"),
+        ("meta.trajectory_id", "turn"),
+    ),
+    *(("info.episode_id", "info.turn"), ("traj_uid", "info.step_index")),
+)
+
+
+def put(row: dict[str, Any], path: str, value: Any) -> None:
+    above, _, name = path.rpartition(".")
+    (row.setdefault(above, {}) if above else row)[name] = value
+
+
+@pytest.mark.parametrize(("identity", "turn"), PLACES)
+@pytest.mark.parametrize("as_transitions", [False, True])
+def test_an_id_that_comes_with_each_turn_once_is_of_a_trajectory(
+    tmp_path, identity, turn, as_transitions
+):
+    rows: list[dict[str, Any]] = []
+    for number in range(2):
+        for place in range(3):
+            names = ("state", "action") if as_transitions else ("prompt", "response")
+            texts = (f"seen {number} {place}", f"done {number} {place}")
+            row: dict[str, Any] = {
+                "step": 1,
+                "reward": float(place == 2),
+                **dict(zip(names, texts, strict=True)),
+            }
+            put(row, identity, f"e{number}")
+            put(row, turn, place)
+            rows.append(row)
+    told = records(run_of(tmp_path, rows))
+    said = [[f"{what} {n} {t}" for t in range(3) for what in ("seen", "done")] for n in range(2)]
+    assert [[m["content"] for m in record.messages] for record in told] == said
+    assert [record.scores["reward"] for record in told] == [1.0, 1.0]
+
+
+def test_a_round_of_training_is_no_turn(tmp_path):
+    rows = [
+        {
+            "step": step,
+            "session_id": f"s{step}",
+            "round": 7,
+            "prompt": "Go.",
+            "response": f"r {step}",
+        }
+        for step in range(3)
+    ]
+    run = run_of(tmp_path, rows)
+    assert run.rollout_count == 3
+    assert run.rollouts["round"].tolist() == [7, 7, 7]

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from board.index.manifest import short_header
 from board.index.reading.file_steps import StepCounts
@@ -48,11 +50,46 @@ def test_what_a_restart_writes_again_is_superseded(steps, lost):
         (1, 1, 1, 1, 2, 2, 1, 2, 3, 3, 2, 3),
         np.random.default_rng(0).permutation(np.repeat(np.arange(20), 8)),
         range(20, 0, -1),
+        (5, 5, 6, 5, 6, 5),  # rollouts that end when they do
+        (1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 1),
+        (1, 1, 2, 2, 3, 3, *[2] * 20, 4, 4, 5, 5),  # an evaluation of step 2 that took its time
     ],
-    ids=["ranks", "more ranks", "no order", "downwards"],
+    ids=["ranks", "more ranks", "no order", "downwards", "late", "last", "evaluation"],
 )
 def test_steps_out_of_order_are_no_restart(steps):
     assert superseded(*steps) == []
+
+
+SIZES = st.integers(2, 12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIZES, st.integers(3, 12), st.data())
+def test_rollouts_out_of_order_within_a_step_s_reach_lose_none(size, count, data):
+    steps = np.repeat(np.arange(count), size)
+    delays = data.draw(
+        st.lists(st.integers(0, size), min_size=len(steps), max_size=len(steps)), "delays"
+    )
+    order = np.argsort(np.arange(len(steps)) + np.array(delays), kind="stable")
+    assert superseded(*steps[order]) == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.integers(9, 11), min_size=40, max_size=40),
+    st.integers(3, 12),
+    st.integers(1, 12),
+    st.integers(1, 8),
+    st.integers(0, 5),
+)
+def test_a_resume_from_any_step_supersedes_what_it_writes_again(sizes, last, back, more, cut):
+    resumed = max(last - back, 2)
+    earlier = [step for step in range(1, last + 1) for _ in range(sizes[step])]
+    earlier = earlier[: len(earlier) - cut]
+    later = [s for s in range(resumed, last + more + 1) for _ in range(sizes[20 + s % 20])]
+    expected = [place for place, step in enumerate(earlier) if step >= resumed]
+    fall = resumed < earlier[-1]
+    assert superseded(*earlier, *later) == (expected if fall else [])
 
 
 def test_no_rows_but_the_written_again_are_superseded_by_several_restarts():

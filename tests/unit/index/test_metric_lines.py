@@ -56,10 +56,16 @@ def test_a_mean_reward_beside_a_loss_is_no_rollout(tmp_path):
     assert run_of(tmp_path, rows).counts == {1: 1}
 
 
-def test_a_rollout_of_which_the_reward_alone_is_logged_stays_one(tmp_path):
-    rows = [{"step": 1, "prompt": "a", "response": "b", "reward": 1.0}, {"step": 1, "reward": 0.0}]
-    assert run_of(tmp_path, rows).counts == {1: 2}
-    assert METRICS.reason not in [reason for reason, _ in reasons(run_of(tmp_path, rows))]
+@pytest.mark.parametrize("texts", [{"prompt": None, "response": None}, {"group_id": "g1"}])
+def test_a_step_and_a_reward_are_a_rollout_only_where_a_text_or_an_id_is_due(tmp_path, texts):
+    rows = [
+        {"step": 1, "prompt": "a", "response": "b", "reward": 1.0},
+        {"step": 1, "reward": 0.0},
+        {"step": 1, "reward": 0.0, **texts},
+    ]
+    run = run_of(tmp_path, rows)
+    assert run.counts == {1: 2}
+    assert (METRICS.reason, 1) in reasons(run)
 
 
 @pytest.mark.parametrize("form", ["rllb", "native", "verl", "generic"])

@@ -136,3 +136,19 @@ def test_what_the_path_of_a_packed_file_says_is_known(tmp_path, kind):
     )
     run = run_at(folder)
     assert run.rollouts[["step", "split"]].values.tolist() == [[12, "eval"]]
+
+
+@pytest.mark.parametrize("size", [1, 3, 100, 5000])
+def test_what_stands_behind_a_packed_log_is_lost_and_counted(write_log, tmp_path, kind, size):
+    write_log(f"x.jsonl.{kind}", PACK[kind](TEXT) + b"x" * size)
+    run = run_at(tmp_path)
+    assert run.rollout_count == 9
+    (problem,) = run.problems
+    assert problem.severity == "lost"
+    assert problem.reason.startswith(f"{size:,} bytes behind the end")
+
+
+def test_zeros_that_fill_a_block_are_no_loss(write_log, tmp_path, kind):
+    write_log(f"x.jsonl.{kind}", PACK[kind](TEXT) + bytes(512))
+    run = run_at(tmp_path)
+    assert (run.rollout_count, run.problems) == (9, ())

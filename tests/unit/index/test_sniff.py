@@ -258,7 +258,8 @@ def test_hostile_names_of_keys_make_no_broken_suggestion(key):
 
 def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_path, capsys):
     good = write(tmp_path / "good.jsonl", RLLB)
-    bad = write(tmp_path / "bad.jsonl", {"output": "\x1b[31m", "\x1b]0;x": 1})
+    (tmp_path / "bad").mkdir()
+    bad = write(tmp_path / "bad" / "x.jsonl", {"output": "\x1b[31m", "\x1b]0;x": 1}).parent
     assert cli.main(["sniff", str(good), "--json"]) == 0
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert (file["recognised"], file["reader"]) == (True, "rllb")
