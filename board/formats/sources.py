@@ -6,6 +6,7 @@ are the row's number and 1; of a file that is one document they are 0 and its wh
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -18,13 +19,16 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.formats.io.lines import MAX_LINE_BYTES, Line, array_elements, read_bytes, read_lines
 from board.formats.io.locations import Location
-from board.formats.io.remote import RemoteLocation
+from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.messages import is_messages
 from board.formats.parse import is_list
 
 _HEAD_BYTES: Final = 1 << 16
 _GAP_BYTES: Final = 16 << 10
 """Lines are read by one request unless they are further apart."""
+
+
+FileStat = os.stat_result | RemoteStat
 
 
 class DamagedError(OSError):
@@ -64,6 +68,19 @@ class Source(ABC):
     @property
     def like(self) -> Source:
         """The kind that readers name in `sources` to be given such files."""
+        return self
+
+    def stat(self, path: Location) -> FileStat:
+        """Size and time of a file, which are others whenever its lines may be. Raises OSError."""
+        listed = path.listed if isinstance(path, RemoteLocation) else None
+        return listed or path.stat()
+
+    def runs(self, path: Location) -> Mapping[str, str]:
+        """By its key the name of each run that a file holds; empty where such files hold one."""
+        return {}
+
+    def of_run(self, run: str) -> Source:
+        """The same kind of files, of which the lines of one run alone are given. run: its key."""
         return self
 
     def together(self, lines: Iterable[Line]) -> Iterable[Line]:

@@ -160,7 +160,11 @@ class TrainerMetricsReader:
         folder = info.path if isinstance(info.path, Path) else Path()
         given = () if self._given is None else metric_files_in(self._given, info.name)
         base = self._given if self._given is not None and self._given.is_dir() else folder
-        sources = [*metric_sources(info.metric_files, folder), *metric_sources(given, base)]
+        run_key = info.files[0].run
+        sources = [
+            *metric_sources(info.metric_files, folder, run_key),
+            *metric_sources(given, base, run_key),
+        ]
         return {source.paths: self._sources.get(source.paths, source) for source in sources}
 
     def is_changed(self, run: Run) -> bool:

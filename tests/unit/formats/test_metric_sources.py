@@ -155,7 +155,10 @@ def test_a_project_of_trackio_is_read_point_for_point_and_not_changed(tmp_path):
     before = path.read_bytes()
     source = only_source(tmp_path)
     assert_same(source, POINTS)
-    assert ["2 other runs" in problem.reason for problem in source.problems] == [True]
+    assert source.problems == ()
+    (newest,) = metric_sources([path], tmp_path, "unknown")
+    newest.update()
+    assert ["2 other runs" in problem.reason for problem in newest.problems] == [True]
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["project.db"]
 
