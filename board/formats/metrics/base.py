@@ -78,14 +78,8 @@ class Points:
 
     def add(self, step: int, name: str, value: float) -> None:
         """Adds a point; a value that is not finite is a gap."""
-        if name not in self._steps:
-            if len(name) > MOST_NAME_CHARACTERS:
-                self.too_long += 1
-                return
-            if len(self._steps) >= MOST_NAMES:
-                self.left_out += 1
-                return
-            self._steps[name], self._values[name] = array("q"), array("d")
+        if not self._has_place(name, 1):
+            return
         if self.count >= MOST_POINTS:
             self.left_out += 1
             return
@@ -95,6 +89,40 @@ class Points:
         self._steps[name].append(step)
         self._values[name].append(value)
         self.count += 1
+
+    def add_all(
+        self, names: Sequence[str], name: IntArray, steps: IntArray, values: FloatArray
+    ) -> None:
+        """Adds points, [n] each, in their order. name: of each its place among names."""
+        order = np.argsort(name, kind="stable")
+        used, firsts = np.unique(name[order], return_index=True)
+        for place, own in zip(used.tolist(), np.split(order, firsts[1:]), strict=False):
+            self._add_to(names[place], steps[own], values[own])
+
+    def _add_to(self, name: str, steps: IntArray, values: FloatArray) -> None:
+        if not self._has_place(name, len(steps)):
+            return
+        room = MOST_POINTS - self.count
+        self.left_out += max(len(steps) - room, 0)
+        steps, values = steps[:room], values[:room]
+        is_gap = ~np.isfinite(values)
+        if gaps := int(is_gap.sum()):
+            self.non_finite[name] += gaps
+        self._steps[name].frombytes(steps.astype(np.int64).tobytes())
+        self._values[name].frombytes(np.where(is_gap, math.nan, values).tobytes())
+        self.count += len(steps)
+
+    def _has_place(self, name: str, count: int) -> bool:
+        """Whether so many points of a metric may be added; counts them where it has no place."""
+        if name not in self._steps:
+            if len(name) > MOST_NAME_CHARACTERS:
+                self.too_long += count
+                return False
+            if len(self._steps) >= MOST_NAMES:
+                self.left_out += count
+                return False
+            self._steps[name], self._values[name] = array("q"), array("d")
+        return True
 
     def add_record(self, step: int, record: Mapping[str, Any], without: str = "") -> None:
         """Adds the numbers of a record, those of objects in it as `outer/inner`. without: its key of the

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sqlite3
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -281,11 +282,11 @@ def test_csv_without_a_step_column_is_no_source(tmp_path):
 
 
 def test_what_is_missing_of_an_extra_is_named_with_its_command(tmp_path, monkeypatch):
-    (tmp_path / "events.out.tfevents.1").write_bytes(b"")
-    monkeypatch.setitem(__import__("sys").modules, "tensorboard.compat.proto.event_pb2", None)
+    (tmp_path / "run.wandb").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "wandb.proto.wandb_internal_pb2", None)
     source = only_source(tmp_path)
     (problem,) = source.problems
-    assert "pip install 'rollout-board[tensorboard]'" in problem.reason
+    assert "pip install 'rollout-board[wandb]'" in problem.reason
 
 
 @pytest.mark.parametrize(

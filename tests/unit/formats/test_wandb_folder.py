@@ -12,7 +12,10 @@ from board.query.trainer.metrics import read_trainer_metrics
 def test_tables_of_completions_and_curves_of_one_folder_are_one_run(tmp_path, monkeypatch):
     wandb, run = offline_run(tmp_path, monkeypatch)
     columns = ["step", "prompt", "completion", "accuracy", "format", "advantage"]
-    said = [{"role": "user", "content": "What is 2 + 2?"}], [{"role": "assistant", "content": "It is 4."}]
+    said = (
+        [{"role": "user", "content": "What is 2 + 2?"}],
+        [{"role": "assistant", "content": "It is 4."}],
+    )
     rows = [
         [[step, *said, 1.0, math.nan, 0.5], [step, *said, 0.0, 0.25, -0.5]] for step in (1, 2, 3)
     ]
