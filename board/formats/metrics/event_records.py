@@ -12,12 +12,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core.arrays import FloatArray, IntArray
+from board.core.arrays import FloatArray, IntArray, groups_of
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _START: Final = 1
@@ -186,7 +186,7 @@ class _Decoder:
         self._broken = 0
 
     def scalars(self) -> Scalars:
-        for size, numbers in _by_value(self._sizes):
+        for size, numbers in groups_of(self._sizes):
             if len(numbers) < _FEWEST or size > _LONGEST:
                 self._read_alone(numbers)
             else:
@@ -197,7 +197,8 @@ class _Decoder:
         order = np.argsort(number, kind="stable")
         tags = [*self._tags]
         sorted_columns = (number[order], tag[order], step[order], value[order])
-        return Scalars(tags, *sorted_columns, self._starts, self._broken)
+        starts = dict(sorted(self._starts.items()))
+        return Scalars(tags, *sorted_columns, starts, self._broken)
 
     def _event(self, number: int) -> Event | None:
         """The event of a record; None where it can't be read, which is counted."""
@@ -289,11 +290,3 @@ def _is_laid_out(event: Event, like: Event) -> bool:
     ours, theirs = event.scalars[0], like.scalars[0]
     places = (event.step_at, event.varying, ours.offset, ours.code)
     return places == (like.step_at, like.varying, theirs.offset, theirs.code)
-
-
-def _by_value(sizes: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Each size, and the places of the records of that size, ascending."""
-    order = np.argsort(sizes, kind="stable")
-    values, firsts = np.unique(sizes[order], return_index=True)
-    groups: list[Any] = np.split(order, firsts[1:])
-    yield from zip(values.tolist(), groups, strict=True)

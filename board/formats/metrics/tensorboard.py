@@ -33,34 +33,36 @@ class EventFiles(MetricSource):
     """The event files of one folder, which are one stream: a resumed training begins another file."""
 
     title = "TensorBoard"
+    place = ("_offsets",)
 
     def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
         super().__init__(name, paths)
-        self._offsets: dict[Path, int] = {}
+        self._offsets: dict[str, int] = {}
+        """By a file's name where its records were read up to."""
 
     def restart(self) -> None:
         super().restart()
         self._offsets.clear()
 
     def read(self, report: Report) -> None:
-        if any(path.stat().st_size < self._offsets.get(path, 0) for path in self.paths):
+        if any(path.stat().st_size < self._offsets.get(path.name, 0) for path in self.paths):
             self.restart()
         for path in self.paths:
-            done = sum(self._offsets.values()) - self._offsets.get(path, 0)
+            done = sum(self._offsets.values()) - self._offsets.get(path.name, 0)
             with open_binary(path) as file:
                 while self._read_block(path, file):
-                    report(done + self._offsets[path])
+                    report(done + self._offsets[path.name])
 
     def _read_block(self, path: Path, file: BinaryIO) -> bool:
         """Reads whole records behind those that were read, some megabytes; whether there may be more."""
-        begin = self._offsets.setdefault(path, 0)
+        begin = self._offsets.setdefault(path.name, 0)
         file.seek(begin)
         content = file.read(_BLOCK_BYTES)
         offsets, rest = _framed(content)
         if len(offsets) > 1:
             self._add(content, offsets[:-1] + _HEADER_BYTES, np.diff(offsets) - _AROUND_BYTES)
         at = begin + int(offsets[-1])
-        self._offsets[path] = at
+        self._offsets[path.name] = at
         if rest is None:  # the end of the file, or of a header that is still being written
             self.torn_at = at if at == begin and content else self.torn_at
             return at > begin
@@ -75,7 +77,7 @@ class EventFiles(MetricSource):
             if rest <= MOST_RECORD_BYTES:  # else an image, or a graph
                 file.seek(at + _HEADER_BYTES)
                 self._add(file.read(rest), np.zeros(1, np.int64), np.array([rest]))
-            self._offsets[path] = end
+            self._offsets[path.name] = end
         return True
 
     def _add(self, content: bytes, offsets: IntArray, sizes: IntArray) -> None:

@@ -32,11 +32,13 @@ class TrackioDatabase(MetricSource):
     """One run of a project: the one that is wanted, by its name or id, else the newest."""
 
     title = "Trackio"
+    place = ("_last_id", "_inode", "_run", "_done")
+    rewrites = True
 
     def __init__(self, name: str, paths: tuple[Path, ...], wanted: str = "") -> None:
         super().__init__(name, paths)
         self.watched = (*paths, *(neighbour(path, "-wal") for path in paths))
-        self._wanted, self._last_id, self._inode = wanted, 0, 0
+        self.variant, self._last_id, self._inode = wanted, 0, 0
         self._run: object = None
         self._done = 0
 
@@ -78,11 +80,11 @@ class TrackioDatabase(MetricSource):
         if not runs:
             self.restart()
             return
-        run, name, last_id = next((one for one in runs if self._wanted in one[:2]), runs[0])
+        run, name, last_id = next((one for one in runs if self.variant in one[:2]), runs[0])
         if run != self._run or last_id < self._last_id:  # or the database was made anew
             self.restart()
             self._run = run
-        if len(runs) > 1 and self._wanted not in (run, name):
+        if len(runs) > 1 and self.variant not in (run, name):
             others = f"{len(runs) - 1} other run" + ("s" if len(runs) > 2 else "")
             reason = f"it holds {others}; {str(name)[:_MOST_CHARACTERS]} is shown"
             hint = "name the folder of the rollouts like the run"

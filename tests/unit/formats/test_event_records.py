@@ -114,6 +114,11 @@ def read(path, contents, block: int | None = None) -> EventFiles:
     st.lists(events, min_size=1, max_size=6), st.integers(1, 12), st.sampled_from([64, 500, 10**6])
 )
 @example([("simple", "loss", 1, 1.5, True), ("start", "", 1, 0.0, True)], 9, 10**6)
+@example(
+    [("simple", "loss", 0, 0.0, False), ("start", "", 0, 0.0, False), ("start", "", 0, 0.0, True)],
+    6,
+    500,
+)
 def test_events_in_any_mixture_are_read_as_their_protocol_buffers_say(
     tmp_path_factory, kinds, times, block
 ):

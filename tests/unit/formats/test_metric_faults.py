@@ -12,7 +12,8 @@ from read_metrics import offline_run, only_source, points_of, write_events
 
 from board.formats.io import sqlite_files
 from board.formats.metrics import MOST_SOURCES, metric_sources
-from board.formats.metrics.base import MOST_NAME_CHARACTERS, MOST_RECORD_BYTES, MetricSource
+from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource
+from board.formats.metrics.points import MOST_NAME_CHARACTERS
 from board.formats.metrics.wandb_files import WandbFile
 
 LARGE = MOST_RECORD_BYTES + 1
