@@ -26,22 +26,25 @@ _VERSION: Final = 1
 """Raised whenever what is read of the same bytes changes."""
 _KEY: Final = b"rollout-board"
 _HEAD_BYTES: Final = 4096
+_UNUSABLE: Final = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration),
+    pa.ArrowException,
+)
+"""What reading a file raises that is not there, or that somebody damaged."""
 
 
 def restore(source: MetricSource) -> bool:
     """Gives a source that has read nothing what is kept of its files; whether that can be used."""
     path = _path(source)
     try:
-        table = pq.read_table(path, use_threads=False)
-        saved: dict[str, Any] = orjson.loads((table.schema.metadata or {})[_KEY])
-        if not _is_of(source, saved):
-            return False
-        steps, values = (table.column(name).to_numpy() for name in ("step", "value"))
-        if sum(saved["lengths"].values()) != len(steps):
-            return False
-        source.resume(saved["state"], Points.of(saved["lengths"], steps, values))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
-        return False  # there is none, or one that somebody damaged: the files are read again
+        with pq.ParquetFile(path) as file:
+            saved: dict[str, Any] = orjson.loads((file.schema_arrow.metadata or {})[_KEY])
+            if not _is_of(source, saved):
+                return False
+            source.resume(saved["state"], _points(file, saved["lengths"]))
+    except _UNUSABLE:
+        source.restart()
+        return False  # the files are read again
     return True
 
 
@@ -49,19 +52,38 @@ def store(source: MetricSource) -> None:
     """Keeps what a source has read; where that can't be written nothing is kept."""
     path = _path(source)
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    steps, values = source.points.columns()
     state = source.state()
     with suppress(OSError, orjson.JSONEncodeError):  # of names that are no text
         heads = _heads(source, [size for size, _, _ in state["files"]])
         saved = {"state": state, "heads": heads, "lengths": source.points.lengths()}
-        table = pa.table({"step": steps, "value": values})
-        table = table.replace_schema_metadata({_KEY: orjson.dumps(saved)})
+        columns = [("step", pa.int64()), ("value", pa.float64())]
+        schema = pa.schema(columns, metadata={_KEY: orjson.dumps(saved)})
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            pq.write_table(table, temporary, compression="zstd", use_dictionary=["step"])
+            options: dict[str, Any] = {"compression": "zstd", "use_dictionary": ["step"]}
+            with pq.ParquetWriter(temporary, schema, **options) as writer:
+                for batch in source.points.batches():
+                    rows = pa.table(list(batch), schema=schema)
+                    writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _points(file: pq.ParquetFile, lengths: dict[str, int]) -> Points:
+    """The points of a file, of which each row group holds whole metrics. lengths: of these, in order."""
+    points, names = Points(), iter(lengths.items())
+    for group in range(file.num_row_groups):
+        table = file.read_row_group(group, use_threads=False)
+        steps, values = (table.column(name).to_numpy() for name in ("step", "value"))
+        end = 0
+        while end < len(steps):
+            name, length = next(names)
+            points.extend(name, steps[end : end + length], values[end : end + length])
+            end += length
+    if points.count != sum(lengths.values()):
+        raise ValueError("it holds other points than it says")
+    return points
 
 
 def _path(source: MetricSource) -> Path:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -45,6 +46,8 @@ _CALL: Final = ("id", "run_id", "run_name", "timestamp", "step", "log_id", "spac
 _TRACE: Final = ("id", "key", "trace_index", "messages", "metadata", "spans")
 _JSON: Final = ("messages", "metadata", "spans")
 _HEAD_ROWS: Final = 5
+_MOST_RUNS: Final = 2000
+"""Of one file; real projects have dozens."""
 NO_PROJECT: Final = "its records are no project of Trackio"
 
 
@@ -117,17 +120,19 @@ class _Project:
 
     def runs(self) -> dict[str, str]:
         """By its key the name of each run with a table or a trace, in the order of their first rows."""
-        key, pairs = self._key, list[tuple[Any, Any]]()
+        return named_runs(self._runs_with_content())
+
+    def _runs_with_content(self) -> Iterator[tuple[Any, Any]]:
+        key = self._key
         if self._metrics:
             all_runs = f"SELECT {key}, run_name, min(id) FROM metrics GROUP BY 1 ORDER BY 3"
-            for run, name, _ in [*self._database.rows(all_runs)]:
+            for run, name, _ in self._database.rows(all_runs):
                 with_content = f"SELECT 1 FROM metrics WHERE {key} = ? AND ({_HAS_CONTENT})"
                 if self._database.row(with_content, (run, *_NEEDLES)) is not None:
-                    pairs.append((run, name))
+                    yield run, name
         if self._traces:
             of_traces = f"SELECT {key}, run_name, min(rowid) FROM traces GROUP BY 1 ORDER BY 3"
-            pairs += [(run, name) for run, name, _ in self._database.rows(of_traces)]
-        return named_runs(pairs)
+            yield from ((run, name) for run, name, _ in self._database.rows(of_traces))
 
     def numbers(self) -> Iterator[Line]:
         """The first rows that hold numbers, each as one record."""
@@ -286,13 +291,18 @@ def trace_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **{name: _json(row.get(name), name) for name in _JSON}}
 
 
-def named_runs(pairs: Iterator[tuple[Any, Any]] | Sequence[tuple[Any, Any]]) -> dict[str, str]:
-    """By key the names of runs, each name once: of equal ones the keys begin to say which is which."""
-    names = {str(key): str(name) for key, name in pairs}
-    counts = [*names.values()]
+def named_runs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """By key the names of runs, each name once: of equal ones the beginning of the key is part of it.
+    Raises DamagedError where they are too many.
+    """
+    names: dict[str, str] = {}
+    for key, name in pairs:
+        names[str(key)] = str(name)
+        if len(names) > _MOST_RUNS:
+            raise DamagedError(f"it holds more than {_MOST_RUNS:,} runs: move some elsewhere")
+    counts = Counter(names.values())
     return {
-        key: name if counts.count(name) == 1 else f"{name} ({key[:8]})"
-        for key, name in names.items()
+        key: name if counts[name] == 1 else f"{name} ({key[:8]})" for key, name in names.items()
     }
 
 

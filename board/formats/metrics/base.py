@@ -151,13 +151,13 @@ class MetricSource(ABC):
 
     def resume(self, state: Mapping[str, Any], points: Points) -> None:
         """Goes on from what another source of the same files had read. points: of that."""
-        self._read_state = tuple((size, time, inode) for size, time, inode in state["files"])
         for name in self.place:
             setattr(self, name, state["place"][name])
         self.torn_at, self.points = state["torn_at"], points
         for name, value in state["points"].items():
             setattr(points, name, type(getattr(points, name))(value))
         self._problems, self._of_reading = _log(state["problems"]), _log(state["of_reading"])
+        self._read_state = tuple((size, time, inode) for size, time, inode in state["files"])
 
     @abstractmethod
     def read(self, report: Report) -> None:

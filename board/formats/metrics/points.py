@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +19,8 @@ MOST_POINTS: Final = 50_000_000
 MOST_NAME_CHARACTERS: Final = 300
 """A metric with a longer name is left out."""
 _MOST_DEPTH: Final = 8
+_BATCH_POINTS: Final = 250_000
+"""Points that are handed out at once."""
 _WORDS: Final = {
     "nan": math.nan,
     "inf": math.inf,
@@ -66,9 +68,10 @@ class Points:
     ) -> None:
         """Adds points, [n] each, in their order. name: of each its place among names."""
         for place, own in groups_of(name):
-            self._add_to(names[place], steps[own], values[own])
+            self.extend(names[place], steps[own], values[own])
 
-    def _add_to(self, name: str, steps: IntArray, values: FloatArray) -> None:
+    def extend(self, name: str, steps: IntArray, values: FloatArray) -> None:
+        """Adds points of one metric, [n] each, in their order; values that are not finite are gaps."""
         if not self._has_place(name, len(steps)):
             return
         room = MOST_POINTS - self.count
@@ -140,24 +143,24 @@ class Points:
                 self.non_finite[name] -= gaps
             del values[begin:], self._steps[name][begin:]
 
-    def columns(self) -> tuple[IntArray, FloatArray]:
-        """Steps and values of all metrics, one after the other in the order of `lengths`."""
-        steps = [np.frombuffer(own, np.int64) for own in self._steps.values()]
-        values = [np.frombuffer(own, np.float64) for own in self._values.values()]
-        return np.concatenate([np.array([], np.int64), *steps]), np.concatenate(
-            [np.array([]), *values]
-        )
+    def batches(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Steps and values of a few metrics at once, one after the other in the order of `lengths`; a
+        metric is in one batch.
+        """
+        names, count = list[str](), 0
+        for name, length in self.lengths().items():
+            names.append(name)
+            count += length
+            if count >= _BATCH_POINTS:
+                yield self._columns(names)
+                names, count = [], 0
+        if names:
+            yield self._columns(names)
 
-    @classmethod
-    def of(cls, lengths: Mapping[str, int], steps: IntArray, values: FloatArray) -> Self:
-        """The points that `lengths` and `columns` gave."""
-        points = cls()
-        bounds = np.cumsum([0, *lengths.values()]).tolist()
-        for name, begin, end in zip(lengths, bounds[:-1], bounds[1:], strict=True):
-            points._steps[name] = array("q", steps[begin:end].tobytes())
-            points._values[name] = array("d", values[begin:end].tobytes())
-            points.count += end - begin
-        return points
+    def _columns(self, names: Sequence[str]) -> tuple[IntArray, FloatArray]:
+        steps = np.concatenate([np.frombuffer(self._steps[name], np.int64) for name in names])
+        values = np.concatenate([np.frombuffer(self._values[name], np.float64) for name in names])
+        return steps, values
 
     def curve(self, name: str) -> tuple[IntArray, FloatArray]:
         """The steps [n], ascending, and values [n] of a metric. Of a step that was written several times,

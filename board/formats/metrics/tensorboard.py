@@ -26,7 +26,7 @@ _AROUND_BYTES: Final = 16
 """Of a record that are not its content."""
 _LARGEST_LENGTH: Final = 1 << 40
 """A longer record says that its header is damaged."""
-_BLOCK_BYTES: Final = 8 << 20
+_BLOCK_BYTES: Final = 4 << 20
 
 
 class EventFiles(MetricSource):

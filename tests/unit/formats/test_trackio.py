@@ -296,6 +296,15 @@ def test_a_database_that_takes_too_long_is_named(tmp_path, monkeypatch):
     assert "SQLite took more than" in problem.reason
 
 
+def test_a_file_made_of_too_many_runs_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(trackio_files, "_MOST_RUNS", 3)
+    with closing(project(tmp_path / "p.db")) as database:
+        for number in range(5):
+            log(database, 1, {"completions": table("a reply")}, run=f"run {number}")
+    (problem,) = discover(tmp_path).left_out
+    assert "more than 3 runs" in problem.reason
+
+
 def test_a_run_of_a_project_is_chosen_by_its_source(capsys):
     assert (
         cli.main(["steps", str(TRL.parent), "--source", "huggingface.db/grpo-text", "--json"]) == 0

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from read_formats import run_at
 from read_metrics import offline_run, points_of, write_events
@@ -140,12 +141,22 @@ def damage(folder: Path) -> None:
     kept.write_bytes(kept.read_bytes()[:-50])
 
 
+def say_less(folder: Path) -> None:
+    """What is kept lacks a part of what the source says, as of another version."""
+    (path,) = (cache_folder() / "metrics").iterdir()
+    table = pq.read_table(path)
+    said_of_files = json.loads(table.schema.metadata[b"rollout-board"])
+    del said_of_files["state"]["points"]
+    metadata = {b"rollout-board": json.dumps(said_of_files).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
 def mix_up(folder: Path) -> None:
     (kept,) = (cache_folder() / "metrics").iterdir()
     kept.write_text("no Parquet")
 
 
-@pytest.mark.parametrize("change", [write_anew, delete, damage, mix_up])
+@pytest.mark.parametrize("change", [write_anew, delete, damage, mix_up, say_less])
 def test_what_is_kept_of_other_files_or_is_damaged_is_not_used(tmp_path, monkeypatch, change):
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "run"
@@ -153,7 +164,10 @@ def test_what_is_kept_of_other_files_or_is_damaged_is_not_used(tmp_path, monkeyp
     write_lines(folder, 1, 10)
     metric_cache.store(read(folder))
     change(folder)
-    assert not metric_cache.restore(source_in(folder))
+    source = source_in(folder)
+    assert not metric_cache.restore(source)
+    source.update()
+    assert said(source) == said(read(folder))
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1000.0])
