@@ -183,7 +183,7 @@ def is_same(ours: Any, theirs: Any) -> bool:
     """Whether answers are equal, numbers to the single precision that event files have."""
     if isinstance(ours, list) and isinstance(theirs, list):
         return len(ours) == len(theirs) and all(map(is_same, ours, theirs))
-    if isinstance(ours, float) or isinstance(theirs, float):
+    if isinstance(ours, float) and isinstance(theirs, int | float):
         return abs(ours - theirs) <= 1e-6 * max(abs(ours), abs(theirs))
     return ours == theirs
 

@@ -62,8 +62,8 @@ def store(source: MetricSource) -> None:
         try:
             options: dict[str, Any] = {"compression": "zstd", "use_dictionary": ["step"]}
             with pq.ParquetWriter(temporary, schema, **options) as writer:
-                for batch in source.points.batches():
-                    rows = pa.table(list(batch), schema=schema)
+                for steps, values in source.points.batches():
+                    rows = pa.table([pa.array(steps), pa.array(values)], schema=schema)
                     writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
             temporary.replace(path)
         finally:

@@ -137,7 +137,7 @@ def log(database, step, content, run="run", key=None, log_id=None):
     database.commit()
 
 
-def trace(database, id_, step, reply, run="run", log_id="call", messages=None):
+def trace(database, id_, step, reply, run="run", log_id: str | None = "call", messages=None):
     said = [{"role": "user", "content": "What is it?"}, {"role": "assistant", "content": reply}]
     text = json.dumps(said) if messages is None else messages
     names = "(id, run_id, run_name, timestamp, step, key, messages, metadata, search_text, log_id)"
