@@ -46,6 +46,30 @@ for step in range(points):
 writer.close()
 """
 
+STEPS, TRACES = 1250, 16
+WRITE_TRACES = """
+import random, sys
+from trackio.sqlite_storage import SQLiteStorage
+words, steps, traces = random.Random(0), int(sys.argv[1]), int(sys.argv[2])
+SQLiteStorage.write_trace_sessions = staticmethod(lambda project, rows: 0)
+
+def trace(step):
+    reply = " ".join(words.choices(["so", "then", "the", "answer", "is", "seven"], k=200))
+    said = [("user", f"What is {step} + 7?"), ("assistant", reply)]
+    messages = [{"role": role, "content": text} for role, text in said]
+    metadata = {"reward": words.random(), "group_id": step}
+    return {"_type": "trackio.trace", "messages": messages, "metadata": metadata, "spans": []}
+
+calls = [{"rollouts": [trace(step) for _ in range(traces)]} for step in range(steps)]
+ids = [f"call {step}" for step in range(steps)]
+SQLiteStorage.bulk_log("project", "run", calls, steps=[*range(steps)], log_ids=ids)
+"""
+COUNT_TRACES = """
+import json
+from trackio.sqlite_storage import SQLiteStorage
+print(json.dumps(SQLiteStorage.get_trace_steps("project", "run")["steps"]))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -153,6 +177,32 @@ def served_curve(python: Path, run: Path, name: str) -> list[list[float]]:
     sys.exit(f"tensorboard did not serve {POINTS:,} points of {name} within {MOST_SECONDS} s")
 
 
+# Trackio
+
+
+def trackio(folder: Path) -> Iterator[Row]:
+    """The rollouts of each step of a project of Trackio, by its own storage and by the board."""
+    python = environment(folder, "trackio==0.43.0")
+    project, cache = folder / f"trackio_{STEPS}x{TRACES}", folder / "trackio_cache"
+    settings = {**os.environ, "TRACKIO_DIR": str(project), "HF_HUB_OFFLINE": "1"}
+    if not project.exists():
+        command = [str(python), "-c", WRITE_TRACES, str(STEPS), str(TRACES)]
+        subprocess.run(command, check=True, env=settings)
+
+    def theirs() -> list[list[int]]:
+        command = [str(python), "-c", COUNT_TRACES]
+        output = subprocess.run(command, check=True, stdout=-1, stderr=-1, env=settings)
+        return [[row["step"], row["count"]] for row in json.loads(output.stdout)]
+
+    def ours() -> list[list[int]]:
+        rows = board(cache, "steps", str(project))
+        return [[row["step"], row["rollouts"]] for row in rows]
+
+    ours()  # the first question makes the index
+    question = f"how many of {STEPS * TRACES:,} rollouts each step has, again"
+    yield Row(question, version_of(python, "trackio"), theirs, ours)
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -170,7 +220,7 @@ def process(command: list[str]) -> Iterator[None]:
         running.wait()
 
 
-SECTIONS: dict[str, Callable[[Path], Iterator[Row]]] = {"events": events}
+SECTIONS: dict[str, Callable[[Path], Iterator[Row]]] = {"events": events, "trackio": trackio}
 
 
 def timed(answer: Callable[[], Any]) -> tuple[float, Any]:
