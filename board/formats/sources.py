@@ -45,6 +45,18 @@ class Row(Line):
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+@dataclass(frozen=True, slots=True)
+class RunInFile:
+    """One of the runs that a file holds. size, mtime_ns: of its lines alone, which are others whenever
+    these are; 0: not known, so that those of the file count.
+    """
+
+    key: str
+    name: str
+    size: int = 0
+    mtime_ns: int = 0
+
+
 class Source(ABC):
     """A kind of files. All of it raises OSError, or DamagedError, when a file can't be read."""
 
@@ -75,9 +87,9 @@ class Source(ABC):
         listed = path.listed if isinstance(path, RemoteLocation) else None
         return listed or path.stat()
 
-    def runs(self, path: Location) -> Mapping[str, str]:
-        """By its key the name of each run that a file holds; empty where such files hold one."""
-        return {}
+    def runs(self, path: Location) -> Sequence[RunInFile]:
+        """The runs that a file holds; none where such files hold one."""
+        return ()
 
     def of_run(self, run: str) -> Source:
         """The same kind of files, of which the lines of one run alone are given. run: its key."""

@@ -15,6 +15,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
@@ -35,7 +37,7 @@ from board.formats.io.sqlite_files import (
     sqlite_reason,
 )
 from board.formats.parse import is_list, is_object, parse_whole
-from board.formats.sources import DamagedError, FileStat, Row, Source
+from board.formats.sources import DamagedError, FileStat, Row, RunInFile, Source
 
 TABLE, TRACE = "trackio.table", "trackio.trace"
 """The `_type` of what is a table or a trace in the JSON."""
@@ -45,6 +47,11 @@ _CALL: Final = ("id", "run_id", "run_name", "timestamp", "step", "log_id", "spac
 """Columns that say of a row when and by whom it was logged."""
 _TRACE: Final = ("id", "key", "trace_index", "messages", "metadata", "spans")
 _JSON: Final = ("messages", "metadata", "spans")
+_TRACE_BYTES: Final = " + ".join(
+    f"CASE typeof({name}) WHEN 'blob' THEN length({name}) ELSE 1 END"
+    for name in ("messages", "metadata")
+)
+"""Of blobs, as Trackio writes them, SQLite knows the length without reading them."""
 _HEAD_ROWS: Final = 5
 _MOST_RUNS: Final = 2000
 """Of one file; real projects have dozens."""
@@ -79,7 +86,7 @@ class TrackioFiles(Source):
     def of_run(self, run: str) -> Self:
         return type(self)(run)
 
-    def runs(self, path: Location) -> Mapping[str, str]:
+    def runs(self, path: Location) -> Sequence[RunInFile]:
         with _project(path, self._run) as project:
             return project.runs()
 
@@ -118,21 +125,27 @@ class _Project:
         self._call = [name for name in _CALL[1:] if name in metrics]
         self._trace = [name for name in _TRACE if name in self._traces]
 
-    def runs(self) -> dict[str, str]:
-        """By its key the name of each run with a table or a trace, in the order of their first rows."""
-        return named_runs(self._runs_with_content())
+    def runs(self) -> Sequence[RunInFile]:
+        """The runs with a table or a trace, in the order of their first rows."""
+        return named_runs(self._content())
 
-    def _runs_with_content(self) -> Iterator[tuple[Any, Any]]:
-        key = self._key
+    def _content(self) -> Iterator[tuple[str, str, int, str]]:
+        """By table and run its key, its name, the bytes of its lines and the time of the last one."""
         if self._metrics:
-            all_runs = f"SELECT {key}, run_name, min(id) FROM metrics GROUP BY 1 ORDER BY 3"
-            for run, name, _ in self._database.rows(all_runs):
-                with_content = f"SELECT 1 FROM metrics WHERE {key} = ? AND ({_HAS_CONTENT})"
-                if self._database.row(with_content, (run, *_NEEDLES)) is not None:
-                    yield run, name
+            with_content = f"metrics WHERE {_HAS_CONTENT}"
+            yield from self._by_run("length(metrics)", with_content, "id", _NEEDLES)
         if self._traces:
-            of_traces = f"SELECT {key}, run_name, min(rowid) FROM traces GROUP BY 1 ORDER BY 3"
-            yield from ((run, name) for run, name, _ in self._database.rows(of_traces))
+            yield from self._by_run(_TRACE_BYTES, "traces", "rowid")
+
+    def _by_run(
+        self, size: str, rows: str, order: str, values: Sequence[object] = ()
+    ) -> Iterator[tuple[Any, ...]]:
+        names = f"{self._key} AS key, run_name, {size} AS size, timestamp, {order} AS place"
+        # With a limit SQLite makes these rows first, and does not sort by them with their texts.
+        query = f"""
+            SELECT key, run_name, sum(size), max(timestamp)
+            FROM (SELECT {names} FROM {rows} LIMIT -1) GROUP BY key ORDER BY min(place)"""
+        return self._database.rows(query, values)
 
     def numbers(self) -> Iterator[Line]:
         """The first rows that hold numbers, each as one record."""
@@ -243,9 +256,10 @@ class TrackioTables(Source):
     def of_run(self, run: str) -> Self:
         return type(self)(run)
 
-    def runs(self, path: Location) -> Mapping[str, str]:
+    def runs(self, path: Location) -> Sequence[RunInFile]:
         rows = (line.record for line in PARQUET.lines(path) if isinstance(line, Row))
-        return named_runs((_run_of(row), row.get("run_name")) for row in rows if _has_content(row))
+        own = ((_run_of(row), str(row.get("run_name")), 0, "") for row in rows if _has_content(row))
+        return named_runs(own)
 
     def lines(self, path: Location) -> Iterator[Line]:
         for line in PARQUET.lines(path):
@@ -291,19 +305,30 @@ def trace_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **{name: _json(row.get(name), name) for name in _JSON}}
 
 
-def named_runs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
-    """By key the names of runs, each name once: of equal ones the beginning of the key is part of it.
-    Raises DamagedError where they are too many.
+def named_runs(content: Iterable[tuple[object, object, int, object]]) -> list[RunInFile]:
+    """The runs of rows (key, name, bytes, time), each once and under a name of its own: of equal ones the
+    beginning of the key is part of it. Raises DamagedError where they are too many.
     """
-    names: dict[str, str] = {}
-    for key, name in pairs:
-        names[str(key)] = str(name)
-        if len(names) > _MOST_RUNS:
+    runs: dict[str, RunInFile] = {}
+    for key, name, size, time in content:
+        known = runs.get(str(key), RunInFile(str(key), str(name)))
+        newest = max(known.mtime_ns, _nanoseconds(time))
+        runs[known.key] = replace(known, size=known.size + size, mtime_ns=newest)
+        if len(runs) > _MOST_RUNS:
             raise DamagedError(f"it holds more than {_MOST_RUNS:,} runs: move some elsewhere")
-    counts = Counter(names.values())
-    return {
-        key: name if counts[name] == 1 else f"{name} ({key[:8]})" for key, name in names.items()
-    }
+    counts = Counter(run.name for run in runs.values())
+    return [
+        run if counts[run.name] == 1 else replace(run, name=f"{run.name} ({run.key[:8]})")
+        for run in runs.values()
+    ]
+
+
+def _nanoseconds(time: object) -> int:
+    """Nanoseconds of Unix time; 0 of what is no time."""
+    try:
+        return max(int(datetime.fromisoformat(str(time)).timestamp() * 1e9), 0)
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _has_content(row: Mapping[str, Any]) -> bool:

@@ -204,15 +204,24 @@ def _of_one_family(run: RunInfo) -> Iterator[RunInfo]:
 
 def _runs_of_files(run: RunInfo) -> Iterator[RunInfo]:
     """The runs that each of the files holds; one alone is called as the folder."""
-    pairs = [(file, own) for file in run.files for own in file.runs or [("", "")]]
-    for file, (key, name) in pairs:
-        files = (replace(file, runs=((key, name),) if key else ()),)
-        if len(pairs) == 1:
+    parts = [part for file in run.files for part in _parts(file)]
+    for file in parts:
+        files, name = (file,), file.runs[0].name if file.runs else ""
+        if len(parts) == 1:
             yield replace(run, files=files)
             continue
         only = below(file.path, run.path)
         full = "/".join(filter(None, ("" if run.only else run.name, only, name)))
         yield replace(run, name=full, files=files, only=only, family=name)
+
+
+def _parts(file: LogFile) -> Iterator[LogFile]:
+    """The file once for each run that it holds, as large and as new as what it holds of that."""
+    for run in file.runs:
+        size, mtime_ns = run.size or file.size, run.mtime_ns or file.mtime_ns
+        yield replace(file, runs=(run,), size=size, mtime_ns=mtime_ns)
+    if not file.runs:
+        yield file
 
 
 def _with_titles(runs: Sequence[RunInfo]) -> Iterator[RunInfo]:

@@ -17,7 +17,14 @@ from board.formats.io.locations import Location, pure_path
 from board.formats.io.remote import RemoteLocation
 from board.formats.mapping import MappingReader
 from board.formats.recognition import HEAD_BYTES, head_of, recognise_head
-from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, FileStat, lfs_pointer
+from board.formats.sources import (
+    JSON_DOCUMENT,
+    LFS_REASON,
+    DamagedError,
+    FileStat,
+    RunInFile,
+    lfs_pointer,
+)
 from board.formats.turn_rows import is_by_keys, likely_trajectory
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
@@ -120,7 +127,7 @@ class _Seen:
     shared_id: str = ""
     subject: Subject = ()
     is_wrapped: bool = False
-    runs: tuple[tuple[str, str], ...] = ()
+    runs: tuple[RunInFile, ...] = ()
 
 
 _seen: dict[Location, _Seen] = {}
@@ -162,8 +169,8 @@ def _recognised(
     shared = likely_trajectory(beginning) if is_rollouts else ""
     subject = () if reader is None else subject_of(beginning, reader)
     known = head if grows else b""
-    runs = {} if name is None else source_read_by(name, path).runs(path)
-    content = (name, reason, shared, subject, is_wrapped, (*runs.items(),))
+    runs = () if name is None else (*source_read_by(name, path).runs(path),)
+    content = (name, reason, shared, subject, is_wrapped, runs)
     _seen[path] = seen = _Seen(state, asked, digest(known), len(known), *content)
     return seen
 

@@ -12,6 +12,7 @@ from board.errors import NotFoundError
 from board.formats import family_of, reader_named
 from board.formats.io.locations import Location, below
 from board.formats.io.remote import RemoteLocation
+from board.formats.sources import RunInFile
 
 AT_REST_SECONDS: Final = 60.0
 """A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
@@ -34,7 +35,7 @@ class LogFile:
     inode: of an object in a store, a number made of its version; 0 where it has none. shared_id: the key
     of an id that lines share, which may be turns of one rollout; empty: none is known. subject: see
     subjects.subject_of. is_wrapped: whether it is read from a copy in plain lines; see `packed`.
-    runs: key and name of those that it holds, of which alone it is read; empty: it holds one.
+    runs: those that it holds, of which alone it is read; empty: it holds one.
     """
 
     path: Location
@@ -46,12 +47,12 @@ class LogFile:
     shared_id: str = ""
     subject: Subject = ()
     is_wrapped: bool = False
-    runs: tuple[tuple[str, str], ...] = ()
+    runs: tuple[RunInFile, ...] = ()
 
     @property
     def run(self) -> str:
         """The key of the one run of the file that it is read of; empty: it holds no others."""
-        return self.runs[0][0] if self.runs else ""
+        return self.runs[0].key if self.runs else ""
 
 
 JOINED: Final = "joined"

@@ -209,6 +209,22 @@ def test_rows_in_the_log_of_a_database_are_news_and_nothing_is_written_beside_it
             assert sorted(tmp_path.iterdir()) == beside
 
 
+def test_a_run_is_as_large_and_as_new_as_its_rollouts_and_is_not_read_again_for_others(tmp_path):
+    with closing(project(tmp_path / "p.db")) as database:
+        for run in ("first", "second"):
+            log(database, 1, {"completions": table("a reply")}, run=run)
+        log(database, 2, {"loss": 0.5}, run="first")
+    before = {info.family: info.files for info in discover(tmp_path).runs}
+    size = len(json.dumps({"completions": table("a reply")}))
+    assert [files[0].size for files in before.values()] == [size, size]
+    with closing(sqlite3.connect(tmp_path / "p.db")) as database:
+        log(database, 3, {"loss": 0.25}, run="first")
+        log(database, 3, {"completions": table("another reply", step=3)}, run="second")
+    after = {info.family: info.files for info in discover(tmp_path).runs}
+    assert after["first"] == before["first"]
+    assert after["second"] != before["second"]
+
+
 def test_runs_of_one_name_are_told_apart_and_one_without_rollouts_is_none(tmp_path):
     with closing(project(tmp_path / "p.db")) as database:
         for number, key in enumerate(("aaaaaaaaaa", "bbbbbbbbbb")):
