@@ -17,12 +17,12 @@ import statistics
 import struct
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
 from board.formats.metrics import metric_sources
-from board.formats.metrics.base import extra_module
 from board.views.shared import trainer
 
 DASHBOARD = Path(__file__).parents[1] / "board" / "views" / "dashboard.py"
@@ -57,7 +57,7 @@ def write_csv(path: Path, steps: int, metrics: int) -> None:
 
 
 def write_events(path: Path, steps: int, metrics: int) -> None:
-    event_class = extra_module("tensorboard.compat.proto.event_pb2", "tensorboard").Event
+    event_class = import_module("tensorboard.compat.proto.event_pb2").Event
     with path.open("wb") as file:
         for step in range(1, steps + 1):
             for name, value in record(step, metrics).items():

@@ -113,7 +113,8 @@ class _Auditor:
         self._places = places
         self.lines = 0
         self._reader = reader_named(file.reader)
-        self._source, self._path = source_read_by(file.reader, file.path), readable(file).path
+        self._source = source_read_by(file.reader, file.path, file.run)
+        self._path = readable(file).path
         self._name = run.info.path_of(file)
         self._context = LineContext(file.path, run.options.read, self._reader.layout)
         self.problems = ProblemLog()

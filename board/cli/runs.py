@@ -71,6 +71,7 @@ def _of_source(runs: Sequence[RunInfo], path: Location, source: str | None) -> R
     names = ", ".join(sorted(run.source for run in runs))
     if source is None:
         what = "formats" if len({run.formats for run in runs}) > 1 else "models or seeds"
+        what = "runs" if all(file.run for run in runs for file in run.files) else what
         raise NotFoundError(
             f"{path} holds logs of {len(runs)} {what} that are not joined; "
             f"give --source with one of {names}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,15 @@ def with_length(values: npt.ArrayLike, length: int) -> FloatArray:
     """[length] the values: cut off there, or padded with NaN."""
     own = np.asarray(values, np.float64)[:length]
     return np.pad(own, (0, length - len(own)), constant_values=np.nan)
+
+
+def groups_of(values: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Each value of an array [n], ascending, and the places at which it stands, ascending."""
+    order = np.argsort(values, kind="stable")
+    known, firsts = np.unique(values[order], return_index=True)
+    bounds = [*firsts.tolist(), len(order)]
+    for value, begin, end in zip(known.tolist(), bounds[:-1], bounds[1:], strict=True):
+        yield value, order[begin:end]
 
 
 def divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:

@@ -44,6 +44,7 @@ from board.formats.frameworks.slime import (
     SlimeTrainReader,
 )
 from board.formats.frameworks.tinker import TinkerReader
+from board.formats.frameworks.trackio import TrackioReader
 from board.formats.frameworks.trl import TRLReader
 from board.formats.frameworks.verifiers import VerifiersReader
 from board.formats.frameworks.verl import VerlReader
@@ -54,6 +55,7 @@ from board.formats.io.inspect_files import INSPECT
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
 from board.formats.io.torch_files import TORCH
+from board.formats.io.trackio_files import TRACKIO
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
 from board.formats.mapping_files import mapping_reader
@@ -80,7 +82,7 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
 
 SOURCES: Final = (
     *(MULTILINE_JSON, TRAJECTORY_EVENTS, JSON_LINES, JSON_DOCUMENT),
-    *(INSPECT, PARQUET, TORCH, TEXT, YAML, CSV),
+    *(INSPECT, PARQUET, TORCH, TEXT, YAML, CSV, TRACKIO),
 )
 READERS: Final[tuple[Reader, ...]] = (
     *loaded(sorted(entry_points(group="rollout_board.readers"), key=lambda point: point.name)),
@@ -100,7 +102,13 @@ READERS: Final[tuple[Reader, ...]] = (
         EvalPlusReader(),
         QwenMathReader(),
     ),
-    *(WandbTableReader(), AtroposReader(), PrimeHostedReader(), RllmTelemetryReader()),
+    *(
+        TrackioReader(),
+        WandbTableReader(),
+        AtroposReader(),
+        PrimeHostedReader(),
+        RllmTelemetryReader(),
+    ),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
@@ -140,9 +148,10 @@ def source_of(path: PurePath | RemoteLocation) -> Source:
     return _source_named(path.name)
 
 
-def source_read_by(reader: str, path: PurePath | RemoteLocation) -> Source:
-    """How the reader of that name has the lines of a file."""
-    return reader_named(reader).source(source_of(path))
+def source_read_by(reader: str, path: PurePath | RemoteLocation, run: str = "") -> Source:
+    """How the reader of that name has the lines of a file. run: of this one of its runs alone."""
+    source = reader_named(reader).source(source_of(path))
+    return source.of_run(run) if run else source
 
 
 @lru_cache(maxsize=1024)

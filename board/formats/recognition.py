@@ -14,6 +14,7 @@ from board.formats.generic import generic_mapping
 from board.formats.io.lines import Fault, Line
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
+from board.formats.io.trackio_files import TRACKIO
 from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
@@ -88,7 +89,7 @@ def recognise_head(
                 return known_mapping(text), ""
             return reader, ""
     is_json = source in (JSON_LINES, JSON_DOCUMENT)
-    if is_json and (kind := _known_as(head)):
+    if (is_json or source is TRACKIO) and (kind := _known_as(head)):
         return None, f"its records {kind}"
     if mapping is None and (is_json or source is PARQUET):
         values = head if is_json else Head(head.path, _first_rows(path))

@@ -6,6 +6,7 @@ are the row's number and 1; of a file that is one document they are 0 and its wh
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -18,13 +19,16 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.formats.io.lines import MAX_LINE_BYTES, Line, array_elements, read_bytes, read_lines
 from board.formats.io.locations import Location
-from board.formats.io.remote import RemoteLocation
+from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.messages import is_messages
 from board.formats.parse import is_list, objects_at, parse_whole
 
 _HEAD_BYTES: Final = 1 << 16
 _GAP_BYTES: Final = 16 << 10
 """Lines are read by one request unless they are further apart."""
+
+
+FileStat = os.stat_result | RemoteStat
 
 
 class DamagedError(OSError):
@@ -39,6 +43,18 @@ class Row(Line):
     """A line that is no text: a row of a table, or a document that was parsed already."""
 
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class RunInFile:
+    """One of the runs that a file holds. size, mtime_ns: of its lines alone, which are others whenever
+    these are; 0: not known, so that those of the file count.
+    """
+
+    key: str
+    name: str
+    size: int = 0
+    mtime_ns: int = 0
 
 
 class Source(ABC):
@@ -64,6 +80,19 @@ class Source(ABC):
     @property
     def like(self) -> Source:
         """The kind that readers name in `sources` to be given such files."""
+        return self
+
+    def stat(self, path: Location) -> FileStat:
+        """Size and time of a file, which are others whenever its lines may be. Raises OSError."""
+        listed = path.listed if isinstance(path, RemoteLocation) else None
+        return listed or path.stat()
+
+    def runs(self, path: Location) -> Sequence[RunInFile]:
+        """The runs that a file holds; none where such files hold one."""
+        return ()
+
+    def of_run(self, run: str) -> Source:
+        """The same kind of files, of which the lines of one run alone are given. run: its key."""
         return self
 
     def together(self, lines: Iterable[Line]) -> Iterable[Line]:

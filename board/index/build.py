@@ -154,6 +154,7 @@ class _Build:
                 mapping=mapping_text(file.reader),
                 joined=self._info.is_joined,
                 file_id=state.id,
+                run=file.run,
             )
 
     def _note_unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:

@@ -28,23 +28,25 @@ NO_KEY: Final = 0
 
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
-    """A hash that is equal for rows that are one rollout: of its id, or of its texts and scores."""
+    """A hash that is equal for rows that are one rollout: of its id, or of id, texts and scores."""
     if repeats in BY_ID:
         ids = record.ids
         return _key_of_id(record.step, ids.get("split"), ids.get("rollout_id"), repeats)
-    return _key_of_content(record.texts.items(), record.scores.items())
+    rollout_id = record.ids.get("rollout_id")
+    return _key_of_content(rollout_id, record.texts.items(), record.scores.items())
 
 
 def repeat_keys(rollouts: FieldColumns, repeats: Repeats) -> list[int]:
     """The repeat_key of the Record of every row."""
     steps: list[int] = rollouts.steps.tolist()
+    nothing = [None] * len(steps)
+    splits, ids = (rollouts.ids.get(key, nothing) for key in ("split", "rollout_id"))
     if repeats in BY_ID:
-        nothing = [None] * len(steps)
-        splits, ids = (rollouts.ids.get(key, nothing) for key in ("split", "rollout_id"))
         rows = zip(steps, splits, ids, strict=True)
         return [_key_of_id(step, split, one, repeats) for step, split, one in rows]
     return [
         _key_of_content(
+            ids[row],
             ((name, texts[row]) for name, texts in rollouts.texts.items()),
             ((name, scores[row]) for name, scores in rollouts.scores.items()),
         )
@@ -60,10 +62,13 @@ def _key_of_id(step: int, split: str | None, rollout_id: str | None, repeats: Re
 
 
 def _key_of_content(
-    texts: Iterable[tuple[str, str | None]], scores: Iterable[tuple[str, float]]
+    rollout_id: str | None,
+    texts: Iterable[tuple[str, str | None]],
+    scores: Iterable[tuple[str, float]],
 ) -> int:
     """scores: NaN is the same as none."""
     content = (
+        rollout_id,
         sorted((name, text) for name, text in texts if text is not None),
         sorted((name, float(score)) for name, score in scores if score == score),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from board.core.natural_order import natural_order
-from board.formats.io.locations import open_binary
+from board.formats.io.sqlite_files import is_sqlite
 from board.formats.metrics.base import MetricSource, Report
 from board.formats.metrics.lines import Csv, JsonLines, has_step_column
 from board.formats.metrics.tensorboard import EventFiles
@@ -20,7 +20,6 @@ __all__ = ["MetricSource", "is_metric_name", "metric_sources"]
 
 _EVENTS: Final = re.compile(r"(^|.*\.)tfevents\..*")
 _TRAINER_STATE: Final = "trainer_state.json"
-_SQLITE: Final = b"SQLite format 3\x00"
 MOST_SOURCES: Final = 256
 """Files or folders of metrics of one run."""
 _MOST_LISTED: Final = 10
@@ -37,11 +36,14 @@ def is_metric_name(name: str) -> bool:
     )
 
 
-def metric_sources(paths: Iterable[Path], folder: Path) -> list[MetricSource]:
+def metric_sources(
+    paths: Iterable[Path], folder: Path, trackio_run: str = ""
+) -> list[MetricSource]:
     """The sources that files make, in natural order of their names.
 
-    paths: of files with such names, or of JSON lines of scalars. folder: that names are relative to; its
-    own name says which run of a Trackio project is meant.
+    paths: of files with such names, or of JSON lines of scalars. folder: that names are relative to.
+    trackio_run: which run of a Trackio project is meant, by its name or id; empty: the one called like
+    the folder.
     """
     events: dict[Path, list[Path]] = {}
     states: list[Path] = []
@@ -53,8 +55,8 @@ def metric_sources(paths: Iterable[Path], folder: Path) -> list[MetricSource]:
         elif lower.endswith(".wandb"):
             sources.append(WandbFile(name, (path,)))
         elif lower.endswith(".db"):
-            if _begins_with(path, _SQLITE):
-                sources.append(TrackioDatabase(name, (path,), folder.name))
+            if _is_sqlite(path):
+                sources.append(TrackioDatabase(name, (path,), trackio_run or folder.name))
         elif lower.endswith(".csv"):
             if _has_steps(path):
                 sources.append(Csv(name, (path,)))
@@ -102,9 +104,8 @@ def _has_steps(path: Path) -> bool:
         return False
 
 
-def _begins_with(path: Path, magic: bytes) -> bool:
+def _is_sqlite(path: Path) -> bool:
     try:
-        with open_binary(path) as file:
-            return file.read(len(magic)) == magic
+        return is_sqlite(path)
     except OSError:
         return False

@@ -7,20 +7,15 @@ A source holds all points that were read of it. What is torn, too long or no num
 from __future__ import annotations
 
 import importlib
-import math
 import time
 from abc import ABC, abstractmethod
-from array import array
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
-from board.core.arrays import FloatArray, IntArray
 from board.core.problems import Problem, ProblemLog, Severity
-from board.formats.parse import is_measure, is_object
+from board.formats.metrics.points import MOST_NAME_CHARACTERS, MOST_NAMES, MOST_POINTS, Points
 
 Report = Callable[[int], object]
 """Called with the bytes that were read so far; may raise to stop the reading."""
@@ -28,24 +23,10 @@ Report = Callable[[int], object]
 MOST_RECORD_BYTES: Final = 16 << 20
 """A longer line or record is passed over and counted."""
 MOST_DOCUMENT_BYTES: Final = 256 << 20
-MOST_NAMES: Final = 5_000
-"""Metrics of one source."""
-MOST_POINTS: Final = 50_000_000
-MOST_NAME_CHARACTERS: Final = 300
-"""A metric with a longer name is left out."""
 _MOST_REASON_CHARACTERS: Final = 200
-_MOST_DEPTH: Final = 8
 _AT_REST_SECONDS: Final = 60.0
 """What is torn at the end of a file that was not changed for so long will not be completed."""
 _LARGEST_STEP: Final = 2**53
-_WORDS: Final = {
-    "nan": math.nan,
-    "inf": math.inf,
-    "-inf": -math.inf,
-    "infinity": math.inf,
-    "-infinity": -math.inf,
-}
-"""NaN and infinities as writers of JSON and CSV spell them, in lower case."""
 
 _STEP_KEYS: Final = (
     *("step", "global_step", "train/global_step", "training/global_step", "trainer/global_step"),
@@ -56,101 +37,6 @@ _STEP_KEYS: Final = (
 """Names of the step of a record, the first that is there counts."""
 _PROGRESS_KEY: Final = "global_step/max_steps"
 """ms-swift's, as "5/100"."""
-
-
-class Points:
-    """Scalars in the order of their file. non_finite: by name how many are NaN or infinite: gaps."""
-
-    def __init__(self) -> None:
-        self._steps: dict[str, array[int]] = {}
-        self._values: dict[str, array[float]] = {}
-        self.non_finite = Counter[str]()
-        self.count = 0
-        self.left_out = 0
-        """Points beyond MOST_NAMES or MOST_POINTS."""
-        self.too_long = 0
-        """Values whose names are longer than MOST_NAME_CHARACTERS."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the metrics, in the order in which they first appeared."""
-        return tuple(name for name, steps in self._steps.items() if steps)
-
-    def add(self, step: int, name: str, value: float) -> None:
-        """Adds a point; a value that is not finite is a gap."""
-        if name not in self._steps:
-            if len(name) > MOST_NAME_CHARACTERS:
-                self.too_long += 1
-                return
-            if len(self._steps) >= MOST_NAMES:
-                self.left_out += 1
-                return
-            self._steps[name], self._values[name] = array("q"), array("d")
-        if self.count >= MOST_POINTS:
-            self.left_out += 1
-            return
-        if not math.isfinite(value):
-            self.non_finite[name] += 1
-            value = math.nan
-        self._steps[name].append(step)
-        self._values[name].append(value)
-        self.count += 1
-
-    def add_record(self, step: int, record: Mapping[str, Any], without: str = "") -> None:
-        """Adds the numbers of a record, those of objects in it as `outer/inner`. without: its key of the
-        step.
-        """
-        for name, value in record.items():
-            if name != without:
-                self._add_value(step, name, value, 0)
-
-    def _add_value(self, step: int, name: str, value: object, depth: int) -> None:
-        if isinstance(value, float):
-            self.add(step, name, value)
-        elif is_object(value):
-            if len(name) > MOST_NAME_CHARACTERS:  # which would be copied for each value in it
-                self.too_long += 1
-            elif depth < _MOST_DEPTH and "_type" not in value:  # no table, no image
-                for inner, own in value.items():
-                    self._add_value(step, f"{name}/{inner}", own, depth + 1)
-        elif isinstance(value, str):
-            if (number := _WORDS.get(value.lower())) is not None:
-                self.add(step, name, number)
-        elif is_measure(value) and not isinstance(value, bool):
-            self.add(step, name, float(value))
-
-    def drop_from(self, step: int) -> None:
-        """Drops the points at this step and later ones, which a resumed training writes again."""
-        for name, steps in self._steps.items():
-            known = np.frombuffer(steps, np.int64)
-            if len(known) and known.max() >= step:
-                stays = known < step
-                values = np.frombuffer(self._values[name], np.float64)[stays]
-                self._steps[name] = array("q", known[stays].tobytes())
-                self._values[name] = array("d", values.tobytes())
-                self.count -= int(len(known) - stays.sum())
-
-    def lengths(self) -> dict[str, int]:
-        """By name the number of points; `cut` goes back to it."""
-        return {name: len(steps) for name, steps in self._steps.items()}
-
-    def cut(self, lengths: Mapping[str, int]) -> None:
-        """Takes back the points that were added since."""
-        for name, values in self._values.items():
-            begin = lengths.get(name, 0)
-            self.count -= len(values) - begin
-            if gaps := sum(map(math.isnan, values[begin:])):
-                self.non_finite[name] -= gaps
-            del values[begin:], self._steps[name][begin:]
-
-    def curve(self, name: str) -> tuple[IntArray, FloatArray]:
-        """The steps [n], ascending, and values [n] of a metric. Of a step that was written several times,
-        by a resumed training, the last value counts.
-        """
-        steps = np.array(self._steps[name], np.int64)
-        values = np.array(self._values[name], np.float64)
-        unique, places = np.unique(steps[::-1], return_index=True)
-        return unique, values[::-1][places]
 
 
 class _ReportError(BaseException):
@@ -173,10 +59,16 @@ class MetricSource(ABC):
 
     title: ClassVar[str]
     """What writes such files."""
+    place: ClassVar[tuple[str, ...]] = ()
+    """Attributes that say how far the files were read, as JSON has them."""
+    rewrites: ClassVar[bool] = False
+    """Whether a file that only grew may begin with other bytes than before."""
 
     def __init__(self, name: str, paths: Sequence[Path]) -> None:
         self.name, self.paths = name, tuple(paths)
         self.watched = self.paths
+        self.variant = ""
+        """What of its files it reads, where that is a choice."""
         self.points = Points()
         self.torn_at: int | None = None
         """Where the last file ends with a part of a record, in bytes."""
@@ -189,19 +81,24 @@ class MetricSource(ABC):
     @property
     def bytes(self) -> int:
         """Size of all files; of those that are gone 0."""
-        return sum(size for size, _, _ in self._state())
+        return sum(size for size, _, _ in self.files())
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was read yet."""
+        return self._read_state is None
 
     @property
     def is_changed(self) -> bool:
         """Whether a file changed since the last update."""
-        return self._state() != self._read_state
+        return self.files() != self._read_state
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What could not be used, a torn end included once the file is at rest."""
         problems = ProblemLog((*self._problems, *self._of_reading))
         if self.torn_at is not None and self.paths:
-            changed = max(mtime for _, mtime, _ in self._state()) / 1e9
+            changed = max(mtime for _, mtime, _ in self.files()) / 1e9
             if time.time() - changed > _AT_REST_SECONDS:
                 reason = f"its end is torn, from byte {self.torn_at} on"
                 problems.add(Problem(self.name, None, None, reason, "", "partial"))
@@ -218,7 +115,7 @@ class MetricSource(ABC):
             except Exception as error:
                 raise _ReportError(error) from error
 
-        state, self.torn_at, self._of_reading = self._state(), None, ProblemLog()
+        state, self.torn_at, self._of_reading = self.files(), None, ProblemLog()
         try:
             self.read(reported)
         except _ReportError as stopped:
@@ -239,6 +136,28 @@ class MetricSource(ABC):
     def _cannot_read(self, reason: object) -> None:
         text = f"can't be read: {reason}"[:_MOST_REASON_CHARACTERS]
         self.note(text, severity="lost", of_reading=True)
+
+    def state(self) -> dict[str, Any]:
+        """How far the files were read and what was wrong with them, for `resume`; JSON holds it."""
+        counts = ("non_finite", "left_out", "too_long")
+        return {
+            "files": self._read_state,
+            "place": {name: getattr(self, name) for name in self.place},
+            "torn_at": self.torn_at,
+            "problems": [asdict(problem) for problem in self._problems],
+            "of_reading": [asdict(problem) for problem in self._of_reading],
+            "points": {name: getattr(self.points, name) for name in counts},
+        }
+
+    def resume(self, state: Mapping[str, Any], points: Points) -> None:
+        """Goes on from what another source of the same files had read. points: of that."""
+        for name in self.place:
+            setattr(self, name, state["place"][name])
+        self.torn_at, self.points = state["torn_at"], points
+        for name, value in state["points"].items():
+            setattr(points, name, type(getattr(points, name))(value))
+        self._problems, self._of_reading = _log(state["problems"]), _log(state["of_reading"])
+        self._read_state = tuple((size, time, inode) for size, time, inode in state["files"])
 
     @abstractmethod
     def read(self, report: Report) -> None:
@@ -266,7 +185,8 @@ class MetricSource(ABC):
         log = self._of_reading if of_reading else self._problems
         log.add(Problem(self.name, line, None, reason, hint, severity, count))
 
-    def _state(self) -> tuple[tuple[int, int, int], ...]:
+    def files(self) -> tuple[tuple[int, int, int], ...]:
+        """Size, time and number of each watched file; zeros where there is none."""
         states: list[tuple[int, int, int]] = []
         for path in self.watched:
             try:
@@ -275,6 +195,14 @@ class MetricSource(ABC):
             except OSError:
                 states.append((0, 0, 0))
         return tuple(states)
+
+
+def _log(problems: Sequence[Mapping[str, Any]]) -> ProblemLog:
+    log = ProblemLog()
+    for problem in problems:
+        values: dict[str, Any] = {**problem, "lines": tuple(problem["lines"])}
+        log.add(Problem(**values))
+    return log
 
 
 def step_of(record: Mapping[str, Any]) -> tuple[str, int] | None:

@@ -33,6 +33,8 @@ class LineSource(MetricSource):
     read again then.
     """
 
+    place = ("_offset", "_lines", "_before_tail")
+
     def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
         super().__init__(name, paths)
         self._forget()
@@ -128,6 +130,7 @@ class Csv(LineSource):
     """A table with a column of steps, such as progress.csv; an empty cell is not recorded."""
 
     title = "CSV"
+    place = (*LineSource.place, "_names")
 
     def _forget(self) -> None:
         super()._forget()

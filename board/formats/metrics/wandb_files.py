@@ -44,6 +44,7 @@ class WandbFile(MetricSource):
     """
 
     title = "W&B"
+    place = ("_offset", "_step_metrics", "_last_steps")
 
     def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
         super().__init__(name, paths)

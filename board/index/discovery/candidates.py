@@ -24,6 +24,8 @@ from board.formats.io.csv_files import SUFFIXES, column_names
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import MissingObjectError, RemoteError, RemoteLocation
+from board.formats.io.sqlite_files import is_sqlite
+from board.formats.io.trackio_files import TRACKIO
 from board.formats.key_names import field_of
 from board.formats.messages import keys_of_message
 from board.formats.metrics import is_metric_name
@@ -173,6 +175,8 @@ class Listing:
 
     def _may_be_log(self, path: Location) -> bool:
         own = self.mappings.of(path)
+        if path.name.lower().endswith(TRACKIO.suffixes):
+            return isinstance(path, Path) and _is_database(path)
         if own is None and isinstance(path, Path) and path.suffix.lower() in SUFFIXES:
             return _has_rollout_columns(path)
         if _is_worth_a_look(pure_path(path)) or (
@@ -269,6 +273,13 @@ def _has_steps(path: Path) -> bool:
         return has_step_column(path)
     except OSError:
         return False
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        return is_sqlite(path)
+    except OSError:
+        return True  # which is said where it is opened
 
 
 def _is_worth_a_look(path: PurePath) -> bool:

@@ -21,11 +21,12 @@ from typing import Final
 from board.core.natural_order import natural_order
 from board.core.problems import Problem
 from board.errors import NotFoundError, OutsideRootError
-from board.formats import family_of, layouts_of, reader_named
+from board.formats import family_of, layouts_of, reader_named, source_of
 from board.formats.base import Reader, folder_above, layout_match
 from board.formats.io.locations import Location, Objects, below, location_of, state_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation, is_url, scrubbed
+from board.formats.io.trackio_files import TRACKIO
 from board.formats.recognition import ONLY_NUMBERS
 from board.index.discovery.candidates import MOST_FILES, Listing, list_root, sibling_object
 from board.index.discovery.format_detection import (
@@ -101,6 +102,8 @@ def _detected_files(
     for path, result in zip(paths, _detect_formats(paths, listing), strict=True):
         if isinstance(result, LogFile):
             files[path] = result
+            if isinstance(path, Path) and source_of(path) is TRACKIO:
+                listing.metric_files.append(path)
             mismatch = mapping_mismatch(result, listing.mappings.of(path))
             if (problem := mismatch or likely_turns(result)) is not None:
                 problems[path] = problem
@@ -175,11 +178,15 @@ def _runs(
         if together := _joinable(families.values()):
             yield RunInfo(name, folder, _in_order(folder, together), notes, root)
         for family, ordered in sources.items():
-            yield RunInfo(f"{name} ({family})", folder, ordered, notes, root, family=family)
+            run = RunInfo(f"{name} ({family})", folder, ordered, notes, root, family=family)
+            yield from _runs_of_files(run) if any(file.runs for file in ordered) else (run,)
 
 
 def _of_one_family(run: RunInfo) -> Iterator[RunInfo]:
     """The runs of a folder whose files one family of readers reads: one, or those of its subjects."""
+    if any(file.runs for file in run.files):
+        yield from _runs_of_files(run)
+        return
     if reader_named(run.files[0].reader).run_per_file:
         subjects = {file.path.name: (file,) for file in run.files}
     else:
@@ -193,6 +200,28 @@ def _of_one_family(run: RunInfo) -> Iterator[RunInfo]:
             yield replace(run, name=f"{run.name}/{path.name}", files=(*files,), only=path.name)
         else:
             yield replace(run, name=f"{run.name} ({subject})", files=(*files,), family=subject)
+
+
+def _runs_of_files(run: RunInfo) -> Iterator[RunInfo]:
+    """The runs that each of the files holds; one alone is called as the folder."""
+    parts = [part for file in run.files for part in _parts(file)]
+    for file in parts:
+        files, name = (file,), file.runs[0].name if file.runs else ""
+        if len(parts) == 1:
+            yield replace(run, files=files)
+            continue
+        only = below(file.path, run.path)
+        full = "/".join(filter(None, ("" if run.only else run.name, only, name)))
+        yield replace(run, name=full, files=files, only=only, family=name)
+
+
+def _parts(file: LogFile) -> Iterator[LogFile]:
+    """The file once for each run that it holds, as large and as new as what it holds of that."""
+    for run in file.runs:
+        size, mtime_ns = run.size or file.size, run.mtime_ns or file.mtime_ns
+        yield replace(file, runs=(run,), size=size, mtime_ns=mtime_ns)
+    if not file.runs:
+        yield file
 
 
 def _with_titles(runs: Sequence[RunInfo]) -> Iterator[RunInfo]:
@@ -263,8 +292,10 @@ def _single_file(listing: Listing) -> Discovery:
         notes = (*notes, problem)
     result = _with_sidecar_state(result, Objects(), {})
     thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
-    run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds)
-    return Discovery(path, (run,), ())
+    metrics = (path,) if isinstance(path, Path) and source_of(path) is TRACKIO else ()
+    run = RunInfo(path.name, path.parent, (result,), notes, root, path.name, "", thresholds)
+    run = replace(run, metric_files=metrics)
+    return Discovery(path, (*_runs_of_files(run),) if result.runs else (run,), ())
 
 
 def _name(folder: Location, root: Location) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,15 +9,22 @@ from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem
-from board.formats import reader_named, source_of
+from board.formats import reader_named, source_of, source_read_by
 from board.formats.base import Head, Reader, layout_match
 from board.formats.io.content import kind_by_content
 from board.formats.io.lines import Line, read_bytes, read_lines
 from board.formats.io.locations import Location, pure_path
-from board.formats.io.remote import RemoteLocation, RemoteStat
+from board.formats.io.remote import RemoteLocation
 from board.formats.mapping import MappingReader
 from board.formats.recognition import HEAD_BYTES, head_of, recognise_head
-from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
+from board.formats.sources import (
+    JSON_DOCUMENT,
+    LFS_REASON,
+    DamagedError,
+    FileStat,
+    RunInFile,
+    lfs_pointer,
+)
 from board.formats.turn_rows import is_by_keys, likely_trajectory
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
@@ -33,7 +39,6 @@ _REMOTE_HEAD: Final = 256 << 10
 """Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
 RECORDS: Final = "its records"
 """How the reason begins why records that could be read are no rollouts."""
-_Stat = os.stat_result | RemoteStat
 
 
 def detect_format(
@@ -49,9 +54,8 @@ def detect_format(
         return _note(path, reason, "let training write .jsonl, .parquet, or .pt of plain data")
     if isinstance(path, Path) and not path.is_file():
         return _note(path, "it is not a regular file", "a log file")
-    listed = path.listed if isinstance(path, RemoteLocation) else None
     try:
-        return _log_file(path, listed or path.stat(), mapping, is_named)
+        return _log_file(path, source_of(path).stat(path), mapping, is_named)
     except OSError as error:
         hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
@@ -78,7 +82,7 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
 
 
 def _log_file(
-    path: Location, stat: _Stat, mapping: MappingReader | None, is_named: bool
+    path: Location, stat: FileStat, mapping: MappingReader | None, is_named: bool
 ) -> LogFile | Problem:
     """The log file, or why it is none. Raises OSError when the file can't be read."""
     try:
@@ -93,11 +97,11 @@ def _log_file(
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
     at = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-    more = {"shared_id": seen.shared_id, "subject": seen.subject, "is_wrapped": seen.is_wrapped}
-    return LogFile(path, reader, *at, **more)
+    names = ("shared_id", "subject", "is_wrapped", "runs")
+    return LogFile(path, reader, *at, **{name: getattr(seen, name) for name in names})
 
 
-def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:
+def _damaged(path: Location, stat: FileStat, reason: str) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
     fresh = time.time() - stat.st_mtime < AT_REST_SECONDS
     hint = "it is checked again when it changes"
@@ -123,13 +127,14 @@ class _Seen:
     shared_id: str = ""
     subject: Subject | None = ()
     is_wrapped: bool = False
+    runs: tuple[RunInFile, ...] = ()
 
 
 _seen: dict[Location, _Seen] = {}
 
 
 def _recognised(
-    path: Location, stat: _Stat, mapping: MappingReader | None, is_named: bool
+    path: Location, stat: FileStat, mapping: MappingReader | None, is_named: bool
 ) -> _Seen:
     """What is in a file. Looks into it only when it changed."""
     state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
@@ -164,7 +169,8 @@ def _recognised(
     shared = likely_trajectory(beginning) if is_rollouts else ""
     subject = () if reader is None else subject_of(path, beginning, reader)
     known = head if grows else b""
-    content = (name, reason, shared, subject, is_wrapped)
+    runs = () if name is None else (*source_read_by(name, path).runs(path),)
+    content = (name, reason, shared, subject, is_wrapped, runs)
     _seen[path] = seen = _Seen(state, asked, digest(known), len(known), *content)
     return seen
 
@@ -209,7 +215,7 @@ def first_lines(
     return None
 
 
-def _begins_as(path: Location, stat: _Stat, seen: _Seen) -> bool:
+def _begins_as(path: Location, stat: FileStat, seen: _Seen) -> bool:
     if not stat.st_size >= seen.head_bytes > 0:
         return False
     return digest(read_bytes(path, 0, seen.head_bytes)) == seen.head

@@ -12,6 +12,7 @@ from board.errors import NotFoundError
 from board.formats import family_of, reader_named
 from board.formats.io.locations import Location, below
 from board.formats.io.remote import RemoteLocation
+from board.formats.sources import RunInFile
 
 AT_REST_SECONDS: Final = 60.0
 """A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
@@ -34,6 +35,7 @@ class LogFile:
     inode: of an object in a store, a number made of its version; 0 where it has none. shared_id: the key
     of an id that lines share, which may be turns of one rollout; empty: none is known. subject: see
     subjects.subject_of. is_wrapped: whether it is read from a copy in plain lines; see `packed`.
+    runs: those that it holds, of which alone it is read; empty: it holds one.
     """
 
     path: Location
@@ -45,6 +47,12 @@ class LogFile:
     shared_id: str = ""
     subject: Subject | None = ()
     is_wrapped: bool = False
+    runs: tuple[RunInFile, ...] = ()
+
+    @property
+    def run(self) -> str:
+        """The key of the one run of the file that it is read of; empty: it holds no others."""
+        return self.runs[0].key if self.runs else ""
 
 
 JOINED: Final = "joined"
@@ -75,8 +83,8 @@ class RunInfo:
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
     empty when all files of the folder are. family: of its readers, or of what its files are, where the
-    folder holds runs of several; empty where it does not, and of the run that several families make
-    together. thresholds: the
+    folder holds runs of several, or the name of a run among those of a file; empty where it does not,
+    and of the run that several families make together. thresholds: the
     object of that name in its folder, of a run in a store; None: it has none. ignored: files that are
     no logs by their names; runs that differ in them alone are equal. metric_files: beside its logs, that
     may hold scalars of its trainer.
@@ -115,8 +123,8 @@ class RunInfo:
 
     @property
     def part(self) -> str:
-        """What of its folder is the run: one file, the files of one family, or (empty) all of it."""
-        return self.only or self.family
+        """What of its folder is the run: a file, a run in it, the files of one family, or (empty) all."""
+        return "/".join(filter(None, (self.only, self.family)))
 
     @property
     def bytes(self) -> int:

@@ -25,6 +25,7 @@ from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
+from board.formats.io.trackio_files import TRACKIO
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
 from board.formats.recognition import NO_FORMAT, head_of
@@ -48,6 +49,7 @@ _KINDS: Final[Mapping[Source, str]] = {
     TORCH: "torch",
     TEXT: "text",
     YAML: "YAML",
+    TRACKIO: "SQLite",
 }
 
 

@@ -81,7 +81,8 @@ class _Scan:
         self._vocabulary = vocabulary
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
-        self.source = known.source(source_of(shard.origin))
+        source = known.source(source_of(shard.origin))
+        self.source = source.of_run(shard.run) if shard.run else source
         self._has_rows = type(known).rows is not Reader.rows
         self._is_hashed = known.repeats in BY_FILE
         self._place = LineContext(shard.origin, options, known.layout)

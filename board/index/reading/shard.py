@@ -34,7 +34,7 @@ class Shard:
     are no lines of text are read whole, whatever `start` says. mapping: the text of the mapping file that
     the reader was made of, since other processes have not seen it; empty: it is another reader. joined:
     whether the rows get the keys by which they are joined with those of other logs. file_id: number of
-    the file in the index.
+    the file in the index. run: of the file that alone is read; empty: it holds no others.
     """
 
     path: Location
@@ -47,6 +47,7 @@ class Shard:
     mapping: str = ""
     joined: bool = False
     file_id: int = 0
+    run: str = ""
 
     @property
     def origin(self) -> Location:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.trainer import PREFIX, Means, detect_shift
 from board.core.problems import Problem, ProblemLog
 from board.formats.metrics import MetricSource, metric_sources
+from board.index import metric_cache
 from board.index.discovery.metric_files import metric_files_in
 from board.query.run import Run
 from board.query.trainer.agreement import rollout_means
@@ -24,6 +26,7 @@ from board.query.trainer.step_end import TITLE, Counts, StepEndMetrics
 
 STEP_END: Final = "step_end lines"
 """Name of the source that the log itself is."""
+_WORTH_KEEPING_SECONDS: Final = 0.3
 ReportProgress = Callable[[int, int], object]
 """Called with the bytes that were read and all of them; may raise to stop the reading."""
 
@@ -153,6 +156,8 @@ class TrainerMetricsReader:
         self._sources: dict[tuple[Path, ...], MetricSource] = {}
         self._step_ends = StepEndMetrics()
         self._unread = ProblemLog()
+        self._unkept: dict[tuple[Path, ...], float] = {}
+        """Of each source the seconds that it took to read what is not kept yet."""
 
     def _present_sources(self, run: Run) -> dict[tuple[Path, ...], MetricSource]:
         """The sources that there are now, those that were read as they were read so far."""
@@ -160,7 +165,11 @@ class TrainerMetricsReader:
         folder = info.path if isinstance(info.path, Path) else Path()
         given = () if self._given is None else metric_files_in(self._given, info.name)
         base = self._given if self._given is not None and self._given.is_dir() else folder
-        sources = [*metric_sources(info.metric_files, folder), *metric_sources(given, base)]
+        run_key = info.files[0].run
+        sources = [
+            *metric_sources(info.metric_files, folder, run_key),
+            *metric_sources(given, base, run_key),
+        ]
         return {source.paths: self._sources.get(source.paths, source) for source in sources}
 
     def is_changed(self, run: Run) -> bool:
@@ -180,10 +189,27 @@ class TrainerMetricsReader:
             reason = f"its step_end lines can't be read: {error.strerror or error}"
             self._unread.add(Problem(run.info.name, None, None, reason, "", "partial"))
         for source in sources:
+            if source.is_new:
+                metric_cache.restore(source)
             if source.is_changed:
-                before = done
+                before, begun = done, time.monotonic()
                 source.update(lambda own, before=before: report(before + own, total))
+                self._keep(source, time.monotonic() - begun)
             done += source.bytes
+
+    def _keep(self, source: MetricSource, seconds: float) -> None:
+        """Keeps what was read of a source once that took longer than it is worth to wait for."""
+        unkept = self._unkept.get(source.paths, 0.0) + seconds
+        if unkept > _WORTH_KEEPING_SECONDS:
+            metric_cache.store(source)
+            unkept = 0.0
+        self._unkept[source.paths] = unkept
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics of which anything was read by now, also while `read` goes on."""
+        names = (name for source in [*self._sources.values()] for name in [*source.points.names])
+        return [*dict.fromkeys(names)]
 
     def metrics(self, run: Run, shift: int | None = None) -> TrainerMetrics:
         """What was read so far. What could not be read is a problem.

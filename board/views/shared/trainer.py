@@ -27,6 +27,8 @@ _WAIT_SECONDS: Final = 0.3
 """What is read within this time is on the page at once."""
 _POLL_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 1.0
+_MOST_LISTED: Final = 12
+"""Metrics that are named while the others are still looked for."""
 _EXPLAINS: Final = (
     *("k3_mean", "mismatch_kl_mean", "importance_ratio_mean", "entropy_mean"),
     *("is_masked_mean", "advantage", "response_tokens"),
@@ -111,17 +113,21 @@ def show_reading(run: Run) -> None:
     whole = run.whole or run
     slot = _slot(whole.info.path, whole.info.part)
     if slot.task is not None and slot.is_reading:
-        _show_running(slot.task)
+        _show_running(slot.task, slot.reader)
 
 
 @st.fragment(run_every=_POLL_SECONDS)
-def _show_running(task: BackgroundTask[None]) -> None:
+def _show_running(task: BackgroundTask[None], reader: TrainerMetricsReader) -> None:
     if not task.is_running:
         st.rerun()
     words = f"{plain(size(task.done))} of {plain(size(task.total))}"
     st.progress(
         min(task.done / max(task.total, 1), 1.0), text=f"Reading the trainer's metrics: {words}"
     )
+    if names := reader.names:
+        listed, more = names[:_MOST_LISTED], len(names) - _MOST_LISTED
+        rest = f" and {more:,} more" if more > 0 else ""
+        st.caption(f"Found so far: {', '.join(map(plain, listed))}{rest}")
 
 
 def explaining_metric(run: Run, step: int) -> str:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from read_metrics import offline_run, only_source, points_of, write_events
 
-from board.formats.metrics import MOST_SOURCES, metric_sources, trackio_db
-from board.formats.metrics.base import MOST_NAME_CHARACTERS, MOST_RECORD_BYTES, MetricSource
+from board.formats.io import sqlite_files
+from board.formats.metrics import MOST_SOURCES, metric_sources
+from board.formats.metrics.base import MOST_RECORD_BYTES, MetricSource
+from board.formats.metrics.points import MOST_NAME_CHARACTERS
 from board.formats.metrics.wandb_files import WandbFile
 
 LARGE = MOST_RECORD_BYTES + 1
@@ -253,8 +255,8 @@ def test_rows_that_are_too_long_or_hold_no_text_are_passed_over_and_counted(tmp_
 def test_a_database_that_takes_too_long_is_named(tmp_path, monkeypatch):
     with closing(connect(tmp_path / "p.db")) as database:
         insert(database, *(row(step, 0.5) for step in range(1000)))
-    monkeypatch.setattr(trackio_db, "_MOST_SECONDS", -1.0)
-    monkeypatch.setattr(trackio_db, "_INSTRUCTIONS", 10)
+    monkeypatch.setattr(sqlite_files, "_MOST_SECONDS", -1.0)
+    monkeypatch.setattr(sqlite_files, "_INSTRUCTIONS", 10)
     (reason,) = reasons(only_source(tmp_path))
     assert "SQLite took more than" in reason
 
@@ -322,5 +324,5 @@ def test_a_database_is_the_file_that_was_checked_even_if_its_name_leads_elsewher
         (root / "p.db").symlink_to(outside)
         return real(*args, **options)
 
-    monkeypatch.setattr(trackio_db.sqlite3, "connect", swapped)
+    monkeypatch.setattr(sqlite_files.sqlite3, "connect", swapped)
     assert points_of(only_source(root)) == [(1, "loss", 0.5)]

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sqlite3
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -155,7 +156,10 @@ def test_a_project_of_trackio_is_read_point_for_point_and_not_changed(tmp_path):
     before = path.read_bytes()
     source = only_source(tmp_path)
     assert_same(source, POINTS)
-    assert ["2 other runs" in problem.reason for problem in source.problems] == [True]
+    assert source.problems == ()
+    (newest,) = metric_sources([path], tmp_path, "unknown")
+    newest.update()
+    assert ["2 other runs" in problem.reason for problem in newest.problems] == [True]
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["project.db"]
 
@@ -278,11 +282,11 @@ def test_csv_without_a_step_column_is_no_source(tmp_path):
 
 
 def test_what_is_missing_of_an_extra_is_named_with_its_command(tmp_path, monkeypatch):
-    (tmp_path / "events.out.tfevents.1").write_bytes(b"")
-    monkeypatch.setitem(__import__("sys").modules, "tensorboard.compat.proto.event_pb2", None)
+    (tmp_path / "run.wandb").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "wandb.proto.wandb_internal_pb2", None)
     source = only_source(tmp_path)
     (problem,) = source.problems
-    assert "pip install 'rollout-board[tensorboard]'" in problem.reason
+    assert "pip install 'rollout-board[wandb]'" in problem.reason
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from board.index.discovery.packed import readable
 
 OF_SEVERAL = {
     *("evalplus", "inspect", "otlp", "prime_hosted", "slime", "slime_train", "wandb_table"),
-    *("miles_tokens", "tau2"),
+    *("miles_tokens", "tau2", "trackio"),
 }
 """Readers of files, or lines, that hold several rollouts: what is unknown of all of them is named."""
 TABLES = {"ms_swift", "roll", "areal_texts"}
