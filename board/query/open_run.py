@@ -258,7 +258,7 @@ def _run_of(
         done=min(index.manifest.done, info.bytes),
         reward=reward,
     )
-    run.steps  # noqa: B018 - an index that is damaged is made again now
+    run.step_table()  # an index that is damaged is made again now
     return run
 
 

@@ -277,8 +277,8 @@ class RunRows:
     def _copies(self) -> dict[int, Counter[int]]:
         """By id of a file, how many copies it has at each step."""
         copies: dict[int, Counter[int]] = {}
-        counted = self.duplicates.group_by(["file", "step"]).aggregate([([], "count_all")])
-        for file, step, count in zip(*(column.to_pylist() for column in counted), strict=True):
+        files, steps = (self.duplicates[name].to_numpy().tolist() for name in ("file", "step"))
+        for (file, step), count in Counter(zip(files, steps, strict=True)).items():
             copies.setdefault(file, Counter())[step] = count
         return copies
 

@@ -6,11 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from board.analysis.findings import Diagnosis, diagnose, own_thresholds, with_trainer
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
 from board.cli.opened_runs import (
@@ -26,6 +23,9 @@ from board.errors import ChoiceError
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
 
+if TYPE_CHECKING:
+    from board.analysis.findings import Diagnosis
+
 
 def show(args: argparse.Namespace) -> int:
     """Prints one rollout whole."""
@@ -39,7 +39,7 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, Any]:
+def _document(run: Run, row: Mapping[str, Any], rollout: OpenRollout) -> dict[str, Any]:
     """A rollout as one JSON object; arrays are [R] unless they were recorded otherwise."""
     record = rollout.record
     return {
@@ -92,6 +92,8 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
 
 def diagnosed(args: argparse.Namespace) -> tuple[Run, Diagnosis]:
     """The run that the arguments name, narrowed as they ask, and what the rules find in it."""
+    from board.analysis.findings import diagnose, own_thresholds, with_trainer
+
     info = find_run(args.run, args.source)
     limits = own_thresholds(info, args.thresholds)
     if limits.error:
