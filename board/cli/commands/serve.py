@@ -34,7 +34,7 @@ def serve(args: argparse.Namespace) -> int:
     """Serves the dashboard until it is stopped. Raises BoardError before it starts."""
     root = _root(args.path)
     if args.thresholds is not None:
-        from board.analysis.findings import read_thresholds  # late: the page is asked for meanwhile
+        from board.analysis.findings import read_thresholds  # late: few starts need it
 
         read_thresholds(args.thresholds)
         os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(args.thresholds.absolute())

@@ -1,4 +1,4 @@
-"""The index of a small log is kept where reading it took long: packed, of many files, or slow to parse."""
+"""The index of a small log is kept where reading it took long: packed, many files, or slow to parse."""
 
 import json
 import math
