@@ -102,7 +102,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "show": Command(
         "analysis",
-        "one whole rollout, token by token",
+        "one whole rollout, token by token (in the table those at both ends of more than 20,000)",
         "run --source --reward --step=needed --index --json",
     ),
     "check": Command(
