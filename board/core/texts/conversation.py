@@ -294,8 +294,12 @@ def with_results(turns: Sequence[ConversationTurn]) -> list[ConversationTurn]:
             for rank, one in enumerate(others):
                 if one.kind == "call":
                     waiting.add((own, rank), one.id)
-            collected.append(replace(turn, blocks=others))
-    return [replace(turn, results=results.get(place, {})) for place, turn in enumerate(collected)]
+            collected.append(
+                turn if len(others) == len(turn.blocks) else replace(turn, blocks=others)
+            )
+    for place, answers in results.items():
+        collected[place] = replace(collected[place], results=answers)
+    return collected
 
 
 class _WaitingCalls:
