@@ -31,7 +31,7 @@ class Budget:
     """
 
     rollouts: int = 64
-    steps: int = 1024
+    steps: int = 2048
     bytes: int = 256 << 20
 
 

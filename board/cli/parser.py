@@ -130,7 +130,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts of each "
-        "step, and of as many steps as fit in 256 MB of the log, at most 1,024.",
+        "step, and of as many steps as fit in 256 MB of the log, at most 2,048.",
     ),
     "export": Command(
         "export",
