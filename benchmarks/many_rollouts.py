@@ -166,7 +166,7 @@ def _total(run: Run) -> None:
 
 
 def _with_quantiles(run: Run) -> None:
-    run.steps_with_quantiles["reward_q95"].mean()
+    run.step_table(quantiles=True).to_pandas()["reward_q95"].mean()
 
 
 _CONTROLS: Final[dict[str, Callable[[Run], None]]] = {

@@ -1,11 +1,13 @@
 """What people would use instead, measured beside the board: whole processes, in turns, the same answer.
 
-    python benchmarks/peers.py [--only events,...] [--rounds 3] [--folder DIR]
+    python benchmarks/peers.py [--only events,inspect,...] [--rounds 3] [--folder DIR]
 
 Each peer is installed from the package index into an environment of its own in DIR, where the generated
 data stays too, so that a second run needs neither. A row is one question: both sides have to give the
-same answer, else it ends with an error. Printed are the medians in seconds and their ratio with its range
-over the rounds. Files are in the page cache, since each is written or read just before.
+same answer, else it ends with an error. A side runs once before it is timed, so that files are in memory
+and modules are compiled. Printed are the medians in seconds on the clock, in parentheses of all
+processors, and the ratio ours / theirs on the clock with its range over the rounds. first: what the board
+keeps is removed before each round; again: it is there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shutil
 import socket
 import statistics
@@ -21,6 +24,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +33,16 @@ from typing import Any
 from urllib.parse import quote
 
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT)]
+
+from generate import write_run  # noqa: E402
+
+from board.formats.io.inspect_files import INSPECT  # noqa: E402
+
+INDEX = ".rollout-board"
+EVAL = next((ROOT / "tests" / "formats" / "data" / "inspect").glob("*.eval"))
+SAMPLES = (2_000, 20_000)
+MEGABYTES = 200
 CURVES, POINTS = 100, 10_000
 MOST_SECONDS = 120
 """That a server may take to answer."""
@@ -71,6 +85,29 @@ print(json.dumps(SQLiteStorage.get_trace_steps("project", "run")["steps"]))
 """
 
 
+LIST_SAMPLES = """
+import json, pathlib, sys
+from inspect_ai.log import read_eval_log_sample_summaries
+(log,) = pathlib.Path(sys.argv[1]).glob("*.eval")
+print(json.dumps([[str(s.id), s.epoch] for s in read_eval_log_sample_summaries(str(log))]))
+"""
+MEANS_BY_DUCKDB = """
+import duckdb, json, sys
+rows = duckdb.sql(f'''SELECT step, avg(reward) FROM read_json('{sys.argv[1]}/*.jsonl',
+    format='newline_delimited', columns={{step: 'BIGINT', reward: 'DOUBLE'}})
+    GROUP BY step ORDER BY step''').fetchall()
+print(json.dumps(rows))
+"""
+MEANS_BY_PANDAS = """
+import json, pathlib, sys
+import pandas as pd
+files = sorted(pathlib.Path(sys.argv[1]).glob("*.jsonl"))
+parts = [f[["step", "reward"]] for p in files for f in pd.read_json(p, lines=True, chunksize=5000)]
+means = pd.concat(parts).groupby("step")["reward"].mean()
+print(json.dumps([[int(step), float(mean)] for step, mean in means.items()]))
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A question, and how each side answers it; each call is timed and returns the answer."""
@@ -103,6 +140,7 @@ def board(cache: Path, *arguments: str) -> Any:
     """What a command of the board prints as JSON. cache: where it keeps what it has read."""
     code = "import sys; from board.cli import main; sys.exit(main(sys.argv[1:]))"
     settings = {"PYTHONPATH": str(ROOT), "ROLLOUT_BOARD_CACHE": str(cache)}
+    settings["PYTHONDONTWRITEBYTECODE"] = ""  # as a user has it
     command = [sys.executable, "-c", code, *arguments, "--json"]
     output = subprocess.run(
         command, check=True, stdout=-1, stderr=-1, env={**os.environ, **settings}
@@ -203,6 +241,91 @@ def trackio(folder: Path) -> Iterator[Row]:
     yield Row(question, version_of(python, "trackio"), theirs, ours)
 
 
+# Samples of Inspect, and JSON lines
+
+
+def inspect(folder: Path) -> Iterator[Row]:
+    """The list of the samples of an .eval."""
+    python = environment(folder, "inspect_ai")
+    for count in SAMPLES:
+        run = made(
+            folder / f"inspect_{count}", lambda making, count=count: write_samples(making, count)
+        )
+        columns = ("group_id", "epoch")
+        command = ("rollouts", str(run), "--columns", ",".join(columns))
+        yield from first_and_again(
+            f"list of the {count:,} samples of an .eval",
+            version_of(python, "inspect_ai"),
+            [str(python), "-c", LIST_SAMPLES, str(run)],
+            (run, folder / "cache", command, columns),
+        )
+
+
+def json_lines(folder: Path) -> Iterator[Row]:
+    """The mean reward of each step."""
+    run = made(folder / f"lines_{MEGABYTES}", lambda making: write_run(making, MEGABYTES))
+    columns = ("step", "reward_mean")
+    command = ("steps", str(run), "--split", "all", "--columns", ",".join(columns))
+    for package, script in (("duckdb", MEANS_BY_DUCKDB), ("pandas", MEANS_BY_PANDAS)):
+        python = environment(folder, package)
+        yield from first_and_again(
+            f"mean reward by step of {MEGABYTES} MB of JSON lines",
+            version_of(python, package),
+            [str(python), "-c", script, str(run)],
+            (run, folder / "cache", command, columns),
+        )
+
+
+def made(run: Path, write: Callable[[Path], None]) -> Path:
+    """A folder with data, which is written where it is not there yet."""
+    if not run.exists():
+        making = run.with_suffix(".tmp")
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir()
+        write(making)
+        making.rename(run)
+    return run
+
+
+def first_and_again(
+    question: str,
+    peer: str,
+    their_command: list[str],
+    our_command: tuple[Path, Path, tuple[str, ...], tuple[str, ...]],
+) -> Iterator[Row]:
+    """The same question without an index, and with it. our_command: run, cache, arguments, columns."""
+    run, cache, arguments, columns = our_command
+
+    def theirs() -> Any:
+        output = subprocess.run(their_command, check=True, capture_output=True, text=True)
+        return sorted(json.loads(output.stdout))
+
+    def ours(*, is_first: bool) -> Any:
+        if is_first:
+            shutil.rmtree(run / INDEX, ignore_errors=True)
+            shutil.rmtree(cache, ignore_errors=True)
+        return sorted([row[name] for name in columns] for row in board(cache, *arguments))
+
+    yield Row(f"{question}, first", peer, theirs, lambda: ours(is_first=True))
+    yield Row(f"{question}, again", peer, theirs, lambda: ours(is_first=False))
+
+
+def write_samples(folder: Path, count: int) -> None:
+    """An .eval of so many samples: those of a real one under other ids, with their summaries."""
+    samples = [dict(row.record) for row in INSPECT.lines(EVAL)]  # pyright: ignore[reportAttributeAccessIssue]
+    header = samples[0].pop("header")
+    with zipfile.ZipFile(folder / EVAL.name, "w", zipfile.ZIP_DEFLATED) as archive:
+        summaries: list[dict[str, Any]] = []
+        for number in range(count):
+            sample = {k: v for k, v in samples[number % len(samples)].items() if k != "header"}
+            sample |= {"id": f"p{number}", "epoch": 1, "uuid": f"u{number}"}
+            archive.writestr(f"samples/p{number}_epoch_1.json", json.dumps(sample))
+            kept = ("id", "epoch", "input", "target", "scores", "uuid", "model_usage")
+            summaries.append({key: sample[key] for key in kept if key in sample})
+        archive.writestr("summaries.json", json.dumps(summaries))
+        archive.writestr("header.json", json.dumps(header))
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -220,13 +343,20 @@ def process(command: list[str]) -> Iterator[None]:
         running.wait()
 
 
-SECTIONS: dict[str, Callable[[Path], Iterator[Row]]] = {"events": events, "trackio": trackio}
+SECTIONS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    "inspect": inspect,
+    "lines": json_lines,
+    "events": events,
+    "trackio": trackio,
+}
 
 
-def timed(answer: Callable[[], Any]) -> tuple[float, Any]:
-    began = time.perf_counter()
+def timed(answer: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Seconds on the clock, seconds of all processors, and the answer."""
+    before, began = os.times(), time.perf_counter()
     result = answer()
-    return time.perf_counter() - began, result
+    seconds, after = time.perf_counter() - began, os.times()
+    return seconds, sum(after[2:4]) - sum(before[2:4]), result
 
 
 def is_same(ours: Any, theirs: Any) -> bool:
@@ -240,21 +370,18 @@ def is_same(ours: Any, theirs: Any) -> bool:
 
 def measure(row: Row, rounds: int) -> None:
     """Asks both sides in turns and prints the line of a row. Exits where the answers differ."""
-    theirs, ours = list[float](), list[float]()
-    for _ in range(rounds):
-        their_seconds, their_answer = timed(row.theirs)
-        our_seconds, our_answer = timed(row.ours)
-        if not is_same(our_answer, their_answer):
-            sys.exit(f"{row.question}: {row.peer} and the board give different answers")
-        theirs.append(their_seconds)
-        ours.append(our_seconds)
-    ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
-    ratio = statistics.median(ours) / statistics.median(theirs)
-    sides = f"{row.peer} {statistics.median(theirs):.2f} s | {statistics.median(ours):.2f} s"
-    print(
-        f"| {row.question} | {sides} | {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) |",
-        flush=True,
-    )
+    if not is_same(row.ours(), row.theirs()):
+        sys.exit(f"{row.question}: {row.peer} and the board give different answers")
+    pairs = [(timed(row.theirs)[:2], timed(row.ours)[:2]) for _ in range(rounds)]
+    theirs, ours = ([times[side] for times in pairs] for side in (0, 1))
+    ratios = sorted(mine[0] / other[0] for other, mine in pairs)
+    cells = [
+        f"{statistics.median(clock for clock, _ in times):.2f} "
+        f"({statistics.median(spent for _, spent in times):.2f})"
+        for times in (theirs, ours)
+    ]
+    ratio = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    print(f"| {row.question} | {row.peer} | {' | '.join(cells)} | {ratio} |", flush=True)
 
 
 def main() -> None:
@@ -266,7 +393,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        print("| question | the other | ours | ratio (its range) |\n|---|---|---|---|")
+        about = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        print(f"{about}, load {os.getloadavg()[0]:.1f}\n")
+        print("| question | peer | its seconds | ours | ratio |\n|---|---|---|---|---|")
         for name in options.only.split(","):
             for row in SECTIONS[name](folder.resolve()):
                 measure(row, options.rounds)

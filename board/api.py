@@ -19,7 +19,7 @@ from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.segments import PART, TEXT_NAMES
 from board.query import failures, prompts
-from board.query.columns import known_column, known_columns
+from board.query.columns import frame_of, known_column, known_columns
 from board.query.environments import of_known_environments
 from board.query.groups import group_table
 from board.query.rollouts import Sorting, batches
@@ -131,7 +131,7 @@ class OpenRun:
         """A row for each step: step, rollouts, and of each metric m its m_mean, m_std, m_n (rollouts that
         have a value), m_se (standard error, clustered by group) and quantiles m_q00 ... m_q100.
         """
-        return self._counted.steps_with_quantiles.copy()
+        return self._counted.step_table(quantiles=True).to_pandas()
 
     def rollouts(
         self,
@@ -165,7 +165,8 @@ class OpenRun:
         sorting = Sorting(known_column(sort, names) if sort else "", descending)
         chosen = self.run.where(where)
         own = [name for name in wanted if name in texts]
-        frames = [*batches(chosen, wanted, own, sorting, limit=limit, size=_BATCH_ROLLOUTS)]
+        tables = batches(chosen, wanted, own, sorting, limit=limit, size=_BATCH_ROLLOUTS)
+        frames = [*map(frame_of, tables)]
         if not frames:
             return pd.DataFrame({name: pd.Series(dtype=object) for name in wanted})
         table = pd.concat([_without_categories(frame) for frame in frames], ignore_index=True)

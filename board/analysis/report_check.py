@@ -112,7 +112,7 @@ class ReportCheck:
             curve = curves[known_column(metric, curves)]
             return next((float(v) for v in curve.values[curve.steps == step]), None)
         run.row(step, 0)
-        table = run.steps_with_quantiles
+        table = run.step_table(quantiles=True).to_pandas()
         mean = f"{base_name(metric)}_mean"
         column = known_column(metric if metric in table else mean, [*map(str, table.columns)])
         own = table.loc[table["step"] == step, column]

@@ -9,7 +9,6 @@ from itertools import dropwhile
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from board.analysis.audit import audited_remarks, repeated_key
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged
@@ -209,7 +208,6 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     return TopK(texts, np.where(recorded_ids < 0, np.int32(-1), shaped), logprobs)
 
 
-_Place = Mapping[str, Any] | pd.Series
 _MOST_AUDITED: Final = 64
 """Of a line of more rollouts it is not said what it holds beside them; `check` says it."""
 
@@ -227,7 +225,7 @@ class _Logged:
 
 
 def _read(
-    run: Run, row: pd.Series[Any]
+    run: Run, row: Mapping[str, Any]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Record, list[Remark]]:
     """The lines of a row by reader, its Record, and remarks on the lines.
 
@@ -242,7 +240,7 @@ def _read(
         joined = joined.with_other(logged(reader_named(reader), log.record), compare=True)
         logs[reader] = log
     record = joined.record
-    if run.rows.derived.reward is not None and pd.notna(reward := row.get("reward")):
+    if run.rows.derived.reward is not None and (reward := row.get("reward")) is not None:
         record = replace(record, scores={"reward": float(reward), **record.scores})
     if not _is_of_row(record, row, run.vocabulary, first.record):
         raise _changed(_where(run, row))
@@ -252,11 +250,11 @@ def _read(
     return {reader: log.line for reader, log in logs.items()}, record, remarks
 
 
-def _file(run: Run, place: _Place) -> LogFile:
+def _file(run: Run, place: Mapping[str, Any]) -> LogFile:
     return run.info.files[int(place["file"])]
 
 
-def _where(run: Run, place: _Place) -> str:
+def _where(run: Run, place: Mapping[str, Any]) -> str:
     return f"{_file(run, place).path.name}:{int(place['line'])}"
 
 
@@ -265,13 +263,12 @@ def _changed(where: str, reason: str = "") -> UnreadableError:
     return UnreadableError(f"{where} no longer holds the rollout it held{why}; reload the run")
 
 
-def _read_log(run: Run, place: _Place) -> _Logged:
+def _read_log(run: Run, place: Mapping[str, Any]) -> _Logged:
     """What the log at a place has of a rollout. Raises UnreadableError."""
     file, where = _file(run, place), _where(run, place)
     reader = reader_named(file.reader)
     context = LineContext(file.path, run.options.read, reader.layout, int(place["line"]))
-    part = place.get(segments.PART)
-    number = 0 if part is None or pd.isna(part) else int(part)
+    number = int(place.get(segments.PART) or 0)
     offset, size = int(place["offset"]), int(place["size"])
     try:
         line = source_read_by(file.reader, file.path).fetch(readable(file).path, offset, size)
@@ -308,7 +305,7 @@ def _records(
 
 
 def _is_of_row(
-    record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None, own: Record
+    record: Record, row: Mapping[str, Any], vocabulary: Vocabulary | None, own: Record
 ) -> bool:
     """Whether a line read again holds the rollout that the row was made from.
 
@@ -323,11 +320,7 @@ def _is_of_row(
         "prompt": prompt,
         "response": response,
     }
-    for name, value in known.items():
-        expected: Any = row.get(name, value)
-        if pd.notna(expected) if value is None else expected != value:
-            return False
-    return True
+    return all(row.get(name, value) == value for name, value in known.items())
 
 
 def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from board.core.arrays import IntArray
 from board.core.joined_records import LoggedRecord
@@ -25,6 +24,9 @@ from board.index.discovery.run_info import LogFile
 from board.index.segments import PART
 from board.query.open_run import Run
 from board.query.rollouts import joined_places
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Progress = Callable[[int, int], None]
 """Called with rollouts done and rollouts in all; raising from it stops the reading."""

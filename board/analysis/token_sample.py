@@ -26,10 +26,12 @@ _COLUMNS: Final = (*COLUMNS, *run_groups.GROUP_COLUMNS)
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How much of the token arrays is read. rollouts: of each step at most, whole groups evenly spread;
-    bytes: of the log in all; steps evenly spread where that is not enough for all.
+    steps: so many at most; bytes: of the log in all; steps evenly spread where either is not enough for
+    all.
     """
 
     rollouts: int = 64
+    steps: int = 2048
     bytes: int = 256 << 20
 
 
@@ -48,6 +50,7 @@ class TokenSample:
         each = sizes * np.minimum(budget.rollouts / counts, 1.0)
         share = min(1.0, budget.bytes / max(float(each.sum()), 1.0))
         count = max(int(len(steps) * share), min(len(steps), _LEAST_STEPS))
+        count = min(count, budget.steps)
         places = evenly_spaced(len(steps), count)
         self._steps: list[int] = steps[places].tolist()
         self._total = int(each[places].sum())

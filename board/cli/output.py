@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TextIO, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from board.core.csv_rows import CsvRows
 from board.core.metrics.shares import ROUNDING_NOISE, percent
 
 _MAX_CELL: Final = 48
+_DEEPEST_PIECES: Final = 2
 _MANY_BYTES: Final = 10_000_000
 """From here on an amount is said in MB, below it in kB."""
 _BIDI: Final = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)
@@ -30,7 +31,22 @@ def print_json(document: object) -> None:
         lines = ",\n".join(_encoded(entry) for entry in cast("list[object]", document))
         print(f"[\n{lines}\n]")
     else:
-        print(_encoded(document))
+        sys.stdout.writelines(_pieces(document, _DEEPEST_PIECES))
+        print()
+
+
+def _pieces(document: object, depth: int) -> Iterator[str]:
+    """The document as JSON, a value of an object after the other: a rollout of a million tokens has some
+    100 MB, which need not be in memory at once. depth: of objects within each other.
+    """
+    fields = cast("dict[object, object]", document) if isinstance(document, dict) else {}
+    if not depth or not fields or not all(isinstance(key, str) for key in fields):
+        yield _encoded(document)
+        return
+    for number, (key, value) in enumerate(fields.items()):
+        yield f"{',' if number else '{'}{_encoded(key)}:"
+        yield from _pieces(value, depth - 1)
+    yield "}"
 
 
 def _encoded(document: object) -> str:

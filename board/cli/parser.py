@@ -102,7 +102,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "show": Command(
         "analysis",
-        "one whole rollout, token by token",
+        "one whole rollout, token by token (in the table those at both ends of more than 20,000)",
         "run --source --reward --step=needed --index --json",
     ),
     "check": Command(
@@ -130,7 +130,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts of each "
-        "step, and of as many steps as fit in 256 MB of the log.",
+        "step, and of as many steps as fit in 256 MB of the log, at most 2,048.",
     ),
     "export": Command(
         "export",

@@ -9,6 +9,7 @@ from typing import Final
 from board.core.problems import Problem
 from board.errors import NotFoundError
 from board.formats.io.locations import Location, location_of
+from board.index.arrow_start import leave_pandas_out
 from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
 from board.index.discovery.mappings import FILE_NAME, mapping_above
 
@@ -34,6 +35,7 @@ def find_run(wanted: str, source: str | None = None) -> RunInfo:
     source: which of its folder's logs is meant; None: all of them, joined where they can be.
     Raises NotFoundError where there is none, and where a folder holds several.
     """
+    leave_pandas_out()
     path = location_of(wanted)
     if not isinstance(path, Path) or path.exists():
         return only_run(discover(path), path, source)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
-
-import pandas as pd
 
 from board.analysis.rollout import OpenRollout
 from board.core.metrics.definitions import Metric, reward_parts, rollout_metric
@@ -21,14 +19,15 @@ _SCORES: Final = (
 )
 
 
-def has_value(row: pd.Series[Any], name: str) -> bool:
+def has_value(row: Mapping[str, Any], name: str) -> bool:
     """Whether a row of the table of rollouts has something in this column."""
-    return name in row and bool(pd.notna(row[name]))
+    value = row.get(name)
+    return value is not None and value == value
 
 
-def scores_of(row: pd.Series[Any]) -> list[tuple[Metric, float]]:
+def scores_of(row: Mapping[str, Any]) -> list[tuple[Metric, float]]:
     """The scores and lengths that a row of the table of rollouts has, parts of the reward last."""
-    names = [name for name in (*_SCORES, *reward_parts(row.index)) if has_value(row, name)]
+    names = [name for name in (*_SCORES, *reward_parts(row.keys())) if has_value(row, name)]
     return [(rollout_metric(name), float(row[name])) for name in names]
 
 
@@ -56,6 +55,6 @@ def notes_of(opened: OpenRollout) -> Iterator[str]:
             yield "; ".join(filter(None, (remark.reason, remark.hint)))
 
 
-def place_of(run: Run, row: pd.Series[Any]) -> str:
+def place_of(run: Run, row: Mapping[str, Any]) -> str:
     """Where a rollout is in the log, as FILE:LINE; file relative to the run."""
     return f"{run.info.path_of(run.info.files[int(row['file'])])}:{int(row['line'])}"

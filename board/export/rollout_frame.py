@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-import pandas as pd
-
 from board.analysis.rollout import OpenRollout
 from board.components.reader.frame import Detail, Fact, Frame, Score
 from board.components.token_data import TokenContent
@@ -49,7 +47,7 @@ def content_and_frame(
     """
     turns = _turns(opened, read, think)
     content = TokenContent([], {}) if turns is not None else content_of(opened)
-    row: pd.Series[Any] = run.row(opened.step, opened.index)
+    row: Mapping[str, Any] = run.row(opened.step, opened.index)
     frame = Frame(
         title=f"Rollout {opened.index}",
         place=(opened.step, opened.index),
@@ -110,12 +108,12 @@ def preview(text: Any) -> str:
 
 
 def facts_of(
-    run: Run, opened: OpenRollout, row: pd.Series[Any], turns: Sequence[ConversationTurn] | None
+    run: Run, opened: OpenRollout, row: Mapping[str, Any], turns: Sequence[ConversationTurn] | None
 ) -> Iterator[Fact]:
     """What is recorded of reward, lengths, ending and group. turns: of one shown as a conversation."""
     parts = " · ".join(
         f"{one_line(name.removeprefix(REWARD_PART), 24)} {number(float(row[name]))}"
-        for name in reward_parts(row.index)
+        for name in reward_parts(row.keys())
         if has_value(row, name)
     )
     if has_value(row, "reward") or parts:
@@ -138,7 +136,7 @@ def facts_of(
     yield from _token_mean(row, "entropy_mean", "entropy")
 
 
-def _token_mean(row: pd.Series[Any], name: str, label: str) -> Iterator[Fact]:
+def _token_mean(row: Mapping[str, Any], name: str, label: str) -> Iterator[Fact]:
     if has_value(row, name):
         metric = rollout_metric(name)
         unit = "" if metric.unit == "share" else metric.unit
@@ -166,7 +164,7 @@ def _count(count: int, noun: str, after: str = "", explained: str = "") -> Fact:
     return Fact("", f"{count:,}", f"{noun if count == 1 else f'{noun}s'}{after}", help=explained)
 
 
-def _solved(run: Run, row: pd.Series[Any]) -> str:
+def _solved(run: Run, row: Mapping[str, Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
     # Of a group all rollouts count, also those that are not chosen.
     rows = (run.whole or run).of_step(int(row["step"]))
@@ -179,7 +177,7 @@ def _solved(run: Run, row: pd.Series[Any]) -> str:
     return f"· {int((values == 1).sum())}/{len(values)} solved"
 
 
-def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool) -> list[Detail]:
+def details_of(run: Run, opened: OpenRollout, row: Mapping[str, Any], *, raw: bool) -> list[Detail]:
     """The sections of the side panel. raw: with the record of the log, else a button that asks for it."""
     record = opened.record
     ids = {name: value for name, value in record.ids.items() if name not in ("env", "split")}
@@ -206,7 +204,7 @@ def details_of(run: Run, opened: OpenRollout, row: pd.Series[Any], *, raw: bool)
     ]
 
 
-def _scores(row: pd.Series[Any]) -> list[Score]:
+def _scores(row: Mapping[str, Any]) -> list[Score]:
     return [
         Score(own.label, f"{number(value, own.unit)} {own.unit_after_label}".rstrip(), own.formula)
         for own, value in scores_of(row)

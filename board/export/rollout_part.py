@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pandas as pd
-
 from board.analysis.rollout import OpenRollout
 from board.core.metrics.shares import NOT_RECORDED, number
 from board.core.texts.conversation import (
@@ -116,7 +114,7 @@ def _own_texts(sheet: Sheet, opened: OpenRollout, room: Room) -> Iterator[str]:
             yield f"<h3>{title}</h3>{_pre(text, room, title.lower())}"
 
 
-def facts_markup(sheet: Sheet, row: pd.Series[Any], place: str) -> str:
+def facts_markup(sheet: Sheet, row: Mapping[str, Any], place: str) -> str:
     """What is recorded of reward, lengths, ending and group. place: in the log, a text."""
     pairs: list[tuple[str, str, str]] = []
     if not has_value(row, "reward"):

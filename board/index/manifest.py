@@ -208,6 +208,19 @@ class Manifest:
         rows = (segment.name for segment in self.all_segments)
         return frozenset((*rows, *steps))
 
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The manifest with its tables under other names, by those that they have."""
+
+        def with_name(segment: Segment) -> Segment:
+            return replace(segment, name=names[segment.name])
+
+        return replace(
+            self,
+            segments=tuple(map(with_name, self.segments)),
+            tails=None if self.tails is None else with_name(self.tails),
+            steps=None if self.steps is None else names[self.steps],
+        )
+
     def _with_schemas(self, translate: Callable[[str], str]) -> Self:
         """The manifest with the schema of each segment translated."""
 

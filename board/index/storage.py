@@ -136,6 +136,14 @@ class FolderStorage:
             finally:
                 temporary.unlink(missing_ok=True)
 
+    def copy(self, manifest: Manifest, other: MemoryStorage) -> None:
+        """Stores what another storage has, unless somebody else writes here. Raises DeletedIndexError."""
+        with self.writer() as alone:
+            if alone:
+                names = manifest.names
+                stored = {n: self.put(n.partition("-")[0], other.get(n)) for n in names}
+                self.commit(manifest.renamed(stored))
+
     def get(self, name: str) -> pa.Table:
         """A table. Raises BrokenIndexError where it is not as it was written."""
         self.verify((name,))

@@ -20,7 +20,7 @@ from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, records_of
 from board.query.failures import cause_counts, clusters, has_causes, plumbing_share
 from board.query.run import Run
-from board.query.user_sql import asks_for_metrics, rows_of, select
+from board.query.user_sql import asks_for_metrics, plain_rows, select
 
 RunName = Annotated[str, Field(description="name of a run, as the tool `runs` lists it")]
 Split = Annotated[str, Field(description='a split, "all" for all; default: that of training')]
@@ -83,7 +83,7 @@ class RunTools:
         of the run are in `metrics`.
         """
         chosen = self.open_runs.part(run, split, envs, where)
-        table = chosen.steps_with_quantiles
+        table = chosen.step_table(quantiles=True).to_pandas()
         names = _step_columns([*map(str, table.columns)], metrics)
         recorded = [name for name in names if name in table]
         rows = [*map(cells, records_of(_of_steps(table[recorded], first, last, limit)))]
@@ -252,7 +252,7 @@ class RunTools:
         chosen = self.open_runs.run(run)
         trainer = self.open_runs.trainer(run) if asks_for_metrics(statement) else None
         table = select(chosen, statement, SQL_SECONDS, trainer, limit=limit + 1)
-        rows = [cells(row) for row in rows_of(table.slice(0, limit))]
+        rows = [cells(row) for row in plain_rows(table.slice(0, limit))]
         answer = page_of({"run": run, "columns": [*map(cell, table.column_names)]}, rows, len(rows))
         if table.num_rows > limit:
             answer["more"] = f"there are more than {limit} rows; use LIMIT and OFFSET, or aggregate"

@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
@@ -23,6 +23,9 @@ from board.index import segments
 from board.index.segments import Column
 from board.query import causes
 from board.query.database import quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NO_CURVE: Final = frozenset(
     (
@@ -184,11 +187,28 @@ def aliased(values: Sequence[str]) -> str:
     return ", ".join(f"{value} AS value_{place}" for place, value in enumerate(values))
 
 
-def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
-    """What a SELECT of `aliased` values by frame_value_sql gave, as a frame: whole numbers are int64
-    where all rows have one and else float64, names of groups and the like are categories in order.
-    """
+def with_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """What a SELECT of `aliased` values by frame_value_sql gave, under the names of the columns."""
     table = table.rename_columns([column.name for column in columns])
+    for place, column in enumerate(columns):
+        if _holds_number_texts(column):
+            table = table.set_column(place, column.name, _numbers_in(table.column(place)))
+    return table
+
+
+def _numbers_in(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers of their texts, of which each different one is parsed once."""
+    import pandas as pd
+
+    different = texts.unique().drop_null()
+    numbers = pa.chunked_array([pa.array(pd.to_numeric(different.to_pandas()))])
+    return numbers.take(pc.index_in(texts, different))
+
+
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """What `with_names` gives as a frame: whole numbers are int64 where all rows have one and else
+    float64, names of groups and the like are categories in order.
+    """
     names = [name for name in segments.CATEGORIES if name in table.column_names]
     for name in names:
         place = table.column_names.index(name)
@@ -197,16 +217,13 @@ def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
     for name in names:
         values = frame[name].cat
         frame[name] = values.reorder_categories(sorted(values.categories))
-    for column in columns:
-        if _holds_number_texts(column):  # of texts each different one is parsed once
-            codes, texts = pd.factorize(frame[column.name])
-            values = pd.to_numeric(pd.Series(texts))
-            frame[column.name] = values.reindex(codes).to_numpy()
     return frame
 
 
 def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
     """[rows] a column as numbers, NaN where it has none or is not there."""
+    import pandas as pd
+
     values = rows.get(column)
     if values is None or not pd.api.types.is_numeric_dtype(values):
         return np.full(len(rows), np.nan)
@@ -214,9 +231,15 @@ def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
 
 
 def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One dict per row in plain Python types; None where not recorded."""
+    """What `rows_of` gives, of a frame."""
     values = frame.astype(object).where(frame.notna(), None)
     return cast("list[dict[str, Any]]", values.to_dict("records"))
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """One dict per row in plain Python types; None where not recorded, also for NaN."""
+    columns = ([None if v != v else v for v in column.to_pylist()] for column in table.columns)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def known_column(name: str, columns: Collection[str]) -> str:

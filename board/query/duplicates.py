@@ -124,8 +124,8 @@ def find_duplicates(rows: RunRows) -> pa.Table:
 def counts_of(duplicates: pa.Table) -> dict[int, Counter[int]]:
     """By id of a file how many rollouts are copies at each step. duplicates: see find_duplicates."""
     copies: dict[int, Counter[int]] = {}
-    counted = duplicates.group_by(["file", "step"]).aggregate([([], "count_all")])
-    for file, step, count in zip(*(column.to_pylist() for column in counted), strict=True):
+    files, steps = (duplicates[name].to_numpy().tolist() for name in ("file", "step"))
+    for (file, step), count in Counter(zip(files, steps, strict=True)).items():
         copies.setdefault(file, Counter())[step] = count
     return copies
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +17,9 @@ from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
 from board.query.groups import group_codes
 from board.query.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def environments_of(run: Run) -> tuple[str, ...]:
@@ -71,6 +74,8 @@ def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
 
     Raises ChoiceError where the run has no such metric, UnreadableError.
     """
+    import pandas as pd
+
     if column not in run.metrics:
         raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a mean")
     group = run.column("group_id")
@@ -115,6 +120,8 @@ def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     Columns: scope ("all" or "env"), env (empty for all), rollouts, the means of `metrics`, and
     without_gradient, the share of groups of equal rewards, where groups are recorded.
     """
+    import pandas as pd
+
     parts = [("all", "", rows)]
     parts += [("env", str(name), own) for name, own in rows.groupby("env", observed=True)]
     return pd.DataFrame(
@@ -124,6 +131,8 @@ def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def _means(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, float]:
+    import pandas as pd
+
     values = {metric: numbers(rows, metric) for metric in metrics}
     means = {name: pd.Series(own[np.isfinite(own)]).mean() for name, own in values.items()}
     if "group_id" in rows and "reward" in rows:

@@ -5,10 +5,9 @@ nearly all rollouts of a step have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from board.core.arrays import IntArray
 from board.core.failures.causes import PLUMBING
@@ -16,6 +15,9 @@ from board.core.findings.facts import FailedRows, FailuresBy, RewardModes
 from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY
 from board.query.failures import KINDS, TOOL, cause_counts, has_causes
 from board.query.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CAUSE, _EVIDENCE, _ = CAUSE_COLUMNS
 _FAILED: Final = (*PLUMBING, "timeout", "unknown")

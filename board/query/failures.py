@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
@@ -18,6 +17,9 @@ from board.query.advantages import convention_of
 from board.query.groups import score_range
 from board.query.predicate import text_literal
 from board.query.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CAUSE, EVIDENCE, PATTERN = CAUSE_COLUMNS
 TOOL: Final = "tool"

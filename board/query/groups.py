@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.statistics import (
@@ -30,6 +29,9 @@ from board.query import splits
 from board.query.advantages import convention_of, expected_advantages
 from board.query.columns import numbers
 from board.query.open_run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GROUP_COLUMNS: Final = ("group_id", "split")
 """Columns of the rollouts that tell their groups."""
@@ -197,6 +199,8 @@ def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[s
 
     Raises NotFoundError for a step and ChoiceError for a column that is not there.
     """
+    import pandas as pd
+
     run.row(step, 0)
     rows = run.of_step(step)
     for name in ("group_id", column):
@@ -229,6 +233,8 @@ def group_names(rows: pd.DataFrame) -> pd.Series[str]:
     """[rows] what each one's group is called, empty for none: its id, and where rollouts of several
     splits have that id, the split as well.
     """
+    import pandas as pd
+
     if "group_id" not in rows:
         return pd.Series("", rows.index, dtype=str)
     ids = rows["group_id"].astype(object).where(rows["group_id"].notna(), "").astype(str)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from board.core.metrics.aggregate import COLUMNS
@@ -206,11 +205,11 @@ def summarize(
 
     ask: gives what a statement selects. visible, pairs, names: as of merged_rows. files: by id.
     """
-    counts = ask(_counts_query(visible, pairs, names)).to_pandas()
+    counts = ask(_counts_query(visible, pairs, names)).to_pylist()
     hidden: dict[int, Counter[int]] = {}
-    for file, step, joined in zip(counts["file_id"], counts["step"], counts["joined"], strict=True):
-        if joined:
-            hidden.setdefault(int(file), Counter())[int(step)] += int(joined)
+    for row in counts:
+        if row["joined"]:
+            hidden.setdefault(row["file_id"], Counter())[row["step"]] += row["joined"]
     columns = _compared(names)
     rows = ask(_differences_query(visible, pairs, columns)).to_pylist()
     problems = _problems(rows, [*columns], sides, files)
@@ -245,18 +244,20 @@ def _counts_query(visible: str, pairs: str, names: frozenset[str]) -> str:
     """
 
 
-def _join_counts(sides: Sequence[Side], counts: pd.DataFrame) -> Iterator[JoinCount]:
+def _join_counts(sides: Sequence[Side], counts: Sequence[Mapping[str, Any]]) -> Iterator[JoinCount]:
     for number, side in enumerate(sides[1:], 1):
-        own, before = counts[counts["side"] == number], counts[counts["side"] < number]
-        if own["split"].notna().all():  # else it does not say of which splits it is
-            before = before[before["split"].isin(own["split"])]
+        own = [row for row in counts if row["side"] == number]
+        before = [row for row in counts if row["side"] < number]
+        splits = {row["split"] for row in own}
+        if None not in splits:  # else it does not say of which splits it is
+            before = [row for row in before if row["split"] in splits]
         yield JoinCount(
             *(side.reader, side.title, side.by),
-            joined=int(own["joined"].sum()),
-            rollouts=int(before["keyed"].sum()),
-            rows=int(own["rows"].sum()),
-            doubled=int(own["doubled"].sum() + before["doubled"].sum()),
-            last_step=int(own["step"].max()) if len(own) else None,
+            joined=sum(row["joined"] for row in own),
+            rollouts=sum(row["keyed"] for row in before),
+            rows=sum(row["rows"] for row in own),
+            doubled=sum(row["doubled"] for row in (*own, *before)),
+            last_step=max((row["step"] for row in own), default=None),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -34,7 +35,10 @@ from board.query.trainer.reward import has_parts_alone, reward_source
 __all__ = ["Follower", "OpenOptions", "Progress", "Run"]
 
 PERSIST_BYTES: Final = 32 << 20
-"""Smaller runs are read faster than it matters, and nothing is written beside them."""
+"""The index of so large a log is written while it is read."""
+SLOW_SECONDS: Final = 1.0
+"""The index of a smaller one is written where reading it took longer: a log may be packed, of very many
+files, or slow to parse. Others are read faster than it matters, and nothing is written beside them."""
 _WAIT_SECONDS: Final = 0.2
 _MOST_ATTEMPTS: Final = 5
 """An index that is deleted again and again while it is built is not made forever."""
@@ -158,9 +162,11 @@ class Follower:
         key = index_key(info, self.options.read, sidecars)
         rebuild = False
         for _ in range(_MOST_ATTEMPTS):
-            job = Job(storage, self.options.read, sidecars.vocabulary)
+            job, begun = Job(storage, self.options.read, sidecars.vocabulary), time.monotonic()
             try:
                 index = self._in_step(job, key, info, progress, wait, rebuild=rebuild)
+                if storage is self._memory and time.monotonic() - begun > SLOW_SECONDS:
+                    self._store(info, index.manifest)
                 return self._shown(storage, index, info, sidecars)
             except DeletedIndexError:
                 sidecars = _with_note(sidecars, *_DELETED_INDEX)
@@ -172,6 +178,15 @@ class Follower:
             f"the index of {info.name} was deleted or damaged {_MOST_ATTEMPTS} times while it was "
             "built; see what does so, and open the run again"
         )
+
+    def _store(self, info: RunInfo, manifest: Manifest) -> None:
+        """Writes the index that was made in memory, for whoever opens the run next; where that can't be
+        done the run is read again then.
+        """
+        folder = index_folder(info.path, info.part, self.options.read, make=True)
+        with suppress(OSError, BrokenIndexError):
+            if folder is not None:
+                FolderStorage(folder).copy(manifest, self._memory)
 
     def _in_step(
         self,
@@ -258,7 +273,7 @@ def _run_of(
         done=min(index.manifest.done, info.bytes),
         reward=reward,
     )
-    run.steps  # noqa: B018 - an index that is damaged is made again now
+    run.step_table()  # an index that is damaged is made again now
     return run
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from board.index.segments import ANY_TEXT, PART
-from board.query.columns import aliased, frame_of
+from board.query.columns import aliased, frame_of, with_names
 from board.query.predicate import text_literal
 from board.query.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_LINES: Final = 3
 ADDRESS: Final = ("step", "position", "file", "line", "part")
@@ -58,7 +60,7 @@ def total(run: Run, column: str) -> float:
     return run.remembered(f"total {column}", add)
 
 
-def joined_places(run: Run, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
+def joined_places(run: Run, row: Mapping[str, Any]) -> list[dict[str, int]]:
     """The places of the rows that are joined with a row, none in a run that is not joined.
 
     Returns:
@@ -66,8 +68,7 @@ def joined_places(run: Run, row: Mapping[str, Any] | pd.Series[Any]) -> list[dic
     """
     if not run.info.is_joined:
         return []
-    step, part = int(row["step"]), row.get(PART)
-    part = 0 if part is None or pd.isna(part) else int(part)
+    step, part = int(row["step"]), int(row.get(PART) or 0)
 
     def read() -> dict[tuple[int, int, int], list[dict[str, int]]]:
         by_lead: dict[tuple[int, int, int], list[dict[str, int]]] = {}
@@ -151,11 +152,23 @@ def frame(
 
     columns: of the whole run's. limit: at most so many, after the first `offset`.
     """
+    return frame_of(rollout_table(run, columns, sorting, limit=limit, offset=offset))
+
+
+def rollout_table(
+    run: Run,
+    columns: Sequence[str],
+    sorting: Sorting,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+) -> pa.Table:
+    """The rows of `frame` as columns.with_names gives them."""
     values, kinds = [*map(run.rows.frame_value, columns)], [*map(run.rows.column, columns)]
     if limit is None:
-        return frame_of(run.table(_sorted(run, values, sorting)), kinds)
+        return with_names(run.table(_sorted(run, values, sorting)), kinds)
     sql, parameters = _first(run, values, sorting, limit, offset)
-    return frame_of((run.whole or run).table(sql, parameters), kinds)
+    return with_names((run.whole or run).table(sql, parameters), kinds)
 
 
 def batches(
@@ -166,12 +179,14 @@ def batches(
     *,
     limit: int | None = None,
     size: int,
-) -> Iterator[pd.DataFrame]:
-    """The rows of `frame`, at most `size` at a time. texts: columns that hold whole texts instead."""
+) -> Iterator[pa.Table]:
+    """The rows of `rollout_table`, at most `size` at a time. texts: columns that hold whole texts
+    instead.
+    """
     values = [run.rows.whole_text(n) if n in texts else run.rows.frame_value(n) for n in columns]
     kinds = [*map(run.rows.column, columns)]
-    for table in tables(run, values, sorting, limit=limit, size=size):
-        yield frame_of(table, kinds)
+    for batch in tables(run, values, sorting, limit=limit, size=size):
+        yield with_names(batch, kinds)
 
 
 def tables(

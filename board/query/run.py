@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
@@ -23,12 +23,24 @@ from board.index.discovery.run_info import RunInfo
 from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import LABEL_COLUMNS, PART
 from board.index.storage import StepRange
-from board.query.columns import AS_LOGGED, OpenOptions, RewardSource, aliased, frame_of
+from board.query.columns import (
+    AS_LOGGED,
+    OpenOptions,
+    RewardSource,
+    aliased,
+    frame_of,
+    records_of,
+    rows_of,
+    with_names,
+)
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.splits import split_value
-from board.query.steps import recorded_counts, steps_table, stored_steps
+from board.query.steps import recorded_counts, steps_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MAX_CACHED_STEPS: Final = 16
 T = TypeVar("T")
@@ -213,35 +225,25 @@ class Run:
 
         Of a part of a run without the quantiles between the smallest and the largest value.
         """
-        return self.remembered("steps", lambda: self._with_complete(quantiles=False))
+        return self.remembered("steps", lambda: self.step_table().to_pandas())
+
+    def step_table(self, *, quantiles: bool = False) -> pa.Table:
+        """The same as an Arrow table: commands go without pandas, which takes half a second to import.
+
+        quantiles: all of them, and errors. Raises UnreadableError.
+        """
+        quantiles = quantiles and not self.has_stored_steps  # which has them
+        return self.remembered(f"steps {quantiles}", lambda: steps_of(self, quantiles=quantiles))
 
     @property
-    def steps_with_quantiles(self) -> pd.DataFrame:
-        """The same with all quantiles."""
-        if self._has_stored_steps:
-            return self.steps
-        return self.remembered("quantiles", lambda: self._with_complete(quantiles=True))
+    def has_stored_steps(self) -> bool:
+        """Whether the index has the table of its steps."""
+        is_as_logged = self.options.max_per_step is None and self.rows.derived == AS_LOGGED
+        return self.whole is None and is_as_logged
 
     @property
-    def _has_stored_steps(self) -> bool:
-        is_other = self.options.max_per_step is not None or self.rows.derived != AS_LOGGED
-        return self.whole is None and not is_other
-
-    def _with_complete(self, *, quantiles: bool) -> pd.DataFrame:
-        if self._has_stored_steps:
-            table = stored_steps(self.rows.storage, self.rows.manifest)
-        else:
-            table = steps_table(self, quantiles=quantiles)
-        if missing := self.rows.missing_ranks:
-            complete = [not missing[s] if s in missing else None for s in table["step"].tolist()]
-            table["complete"] = pd.Series(complete, dtype=object)
-        return table
-
-    @property
-    def _recorded(self) -> pd.DataFrame:
+    def _recorded(self) -> pa.Table:
         """Rollouts by step, and how many of them have each metric."""
-        if self._has_stored_steps:
-            return self.steps
         return self.remembered("recorded", lambda: recorded_counts(self))
 
     @property
@@ -253,7 +255,8 @@ class Run:
                 cap = self.options.max_per_step
                 return {s: n if cap is None else min(n, cap) for s, n in self.rows.counts.items()}
             recorded = self._recorded
-            return dict(zip(recorded["step"].tolist(), recorded["rollouts"].tolist(), strict=True))
+            steps, rollouts = (recorded[n].to_numpy().tolist() for n in ("step", "rollouts"))
+            return dict(zip(steps, rollouts, strict=True))
 
         return self.remembered("counts", counted)
 
@@ -274,7 +277,8 @@ class Run:
         def recorded() -> tuple[str, ...]:
             counts = self._recorded
             names = {metric: f"{base_name(metric)}_n" for metric in self.rows.metrics}
-            return tuple(m for m, name in names.items() if name in counts and counts[name].any())
+            there = {name for name in counts.column_names if pc.max(counts[name]).as_py()}
+            return tuple(metric for metric, name in names.items() if name in there)
 
         return self.remembered("metrics", recorded)
 
@@ -321,20 +325,20 @@ class Run:
         A column of which the log holds nothing is left out. columns, steps: None is all.
         """
         own = self.where(steps=steps)
-        return self._frame(columns, f"{own.view} WHERE {own.condition}")
+        return frame_of(self._select(columns, f"{own.view} WHERE {own.condition}"))
 
-    def _frame(self, columns: Sequence[str] | None, source: str) -> pd.DataFrame:
+    def _select(self, columns: Sequence[str] | None, source: str) -> pa.Table:
         names = self.columns
         if columns is not None:
             names = tuple(name for name in names if name in {*columns, *_ORDER, "index"})
         values = aliased([self.rows.frame_value(name) for name in names])
         table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
-        return frame_of(table, [*map(self.rows.column, names)])
+        return with_names(table, [*map(self.rows.column, names)])
 
-    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
-        """The row of a rollout; raises NotFoundError naming what there is.
+    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> Mapping[str, Any]:
+        """The row of a rollout, None for what is not recorded. columns: all that is needed of it.
 
-        columns: all that is needed of it, which may spare reading the others.
+        Raises NotFoundError naming what there is.
         """
         if self.whole is not None:
             return self.whole.row(step, index, columns)
@@ -345,16 +349,15 @@ class Run:
             raise NotFoundError(f"step {step} is not in {self.info.name}: it has {which}")
         if not 0 <= index < counts[step]:
             raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
-        known = self._cache.of_step.get(("rollouts", step))
-        if known is not None:
-            return known.iloc[index]
+        if (known := self._cache.of_step.get(("rollouts", step))) is not None:
+            return records_of(known.iloc[index : index + 1])[0]
         own = self.where(steps=(step, step))
-        frame = self._frame(columns, f"{own.view} WHERE {own.condition} AND position = {index}")
-        return frame.astype(object).iloc[0]
+        source = f"{own.view} WHERE {own.condition} AND position = {index}"
+        return rows_of(self._select(columns, source))[0]
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
-        return (self.whole or self)._frame(None, self.rows.hidden)
+        return frame_of((self.whole or self)._select(None, self.rows.hidden))
 
     # About the whole run
 

@@ -20,7 +20,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +30,8 @@ from board.index.storage import StepRange, Storage
 from board.query.database import quoted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from board.query.predicate import StepValues
     from board.query.run import Run
     from board.query.run_rows import RunRows
@@ -53,15 +54,19 @@ _ERRORS_AT_ONCE: Final = 4
 """Metrics of one statement: sums by group of many would not fit into memory."""
 NO_STEPS: Final[StepRange] = (1, 0)
 _COUNTS: Final = ("rollouts", "ranks", "groups")
+_STEP: Final = pa.schema([("step", pa.int64())])
 _INNER: Final = {name: q for name, q in QUANTILES.items() if 0 < q < 1}
 
 
-def recorded_counts(run: Run) -> pd.DataFrame:
+def recorded_counts(run: Run) -> pa.Table:
     """By step, ascending: its rollouts, and as m_n how many of them have a value of each metric m."""
+    if run.has_stored_steps:
+        return run.step_table()
     is_chosen = bool(run.envs or run.filters or run.split is not None)
     if run.whole is not None and run.step_range is not None and not is_chosen:
-        steps = run.whole.steps
-        return steps[steps["step"].between(*run.step_range)]
+        table, (first, last) = run.whole.step_table(), run.step_range
+        begin, end = np.searchsorted(table["step"].to_numpy(), (first, last + 1)).tolist()
+        return table.slice(begin, max(end - begin, 0))
     values = ", ".join(
         f"count({run.column(name)}) AS {quoted(f'{base_name(name)}_n')}"
         for name in run.rows.metrics
@@ -69,10 +74,23 @@ def recorded_counts(run: Run) -> pd.DataFrame:
     return run.table(f"""
         SELECT step, count(*) AS rollouts, {values}
         FROM {run.view} WHERE {run.condition} GROUP BY step ORDER BY step
-    """).to_pandas()
+    """)
 
 
-def steps_table(run: Run, *, quantiles: bool = True) -> pd.DataFrame:
+def steps_of(run: Run, *, quantiles: bool) -> pa.Table:
+    """The table of steps, stored or computed, with `complete`: see Run.steps."""
+    if run.has_stored_steps:
+        table = stored_steps(run.rows.storage, run.rows.manifest)
+    else:
+        table = steps_table(run, quantiles=quantiles)
+    if missing := run.rows.missing_ranks:
+        steps = table["step"].to_pylist()
+        complete = [not missing[step] if step in missing else None for step in steps]
+        table = table.append_column("complete", pa.array(complete, pa.bool_()))
+    return table
+
+
+def steps_table(run: Run, *, quantiles: bool = True) -> pa.Table:
     """One row for each step of the run, ascending.
 
     Columns: step, rollouts; for each metric with stem m that a rollout has: m_mean, m_std (n - 1 in the
@@ -97,12 +115,12 @@ def refreshed(run: Run) -> Manifest:
     if not stale and manifest.steps is not None:
         return manifest
     stored = stored_steps(storage, manifest)
-    stored = stored[stored["step"].isin(counts) & ~stored["step"].isin(stale)]
+    steps = stored["step"].to_pylist()
+    is_current = pa.array([step in counts and step not in stale for step in steps], pa.bool_())
     fresh = _computed(run, {step: n for step, n in counts.items() if step in stale}, quantiles=True)
-    tables = [table for table in (fresh, stored) if len(table)]
-    both = pd.concat(tables, ignore_index=True) if tables else stored
-    table = pa.Table.from_pandas(_tidied(both, rows.metrics), preserve_index=False)
-    name = storage.put("steps", table.replace_schema_metadata())
+    tables = [table for table in (fresh, stored.filter(is_current)) if table.num_rows]
+    both = pa.concat_tables(tables, promote_options="permissive") if tables else stored
+    name = storage.put("steps", _tidied(both, rows.metrics))
     return replace(manifest, steps=name, stale=frozenset(), rules=rows.rules)
 
 
@@ -116,14 +134,14 @@ def _stale_steps(rows: RunRows) -> set[int]:
     return {*rows.manifest.stale, *(step for step in every if step >= first)}
 
 
-def stored_steps(storage: Storage, manifest: Manifest) -> pd.DataFrame:
+def stored_steps(storage: Storage, manifest: Manifest) -> pa.Table:
     """The table of steps as it was last stored; without rows where it never was."""
     if manifest.steps is None:
-        return _tidied(pd.DataFrame(), ())
+        return _tidied(_STEP.empty_table(), ())
     table = storage.get(manifest.steps)
     if "step" not in table.column_names:
         raise BrokenIndexError("the table of steps has no steps")
-    return table.to_pandas(ignore_metadata=True)
+    return table
 
 
 def own_steps(run: Run, text: str, of_steps: StepValues | None = None) -> pd.DataFrame:
@@ -136,39 +154,47 @@ def own_steps(run: Run, text: str, of_steps: StepValues | None = None) -> pd.Dat
     values = {OWN: f"CASE WHEN isfinite({value.sql}) THEN {value.sql} END"}
     table = _statistics(run, "true", values, value.parameters)
     quantiles = _quantiles(run, "true", run.counts, values, value.parameters)
-    return table.merge(quantiles, "left", "step")
+    return _with(table, quantiles).to_pandas()
 
 
-def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool) -> pd.DataFrame:
+def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool) -> pa.Table:
     """The table of these steps, with columns of metrics that nothing is recorded of.
 
     counts: rollouts by step.
     """
     if not counts:
-        return pd.DataFrame()
+        return _STEP.empty_table()
     names = {column.name for column in run.rows.columns}
     values = {base_name(name): run.column(name) for name in run.rows.metrics}
     is_whole = len(counts) == len(run.counts)
     among = "true" if is_whole else f"step IN ({', '.join(map(str, counts))})"
     table = _statistics(run, among, values)
     if {"group_id", "reward"} <= names:
-        table = table.merge(_groups(run, among, values["reward"]), "left", "step")
+        table = _with(table, _groups(run, among, values["reward"]))
     if quantiles:
-        table = table.merge(_quantiles(run, among, counts, values), "left", "step")
+        table = _with(table, _quantiles(run, among, counts, values))
         for some in _batches(values, _ERRORS_AT_ONCE):
-            table = table.merge(_standard_errors(run, some, among), "left", "step")
+            table = _with(table, _standard_errors(run, some, among))
     return table
+
+
+def _with(table: pa.Table, other: pa.Table) -> pa.Table:
+    """The table with the columns of another at the same steps: NULL at steps that the other lacks."""
+    places = pc.index_in(table["step"], other["step"])
+    columns = {name: other[name].take(places) for name in other.column_names if name != "step"}
+    own = dict(zip(table.column_names, table.columns, strict=True))
+    return pa.Table.from_pydict({**own, **columns})
 
 
 def errors_of(run: Run, columns: Sequence[str]) -> pd.DataFrame:
     """The columns step, m_se and m_groups of some metrics of a run that may be narrowed."""
     values = {base_name(name): run.column(name) for name in columns if name in run.metrics}
-    table = pd.DataFrame({"step": np.array([*run.counts], np.int64)})
+    table = pa.table({"step": pa.array([*run.counts], pa.int64())})
     for some in _batches(values, _ERRORS_AT_ONCE):
         name = f"errors of {[*some]}"
         part = run.remembered(name, lambda some=some: _standard_errors(run, some))
-        table = table.merge(part, "left", "step")
-    return table
+        table = _with(table, part)
+    return table.to_pandas()
 
 
 def _batches(values: Mapping[str, str], size: int) -> Iterator[dict[str, str]]:
@@ -181,7 +207,7 @@ def _statistics(
     among: str,
     values: Mapping[str, str],
     parameters: Mapping[str, Any] | None = None,
-) -> pd.DataFrame:
+) -> pa.Table:
     """Rollouts and ranks of each step, and mean, std, n and both ends of values.
 
     among: SQL for which steps. values: SQL by stem.
@@ -196,7 +222,7 @@ def _statistics(
         FROM (SELECT step, rank {"".join(selected)} FROM {run.view} WHERE {run.condition} AND {among})
         GROUP BY step ORDER BY step
     """
-    return run.table(sql, parameters).to_pandas()
+    return run.table(sql, parameters)
 
 
 def _quantiles(
@@ -205,15 +231,16 @@ def _quantiles(
     counts: Mapping[int, int],
     values: Mapping[str, str],
     parameters: Mapping[str, Any] | None = None,
-) -> pd.DataFrame:
+) -> pa.Table:
     """The quantiles between both ends. counts: rollouts by step; others: as of _statistics."""
-    tables = [pd.DataFrame({"step": np.array([], np.int64)})]
-    if not values:
-        return tables[0]
+    if not (values and counts):
+        return _STEP.empty_table()
+    tables: list[pa.Table] = []
     wanted = ", ".join(map(str, _INNER.values()))
     for first, last in step_ranges(counts, max(_CHUNK_VALUES // len(values), 1)):
         own = {step: n for step, n in counts.items() if first <= step <= last}
-        part, columns = run.where(steps=(first, last)), {"step": np.array([*own])}
+        part = run.where(steps=(first, last))
+        columns: dict[str, Any] = {"step": pa.array([*own], pa.int64())}
         for some in _batches(values, max(_CHUNK_VALUES // sum(own.values()), 1)):
             lists_of = (
                 f"quantile_cont(CAST({sql} AS DOUBLE), [{wanted}])" for sql in some.values()
@@ -225,12 +252,12 @@ def _quantiles(
             table = part.table(sql, parameters)
             for stem, lists in zip(some, table.columns, strict=True):
                 for place, suffix in enumerate(_INNER):
-                    columns[f"{stem}_{suffix}"] = pc.list_element(lists, place).to_numpy()
-        tables.append(pd.DataFrame(columns))
-    return pd.concat(tables, ignore_index=True)
+                    columns[f"{stem}_{suffix}"] = pc.list_element(lists, place)
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables)
 
 
-def _standard_errors(run: Run, values: Mapping[str, str], among: str = "true") -> pd.DataFrame:
+def _standard_errors(run: Run, values: Mapping[str, str], among: str = "true") -> pa.Table:
     """By step, of each stem m `m_se` (NaN for fewer than two groups with a value) and `m_groups`, how
     many groups have a value. values, at most _ERRORS_AT_ONCE, and among: as of _statistics.
     """
@@ -255,10 +282,10 @@ def _standard_errors(run: Run, values: Mapping[str, str], among: str = "true") -
         centred AS (SELECT step, own_group, {", ".join(centred)} FROM rollouts),
         groups AS (SELECT step, {", ".join(sums)} FROM centred GROUP BY step, own_group)
         SELECT step, {", ".join(errors)} FROM groups GROUP BY step ORDER BY step
-    """).to_pandas()
+    """)
 
 
-def _groups(run: Run, among: str, reward: str) -> pd.DataFrame:
+def _groups(run: Run, among: str, reward: str) -> pa.Table:
     """Groups of each step, and the share of those with 2 or more rewards whose rewards are all equal.
 
     reward: SQL.
@@ -274,28 +301,33 @@ def _groups(run: Run, among: str, reward: str) -> pd.DataFrame:
                 FROM {run.view} WHERE {run.condition} AND {among} AND group_id IS NOT NULL)
             GROUP BY step, group_id, split)
         GROUP BY step
-    """).to_pandas()
+    """)
 
 
-def _tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+def _tidied(table: pa.Table, metrics: Sequence[str]) -> pa.Table:
     """In ascending order, with the columns of metrics that any rollout has, in the order of metrics."""
-    if table.empty:
-        return pd.DataFrame({name: np.array([], np.int64) for name in ("step", "rollouts")})
+    if not table.num_rows:
+        return _STEP.append(pa.field("rollouts", pa.int64())).empty_table()
+    there = {*table.column_names}
     names = ["step", "rollouts"]
     for stem in map(base_name, metrics):
-        if f"{stem}_n" in table and table[f"{stem}_n"].sum() > 0:
+        if f"{stem}_n" in there and _holds_any(table[f"{stem}_n"]):
             suffixes = ("mean", "std", "n", "se", "groups", *QUANTILES)
-            columns = (f"{stem}_{suffix}" for suffix in suffixes)
-            names += [name for name in columns if name in table]
-    if "ranks" in table and table["ranks"].sum() > 0:
+            names += [name for suffix in suffixes if (name := f"{stem}_{suffix}") in there]
+    if "ranks" in there and _holds_any(table["ranks"]):
         names.append("ranks")
-    if "groups" in table and table["groups"].sum() > 0:
+    if "groups" in there and _holds_any(table["groups"]):
         names += ["groups", "zero_std_group_fraction"]
-    ordered = table[names].sort_values("step", ignore_index=True)
-    # Counts as whole numbers, those of metrics that a part of the table lacks as zero.
+    ordered = table.select(names).take(pc.sort_indices(table["step"]))
+    columns: dict[str, pa.ChunkedArray] = {}
     for name in names:
-        if name.endswith(("_n", "_groups")):
-            ordered[name] = ordered[name].fillna(0).astype(np.int64)
-        elif name in _COUNTS and ordered[name].notna().all():
-            ordered[name] = ordered[name].astype(np.int64)
-    return ordered
+        values = ordered[name]
+        if name.endswith(("_n", "_groups")):  # of metrics that a part of the table lacks
+            values = pc.fill_null(values, pa.scalar(0, values.type))
+        is_count = name in _COUNTS or name.endswith(("_n", "_groups"))
+        columns[name] = values.cast(pa.int64()) if is_count else values
+    return pa.Table.from_pydict(columns)
+
+
+def _holds_any(counts: pa.ChunkedArray) -> bool:
+    return bool(pc.sum(counts).as_py())

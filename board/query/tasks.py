@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from board.core.arrays import FloatArray
 from board.core.groups.solve_rates import pass_at_k
@@ -17,6 +16,9 @@ from board.index.segments import PROMPT_KEY
 from board.query.groups import counts_of_right, score_range
 from board.query.prompts import length_column
 from board.query.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_TRIES: Final = 64
 """k of pass@k is doubled up to it."""

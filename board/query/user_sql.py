@@ -142,7 +142,7 @@ def create_views(run: Run, database: Database) -> None:
         cursor,
         "main",
         "steps",
-        pa.Table.from_pandas(run.steps_with_quantiles, preserve_index=False),
+        run.step_table(quantiles=True),
     )
     # NULL in place of a column of which nothing is recorded.
     group_id, reward, split = (
@@ -169,7 +169,7 @@ def create_views(run: Run, database: Database) -> None:
     create_table(cursor, "main", "problems", pa.Table.from_pylist(problems, schema))
 
 
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     """One dict per row as JSON has it: dates, intervals and the like as text, None where NULL."""
     return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
 

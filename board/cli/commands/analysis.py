@@ -6,11 +6,9 @@ import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
-from board.analysis.findings import Diagnosis, diagnose, own_thresholds, with_trainer
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
 from board.cli.opened_runs import (
@@ -26,6 +24,14 @@ from board.errors import ChoiceError
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
 
+if TYPE_CHECKING:
+    from board.analysis.findings import Diagnosis
+
+
+_MOST_LISTED: Final = 20_000
+"""A table of more tokens is read by nobody: it has those at both ends."""
+_LISTED_ENDS: Final = 1000
+
 
 def show(args: argparse.Namespace) -> int:
     """Prints one rollout whole."""
@@ -39,7 +45,7 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, Any]:
+def _document(run: Run, row: Mapping[str, Any], rollout: OpenRollout) -> dict[str, Any]:
     """A rollout as one JSON object; arrays are [R] unless they were recorded otherwise."""
     record = rollout.record
     return {
@@ -59,7 +65,7 @@ def _document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, 
         "tokens": rollout.listed_tokens,
         "tokens_are_ids": rollout.tokens_are_ids,
         "pad_tokens": record.pad_tokens,
-        "metrics": {name: values.tolist() for name, values in rollout.metrics.items()},
+        "metrics": dict(rollout.metrics),
         "extras": dict(record.extras),
         "remarks": [asdict(remark) for remark in rollout.remarks],
     }
@@ -80,11 +86,14 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
     if tokens := whole["tokens"]:
         # An array of another length has no place beside them.
         aligned = {name: v for name, v in whole["metrics"].items() if len(v) == len(tokens)}
+        is_cut = len(tokens) > _MOST_LISTED
+        ends = (range(_LISTED_ENDS), range(len(tokens) - _LISTED_ENDS, len(tokens)))
         rows = [
-            {"#": i, "token": repr(token), **{name: v[i] for name, v in aligned.items()}}
-            for i, token in enumerate(tokens)
+            {"#": i, "token": repr(tokens[i]), **{n: float(v[i]) for n, v in aligned.items()}}
+            for i in (chain(*ends) if is_cut else range(len(tokens)))
         ]
-        print("\n== tokens")
+        left_out = f"; {len(tokens) - len(rows):,} between are left out, --json has them"
+        print(f"\n== tokens{left_out if is_cut else ''}")
         output.print_table(rows, ("#", "token", *aligned))
     for remark in whole["remarks"]:
         print(f"\n{remark['severity']}: {remark['reason']}; {remark['hint']}")
@@ -92,6 +101,8 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
 
 def diagnosed(args: argparse.Namespace) -> tuple[Run, Diagnosis]:
     """The run that the arguments name, narrowed as they ask, and what the rules find in it."""
+    from board.analysis.findings import diagnose, own_thresholds, with_trainer
+
     info = find_run(args.run, args.source)
     limits = own_thresholds(info, args.thresholds)
     if limits.error:

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Final
 
-import pandas as pd
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from board.cli import output
 from board.cli.opened_runs import (
@@ -22,12 +21,12 @@ from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
-from board.query.columns import known_column, known_columns, records_of
+from board.query.columns import known_column, known_columns, records_of, rows_of
 from board.query.open_run import Run
 from board.query.predicate import parsed
-from board.query.rollouts import Sorting, batches, frame
+from board.query.rollouts import Sorting, batches, rollout_table
 from board.query.steps import NO_STEPS
-from board.query.user_sql import asks_for_metrics, rows_of, select
+from board.query.user_sql import asks_for_metrics, plain_rows, select
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -35,7 +34,6 @@ FIXED_STEP_KEYS: Final = (
     "zero_std_group_fraction",
 )
 """Keys that every row of `steps --json` has, null where the log does not record them."""
-_STEP_COUNTS: Final = ("rollouts", "ranks", "groups")
 _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason"),
@@ -48,12 +46,10 @@ _ENDS: Final = {"q00": "min", "q100": "max"}
 
 def steps(args: argparse.Namespace) -> int:
     """Prints one row per step."""
-    table = narrowed_as_asked(open_run(args), args).steps_with_quantiles
-    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in records_of(table)]
+    of_steps = narrowed_as_asked(open_run(args), args).step_table(quantiles=True)
+    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in rows_of(of_steps)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
-    for row in rows:  # a column of counts with gaps is one of floats
-        row |= {name: int(row[name]) for name in _STEP_COUNTS if row.get(name) is not None}
-    names = list(dict.fromkeys((*FIXED_STEP_KEYS, *map(str, table.columns))))
+    names = list(dict.fromkeys((*FIXED_STEP_KEYS, *of_steps.column_names)))
     means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
     usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
     if args.columns:
@@ -75,23 +71,22 @@ def rollouts(args: argparse.Namespace) -> int:
     chosen, columns = _chosen(run, args), wanted or names
     sorting = Sorting(known_column(args.sort, names) if args.sort else "", args.desc)
     texts = [name for name in columns if name in TEXT_NAMES]
-    frames: Iterable[pd.DataFrame]
+    tables: Iterable[pa.Table]
     if args.csv or args.jsonl:
         size = _BATCH_ROLLOUTS
-        frames = batches(chosen, columns, texts, sorting, limit=args.limit, size=size)
+        tables = batches(chosen, columns, texts, sorting, limit=args.limit, size=size)
     elif {*texts} - {*names}:
         raise ChoiceError("texts that the table does not hold go with --csv or --jsonl")
     else:
-        frames = [frame(chosen, columns, sorting, limit=args.limit)]
+        tables = [rollout_table(chosen, columns, sorting, limit=args.limit)]
     paths = [run.info.path_of(file) for file in run.info.files]
-    named = (
-        one.assign(file=[paths[number] for number in one["file"]]) if "file" in one else one
-        for one in frames
-    )
+    rows = map(rows_of, tables)
+    if "file" in columns:
+        rows = ([{**row, "file": paths[row["file"]]} for row in batch] for batch in rows)
     asked = parsed(run.columns, args.where).names if args.where else ()
     usual = dict.fromkeys(name for name in (*_USUAL, *asked, args.sort) if name != "response")
-    table = [name for name in (*usual, "response") if name in names]
-    output.print_rows(args, map(records_of, named), columns, wanted or table)
+    usual_names = [name for name in (*usual, "response") if name in names]
+    output.print_rows(args, rows, columns, wanted or usual_names)
     return 0
 
 
@@ -129,9 +124,9 @@ def metrics(args: argparse.Namespace) -> int:
     usual = [name for topic in TOPICS for name in topic.of(names)]
     if args.columns:
         names = usual = known_columns(listed(args.columns), names)
-    table = trainer.table(names)
+    frame = trainer.table(names)
     ends = {f"{name}_{q}": f"{name}_{words}" for name in names for q, words in _ENDS.items()}
-    rows = records_of(table.rename(columns=ends))
+    rows = records_of(frame.rename(columns=ends))
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     output.print_rows(args, [rows], ["step", *names], ["step", *(usual or names)])
     return 0
@@ -143,11 +138,13 @@ def sql(args: argparse.Namespace) -> int:
     trainer = trainer_metrics(run, args) if asks_for_metrics(args.statement) else None
     table = select(run, args.statement, args.timeout, trainer)
     if args.parquet is not None:
+        import pyarrow.parquet as pq
+
         try:
             pq.write_table(table, args.parquet)
         except OSError as error:
             raise ChoiceError(f"{args.parquet} can't be written: {error}") from error
         output.say(f"{table.num_rows} rows in {args.parquet}")
         return 0
-    output.print_rows(args, [rows_of(table)], table.column_names)
+    output.print_rows(args, [plain_rows(table)], table.column_names)
     return 0

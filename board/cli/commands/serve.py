@@ -19,7 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from board.analysis.findings import read_thresholds
 from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
 from board.formats.io.locations import Location, location_of
@@ -35,6 +34,8 @@ def serve(args: argparse.Namespace) -> int:
     """Serves the dashboard until it is stopped. Raises BoardError before it starts."""
     root = _root(args.path)
     if args.thresholds is not None:
+        from board.analysis.findings import read_thresholds  # late: few starts need it
+
         read_thresholds(args.thresholds)
         os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(args.thresholds.absolute())
     if args.metrics is not None:

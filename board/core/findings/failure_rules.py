@@ -192,9 +192,11 @@ def _placeholder(
 ) -> Match:
     at, step = period.worst, period.step
     count, scored, value = int(modes.counts[at]), int(checks.scored[at]), float(modes.values[at])
-    rows = facts.rows_of(step)
-    indices = rows.indices[rows.columns["reward"] == value][:_NAMED].tolist()
-    evidence = tuple(Evidence(step, index, value=value) for index in indices)
+    evidence: tuple[Evidence, ...] = ()
+    if period.is_named:
+        rows = facts.rows_of(step)
+        indices = rows.indices[rows.columns["reward"] == value][:_NAMED].tolist()
+        evidence = tuple(Evidence(step, index, value=value) for index in indices)
     text = (
         f"{of_many(count, scored)} scored rollouts of step {step} have the reward {rounded(value)}; "
         f"at the steps before, {percent(usual)} usually have it. Did the judge fail and write this in "

@@ -48,7 +48,7 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Match]:
         )
         severity = "severe" if value < limits["severe"] else "warning"
         target = Target("tokens", step, metric="entropy", lowest=True)
-        lowest = facts.top(step, "entropy_mean", lowest=True)
+        lowest = facts.top(step, "entropy_mean", lowest=True) if period.is_named else ()
         yield Match(severity, text, period.steps, value, bound, target, lowest)
 
 
@@ -73,7 +73,7 @@ def zero_std_groups(facts: Facts, limits: Limits) -> Iterator[Match]:
         value = float(means[worst])
         known = {words: mean[worst] for words, mean in shares.items() if mean[worst] > 0}
         outcomes = ", ".join(f"{percent(mean)} {words}" for words, mean in known.items())
-        equal = _equal_groups(facts, most)
+        equal = _equal_groups(facts, most) if period.is_named else ()
         where = f"Step {most} has the most. " if most != step else ""
         text = (
             f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "

@@ -222,7 +222,7 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Match]:
         fires = (gaps > bound) | backwards
     for period in periods(facts.steps, fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step, gap = period.step, float(gaps[period.worst])
-        top = facts.top(step, "timestamp", 1, lowest=True)
+        top = facts.top(step, "timestamp", 1, lowest=True) if period.is_named else ()
         first = tuple(Evidence(step, one.index, None, "the first rollout after it") for one in top)
         passed = f"{abs(gap):.0f} s passed between step {step} and the step before"
         text = f"{passed}; {usual:.0f} s is typical."

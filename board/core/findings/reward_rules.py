@@ -38,7 +38,7 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
         if part is None:
             continue
         for period, value in _losses(facts, part, limits, limits["errors"], rises):
-            paid = _paid_without(facts, period.most, column)
+            paid = _paid_without(facts, period.most, column) if period.is_named else ()
             text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
                 f"part {column.removeprefix(REWARD_PART)!r} fell by {percent(value)}. Something else "
@@ -94,8 +94,7 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
     errors = _errors_of_any(limits["errors"], len(curves.names))
     for place, (name, means) in enumerate(zip(curves.names, curves.means, strict=True)):
         for period, value in _losses(facts, means, limits, errors, calm):
-            among = facts.rows_of(period.most).read_envs() == place
-            lowest = facts.top(period.most, "reward", lowest=True, among=among)
+            lowest = _lowest_of(facts, period.most, place) if period.is_named else ()
             text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward of env "
                 f"{name!r} fell by {percent(value)}, while the mean over all environments did not fall."
@@ -103,6 +102,12 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
             target = Target("environments", period.most, metric="reward", env=name)
             bound = limits["warning"]
             yield Match("warning", text, period.steps, value, bound, target, lowest, subject=name)
+
+
+def _lowest_of(facts: Facts, step: int, env: int) -> tuple[Evidence, ...]:
+    """The lowest rewards of an environment at a step. env: its place among all."""
+    among = facts.rows_of(step).read_envs() == env
+    return facts.top(step, "reward", lowest=True, among=among)
 
 
 def _errors_of_any(errors: float, envs: int) -> float:
@@ -154,9 +159,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Match]:
     share = counts / checks.rollouts
     for period in periods(facts.steps, share >= limits["share"], share):
         step, value = period.step, float(share[period.worst])
-        rows = facts.rows_of(step)
-        unknown = rows.indices[~np.isfinite(rows.columns["reward"])][:3]
-        lost = tuple(Evidence(step, index) for index in unknown.tolist())
+        lost = _without_reward(facts, step) if period.is_named else ()
         text = (
             f"No reward is recorded for {of_many(counts[period.worst], checks.rollouts[period.worst])} "
             f"rollouts of step {step}; they are left out of every mean. Did the environment or the "
@@ -166,6 +169,12 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Match]:
         target = Target("rollouts", step, first_index(lost), metric="reward")
         bound = limits["share"]
         yield Match("warning", text, period.steps, value, bound, target, lost, rollouts=rollouts)
+
+
+def _without_reward(facts: Facts, step: int) -> tuple[Evidence, ...]:
+    rows = facts.rows_of(step)
+    unknown = rows.indices[~np.isfinite(rows.columns["reward"])][:3]
+    return tuple(Evidence(step, index) for index in unknown.tolist())
 
 
 def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -179,7 +188,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
     means, bound = trailing_mean(values, steps), limits["warning"]
     for period in window_periods(facts.steps, means >= bound, means, values, bound, steps):
         value = float(means[period.worst])
-        cut_off = facts.top(period.most, "is_truncated", beyond=0.0)
+        cut_off = facts.top(period.most, "is_truncated", beyond=0.0) if period.is_named else ()
         text = (
             f"{percent(value)} of the responses of {window_words(steps, period.step)} end at the length "
             "limit. Their rewards score unfinished texts."
@@ -207,7 +216,7 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
     bound = limits["growth"] * float(means[steps - 1])
     for period in window_periods(facts.steps, fires, growth, lengths, bound, steps):
         value = float(growth[period.worst])
-        longest = facts.top(period.most, "response_tokens")
+        longest = facts.top(period.most, "response_tokens") if period.is_named else ()
         text = (
             f"Responses of the {steps} steps up to {period.step} are {value:.2f} times as "
             f"long as in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
@@ -228,7 +237,7 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Match]:
     fires = (correlation >= bound) & (compared >= limits["least"])
     for period in window_periods(facts.steps, fires, correlation, alone, bound, steps):
         value = float(correlation[period.worst])
-        rollouts = _together(facts, period.most)
+        rollouts = _together(facts, period.most) if period.is_named else ()
         text = (
             f"Over the {steps} steps up to {period.step}, reward and length of responses to the "
             f"same prompt correlate at {value:.2f}. Does the reward favor length, or are short "

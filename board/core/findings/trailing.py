@@ -10,6 +10,8 @@ import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 
+_MOST_NAMED: Final = 32
+"""Periods of a rule of which rollouts are named: each is a step whose rows are read."""
 _AFTER: Final = 3
 """Places that tell the level after a change."""
 
@@ -44,7 +46,8 @@ class Period:
     """Steps at places first..last of which `count` fire. worst: the place of the largest badness.
 
     steps: the worst, the first and the last one, as a Finding has them. most: the step to look at: the
-    worst, or, of a mean over several steps, the one of the largest value.
+    worst, or, of a mean over several steps, the one of the largest value. is_named: whether its rollouts
+    are to be named, which is so of the strongest of many periods.
     """
 
     first: int
@@ -53,6 +56,7 @@ class Period:
     count: int
     steps: tuple[int, int, int]
     most: int
+    is_named: bool = True
 
     @property
     def step(self) -> int:
@@ -72,10 +76,14 @@ def periods(
     places = np.flatnonzero(fires)
     if not len(places):
         return
-    for part in np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1):
-        first, last, worst = int(part[0]), int(part[-1]), int(part[np.argmax(badness[part])])
+    parts = np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1)
+    worst_places = [int(part[np.argmax(badness[part])]) for part in parts]
+    strength = badness[worst_places] * np.sqrt([len(part) for part in parts])
+    named = {*np.argsort(-strength, kind="stable")[:_MOST_NAMED].tolist()}
+    for number, (part, worst) in enumerate(zip(parts, worst_places, strict=True)):
+        first, last = int(part[0]), int(part[-1])
         own = (int(steps[worst]), int(steps[first]), int(steps[last]))
-        yield Period(first, last, worst, len(part), own, own[0])
+        yield Period(first, last, worst, len(part), own, own[0], number in named)
 
 
 def window_periods(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,7 @@ def blocks_of(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[Block]:
     block of another kind is text of that block, but a tool call ends reasoning that was left open.
     """
     marks = [*signs_in(text, _marks(tags))]
+    last_end = max((one.start() for one in marks if one.lastgroup == "unthink"), default=-1)
     kind, at = "text", 0
     if marks and marks[0].lastgroup == "unthink" and not marks[0][0].startswith("<|end|>"):
         kind = "think" if text[: marks[0].start()].strip() else "text"
@@ -90,8 +92,7 @@ def blocks_of(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[Block]:
         name = cast("str", mark.lastgroup)
         opens = kind == "text" and name in ("think", "call", "result")
         if kind == "think" and name == "call":
-            later = signs_in(text[mark.end() :], _marks(tags))
-            opens = all(one.lastgroup != "unthink" for one in later)
+            opens = mark.start() > last_end
         if opens or name == f"un{kind}":
             blocks += _block(kind, text[at : mark.start()], is_open=False)
             kind, at = name if opens else "text", mark.end()
@@ -144,6 +145,7 @@ _SECONDS: Final = (
     *("elapsed_seconds", "latency", "latency_s", "time_s", "tool_time"),
 )
 _MILLISECONDS: Final = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
+_DURATIONS: Final = frozenset((*_SECONDS, *_MILLISECONDS))
 _TIMES: Final = ("timestamp", "created_at", "created", "time")
 _LONGEST_SECONDS: Final = 7 * 86_400.0
 _LARGEST: Final = 1e15
@@ -276,36 +278,61 @@ def with_results(turns: Sequence[ConversationTurn]) -> list[ConversationTurn]:
     A result that no call before it waits for stays a turn of its own, and so does what a user says
     beside results.
     """
-    waiting: list[tuple[int, int]] = []
+    waiting = _WaitingCalls()
     results: dict[int, dict[int, Block]] = {}
     collected: list[ConversationTurn] = []
     for turn in turns:
         others: list[Block] = []
         for block in turn.blocks:
-            place = _call_of(block, waiting, collected) if block.kind == "result" else None
+            place = waiting.answered_by(block) if block.kind == "result" else None
             if place is None:
                 others.append(block)
             else:
-                waiting.remove(place)
                 results.setdefault(place[0], {})[place[1]] = block
         if others or not turn.blocks:
             own = len(collected)
-            waiting += [(own, rank) for rank, one in enumerate(others) if one.kind == "call"]
-            collected.append(replace(turn, blocks=others))
-    return [replace(turn, results=results.get(place, {})) for place, turn in enumerate(collected)]
+            for rank, one in enumerate(others):
+                if one.kind == "call":
+                    waiting.add((own, rank), one.id)
+            collected.append(
+                turn if len(others) == len(turn.blocks) else replace(turn, blocks=others)
+            )
+    for place, answers in results.items():
+        collected[place] = replace(collected[place], results=answers)
+    return collected
 
 
-def _call_of(
-    result: Block, waiting: Sequence[tuple[int, int]], turns: Sequence[ConversationTurn]
-) -> tuple[int, int] | None:
-    """Turn and block of the call that a result answers; None where there is none."""
-    ids = {place: turns[place[0]].blocks[place[1]].id for place in waiting}
-    by_id = (place for place, identity in ids.items() if result.id and identity == result.id)
-    unnamed = (place for place, identity in ids.items() if not result.id or not identity)
-    return next(by_id, None) or next(unnamed, None)
+class _WaitingCalls:
+    """Calls without a result yet, by turn and block. Each is looked at once, however many wait."""
+
+    def __init__(self) -> None:
+        self._all: deque[tuple[int, int]] = deque()
+        self._by_id = defaultdict[str, deque[tuple[int, int]]](deque)
+        self._answered: set[tuple[int, int]] = set()
+
+    def add(self, place: tuple[int, int], identity: str) -> None:
+        """A call; its identity is empty where none is recorded."""
+        self._all.append(place)
+        self._by_id[identity].append(place)
+
+    def answered_by(self, result: Block) -> tuple[int, int] | None:
+        """The call that a result answers, which waits no longer; None where there is none."""
+        place = self._first(self._by_id[result.id] if result.id else self._all)
+        if place is None:
+            place = self._first(self._by_id[""])
+        if place is not None:
+            self._answered.add(place)
+        return place
+
+    def _first(self, places: deque[tuple[int, int]]) -> tuple[int, int] | None:
+        while places and places[0] in self._answered:
+            places.popleft()
+        return places[0] if places else None
 
 
 def _duration(message: Mapping[str, Any]) -> float | None:
+    if _DURATIONS.isdisjoint(message):
+        return None
     for keys, unit in ((_SECONDS, 1.0), (_MILLISECONDS, 1e-3)):
         for value in (_number(message.get(key)) for key in keys):
             if value is not None and value >= 0:

@@ -132,7 +132,8 @@ class OtlpReader(Reader):
         fields["rollout_id"] = str(fields["rollout_id"] or spans[0].trace)
         fields["split"] = "eval" if step is None else "train"
         fields["finish_reason"] = _finish_reason(spans)
-        fields["spans"] = [span.as_record(first_start(spans)) for span in spans]
+        start = first_start(spans)
+        fields["spans"] = [span.as_record(start) for span in spans]
         root = spans[0]
         if root.error:
             fields["error"] = root.error
@@ -159,10 +160,17 @@ def _rollouts(spans: Sequence[Span]) -> Iterator[list[Span]]:
             ordered.sort(key=lambda span: bool(above[span.id]))
             yield ordered
             continue
-        owners = {s.id: next((a for a in (s, *above[s.id]) if a in agents), None) for s in ordered}
-        rest = [span for span in ordered if owners[span.id] is None]
+        among = {id(agent) for agent in agents}
+        rest: list[Span] = []
+        below = defaultdict[int, list[Span]](list)
+        for span in ordered:
+            owner = next((a for a in (span, *above[span.id]) if id(a) in among), None)
+            if owner is None:
+                rest.append(span)
+            elif owner is not span:
+                below[id(owner)].append(span)
         for agent in agents:
-            yield [agent, *(s for s in ordered if owners[s.id] is agent and s is not agent)]
+            yield [agent, *below[id(agent)]]
         if any(span.kind != "other" for span in rest):
             yield rest
 

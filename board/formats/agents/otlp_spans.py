@@ -187,9 +187,11 @@ def ancestors(spans: Sequence[Span]) -> dict[str, list[Span]]:
     above = dict[str, list[Span]]()
     for span in spans:
         chain = list[Span]()
+        seen = {id(span)}
         parent = by_id.get(span.parent)
-        while parent is not None and parent not in chain and parent is not span:
+        while parent is not None and id(parent) not in seen:
             chain.append(parent)
+            seen.add(id(parent))
             parent = by_id.get(parent.parent)
         above[span.id] = chain
     return above

@@ -109,8 +109,7 @@ def rollout_key(run: Run, step: int, index: int) -> RolloutKey:
 def labels_at(run: Run, step: int, index: int) -> RolloutLabels:
     """What is said of a rollout."""
     row = (run.whole or run).row(step, index, ("file", "line", PART))
-    part = row.get(PART)
-    at = (int(row["file"]), int(row["line"]), 0 if part is None or part != part else int(part))
+    at = (int(row["file"]), int(row["line"]), int(row.get(PART) or 0))
     keys = (key for key, address in run.labels.addresses.items() if address == at)
     return next((run.labels.rollouts[key] for key in keys), RolloutLabels())
 
@@ -159,7 +158,7 @@ def set_label(
 
 def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
     row = (run.whole or run).row(step, index, ("response_tokens",))
-    counted = [int(value) for value in row.reindex(["response_tokens"]).dropna().tolist()]
+    counted = [] if row.get("response_tokens") is None else [int(row["response_tokens"])]
     if not 0 <= first <= last or any(last >= count for count in counted):
         has = "".join(f", which has tokens 0 to {count - 1}" for count in counted if count)
         raise ChoiceError(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts
 from board.core.metrics.trainer import SAME, Agreement, Means, Topic, agreement
@@ -45,20 +46,20 @@ def _rollout_means(run: Run) -> dict[str, list[Means]]:
 
 
 def _over_rollouts(run: Run, column: str) -> list[Means]:
-    steps, stem = run.steps, base_name(column)
-    name = f"{stem}_mean" if f"{stem}_mean" in steps else column
-    if name not in steps:
+    table, stem = run.step_table(), base_name(column)
+    there = {*table.column_names}
+    name = f"{stem}_mean" if f"{stem}_mean" in there else column
+    if name not in there:
         return []
-    numbers = {
-        part: steps[own].to_numpy(np.float64, na_value=np.nan)
-        if (own := f"{stem}_{part}") in steps
-        else np.full(len(steps), np.nan)
-        for part in ("std", "n")
-    }
-    counts = np.nan_to_num(numbers["n"]).astype(np.int64)
-    values = steps[name].to_numpy(np.float64, na_value=np.nan)
-    own_steps = steps["step"].to_numpy(np.int64)
-    return [Means(column, _OVER_ROLLOUTS, own_steps, values, numbers["std"], counts)]
+    values, deviations, counts = (
+        table[own].cast(pa.float64()).to_numpy()
+        if own in there
+        else np.full(table.num_rows, np.nan)
+        for own in (name, f"{stem}_std", f"{stem}_n")
+    )
+    whole_counts = np.nan_to_num(counts).astype(np.int64)
+    steps = table["step"].to_numpy()
+    return [Means(column, _OVER_ROLLOUTS, steps, values, deviations, whole_counts)]
 
 
 def _over_loss_tokens(run: Run) -> dict[str, list[Means]]:

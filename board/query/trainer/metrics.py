@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from board.core.arrays import FloatArray, IntArray
@@ -23,6 +22,9 @@ from board.index.discovery.metric_files import metric_files_in
 from board.query.run import Run
 from board.query.trainer.agreement import rollout_means
 from board.query.trainer.step_end import TITLE, Counts, StepEndMetrics
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STEP_END: Final = "step_end lines"
 """Name of the source that the log itself is."""
@@ -116,6 +118,8 @@ class TrainerMetrics:
         """One row for each step, ascending, of any of these metrics, as charts take it: a column of each
         name, and its `_q00` and `_q100` where ranks differ.
         """
+        import pandas as pd
+
         of_each = [np.array([], np.int64), *(self.curves[name].steps for name in names)]
         steps = np.unique(np.concatenate(of_each))
         columns: dict[str, IntArray | FloatArray] = {"step": steps}

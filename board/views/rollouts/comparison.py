@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from board.analysis.rollout import OpenRollout, in_loss, open_rollout
@@ -28,6 +27,7 @@ from board.export.rollout_facts import TEXTS, has_value
 from board.export.rollout_frame import preview
 from board.export.rollout_part import Address
 from board.export.sheet import StaticPage
+from board.query.columns import records_of
 from board.query.open_run import Run
 from board.query.prompts import Compared, comparable_rollouts, prompt_key, steps_of_prompt
 from board.views.frame import sidebar
@@ -208,7 +208,7 @@ def _text_of(run: Run, opened: OpenRollout, title: str) -> _Text:
     )
 
 
-def _numbers(row: pd.Series[Any]) -> dict[str, float]:
+def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(row[name]) for name in ("reward", "advantage") if has_value(row, name)}
 
 
@@ -305,7 +305,7 @@ def _rows(
     rows, count = comparable_rollouts(other, step, compared, words.lower().split(), _MOST_ROWS)
     unread = _MOST_READ
     entries: list[dict[str, Any]] = []
-    for _, row in rows.iterrows():
+    for row in records_of(rows):
         index, length = int(row["index"]), _length(row)
         if not length and unread:
             unread -= 1
@@ -328,7 +328,7 @@ def _rows(
     return entries, count
 
 
-def _length(row: pd.Series[Any]) -> str:
+def _length(row: Mapping[str, Any]) -> str:
     """How long the response is, in tokens or else in characters; empty where neither is recorded."""
     for name, unit in (("response_tokens", "tokens"), ("response_chars", "chars")):
         if has_value(row, name):

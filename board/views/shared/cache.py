@@ -165,7 +165,7 @@ def light_curve(
 def _steps(run: Run, options: CurveOptions, column: str) -> pd.DataFrame:
     """The table of steps with what the band of a column needs."""
     if options.band == "quantiles":
-        return run.steps_with_quantiles
+        return run.step_table(quantiles=True).to_pandas()
     is_asked = options.band == "mean" or run.rollout_count <= _MOST_WITH_ERRORS
     if options.band not in ("std", "mean") or f"{base_name(column)}_se" in run.steps:
         return run.steps

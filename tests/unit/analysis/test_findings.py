@@ -9,6 +9,7 @@ from read_formats import info_at, run_at, run_of, sample_run
 from written_logs import rllb_run, texts_only_run
 
 from board import cli
+from board.analysis import findings as findings_module
 from board.analysis.findings import (
     Budget,
     default_thresholds,
@@ -176,3 +177,34 @@ def test_words_that_stand_in_for_tokens_are_called_words(tmp_path):
     found = {one.rule: one for one in diagnose(run_of(tmp_path, rows)).findings}
     assert "of the words of step 9" in found["foreign_script"].text
     assert found["foreign_script"].unit == "share of words"
+
+
+def test_rows_of_few_steps_are_read_however_many_periods_there_are(tmp_path, monkeypatch):
+    read: list[int] = []
+    step_rows = findings_module._step_rows
+
+    def counted(run, groups, envs, step):
+        read.append(step)
+        return step_rows(run, groups, envs, step)
+
+    monkeypatch.setattr(findings_module, "_step_rows", counted)
+    for stretches in (40, 160):
+        rows = [
+            {"step": step, "group_id": f"{step}", "prompt": "Q", "response": "r", "reward": reward}
+            for step in range(stretches * 20)
+            for reward in ((1.0, 1.0) if step // 10 % 2 else (0.0, 1.0))
+        ]
+        read.clear()
+        result = diagnose(run_of(tmp_path / str(stretches), rows), tokens=False)
+        (equal,) = [one for one in result.findings if one.rule == "zero_std_groups"]
+        assert len(equal.periods) == stretches
+        assert len({*read}) <= 40
+
+
+def test_of_very_many_steps_some_are_read(tmp_path):
+    rows = [
+        {"step": step, "response": "r", "tokens": ["r"], "entropy": [0.5]} for step in range(60)
+    ]
+    run = run_of(tmp_path, rows)
+    assert diagnose(run, budget=Budget(steps=12)).steps_read == 12
+    assert diagnose(run).steps_read == 60

@@ -76,7 +76,7 @@ def test_steps_are_those_of_the_rollouts(run, envs, split):
         own &= rows_of_split(rows["split"], split)
     rows = rows[own].reset_index(drop=True)
     pd.testing.assert_frame_equal(
-        result.steps_with_quantiles, plain_steps(rows, run.metrics), rtol=1e-12
+        result.step_table(quantiles=True).to_pandas(), plain_steps(rows, run.metrics), rtol=1e-12
     )
     assert result.counts == rows.groupby("step").size().to_dict()
 
@@ -86,7 +86,9 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path, envs):
     rows = [*rollouts()]
     result = run_of(tmp_path / "whole", rows).where(envs=envs)
     alone = run_of(tmp_path / "alone", [row for row in rows if row.get("env") in envs])
-    pd.testing.assert_frame_equal(result.steps_with_quantiles, alone.steps, rtol=1e-12)
+    pd.testing.assert_frame_equal(
+        result.step_table(quantiles=True).to_pandas(), alone.steps, rtol=1e-12
+    )
     ours, theirs = run_groups(result), run_groups(alone)
     for name in ("steps", "size", "scored", "right", "graded", "outcomes", "mean"):
         mine, others = getattr(ours.groups, name), getattr(theirs.groups, name)

@@ -81,8 +81,8 @@ def test_batches_have_whole_texts_in_the_order(run):
     for sorting in (Sorting(), Sorting(descending=True), *sorted_by):
         result = batches(run, ["response", "line"], ["response"], sorting, limit=None, size=11)
         tables = list(result)
-        assert max(map(len, tables)) <= 11
-        texts = pd.concat(tables)["response"].tolist()
+        assert max(table.num_rows for table in tables) <= 11
+        texts = [text for table in tables for text in table["response"].to_pylist()]
         expected = frame(run, ["line"], sorting)["line"]
         assert texts == [f"{'long ' * 99}{line - 1}" for line in expected]
 
@@ -95,7 +95,7 @@ def test_whole_texts_need_not_fit_into_the_databases_memory_in_any_order(tmp_pat
     run = run_of(tmp_path, rows, persist=True)
     for chosen in (run, run.where("response contains a")):
         parts = batches(chosen, ["index", "response"], ["response"], Sorting(), size=500)
-        assert [text for part in parts for text in part["response"]] == texts
+        assert [text for part in parts for text in part["response"].to_pylist()] == texts
     last_first = Sorting("index", descending=True)
     parts = batches(run, ["index", "response"], ["response"], last_first, size=500)
-    assert [text for part in parts for text in part["response"]] == texts[::-1]
+    assert [text for part in parts for text in part["response"].to_pylist()] == texts[::-1]

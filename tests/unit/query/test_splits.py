@@ -47,7 +47,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 
 
 def assert_same_steps(one: Run, other: Run) -> None:
-    pd.testing.assert_frame_equal(one.steps_with_quantiles, other.steps_with_quantiles)
+    pd.testing.assert_frame_equal(
+        one.step_table(quantiles=True).to_pandas(), other.step_table(quantiles=True).to_pandas()
+    )
     assert one.counts == other.counts
     assert one.metrics == other.metrics
 
@@ -88,7 +90,9 @@ def test_splits_and_environments_narrow_in_either_order_alike(runs, name):
         assert (run.envs, run.split) == (("code",), name)
         assert run.frame(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
     pd.testing.assert_frame_equal(
-        first.steps_with_quantiles, then.steps_with_quantiles, check_like=True
+        first.step_table(quantiles=True).to_pandas(),
+        then.step_table(quantiles=True).to_pandas(),
+        check_like=True,
     )
 
 

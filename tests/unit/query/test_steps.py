@@ -83,7 +83,7 @@ def test_steps_without_any_metric_are_counted(tmp_path):
         {1: 2, 2: 1},
         {1: 2, 2: 1},
     )
-    for table in (run.steps, narrowed.steps, narrowed.steps_with_quantiles):
+    for table in (run.steps, narrowed.steps, narrowed.step_table(quantiles=True).to_pandas()):
         assert table["rollouts"].tolist() == [2, 1]
 
 
@@ -96,4 +96,4 @@ def test_quantiles_of_many_metrics_in_one_step_fit_into_the_memory(tmp_path, mon
     monkeypatch.setattr(steps, "_CHUNK_VALUES", 80_000)
     with closing(database.Database()) as small:
         result = steps.steps_table(replace(run, rows=run.rows.in_database(small)))
-    assert result["m39_q50"].tolist() == [pytest.approx(np.median(values[:, 39]))]
+    assert result["m39_q50"].to_pylist() == [pytest.approx(np.median(values[:, 39]))]

@@ -58,3 +58,17 @@ def test_without_a_place_beyond_the_bound_the_onset_is_where_the_mean_shows_it()
 def test_the_worst_place_of_a_mean_is_among_those_it_is_of():
     assert worst_of(np.array([9.0, 1.0, NAN, 3.0, 2.0]), 4, 4) == 3
     assert worst_of(np.array([9.0, 3.0, 1.0, 3.0, 3.0]), 4, 4) == 4
+
+
+def test_rollouts_of_the_strongest_periods_alone_are_named():
+    steps = np.arange(400)
+    fires = steps % 4 < 2  # 100 periods
+    badness = np.random.default_rng(1).random(400)
+    badness[200] = 2.0
+    found = [*periods(steps, fires, badness, calm=0)]
+    assert len(found) == 100
+    assert [one.is_named for one in found if one.worst == 200] == [True]
+    assert sum(one.is_named for one in found) == 32
+    weakest = min(badness[one.worst] for one in found if one.is_named)
+    assert all(badness[one.worst] <= weakest for one in found if not one.is_named)
+    assert all(one.is_named for one in periods(steps[:100], fires[:100], badness[:100], calm=0))
