@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any, Final
 
 import numpy as np
 
 from board.analysis.audit import audited_remarks, repeated_key
-from board.analysis.step_records import PLACES, Progress, StepRecords, logged
+from board.analysis.step_records import PLACES, Progress, StepRecords, logged, with_reward
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
 from board.core.metrics.kl import recorded_gamma, td_error
@@ -241,7 +241,7 @@ def _read(
         logs[reader] = log
     record = joined.record
     if run.rows.derived.reward is not None and (reward := row.get("reward")) is not None:
-        record = replace(record, scores={"reward": float(reward), **record.scores})
+        record = with_reward(record, float(reward))
     if not _is_of_row(record, row, run.vocabulary, first.record):
         raise _changed(_where(run, row))
     remarks = [remark for log in logs.values() for remark in log.not_shown]

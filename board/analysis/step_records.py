@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +50,13 @@ _Placed = Iterator[tuple[int, Record | None]]
 """Rollouts with their places in the table of addresses; None for those that can't be read any more."""
 
 
+def with_reward(record: Record, reward: float) -> Record:
+    """The Record with a reward that the log has the parts of alone; NaN: not recorded."""
+    if math.isnan(reward):
+        return record
+    return replace(record, scores={"reward": float(reward), **record.scores})
+
+
 class StepRecords:
     """Reads rollouts of a run again, keeping what it learned of the layout of lines.
 
@@ -69,10 +78,12 @@ class StepRecords:
         is_joined = self._run.info.is_joined
         records = self._joined(table) if is_joined else self._of_files(table)
         sizes: list[int] = table[:, 4].tolist()
+        has_rewards = self._run.rows.derived.reward is not None and "reward" in rows
+        rewards = rows["reward"].to_numpy(np.float64, na_value=np.nan) if has_rewards else None
         unreported = 0
         for done, (place, record) in enumerate(records, start=1):
             if record is not None:
-                yield place, record
+                yield place, record if rewards is None else with_reward(record, rewards[place])
             unreported += sizes[place]
             if unreported >= _BATCH_BYTES or done % _BATCH_ROLLOUTS == 0 or done == len(rows):
                 if progress is not None:

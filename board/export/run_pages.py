@@ -260,11 +260,11 @@ class RunsTable(NamedTuple):
 def runs_page(runs: RunsTable, folder: str, options: PageOptions) -> StaticPage:
     """The runs of a folder in one table."""
     sheet, title = options.sheet(), f"Runs of {folder}"
-    shown = len(runs.rows)
-    count = counted(shown, "run") if shown == runs.total else f"{shown:,} of {runs.total:,} runs"
+    listed = len(runs.rows)
+    count = counted(listed, "run") if listed == runs.total else f"{listed:,} of {runs.total:,} runs"
     sheet.heading(sheet.line(title), [count, sheet.line(runs.chosen, 400)])
     rows = [[sheet.line(cell, 200) for cell in row] for row in runs.rows[:_MOST_RUNS]]
-    sheet.table([sheet.line(head, 60) for head in runs.heads], rows, runs.numeric, shown)
+    sheet.table([sheet.line(head, 60) for head in runs.heads], rows, runs.numeric, listed)
     if runs.unread:
         sheet.add(f"<p>Not read yet: {sheet.line(', '.join(runs.unread), 2000)}.</p>")
     return sheet.page(title, sheet.line(f"Runs under {folder}."))

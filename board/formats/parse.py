@@ -32,6 +32,8 @@ _KINDS: Final = {
 }
 """By the name of a type; RawNumbers are made of what is parsed here, and can't be known by it."""
 _MOST_SENTENCES: Final = 16
+_LARGE: Final = 2.0**63
+"""From here on the fast parser makes floats of integers."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.])[0-9]{19,}(?![0-9.eE])")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -62,16 +64,25 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
         parsed, mended = _parse_tolerantly(line, str(error))
     if not is_object(parsed):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
+    if not mended and any(type(value) is float and abs(value) >= _LARGE for value in parsed.values()):
+        parsed = _with_all_digits(line, parsed)
     return parsed, mended
 
 
 def parse_exactly(line: bytes) -> tuple[dict[str, Any], bool]:
-    """The same, in which integers of more than 64 bits have all of their digits; it takes longer."""
+    """The same, in which integers of more than 64 bits have all of their digits wherever they stand, and
+    not only ids beside the texts; it takes longer.
+    """
     record, mended = parse_whole(line)
     if not mended and _LONG_INTEGER.search(line):
-        with suppress(ValueError, RecursionError):  # thousands of digits
-            record = json.loads(line)
+        record = _with_all_digits(line, record)
     return record, mended
+
+
+def _with_all_digits(line: bytes, record: dict[str, Any]) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):  # thousands of digits
+        return json.loads(line)
+    return record
 
 
 def repeated_keys(line: bytes, record: Mapping[str, Any]) -> list[str]:

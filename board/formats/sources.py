@@ -21,7 +21,7 @@ from board.formats.io.lines import MAX_LINE_BYTES, Line, array_elements, read_by
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.messages import is_messages
-from board.formats.parse import is_list, objects_at, parse_whole
+from board.formats.parse import is_list, objects_at, parse_exactly
 
 _HEAD_BYTES: Final = 1 << 16
 _GAP_BYTES: Final = 16 << 10
@@ -171,7 +171,7 @@ class JsonDocument(Source):
         return Line(offset, size, read_bytes(path, offset, size))
 
     def between(self, path: Location, offset: int, size: int) -> Iterable[Line]:
-        array, _ = parse_whole(b'{"rows": [%b]}' % read_bytes(path, offset, size))
+        array, _ = parse_exactly(b'{"rows": [%b]}' % read_bytes(path, offset, size))
         return [Row(offset, size, None, record=row) for row in objects_at(array, "rows")]
 
 

@@ -21,20 +21,20 @@ def exported_table(
     are folded on the page have a row each.
     """
     sort = str(state.get("runs_sort"))
-    shown = sorted((rows[place] for place in visible), key=lambda row: _sort_key(row, sort))
+    listed = sorted((rows[place] for place in visible), key=lambda row: _sort_key(row, sort))
     if state.get("runs_desc"):
-        missing = [row for row in shown if _is_missing(row, sort)]
-        shown = [row for row in reversed(shown) if not _is_missing(row, sort)] + missing
+        missing = [row for row in listed if _is_missing(row, sort)]
+        listed = [row for row in reversed(listed) if not _is_missing(row, sort)] + missing
     heads = [
         column.label if not column.group else f"{column.group} {column.label}" for column in columns
     ]
     return RunsTable(
         heads,
-        [[row.label, *(_text(row.cells.get(one.name)) for one in columns[1:])] for row in shown],
+        [[row.label, *(_text(row.cells.get(one.name)) for one in columns[1:])] for row in listed],
         [column.kind in ("number", "line") for column in columns],
         len(rows),
         _chosen(),
-        [row.label for row in shown if row.waits],
+        [row.label for row in listed if row.waits],
     )
 
 

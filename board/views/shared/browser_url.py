@@ -25,12 +25,12 @@ _MOST_RECEIVED: Final = 50
 _MOST_AT_ONCE: Final = 50
 
 
-def shown() -> Url | None:
+def current() -> Url | None:
     """The URL that the browser shows; None before its first run."""
     return st.session_state.get(_SHOWN)
 
 
-def set_shown(url: Url) -> None:
+def set_current(url: Url) -> None:
     """Called where the browser shows a URL, and its runs come with it."""
     st.session_state[_WRITTEN] = st.session_state[_SHOWN] = url
 
@@ -40,25 +40,25 @@ def write(wanted: Url) -> None:
     url = st.query_params.to_dict()
     st.session_state[_SUPERSEDED] = (url, time.monotonic())
     st.query_params.from_dict(wanted)
-    set_shown(wanted)
+    set_current(wanted)
 
 
 def meet(url: Url, *, is_moved: bool) -> bool:
     """Whether the URL that a run came with says something new; it is the one that is shown, unless it is
     only the one that was written last, or was superseded. is_moved: another page is open.
     """
-    written, before = st.session_state.get(_WRITTEN), shown()
+    written, before = st.session_state.get(_WRITTEN), current()
     if (
         not url and written is not None
     ):  # Streamlit's own navigation: no wish to forget every choice
-        set_shown(url)
+        set_current(url)
         return False
     if is_moved or is_move_in_history():
-        set_shown(url)
+        set_current(url)
         return url != before and not (is_moved and url == superseded())
     if url in (written, before, superseded()):
         return False
-    set_shown(url)
+    set_current(url)
     return True
 
 
@@ -102,6 +102,6 @@ def receive(sent: Any, page: str, change: Callable[[Mapping[str, str | None]], N
             continue
         changes = {str(name): text and str(text) for name, text in changes.items()}
         change(changes)
-        url = {**(shown() or {}), **changes}
+        url = {**(current() or {}), **changes}
         st.session_state[_SHOWN] = {name: text for name, text in url.items() if text is not None}
     del known[:-_MOST_RECEIVED]

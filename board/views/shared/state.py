@@ -256,7 +256,7 @@ def show_notices() -> None:
 
 def pull(page: str) -> None:
     """Takes the choices over from the URL when it was changed from outside. page: that is open."""
-    url, known = st.query_params.to_dict(), browser_url.shown()
+    url, known = st.query_params.to_dict(), browser_url.current()
     before, opened = st.session_state.get(_OPENED), _part_opened(page)
     is_moved = before is None or before[0] != page
     is_new = browser_url.meet(url, is_moved=is_moved)
@@ -362,7 +362,7 @@ def _with_new_names(url: Mapping[str, str]) -> dict[str, str]:
 def push() -> None:
     """Writes what is chosen into the URL; an old link stays until then: Back would lead to it again."""
     wanted = encoded()
-    if wanted != _with_new_names(browser_url.shown() or {}):
+    if wanted != _with_new_names(browser_url.current() or {}):
         browser_url.write(wanted)
     if opened := st.session_state.get(_OPENED):  # which part is open may be filled in by the page
         st.session_state[_OPENED] = _part_opened(opened[0])

@@ -124,10 +124,10 @@ def test_who_speaks_is_told_by_segments_and_then_by_messages(tmp_path, keys, hea
         {"response": "<think>hmm, 4?</think>It is 5."},
         {"response": "hmm, 4?</think>It is 5."},
         {
-            "response_tokens": ["hmm, 4?", "It is 5."],
+            "response_tokens": ["hmm,", " 4?", "It", " is", " 5."],
             "segments": [
-                {"start": 0, "end": 1, "role": "reasoning"},
-                {"start": 1, "end": 2, "role": "assistant"},
+                {"start": 0, "end": 2, "role": "reasoning"},
+                {"start": 2, "end": 5, "role": "assistant"},
             ],
         },
     ],
