@@ -222,7 +222,7 @@ class _Compiler:
         left, right = self._value(left_node), self._value(right_node)
         if (left.kind == "text") != (right.kind == "text"):
             left = self._as_other(left, left_node, right)
-            right = self._as_other(right, right_node, left)
+            right = self._as_other(right, right_node, left, is_value=True)
         if (left.kind == "text") != (right.kind == "text"):
             is_left = left.kind == "text"
             one, other = (right_node, left_node) if is_left else (left_node, right_node)
@@ -233,15 +233,22 @@ class _Compiler:
             return left, right
         return _number(left), _number(right)
 
-    def _as_other(self, value: _Value, node: Node, other: _Value) -> _Value:
-        """What is written as a text beside numbers, or as a number beside texts, as one of those."""
+    def _as_other(
+        self, value: _Value, node: Node, other: _Value, *, is_value: bool = False
+    ) -> _Value:
+        """What is written as a text beside numbers, or as a number beside texts, as one of those.
+
+        is_value: it stands where a value does: the name of a column of numbers is the text itself there.
+        """
         if isinstance(node, Text) and other.kind != "text":
             is_name = node.is_bare and node.value.lower() not in _FLAGS
             meant = self._meanings.get(node.value.casefold(), ()) if is_name else ()
             if len(meant) == 1:
                 return self._column(meant[0])
             return _Value(self._bound(self._number_in(node)), "number")
-        if other.kind == "text" and not isinstance(node, Text) and not names_in(node):
+        is_number = not isinstance(node, Text) and not names_in(node)
+        is_name = is_value and isinstance(node, Column) and value.kind != "text"
+        if other.kind == "text" and (is_number or is_name):
             return _Value(self._bound(self._source(node)), "text")
         return value
 

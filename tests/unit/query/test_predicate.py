@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from read_formats import run_at, run_of
-from written_logs import native_run
+from written_logs import native_run, write_lines
 
 from board.errors import ChoiceError, ExpressionError
 from board.query.open_run import Run
@@ -202,3 +202,17 @@ def test_what_would_repeat_itself_without_end_is_refused(columns):
 def test_an_operand_that_is_not_known_makes_the_result_not_known(columns):
     for text in ("a ** 0", "1 ** a", "min(a, 0)", "max(a, 0)", "log(b - 2)", "0 % b"):
         assert None in values(columns, text)
+
+
+def test_a_text_that_is_also_the_name_of_a_column_of_numbers_is_a_value_beside_texts(tmp_path):
+    names = ["reward", "tool_calls", "tokens"]
+    rows = [
+        {"step": 0, "prompt": "p", "response": "r", "finish_reason": name, "reward": 1.0, name: 0.5}
+        for name in [*names, "stop"]
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    run = run_at(tmp_path / "run")
+    for place, name in enumerate(names):
+        for text in (f"finish == {name}", f'finish == "{name}"', f"finish in [{name}, other]"):
+            assert places(run, text) == [place], text
+        assert len(places(run, f"finish != {name}")) == len(names)
