@@ -30,7 +30,7 @@ QUESTION = written_key(key_of_text(native_sample(0, 0, 0)["prompt"].partition("E
 LINKS = (
     ("overview", "root=native"),
     ("overview", "run=rllb"),
-    ("overview", "follow=1"),
+    ("overview", "live=1&follow=1"),
     (
         "overview",
         "cap=3&grouping=1&pads=<x>,<y>&split=all&live=1&step=10&steps=10-35&smooth=0.9"

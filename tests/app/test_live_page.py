@@ -267,3 +267,10 @@ def test_files_that_are_no_logs_are_listed_with_why_and_not_as_shown(open_app, t
     app = open_app(tmp_path)
     assert "effect" not in app.dataframe[0].value
     assert "empty" in app.dataframe[0].value["what was found"][0]
+
+
+def test_a_page_that_is_not_live_has_no_url_that_says_it_follows(open_app, growing):
+    app = open_app(growing, live="1")
+    assert query(app)["follow"] == "1"
+    app.toggle(key="live").set_value(False).run()
+    assert not {"live", "follow"} & query(app).keys()

@@ -344,6 +344,8 @@ def encoded(**changes: Any) -> dict[str, str]:
         for name, value in following.items()
     )
     filled: Mapping[str, Any] = st.session_state.get(_FILLED, {})
+    # Nothing is followed that is not live, whatever it was before.
+    changes = changes if changes.get("live", get("live")) else {**changes, "follow": False}
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
         is_filled = name not in changes and name in filled and filled[name] == value
