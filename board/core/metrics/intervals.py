@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from board.core.arrays import FloatArray
+from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.distributions import student_t_bound
 
 Z: Final = 1.959963984540054
 """The normal distribution has 95 % between -Z and Z."""
@@ -15,8 +16,9 @@ Z: Final = 1.959963984540054
 def student_t(freedom: FloatArray) -> FloatArray:
     """The bound between whose two signs Student's t has 95 %, by degrees of freedom; NaN below 1.
 
-    1 and 2 degrees exactly, more by the expansion of Abramowitz and Stegun 26.7.5, within 0.2 %.
+    From 3 degrees by the expansion of Abramowitz and Stegun 26.7.5, within 0.2 %; fewer exactly.
     """
+    freedom = np.asarray(freedom, np.float64)
     v = np.where(freedom >= 3, freedom, np.nan)
     z = Z
     terms = (
@@ -26,7 +28,9 @@ def student_t(freedom: FloatArray) -> FloatArray:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     many = z + sum(term / v**power for power, term in enumerate(terms, 1))
-    return np.select([freedom == 1, freedom == 2], [12.706204736, 4.302652730], many)
+    few = freedom < 3
+    many[few] = student_t_bound(freedom[few])
+    return many
 
 
 def mean_interval(
@@ -74,10 +78,7 @@ def share_interval(
         known = np.isfinite(error) & (independent > 0)
         effect = np.sum(error[known] ** 2) / np.sum(independent[known]) if known.any() else 1.0
         size = np.where(count > 0, count / max(effect, 1.0), np.nan)
-        middle = (share + Z**2 / (2 * size)) / (1 + Z**2 / size)
-        error_of_middle = np.sqrt(share * (1 - share) / size + Z**2 / (4 * size**2))
-        reach = Z / (1 + Z**2 / size) * error_of_middle
-    return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
+    return _wilson(share, size)
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:
@@ -85,3 +86,48 @@ def wilson(share: float, count: float) -> tuple[float, float]:
     no_error = np.array([np.nan])
     low, high = share_interval(np.array([share]), no_error, np.array([float(count)]))
     return float(low[0]), float(high[0])
+
+
+def difference_of_shares(
+    first: FloatArray, second: FloatArray, first_counts: IntArray, second_counts: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The 95 % interval of a difference of two mean shares [features], of pairs that belong together.
+
+    first, second: [features, groups] shares of a group's two sides; counts: [groups] of rollouts. Two
+    groups or more. Wilson's interval of each mean, of as many rollouts as have its spread over groups,
+    between the number of groups and that of rollouts, times (z / t)² for few groups (Korn and Graubard
+    1998); the two combined by the method of variance estimates recovery with their correlation (Zou and
+    Donner 2008; Newcombe 1998, method 10). A share of 0 has an upper bound.
+    """
+    groups = first.shape[1]
+    shrink = (Z / float(student_t(np.array([groups - 1.0]))[0])) ** 2
+
+    def side(shares: FloatArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        mean, variance = shares.mean(axis=1), shares.var(axis=1, ddof=1) / groups
+        independent = mean * (1 - mean)
+        size = np.divide(
+            independent, variance, out=np.full(len(mean), float(groups)), where=variance > 0
+        )
+        return mean, *_wilson(mean, np.clip(size, groups, count) * shrink)
+
+    m, low_m, high_m = side(first, int(first_counts.sum()))
+    n, low_n, high_n = side(second, int(second_counts.sum()))
+    apart = (first - m[:, None]) * (second - n[:, None])
+    spread = first.std(axis=1) * second.std(axis=1)
+    alike = np.divide(apart.mean(axis=1), spread, out=np.zeros(len(m)), where=spread > 0)
+    alike = np.clip(alike, 0.0, 1.0)
+
+    def reach(a: FloatArray, b: FloatArray) -> FloatArray:
+        return np.sqrt(np.maximum(a**2 - 2 * alike * a * b + b**2, 0.0))
+
+    difference = m - n
+    return difference - reach(m - low_m, high_n - n), difference + reach(high_m - m, n - low_n)
+
+
+def _wilson(share: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval (1927) of shares of so many independent observations, NaN of none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle = (share + Z**2 / (2 * size)) / (1 + Z**2 / size)
+        error = np.sqrt(share * (1 - share) / size + Z**2 / (4 * size**2))
+        reach = Z / (1 + Z**2 / size) * error
+    return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
