@@ -40,9 +40,7 @@ class Row:
         return self.least - slack <= self.share <= self.most + slack
 
 
-def covers(
-    shown: str, setting: str, hits: Iterable[bool], *, is_conservative: bool = False
-) -> Row:
+def covers(shown: str, setting: str, hits: Iterable[bool], *, is_conservative: bool = False) -> Row:
     """Of an interval of 95 %: 92 to 98 %, or at least 92 % of one that is called conservative."""
     right = np.fromiter(hits, bool)
     most = 1.0 if is_conservative else 0.98

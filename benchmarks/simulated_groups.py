@@ -9,7 +9,13 @@ import numpy as np
 
 from benchmarks.simulated import Row, covers, false_alarms, found
 from board.core.arrays import FloatArray, IntArray
-from board.core.groups.contrasts import Contrast, contrasts, sides, with_rates
+from board.core.groups.contrasts import (
+    Contrast,
+    contrasts,
+    sides,
+    with_rates,
+    within_difference,
+)
 
 RATE: Final = 0.05
 _WINNERS: Final = "Winners and losers: rate"
@@ -120,3 +126,43 @@ def intervals_of_contrasts(runs: int) -> Iterator[Row]:
                 )
                 is_few = groups * rate < 4
                 yield covers(_INTERVAL, setting, right, is_conservative=is_few)
+
+
+def rewards_of_phrases(runs: int) -> Iterator[Row]:
+    """Coverage of what a phrase goes with, in reward: rare phrases, rare rewards, groups that are alike.
+
+    Samples without an interval are drawn again.
+    """
+    for groups in (20, 100, 600):
+        for said, right, effect in (
+            (0.02, 0.05, 0.2),
+            (0.2, 0.05, 0.0),
+            (0.2, 0.5, 0.2),
+            (0.5, 0.02, 0.0),
+        ):
+            rng = np.random.default_rng([5, groups, int(100 * said), int(100 * right)])
+            truth, covered = effect * (1 - right), list[bool]()
+            for _ in range(20 * runs):
+                chance = rng.beta(2 * right, 2 * (1 - right), (groups, 1))
+                hit = rng.random((groups, 8)) < rng.beta(2 * said, 2 * (1 - said), (groups, 1))
+                rewards = rng.random((groups, 8)) < chance + effect * (1 - chance) * hit
+                hits, misses = hit.sum(axis=1), (~hit).sum(axis=1)
+                both = (hits > 0) & (misses > 0)
+                hits, misses = hits[both], misses[both]
+                gaps = (rewards & hit)[both].sum(axis=1) / hits
+                gaps -= (rewards & ~hit)[both].sum(axis=1) / misses
+                of = within_difference(gaps, hits * misses / 8)
+                if np.isfinite(of.low):
+                    covered.append(of.low <= truth <= of.high)
+                if len(covered) == runs:
+                    break
+            setting = (
+                f"{groups} groups of 8, said by {said:.0%}, {right:.0%} right, effect {effect:g}"
+            )
+            if len(covered) >= runs / 2:
+                yield covers(
+                    "Words: reward with minus without",
+                    setting,
+                    covered,
+                    is_conservative=right < 0.1,
+                )

@@ -214,7 +214,9 @@ def _bounds(mean: float, reach: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class WithinDifference:
-    """A difference within groups. groups: that have both sides. NaN for fewer than LEAST_GROUPS."""
+    """A difference within groups. groups: that have both sides. NaN for fewer than LEAST_GROUPS; low and
+    high also where fewer of the groups differ.
+    """
 
     difference: float
     low: float
@@ -228,16 +230,20 @@ def within_difference(gaps: FloatArray, weights: FloatArray) -> WithinDifference
     gaps: mean of the ones with something minus mean of the ones without it, in one group. weights:
     n·m / (n + m) of the n with and m without it is the inverse of a gap's variance, as of a regression
     with a fixed effect for each group. The error is that regression's, clustered by group (Liang and
-    Zeger 1986), times G / (G - 1); Student's t with G - 1 degrees of freedom.
+    Zeger 1986), times G / (G - 1). Student's t, with a degree of freedom for each gap that is not 0 but
+    one: groups whose rewards are all alike tell nothing of the spread.
     """
     count, total = len(gaps), float(weights.sum())
     if count < LEAST_GROUPS:
-        return WithinDifference(float("nan"), float("nan"), float("nan"), count)
+        return WithinDifference(nan, nan, nan, count)
     mean = float((gaps * weights).sum() / total)
     squares = float(((weights * (gaps - mean)) ** 2).sum())
     error = sqrt(squares * count / (count - 1)) / total
-    reach = float(student_t(np.array([count - 1.0]))[0]) * error
-    return WithinDifference(mean, mean - reach, mean + reach, count)
+    differing = np.count_nonzero(np.abs(gaps) > _ROUNDING)
+    if differing < LEAST_GROUPS:
+        return WithinDifference(mean, nan, nan, count)
+    reach = float(student_t(np.array([differing - 1.0]))[0]) * error
+    return WithinDifference(mean, *_bounds(mean, reach), count)
 
 
 def with_rates(contrasted: Sequence[Contrast]) -> list[Contrast]:
