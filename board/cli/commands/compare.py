@@ -20,15 +20,25 @@ from board.core.metrics.seeds import performance_profile
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
+from board.query.compare.diverged import when_diverged
 from board.query.compare.ends import LAST as LAST_COMMON
 from board.query.compare.ends import MetricEnd, run_ends
-from board.query.compare.matching import when_diverged
-from board.query.compare.paired import SOLVE_RATE, PairedRuns, by_environment, paired_runs
+from board.query.compare.paired import (
+    SOLVE_RATE,
+    PairedRuns,
+    by_environment,
+    paired_runs,
+    tested_metrics,
+)
 from board.query.compare.sample_size import LAST, group_variances, needed
 from board.query.compare.seeds import SeedGroup, differing_settings, seed_groups, usual_keys
 from board.query.open_run import Run
 
 _THRESHOLDS: Final = 21
+_DIVERGED: Final = (
+    "beyond chance: more than the draw of rollouts explains. Two seeds of one configuration drift apart, "
+    "too: to tell settings apart, compare several seeds of each."
+)
 _INTERVAL: Final = {"low": "95 % from", "high": "to"}
 
 
@@ -95,9 +105,10 @@ def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, An
             if (own := by_environment(paired, name))
         },
         "diverged": {
-            name: asdict(when_diverged(first, other, name))
-            for name in paired.differences
-            if name != SOLVE_RATE
+            name: asdict(one)
+            for name, one in when_diverged(
+                first, other, tested_metrics(first, other, paired)
+            ).items()
         },
     }
 
@@ -152,27 +163,36 @@ def _print_ends(ends: Sequence[MetricEnd], names: Sequence[str]) -> None:
 
 
 def _print_paired(first: Run, other: Run, paired: PairedRuns) -> None:
-    if not paired.differences:
-        return
-    count = f"{len(paired.keys):,} prompts in both"
-    output.print_lines([f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"])
+    tested = when_diverged(first, other, tested_metrics(first, other, paired))
+    if paired.differences:
+        count = f"{len(paired.keys):,} prompts in both"
+        output.print_lines(
+            [f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"]
+        )
     if paired.reward_note:
         output.print_lines([paired.reward_note])
     rows = [
         {
             "metric": name,
-            **asdict(one),
-            "diverged": "" if name == SOLVE_RATE else _words(when_diverged(first, other, name)),
+            **(asdict(paired.differences[name]) if name in paired.differences else {}),
+            "diverged": _words(tested[name]) if name in tested else "",
         }
-        for name, one in paired.differences.items()
+        for name in (paired.differences or tested)
     ]
     columns = ("metric", "prompts", "difference", "low", "high", "won", "lost", "equal", "diverged")
+    if not paired.differences:
+        columns = ("metric", "diverged")
     titles = {"difference": "B - A", **_INTERVAL, "diverged": "beyond chance"}
     output.print_table(rows, columns, titles=titles)
+    if any(one.step is not None for one in tested.values()):
+        output.print_lines([_DIVERGED])
 
 
 def _words(one: Divergence) -> str:
-    return "no" if one.step is None else f"from step {one.step}"
+    if one.step is None:
+        return "no" if one.steps else "not tested"
+    since = f"{one.since}" if one.earliest == one.latest else f"{one.earliest} to {one.latest}"
+    return f"from step {one.step}, since {since}"
 
 
 def _seed_document(group: SeedGroup) -> dict[str, Any]:

@@ -137,6 +137,12 @@ class EnvDifference:
     rate: float | None
 
 
+def tested_metrics(first: Run, second: Run, paired: PairedRuns) -> tuple[str, ...]:
+    """The metrics that are asked when the runs diverged: those of the prompts, else all of both."""
+    names = tuple(name for name in paired.differences if name != SOLVE_RATE)
+    return names or tuple(m for m in first.metrics if m in second.metrics and m != _ZERO_MEAN)
+
+
 def by_environment(runs: PairedRuns, metric: str) -> list[EnvDifference]:
     """The difference of a metric in each environment; none where there are fewer than two of them."""
     envs = np.array([env or "" for env in runs.envs])

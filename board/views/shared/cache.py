@@ -24,11 +24,12 @@ from board.charts.curves import LightCurve, curve, light
 from board.charts.profile_chart import profile_chart
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.divergence import Divergence
 from board.core.texts import diff
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, failures, groups, prompts, rollouts, splits, tasks
-from board.query.compare import ends, matching, paired, seeds
+from board.query.compare import diverged, ends, paired, seeds
 from board.query.compare.answer import Answer, answer_of
 from board.query.compare.matching import Match
 from board.query.open_run import Run
@@ -296,7 +297,14 @@ def answers_against_first(
     return BackgroundTask(work, len(others))
 
 
-when_diverged = _cached(256)(matching.when_diverged)
+@_cached(16, "Comparing the steps …")
+def when_diverged(
+    first: Run, second: Run, metrics: tuple[str, ...], shift: int
+) -> dict[str, Divergence]:
+    """When each metric of two runs went beyond chance."""
+    return diverged.when_diverged(first, second, metrics, shift)
+
+
 run_ends = _cached(16, "Averaging the last steps …")(ends.run_ends)
 seed_groups = _cached(16, "Grouping runs …")(seeds.seed_groups)
 

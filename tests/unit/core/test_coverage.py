@@ -1,20 +1,24 @@
-"""Intervals hold the truth and tests find chance at their rates: the simulations of docs/statistics.md, few
-runs of each. What so few can tell is wide; the table there has many.
+"""Intervals hold the truth, and tests find chance at their rates: the simulations of docs/statistics.md.
+
+A few runs of each: what they can tell is coarse; the table there has many.
 """
 
 import pytest
 
-from benchmarks import simulated_groups
+from benchmarks import simulated_groups, simulated_runs
 
 SIMULATIONS = (
     (simulated_groups.winners_and_losers, 6),
     (simulated_groups.numbers_of_winners, 8),
     (simulated_groups.intervals_of_contrasts, 100),
     (simulated_groups.rewards_of_phrases, 60),
+    (simulated_runs.divergences, 40),
 )
 
 
-@pytest.mark.parametrize(("simulate", "runs"), SIMULATIONS, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(
+    ("simulate", "runs"), SIMULATIONS, ids=lambda one: getattr(one, "__name__", "")
+)
 def test_every_interval_and_test_keeps_its_promise(simulate, runs):
     rows = [*simulate(runs)]
     assert rows
