@@ -13,7 +13,8 @@ Kind = Literal["covers", "false alarms", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of an interval how often it holds the truth, of a test how often it says what is not or finds what is.
+    """Of an interval how often it holds the truth; of a test how often it raises a false alarm, or finds
+    what is there.
 
     shown: what is shown, and where. setting: what was simulated. least, most: what is promised. share: of
     `trials` simulations.

@@ -17,6 +17,7 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.sample_size import POWER
 from board.core.metrics.seeds import performance_profile
+from board.core.metrics.shares import with_interval
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
@@ -31,7 +32,15 @@ from board.query.compare.paired import (
     tested_metrics,
 )
 from board.query.compare.sample_size import LAST, group_variances, needed
-from board.query.compare.seeds import SeedGroup, differing_settings, seed_groups, usual_keys
+from board.query.compare.seeds import (
+    EXPLAINED as SEEDS_EXPLAINED,
+)
+from board.query.compare.seeds import (
+    SeedGroup,
+    differing_settings,
+    seed_groups,
+    usual_keys,
+)
 from board.query.open_run import Run
 
 _THRESHOLDS: Final = 21
@@ -207,6 +216,7 @@ def _seed_document(group: SeedGroup) -> dict[str, Any]:
         "high": group.high,
         "prompts": group.scores.shape[1],
         "interquartile_mean": {"value": middle, "low": low, "high": high},
+        "minus_first_group": dict(zip(("value", "low", "high"), group.against_first, strict=True)),
         "profile": {
             "above": thresholds,
             "share": performance_profile(group.scores, thresholds),
@@ -232,10 +242,14 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
             "interquartile mean": group.interquartile[0],
             "95 % from": group.interquartile[1],
             "to": group.interquartile[2],
+            "minus first group": with_interval(*group.against_first, signed=True)
+            if np.isfinite(group.against_first[0])
+            else "",
         }
         for group in groups
     ]
     output.print_table(rows, tuple(rows[0]))
+    output.print_lines([SEEDS_EXPLAINED])
 
 
 def contrasts(args: argparse.Namespace) -> int:

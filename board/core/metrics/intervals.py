@@ -78,7 +78,7 @@ def share_interval(
         known = np.isfinite(error) & (independent > 0)
         effect = np.sum(error[known] ** 2) / np.sum(independent[known]) if known.any() else 1.0
         size = np.where(count > 0, count / max(effect, 1.0), np.nan)
-    return _wilson(share, size)
+    return wilson_bounds(share, size)
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:
@@ -108,7 +108,7 @@ def difference_of_shares(
         size = np.divide(
             independent, variance, out=np.full(len(mean), float(groups)), where=variance > 0
         )
-        return mean, *_wilson(mean, np.clip(size, groups, count) * shrink)
+        return mean, *wilson_bounds(mean, np.clip(size, groups, count) * shrink)
 
     m, low_m, high_m = side(first, int(first_counts.sum()))
     n, low_n, high_n = side(second, int(second_counts.sum()))
@@ -124,7 +124,7 @@ def difference_of_shares(
     return difference - reach(m - low_m, high_n - n), difference + reach(high_m - m, n - low_n)
 
 
-def _wilson(share: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+def wilson_bounds(share: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Wilson's interval (1927) of shares of so many independent observations, NaN of none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = (share + Z**2 / (2 * size)) / (1 + Z**2 / size)
