@@ -104,7 +104,7 @@ def seeds(runs: int) -> Iterator[Row]:
             thresholds = np.array([0.3, 0.6, 0.97])
             for _ in range(runs):
                 chance = np.clip(rng.beta(2, 2, 100), 0.1, 0.9)
-                moved = np.clip(chance + rng.normal(0, tau, (80 + 2 * count, 1)), 0, 1)
+                moved = np.clip(chance + rng.normal(0, tau, (400 + 2 * count, 1)), 0, 1)
                 drawn = rng.binomial(8, moved) / 8
                 scores, others, many = np.split(drawn, [count, 2 * count])
                 truth = interquartile_mean(many)

@@ -13,7 +13,7 @@ SIMULATIONS = (
     (simulated_groups.intervals_of_contrasts, 100),
     (simulated_groups.rewards_of_phrases, 60),
     (simulated_runs.divergences, 40),
-    (simulated_runs.seeds, 12),
+    (simulated_runs.seeds, 20),
 )
 
 
