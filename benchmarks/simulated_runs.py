@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from benchmarks.simulated import Row, covers, false_alarms, found
 from board.core.arrays import FloatArray
 from board.core.metrics.divergence import Divergence, divergence
+from board.core.metrics.paired import false_discovery_rates, paired_difference
 from board.core.metrics.seeds import (
     difference_of_runs,
     interquartile_interval,
@@ -122,3 +124,56 @@ def seeds(runs: int) -> Iterator[Row]:
             yield covers(f"{_SEEDS}: profile", setting, covered["profile"], is_conservative=True)
             yield covers(f"{_SEEDS}: minus the first group", setting, covered["gap"])
             yield covers(f"{_SEEDS}: band over runs", setting, covered["mean"])
+
+
+_PAIRED: Final = "Compare: B - A on shared prompts"
+_RATES: Final = "Compare: rate over environments"
+
+
+def _deltas(
+    kind: str, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[FloatArray, float]:
+    """Differences of prompts [runs, prompts], and their expected value."""
+    if kind == "normal":
+        return rng.normal(0, 1, shape), 0.0
+    if kind == "heavy tails (t3)":
+        return rng.standard_t(3, shape), 0.0
+    if kind == "skewed (exponential)":
+        return rng.exponential(1, shape), 1.0
+    if kind == "skewed (lognormal)":
+        return rng.lognormal(0, 1, shape), float(np.exp(0.5))
+    if kind == "1 prompt in 10 gains":
+        chance, gains = rng.beta(1, 1, shape), rng.random(shape) < 0.1
+        better = np.where(gains, chance + 0.5 * (1 - chance), chance)
+        return (rng.binomial(8, better) - rng.binomial(8, chance)) / 8, 0.1 * 0.25
+    rollouts, chance = int(kind.split()[0]), rng.beta(1, 1, shape)
+    return (rng.binomial(rollouts, chance) - rng.binomial(rollouts, chance)) / rollouts, 0.0
+
+
+def prompts_of_two_runs(runs: int) -> Iterator[Row]:
+    """Coverage of the paired difference; discoveries among ten equal environments."""
+    kinds = (
+        *("normal", "heavy tails (t3)", "skewed (exponential)", "skewed (lognormal)"),
+        *("1 prompt in 10 gains", "1 rollout, 0 or 1", "8 rollouts, 0 or 1"),
+    )
+    for kind in kinds:
+        for prompts in (6, 10, 20, 50, 200):
+            rng = np.random.default_rng([13, len(kind), prompts])
+            values, truth = _deltas(kind, (runs, prompts), rng)
+            made = [paired_difference(row) for row in values]
+            right = [
+                one.low <= truth <= one.high
+                for one in made
+                if one.low is not None and one.high is not None
+            ]
+            row = covers(_PAIRED, f"{prompts} prompts, {kind}", right, is_conservative=True)
+            # Nothing can be said of a tail that a sample does not have.
+            yield replace(row, least=0.85) if "lognormal" in kind and prompts < 200 else row
+    for kind in ("normal", "1 rollout, 0 or 1", "8 rollouts, 0 or 1"):
+        for prompts in (6, 10, 30):
+            rng = np.random.default_rng([14, len(kind), prompts])
+            alarms: list[bool] = []
+            for _ in range(runs):
+                p = [paired_difference(row).p for row in _deltas(kind, (10, prompts), rng)[0]]
+                alarms.append(bool((false_discovery_rates(np.array(p, float)) <= 0.05).any()))
+            yield false_alarms(_RATES, f"10 environments of {prompts} prompts, {kind}", alarms)

@@ -14,8 +14,8 @@ from board.query.compare.matching import Match
 from board.query.compare.paired import SOLVE_RATE, TOTALS, PairedRuns, paired_runs
 from board.query.run import Run
 
-LEAST_PROMPTS: Final = 6
-"""Of fewer, the same sign in all of them is no rare chance: 2 / 2⁵ of two runs that are alike."""
+RATE: Final = 0.05
+"""At which a difference without an interval counts, by flips of signs."""
 Outcome = Literal[
     "higher", "lower", "no difference seen", "too few shared prompts to tell", "not compared"
 ]
@@ -45,6 +45,8 @@ class Answer:
         if outcome in ("higher", "lower"):
             outcome = f"{second} is {outcome}"
         difference = with_interval(one.difference, one.low, one.high, signed=True)
+        if one.no_interval:
+            difference += f" ({one.no_interval})"
         prompts = counted(one.prompts, "prompt")
         label = metric_name(self.metric)
         return f"{second} - {first}: {label} {difference} on {prompts}, {self.steps}: {outcome}"
@@ -70,8 +72,12 @@ def answer(pair: PairedRuns) -> Answer:
 
 
 def _outcome(paired: PairedDifference) -> Outcome:
-    if paired.prompts < LEAST_PROMPTS or paired.low is None or paired.high is None:
+    if paired.p is None or paired.difference is None:
         return "too few shared prompts to tell"
+    if paired.low is None or paired.high is None:
+        if paired.p > RATE:
+            return "no difference seen"
+        return "higher" if paired.difference > 0 else "lower"
     if paired.low > 0:
         return "higher"
     return "lower" if paired.high < 0 else "no difference seen"

@@ -12,8 +12,7 @@ import streamlit as st
 from board.components.small_charts import sparkline
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.paired import (
-    RESAMPLES,
-    SEED,
+    LEAST_PROMPTS,
     PairedDifference,
     false_discovery_rates,
     paired_difference,
@@ -152,8 +151,8 @@ def _differences(pair: Compared, paired: PairedRuns) -> str:
     )
     words = (
         f"B − A on {counted(len(paired.keys), 'prompt')} that both saw, {paired.steps_text}. "
-        f"A: {a} · B: {b}. The interval is a bootstrap over prompts "
-        f"({RESAMPLES:,} resamples, seed {SEED})."
+        f"A: {a} · B: {b}. The interval is over prompts (Student's t, corrected for skewness); there is "
+        f"none for fewer than {LEAST_PROMPTS}, or where all differ by the same."
     )
     st.caption(plain(words, 600))
     metric = names[row] if row is not None else names[0]

@@ -14,6 +14,7 @@ SIMULATIONS = (
     (simulated_groups.rewards_of_phrases, 60),
     (simulated_runs.divergences, 40),
     (simulated_runs.seeds, 20),
+    (simulated_runs.prompts_of_two_runs, 40),
 )
 
 

@@ -81,12 +81,12 @@ def test_each_environment_has_its_difference_and_its_rate_of_false_discoveries(t
             {"step": s, "prompt": f"{env} {p}", "response": "r", "env": env, "reward": reward}
             for s in (1, 2)
             for env in ("easy", "hard")
-            for p in range(6)
-            for reward in [p / 10 + gain * (env == "hard")]
+            for p in range(12)
+            for reward in [p / 20 + gain * (env == "hard")]
         ]
 
     easy, hard = by_environment(pair(tmp_path, rows(0.0), rows(0.5)), "reward")
-    assert (easy.env, easy.paired.prompts, easy.paired.difference) == ("easy", 6, 0.0)
+    assert (easy.env, easy.paired.prompts, easy.paired.difference) == ("easy", 12, 0.0)
     assert hard.paired.difference == pytest.approx(0.5)
     assert hard.rate is not None
     assert easy.rate is not None
