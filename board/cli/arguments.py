@@ -104,6 +104,13 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "for logs with parts of the reward and no total: what the reward is, such as "
         "correct:1,format:0.5 (default: the sum of the parts, where the trainer's reward agrees)",
     },
+    "--right-from": {
+        "type": float,
+        "metavar": "SCORE",
+        "help": "from which score on a rollout is right, others being wrong: of the part of the reward "
+        "that says what is right, else of the reward (default: 1 of such a part; of rewards the higher "
+        "of their two most frequent values, and the lower is wrong)",
+    },
     "--metrics": {
         "type": Path,
         "metavar": "PATH",

@@ -71,7 +71,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "compare": Command(
         "compare",
         "the differences between runs on the prompts that both saw",
-        "run other --split --env --reward --match --columns --metric --by --json",
+        "run other --split --env --reward --right-from --match --columns --metric --by --json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
         "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or tied; and "
         "from which step the runs differ beyond chance. Three runs or more are grouped by their "
@@ -147,7 +147,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "failures": Command(
         "failures",
         "why rollouts failed, and what that did to training",
-        "run --source --split --env --where --group-by-prompt --reward --json",
+        "run --source --split --env --where --group-by-prompt --reward --right-from --json",
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
         "policy and truncated are the model's own (docs/failures.md). Lists failures with equal "
         "evidence, and how rewards, groups and advantages would be without those of infrastructure.",

@@ -155,9 +155,9 @@ def prompts_page(run: Run, options: PageOptions) -> StaticPage:
     if prompts is None:
         sheet.heading(sheet.line(title), ["Prompts or rewards are not recorded."])
         return sheet.page(title, source_of(sheet, run))
-    right_by = sheet.line(prompts.right_by or "the highest reward of the run")
     sheet.heading(
-        sheet.line(title), [counted(len(prompts.keys), "prompt"), f"Right by {right_by}."]
+        sheet.line(title),
+        [counted(len(prompts.keys), "prompt"), f"{sheet.line(prompts.judged.text)}."],
     )
     volatile = np.argsort(-np.nan_to_num(prompts.volatility, nan=-1.0), kind="stable")
     lists = {

@@ -20,28 +20,20 @@ from board.core.groups.statistics import (
     Groups,
     StepGroups,
     by_step,
-    correctness_column,
     grid,
     outcomes_of,
 )
 from board.errors import ChoiceError
 from board.index.segments import PROMPT_KEY
-from board.query import splits
+from board.query import right, splits
 from board.query.advantages import convention_of, expected_advantages
 from board.query.columns import numbers
 from board.query.open_run import Run
+from board.query.right import Judged
 
 GROUP_COLUMNS: Final = ("group_id", "split")
 """Columns of the rollouts that tell their groups."""
 _OF_STEP: Final = ("reward", "advantage", *GROUP_COLUMNS)
-_BY_PART: Final = """
-    count(score) AS graded,
-    count(*) FILTER (score = highest AND (lowest < highest OR highest > 0)) AS "right\""""
-"""The highest score of the run is right. One of 0 or less throughout was never earned by any."""
-_BY_REWARD: Final = """
-    count(*) FILTER (lowest < highest AND score IN (lowest, highest)) AS graded,
-    count(*) FILTER (lowest < highest AND score = highest) AS "right\""""
-"""The highest reward of the run is right and the lowest wrong; between them nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +60,11 @@ class StepFit:
 
 @dataclass(frozen=True)
 class RunGroups:
-    """groups: of all steps. right_by: the column that says what is right; None: the
-    highest reward.
-    """
+    """groups: of all steps. judged: by which rule rollouts are right, and how many it judges."""
 
     run: Run
     groups: Groups
-    right_by: str | None
+    judged: Judged
 
     @cached_property
     def by_step(self) -> StepGroups:
@@ -121,28 +111,29 @@ def groups_of_run(run: Run) -> Groups | None:
 
 
 def _groups_of_run(run: Run) -> Groups:
+    rule = right.rule_of(run)
     table = run.table(f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, group_id, {run.split_value} AS split,
                 {run.column("reward")} AS reward,
-                {run.column(correctness_column(run.columns) or "reward")} AS score
+                {right.score(run, rule)} AS score
             FROM {run.view} WHERE {run.condition})
         SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
-            count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
-        FROM rollouts CROSS JOIN ({score_range(run)}) WHERE group_id IS NOT NULL
+            count(reward) >= 2 AND min(reward) = max(reward) AS equal, {right.COUNTS}
+        FROM rollouts CROSS JOIN ({right.bounds(rule)}) WHERE group_id IS NOT NULL
         GROUP BY step, group_id, split ORDER BY step, group_id, split
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     graded, scored = columns["graded"], columns["scored"]
-    right = np.where(graded > 0, columns["right"], np.nan)
+    solved = np.where(graded > 0, columns["right"], np.nan)
     return Groups(
         columns["step"],
         np.arange(len(scored)),
         columns["size"],
         scored,
-        right,
+        solved,
         graded,
-        outcomes_of(scored, columns["equal"], graded, right),
+        outcomes_of(scored, columns["equal"], graded, solved),
         columns["mean"],
     )
 
@@ -189,7 +180,7 @@ def rollouts_per_prompt(run: Run) -> int | None:
 def run_groups(run: Run) -> RunGroups | None:
     """The groups of all steps; None where the run has no group_id or no reward."""
     groups = groups_of_run(run)
-    return None if groups is None else RunGroups(run, groups, correctness_column(run.columns))
+    return None if groups is None else RunGroups(run, groups, right.judged(run))
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
@@ -237,37 +228,3 @@ def group_names(rows: pd.DataFrame) -> pd.Series[str]:
     names = rows["split"].astype(object).where(rows["split"].notna(), splits.TRAIN).astype(str)
     is_shared = names.groupby(ids).transform("nunique") > 1
     return ids.where(~is_shared | (ids == ""), ids + " (" + names + ")")
-
-
-def counts_of_right(run: Run) -> str:
-    """SQL that counts rollouts as `graded` and `right`, by their `score` (of `correctness_column`, else
-    the reward) and by `score_range`.
-    """
-    return _BY_REWARD if correctness_column(run.columns) is None else _BY_PART
-
-
-def score_range(run: Run) -> str:
-    """SQL of a row with the `lowest` and the `highest` score of the run. NULL where scores are rewards,
-    and most lie between the two: the best of continuous rewards is not right, and the others not wrong.
-    """
-    column = correctness_column(run.columns)
-    score = run.column(column or "reward")
-    of_run = f"FROM {run.view} WHERE {run.condition}"
-    are_judged = (
-        "true"
-        if column
-        else f"""
-        (SELECT count(*) FILTER ({score} IN (lowest, highest)) >= count({score}) / 2 {of_run})"""
-    )
-    sql = f"""
-        WITH ends AS (SELECT min({score}) AS lowest, max({score}) AS highest {of_run}),
-        judged AS (SELECT *, {are_judged} AS are_judged FROM ends)
-        SELECT CASE WHEN are_judged THEN lowest END AS lowest,
-            CASE WHEN are_judged THEN highest END AS highest
-        FROM judged
-    """
-    values = run.remembered("score range", lambda: run.table(sql).to_pylist()[0])
-    return "SELECT " + ", ".join(
-        f"CAST({'NULL' if value is None else repr(str(value))} AS DOUBLE) AS {name}"
-        for name, value in values.items()
-    )

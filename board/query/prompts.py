@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray, divided
-from board.core.groups.statistics import correctness_column
 from board.core.metrics.exact_test import fisher_p
 from board.core.metrics.paired import false_discovery_rates
 from board.index.segments import PROMPT_KEY
-from board.query.groups import counts_of_right, score_range
+from board.query import right
+from board.query.right import Judged
 from board.query.run import Run
 
 FLAGS: Final = {"never": "never_solved", "lost": "regressed", "new": "newly_solved"}
@@ -62,8 +62,7 @@ class RunPrompts:
     newly_solved: improved, and at most NOT_SOLVED of the earlier rollouts right. volatility: standard
     deviation (n - 1) of the mean rewards of its steps, NaN for one step.
 
-    length: the column of lengths, None without one. right_by: the column that says what is right; None:
-    the highest reward.
+    length: the column of lengths, None without one. judged: by which rule rollouts are right.
     """
 
     keys: IntArray
@@ -77,7 +76,7 @@ class RunPrompts:
     rate: FloatArray
     volatility: FloatArray
     length: str | None
-    right_by: str | None
+    judged: Judged
 
     @property
     def earlier(self) -> FloatArray:
@@ -150,7 +149,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
         **columns,
         rate=false_discovery_rates(p),
         length=length_column(run),
-        right_by=correctness_column(run.columns),
+        judged=right.judged(run),
     )
 
 
@@ -229,16 +228,16 @@ def _visits(run: Run, keys: str) -> str:
     and the share of right rollouts. place: as of _PLACE.
     """
     key = run.column(PROMPT_KEY)
-    score = run.column(correctness_column(run.columns) or "reward")
+    rule = right.rule_of(run)
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT {key} AS prompt_key, step, CAST({run.column("reward")} AS DOUBLE) AS reward,
-                {score} AS score, rank, file, line, part
+                {right.score(run, rule)} AS score, rank, file, line, part
             FROM {run.view} AS rollouts WHERE {run.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
             SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward,
-                {_PLACE} AS place, {counts_of_right(run)}
-            FROM rollouts CROSS JOIN ({score_range(run)}) GROUP BY prompt_key, step),
+                {_PLACE} AS place, {right.COUNTS}
+            FROM rollouts CROSS JOIN ({right.bounds(rule)}) GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(graded, 0) AS rate FROM counts)"""
 

@@ -10,11 +10,10 @@ import pandas as pd
 
 from board.core.arrays import FloatArray
 from board.core.groups.solve_rates import pass_at_k
-from board.core.groups.statistics import correctness_column
 from board.core.metrics.intervals import mean_interval, share_interval
 from board.core.metrics.seeds import LEAST
 from board.index.segments import PROMPT_KEY
-from board.query.groups import counts_of_right, score_range
+from board.query import right
 from board.query.prompts import length_column
 from board.query.run import Run
 
@@ -68,11 +67,12 @@ def tasks_of(run: Run) -> Tasks | None:
         return None
     length = length_column(run)
     key = "group_id" if by_group else run.column(PROMPT_KEY)
+    rule = right.rule_of(run)
     own = {
         "env": run.column("env") if "env" in names else "NULL",
         "prompt": f"left({run.column('prompt')}, {_BEGINNING})" if "prompt" in names else "NULL",
         "length": f"CAST({run.column(length)} AS DOUBLE)" if length else "NULL",
-        "score": run.column(correctness_column(run.columns) or "reward"),
+        "score": right.score(run, rule),
         "reward": f"CAST({run.column('reward')} AS DOUBLE)",
         "of_split": run.split_value,
     }
@@ -83,8 +83,8 @@ def tasks_of(run: Run) -> Tasks | None:
         SELECT task, min(env) AS env, min(prompt) AS prompt, count(*) AS rollouts,
             count(reward) AS scored, avg(reward) AS mean, stddev_samp(reward) AS std,
             bool_and(reward IN (0, 1)) AS is_share,
-            avg(length) AS length, {counts_of_right(run)}
-        FROM rollouts CROSS JOIN ({score_range(run)})
+            avg(length) AS length, {right.COUNTS}
+        FROM rollouts CROSS JOIN ({right.bounds(rule)})
         GROUP BY task, of_split ORDER BY mean NULLS LAST, task, of_split
     """).to_pandas()
     named = table["task"].notna()
@@ -107,7 +107,7 @@ def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
         low, high = mean_interval(mean, std / np.sqrt(np.maximum(scored, 1)), scored)
         least = LEAST
     several = scored >= least
-    right = np.where(table["graded"] > 0, table["right"], np.nan)
+    solved = np.where(table["graded"] > 0, table["right"], np.nan)
     return table.drop(columns=["std", "is_share"]).assign(
-        low=np.where(several, low, np.nan), high=np.where(several, high, np.nan), right=right
+        low=np.where(several, low, np.nan), high=np.where(several, high, np.nan), right=solved
     )

@@ -682,16 +682,18 @@ def test_compare_prints_paired_differences(call, tmp_path):
     document = call("compare", tmp_path / "a", tmp_path / "b", "--json").document
     assert (document["a"], document["b"], document["steps"]["a"]) == ("a", "b", [1, 2])
     reward = document["paired"]["reward"]
-    assert reward.pop("p") <= 1
     assert reward == {
         "prompts": 2,
         "difference": 0.5,
-        "low": 0.5,
-        "high": 0.5,
+        "low": None,
+        "high": None,
         "won": 2,
         "lost": 0,
         "equal": 0,
+        "p": None,
+        "no_interval": "no interval: fewer than 6 prompts",
     }
+    assert document["right"] == "right is a reward of 0.75 or more, wrong one of 0.25 or less"
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
     assert "A a, B b: steps 1 to 2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
@@ -712,11 +714,14 @@ def test_compare_answers_first_and_ends_over_common_steps(call, tmp_path):
         write(tmp_path / f"{common}{name}" / "rank_0.jsonl", rows)
     folders = [tmp_path / f"{common}{name}" for name in ("seed1", "seed2")]
     lines = call("compare", *folders).out.splitlines()
-    said = "…seed2 - …seed1: Reward +0.5 on 6 prompts, steps 1 to 2: …seed2 is higher"
+    said = (
+        "…seed2 - …seed1: solve rate +1 (no interval: the difference is the same on all prompts) on 6 "
+        "prompts, steps 1 to 2: …seed2 is higher"
+    )
     assert lines[0] == said
     assert any(line.startswith("reward") and line.endswith("steps 1 to 2") for line in lines)
     document = call("compare", *folders, "--json").document
-    assert document["answer"] == {"sentence": said, "outcome": "higher", "metric": "reward"}
+    assert document["answer"] == {"sentence": said, "outcome": "higher", "metric": "solve_rate"}
     (reward,) = (end for end in document["ends"] if end["metric"] == "reward")
     assert reward["steps"] == [1, 2]
     assert reward["differences"][0]["difference"] == 0.5

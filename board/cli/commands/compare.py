@@ -61,7 +61,7 @@ def compare(args: argparse.Namespace) -> int:
     names = run_names(runs)
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
     columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
-    pairs = [(run, paired_runs(first, run, columns, args.match)) for run in others]
+    pairs = [(run, paired_runs(first, run, columns, args.match, among=others)) for run in others]
     if args.metric not in shared | {"reward"}:  # the default; logs without rewards are compared too
         raise ChoiceError(
             f"the runs have no metric {args.metric!r} in common; "
@@ -106,6 +106,7 @@ def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, An
         "steps": dict(zip("ab", paired.steps, strict=True)) if paired.steps else None,
         "prompts": len(paired.keys),
         "reward_note": paired.reward_note or None,
+        "right": paired.right_note or None,
         "answer": _answer_document(answer(paired), first, other),
         "paired": {name: asdict(one) for name, one in paired.differences.items()},
         "by_environment": {
@@ -178,8 +179,7 @@ def _print_paired(first: Run, other: Run, paired: PairedRuns) -> None:
         output.print_lines(
             [f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"]
         )
-    if paired.reward_note:
-        output.print_lines([paired.reward_note])
+    output.print_lines([note for note in (paired.reward_note, paired.right_note) if note])
     rows = [
         {
             "metric": name,

@@ -129,16 +129,21 @@ def _contrasts_of_counts(
     squares = (wins * (sizes - wins) / (sizes - 1) * share * (1 - share)).sum(axis=1)
     z = _in_deviations(excess, squares)
     p = presence_p(sizes, wins, having, winning.sum(axis=1))
-    means = winners.mean(axis=1), losers.mean(axis=1)
-    columns = (*means, means[0] - means[1], low, high)
+    of_winners, of_losers = winners.mean(axis=1), losers.mean(axis=1)
     return [
-        Contrast(name, kind, *values, len(sizes), *chances)
-        for name, values, chances in zip(
-            names,
-            zip(*(column.tolist() for column in columns), strict=True),
-            zip(z.tolist(), p.tolist(), strict=True),
-            strict=True,
+        Contrast(
+            name,
+            kind,
+            float(of_winners[i]),
+            float(of_losers[i]),
+            float(of_winners[i] - of_losers[i]),
+            float(low[i]),
+            float(high[i]),
+            len(sizes),
+            float(z[i]),
+            float(p[i]),
         )
+        for i, name in enumerate(names)
     ]
 
 
@@ -176,7 +181,8 @@ def _contrasts_of_values(
     sizes, wins = np.bincount(groups), np.bincount(groups, won)
 
     def sums(of: FloatArray) -> FloatArray:
-        return np.stack([np.bincount(groups, column) for column in of.T], axis=1)
+        columns = [np.bincount(groups, column) for column in of.T]
+        return np.stack(columns, axis=1).astype(np.float64)
 
     deviations = values - (sums(values) / sizes[:, None])[groups]
     # What is left of equal values is rounding.

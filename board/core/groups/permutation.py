@@ -75,7 +75,7 @@ def _log_transforms(kinds: IntArray, length: int) -> npt.NDArray[np.complex128]:
         least, most = max(have + win - size, 0), min(have, win)
         if most - least >= length:
             continue  # of features of a longer span
-        k = np.arange(least, most + 1)
+        k = least + np.arange(int(most - least + 1))
         log_chances = (
             (logs[have] - logs[k] - logs[have - k])
             + (logs[size - have] - logs[win - k] - logs[size - have - win + k])

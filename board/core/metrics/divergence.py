@@ -88,8 +88,15 @@ def divergence(
     likelihoods = (totals[count] - totals[: at + 1]) ** 2 / (count - np.arange(at + 1))
     since = int(np.argmax(likelihoods))
     likely = np.flatnonzero(likelihoods >= likelihoods[since] - _INTERVAL)
-    ends = (int(steps[place]) for place in (at, since, likely[0], likely[-1]))
-    return Divergence(*ends, float(difference[since:].mean()), count, metrics=metrics)
+    return Divergence(
+        int(steps[at]),
+        int(steps[since]),
+        int(steps[likely[0]]),
+        int(steps[likely[-1]]),
+        float(difference[since:].mean()),
+        count,
+        metrics=metrics,
+    )
 
 
 def _first_beyond_chance(totals: FloatArray, bound: float) -> int | None:

@@ -29,8 +29,9 @@ def student_t(freedom: FloatArray) -> FloatArray:
     )
     many = z + sum(term / v**power for power, term in enumerate(terms, 1))
     few = freedom < 3
-    many[few] = student_t_bound(freedom[few])
-    return many
+    bounds = np.array(many)
+    bounds[few] = student_t_bound(freedom[few])
+    return bounds
 
 
 def mean_interval(

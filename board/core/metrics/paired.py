@@ -96,7 +96,7 @@ def sign_flip_p(deltas: FloatArray) -> float:
     count, observed = len(sizes), abs(float(deltas.sum()))
     if count > _MOST_FLIPPED:
         t = deltas.mean() / (deltas.std(ddof=1) / np.sqrt(len(deltas)))
-        return float(student_t_p(t, np.float64(len(deltas) - 1)))
+        return float(student_t_p(np.array([t]), np.array([len(deltas) - 1.0]))[0])
     bound = observed * (1 - _ROUNDING)
     if count <= _ALL_FLIPS:
         bits = np.arange(1 << count)[:, None] >> np.arange(count) & 1

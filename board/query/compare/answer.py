@@ -83,10 +83,14 @@ def _outcome(paired: PairedDifference) -> Outcome:
     return "lower" if paired.high < 0 else "no difference seen"
 
 
-def answer_of(first: Run, second: Run, matched: Match, shift: int = 0) -> Answer:
-    """The answer alone, of the metrics that it needs. Raises UnreadableError."""
+def answer_of(
+    first: Run, second: Run, matched: Match, shift: int = 0, among: Sequence[Run] = ()
+) -> Answer:
+    """The answer alone, of the metrics that it needs; arguments as of paired_runs. Raises
+    UnreadableError.
+    """
     rewards = [name for name in first.metrics if name in TOTALS or name.startswith(REWARD_PART)]
-    return answer(paired_runs(first, second, rewards, matched, shift))
+    return answer(paired_runs(first, second, rewards, matched, shift, among))
 
 
 def summary(first: str, answers: Sequence[Answer]) -> str:

@@ -50,15 +50,12 @@ def when_diverged(
     shared = _of_shared_prompts(first, second, metrics, both, shift)
     result: dict[str, Divergence] = {}
     for metric in metrics:
-        difference, error, freedom = _unpaired(
-            *(
-                [_values(run, steps, metric, suffix)[places] for suffix in ("mean", "se", "groups")]
-                for run, steps, places in (
-                    (first, errors[0], at_first),
-                    (second, errors[1], at_second),
-                )
-            )
-        )
+        sides = (first, errors[0], at_first), (second, errors[1], at_second)
+        values = [
+            [_values(run, of_run, metric, suffix)[places] for suffix in ("mean", "se", "groups")]
+            for run, of_run, places in sides
+        ]
+        difference, error, freedom = _unpaired(values[0], values[1])
         paired = 0
         if metric in shared:
             of_shared = shared[metric]

@@ -163,7 +163,7 @@ def _scores(runs: Sequence[Run], metric: str) -> FloatArray:
     of_runs = [means_of_prompts(run, [metric]) for run in runs]
     if any(one is None for one in of_runs):
         return np.empty((len(runs), 0))
-    tables = [one[metric] for one in of_runs if one is not None]
+    tables = [one.table[metric] for one in of_runs if one is not None]
     common = set.intersection(*({*table.index} for table in tables))
     return np.array(
         [table.loc[sorted(common)].to_numpy(np.float64, na_value=np.nan) for table in tables]

@@ -74,11 +74,11 @@ def show(every: Compared, narrowed: Compared) -> Pair | None:
         return None
     pair = narrowed.narrowed([known[run.info.name] for run in runs])
     first, second = pair.runs
-    paired = cache.paired_runs(first, second, matched, _shift(pair))
+    paired = cache.paired_runs(first, second, matched, _shift(pair), narrowed.runs)
     said = answer(paired)
     with top if len(narrowed.runs) == 2 else st.container():
         _say(said.sentence(*pair.names), _ICONS[said.outcome])
-    metric = _differences(pair, paired) if paired.differences else ""
+    metric = _differences(pair, paired, narrowed.runs) if paired.differences else ""
     if not paired.differences:
         _diverged(pair, paired)
     return Pair(pair, paired, metric) if all(map(has_prompts, pair.runs)) else None
@@ -130,7 +130,7 @@ def _every_pair(compared: Compared, matched: Match) -> None:
         state.put(compare_pair=[names[0], names[row + 1]])
 
 
-def _differences(pair: Compared, paired: PairedRuns) -> str:
+def _differences(pair: Compared, paired: PairedRuns, among: tuple[Run, ...]) -> str:
     """The table of differences, and by environment that of one metric; returns this metric."""
     first, second = pair.runs
     a, b = pair.names
@@ -152,11 +152,12 @@ def _differences(pair: Compared, paired: PairedRuns) -> str:
     words = (
         f"B − A on {counted(len(paired.keys), 'prompt')} that both saw, {paired.steps_text}. "
         f"A: {a} · B: {b}. The interval is over prompts (Student's t, corrected for skewness); there is "
-        f"none for fewer than {LEAST_PROMPTS}, or where all differ by the same."
+        f"none for fewer than {LEAST_PROMPTS}, or where all differ by the same. "
+        f"Solve rate: {paired.right_note or 'not compared'}."
     )
-    st.caption(plain(words, 600))
+    st.caption(plain(words, 900))
     metric = names[row] if row is not None else names[0]
-    by_env = cache.by_environment_paired(first, second, paired.matched, _shift(pair), metric)
+    by_env = cache.by_environment_paired(first, second, paired.matched, _shift(pair), among, metric)
     if by_env:
         label = metric_name(metric)
         st.caption(plain(f"{label} by environment; click a row above for another metric"))

@@ -275,9 +275,11 @@ def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
 
 
 @_cached(16, "Comparing the prompts …")
-def paired_runs(first: Run, second: Run, matched: Match, shift: int) -> paired.PairedRuns:
-    """The differences of two runs on the prompts that both saw."""
-    return paired.paired_runs(first, second, None, matched, shift)
+def paired_runs(
+    first: Run, second: Run, matched: Match, shift: int, among: tuple[Run, ...]
+) -> paired.PairedRuns:
+    """The differences of two runs, of those `among`, on the prompts that both saw."""
+    return paired.paired_runs(first, second, None, matched, shift, among)
 
 
 @_cached(8, on_release=BackgroundTask.stop)
@@ -291,7 +293,7 @@ def answers_against_first(
         answers: list[Answer] = []
         for other, shift in zip(others, shifts[1:], strict=True):
             report(len(answers), len(others))
-            answers.append(answer_of(first, other, matched, shift - shifts[0]))
+            answers.append(answer_of(first, other, matched, shift - shifts[0], runs))
         return answers
 
     return BackgroundTask(work, len(others))
@@ -311,10 +313,10 @@ seed_groups = _cached(16, "Grouping runs …")(seeds.seed_groups)
 
 @_cached(64)
 def by_environment_paired(
-    first: Run, second: Run, matched: Match, shift: int, metric: str
+    first: Run, second: Run, matched: Match, shift: int, among: tuple[Run, ...], metric: str
 ) -> list[paired.EnvDifference]:
     """The paired difference of a metric in each environment."""
-    return paired.by_environment(paired_runs(first, second, matched, shift), metric)
+    return paired.by_environment(paired_runs(first, second, matched, shift, among), metric)
 
 
 @_cached(32)

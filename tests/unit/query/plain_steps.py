@@ -1,5 +1,6 @@
 """The table of steps and shares of a run by numpy and pandas, one step at a time."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from board.core.groups.right import right_rule
 from board.core.metrics.definitions import base_name, is_zero_std
 from board.query import splits
 from board.query.steps import QUANTILES
@@ -78,11 +80,14 @@ def rows_of_split(names: pd.Series, name: str) -> npt.NDArray[np.bool_]:
 
 
 def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """By step of `own` the share of highest rewards of the run among highest and lowest ones; NaN where
-    most rewards of the run lie between the two.
+    """By step of `own` the share of right rollouts among those that are judged, by the rule that the
+    rewards of the run give; NaN where none is judged.
     """
-    low, high = rows["reward"].min(), rows["reward"].max()
-    if rows["reward"].isin((low, high)).sum() < rows["reward"].count() / 2:
-        low = high
-    graded = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
+    known = rows["reward"][np.isfinite(rows["reward"])]
+    rule = right_rule("reward", Counter(known.tolist()), len(known))
+
+    def judge(reward: float) -> float:
+        return 1.0 if reward >= rule.right_from else 0.0 if reward <= rule.wrong_to else NAN
+
+    graded = own["reward"].map(judge)
     return graded.groupby(own["step"]).mean().to_numpy()
