@@ -12,7 +12,7 @@ import pandas as pd
 from board.charts.palette import category
 from board.core.failures.causes import CAUSES, Cause
 from board.core.metrics.definitions import Metric, reward_parts
-from board.core.metrics.intervals import wilson
+from board.core.metrics.intervals import independent_share
 from board.core.metrics.shares import counted, interval, number, of_many, percent
 from board.core.sampling import evenly_spaced
 from board.export.curve_svg import StepCurve, step_curve
@@ -131,7 +131,7 @@ def _cause_row(cause: Cause, count: int, total: int) -> list[str]:
     if not count:
         return []
     share = count / total
-    bounds = interval(*wilson(share, total))
+    bounds = interval(*independent_share(share, total))
     return [cause, f"{count:,}", percent(share), bounds, CAUSES[cause]]
 
 

@@ -20,6 +20,8 @@ from board.query.run import Run
 _MOST_TRIES: Final = 64
 """k of pass@k is doubled up to it."""
 _BEGINNING: Final = 600
+_LEAST_JUDGED: Final = 4
+"""Rollouts of rewards 0 or 1: of fewer an interval holds less often than it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,15 @@ def tasks_of(run: Run) -> Tasks | None:
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Wilson's where all rewards of the log are 0 or 1, else Student's t over the rollouts of a task, of
-    three or more: two say nothing of their spread.
+    """As of share_interval where all rewards of the log are 0 or 1, of four rollouts or more; else
+    Student's t over the rollouts of a task, of three or more: two say nothing of their spread.
     """
     mean, scored = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "scored")
     )
     if table["is_share"].fillna(value=True).all():
         low, high = share_interval(mean, np.full(len(mean), np.nan), scored)
-        least = 2
+        least = _LEAST_JUDGED
     else:
         std = table["std"].to_numpy(np.float64, na_value=np.nan)
         low, high = mean_interval(mean, std / np.sqrt(np.maximum(scored, 1)), scored)

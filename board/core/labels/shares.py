@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.intervals import Z, wilson
+from board.core.metrics.intervals import Z, independent_share
 from board.core.metrics.shares import interval, percent
 
 
@@ -70,7 +70,9 @@ def label_shares(strata: Sequence[Stratum], names: Iterable[str] = ()) -> list[L
         of_strata = zip(used, counts, strict=True)
         share = sum(one.population * k / len(one.labels) for one, k in of_strata) / population
         # Where every rollout is labelled nothing is left to chance.
-        low, high = wilson(share, population**2 / variance) if variance else (share, share)
+        low, high = (
+            independent_share(share, population**2 / variance) if variance else (share, share)
+        )
         shares.append(LabelShare(name, sum(counts), n, share, low, high, population, every))
     return sorted(shares, key=lambda one: (-one.share, one.label))
 
@@ -111,7 +113,7 @@ def agreement(first: str, second: str, pairs: Sequence[tuple[str, str]]) -> Agre
     """
     n, counts = len(pairs), Counter(pairs)
     equal = sum(count for (one, other), count in counts.items() if one == other)
-    low, high = wilson(equal / n, n) if n else (math.nan, math.nan)
+    low, high = independent_share(equal / n, n) if n else (math.nan, math.nan)
     ours, theirs = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     chance = sum(ours[label] * theirs[label] for label in ours) / n**2 if n else 1.0
     if chance == 1:

@@ -11,6 +11,9 @@ from board.core.metrics.distributions import student_t_bound
 
 Z: Final = 1.959963984540054
 """The normal distribution has 95 % between -Z and Z."""
+_ROUNDING: Final = 1e-9
+_FEW: Final = 20
+"""Degrees of freedom below which a design effect is not known."""
 
 
 def student_t(freedom: FloatArray) -> FloatArray:
@@ -37,53 +40,83 @@ def student_t(freedom: FloatArray) -> FloatArray:
 def mean_interval(
     mean: FloatArray, error: FloatArray, groups: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The 95 % interval of means [n] by their standard errors, clustered by so many groups; NaN for fewer
-    than two.
+    """The 95 % interval of means [n] by their standard errors, clustered by so many groups of equal size;
+    NaN for fewer than two, and where the error is 0: groups that are all alike say nothing of others.
 
-    Student's t with groups - 1 degrees of freedom: with few groups the error itself is uncertain.
+    Student's t with groups - 1 degrees of freedom, for with few groups the error itself is uncertain.
+    Groups of unequal size count as (Σ n)² / Σ n² equal ones. Of skewed values it holds less often.
     """
-    reach = student_t(groups - 1) * error
+    reach = np.where(error > 0, student_t(groups - 1) * error, np.nan)
     return mean - reach, mean + reach
 
 
-def interval_of_means(
-    mean: FloatArray,
-    error: FloatArray,
-    groups: FloatArray,
-    count: FloatArray,
-    *,
-    is_share: bool,
-    is_positive: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """The 95 % interval of means [n]: as `share_interval` has it of shares, else as `mean_interval`.
+Scale = tuple[float, float]
+"""The two values that all of a metric's are."""
 
-    count: values of each mean. is_positive: no value is negative, so that the interval is not either.
+
+def two_values(
+    mean: FloatArray, std: FloatArray, count: FloatArray, least: FloatArray, most: FloatArray
+) -> Scale | None:
+    """The two values that all of a metric are, as of rewards of 0 or 1; None where there are others.
+
+    All [n], of the steps of a run: a standard deviation is that of two values only if they are all at the
+    two ends, (mean - low) (high - mean) n / (n - 1).
     """
-    if is_share:
-        return share_interval(mean, error, np.where(np.isfinite(error), count, np.nan))
-    low, high = mean_interval(mean, error, groups)
-    return (np.maximum(low, 0.0) if is_positive else low), high
+    low, high = np.fmin.reduce(least, initial=np.nan), np.fmax.reduce(most, initial=np.nan)
+    if not high > low:
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.abs(std**2 - (mean - low) * (high - mean) * count / (count - 1))
+    known = np.isfinite(apart)
+    is_so = known.any() and (apart[known] <= _ROUNDING * (high - low) ** 2).all()
+    return (float(low), float(high)) if is_so else None
+
+
+def interval_of_means(
+    mean: FloatArray, error: FloatArray, groups: FloatArray, count: FloatArray, scale: Scale | None
+) -> tuple[FloatArray, FloatArray]:
+    """The 95 % interval of means [n]: as `share_interval` has it of metrics of two values, and of shares,
+    whose scale is (0, 1); else as `mean_interval`. count: values of each mean.
+    """
+    if scale is None:
+        return mean_interval(mean, error, groups)
+    low, width = scale[0], scale[1] - scale[0]
+    known = np.where(np.isfinite(error), count, np.nan)
+    ends = share_interval((mean - low) / width, error / width, known, groups)
+    return low + width * ends[0], low + width * ends[1]
 
 
 def share_interval(
-    share: FloatArray, error: FloatArray, count: FloatArray
+    share: FloatArray, error: FloatArray, count: FloatArray, groups: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Wilson's 95 % interval (1927) of shares [n] of so many rollouts each, NaN where there is none.
+    """The 95 % interval of Agresti and Coull (1998) of shares [n] of so many rollouts each, NaN where
+    there is none. It lies within 0 and 1, is no point at 0, and is rather too wide.
 
-    It lies within 0 and 1, and is no point at 0. error: standard errors, clustered by group. Rollouts
-    count for as many fewer as the errors of all n together are larger than those of independent ones
-    (design effect, Kish 1965): a share of 0 alone says nothing of it.
+    error: standard errors, clustered by group. Rollouts count for as many fewer as the errors of all n
+    together are larger than those of independent ones (design effect, Kish 1965): a share of 0 alone says
+    nothing of it. groups: of each; the design effect has as many degrees of freedom as there are groups
+    beyond one in each of the n: the size is times (z / t)² (Korn and Graubard 1998), and with fewer than
+    20 that of the groups, as if all rollouts of a group were alike, since a few groups can't show how
+    alike they are.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         independent = share * (1 - share) / count
         known = np.isfinite(error) & (independent > 0)
         effect = np.sum(error[known] ** 2) / np.sum(independent[known]) if known.any() else 1.0
         size = np.where(count > 0, count / max(effect, 1.0), np.nan)
-    return wilson_bounds(share, size)
+        if groups is not None:
+            has_two = groups >= 2
+            freedom = float((groups[has_two] - 1).sum())
+            bound = float(student_t(np.array([max(freedom, 1.0)]))[0])
+            size *= (Z / bound) ** 2
+            size = np.where(has_two, size if freedom >= _FEW else np.fmin(size, groups), np.nan)
+        middle = (share * size + Z**2 / 2) / (size + Z**2)
+        reach = Z * np.sqrt(middle * (1 - middle) / (size + Z**2))
+    return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
 
 
-def wilson(share: float, count: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of one share of so many independent observations."""
+def independent_share(share: float, count: float) -> tuple[float, float]:
+    """The 95 % interval of one share of so many independent observations, as of `share_interval`."""
     no_error = np.array([np.nan])
     low, high = share_interval(np.array([share]), no_error, np.array([float(count)]))
     return float(low[0]), float(high[0])

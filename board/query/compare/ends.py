@@ -12,7 +12,7 @@ import pandas as pd
 
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import base_name, reward_parts, rollout_metric
-from board.core.metrics.intervals import interval_of_means, student_t
+from board.core.metrics.intervals import Scale, interval_of_means, student_t, two_values
 from board.core.metrics.seeds import LEAST
 from board.core.metrics.shares import with_interval, without_residue
 from board.core.metrics.trainer import PREFIX
@@ -84,12 +84,13 @@ class _Course:
     groups: FloatArray
     count: FloatArray
     least: FloatArray
+    scale: Scale | None = None
 
     def at(self, steps: IntArray) -> _Course:
         """The course at these of its steps."""
         rows = np.searchsorted(self.steps, steps)
         fields = (self.mean, self.error, self.groups, self.count, self.least)
-        return _Course(steps, *(values[rows] for values in fields))
+        return _Course(steps, *(values[rows] for values in fields), self.scale)
 
 
 def run_ends(
@@ -160,7 +161,7 @@ def _estimates(
         for metric, course in lacking.items():
             own = errors.loc[course.steps]
             error, groups = (
-                _numbers(own, f"{base_name(metric)}_{part}") for part in ("se", "groups")
+                _numbers(own, f"{base_name(metric)}_{part}") for part in ("se", "even")
             )
             at[metric] = replace(course, error=error, groups=groups)
     return {
@@ -177,8 +178,11 @@ def _of_rollouts(run: Run, metric: str) -> _Course | None:
     if table.empty:
         return None
     mean = without_residue(_numbers(table, name), _numbers(table, f"{stem}_std"))
-    others = (_numbers(table, f"{stem}_{part}") for part in ("se", "groups", "n", "q00"))
-    return _Course(table["step"].to_numpy(np.int64), mean, *others)
+    names = ("se", "even", "n", "q00", "std", "q100")
+    error, even, n, least, std, most = (_numbers(table, f"{stem}_{part}") for part in names)
+    is_share = rollout_metric(metric).unit == "share"
+    scale = (0.0, 1.0) if is_share else two_values(mean, std, n, least, most)
+    return _Course(table["step"].to_numpy(np.int64), mean, error, even, n, least, scale)
 
 
 def _of_trainer(trainer: TrainerMetrics, metric: str) -> _Course | None:
@@ -187,7 +191,7 @@ def _of_trainer(trainer: TrainerMetrics, metric: str) -> _Course | None:
         return None
     known = np.isfinite(curve.values)
     unknown = np.full(curve.points, np.nan)
-    return _Course(curve.steps[known], curve.values[known], *[unknown] * 4)
+    return _Course(curve.steps[known], curve.values[known], *[unknown[known]] * 4)
 
 
 def _estimate(course: _Course, metric: str) -> Estimate:
@@ -208,10 +212,10 @@ def _estimate(course: _Course, metric: str) -> Estimate:
         np.array([np.sqrt(squares.sum()) / count]),
         np.array([freedom + 1]),
         np.array([course.count.sum()]),
-        is_share=rollout_metric(metric).unit == "share",
-        is_positive=bool((course.least >= 0).all()),
+        course.scale,
     )
-    return Estimate(value, float(low[0]), float(high[0]))
+    least = max(float(low[0]), 0.0) if (course.least >= 0).all() else float(low[0])
+    return Estimate(value, least, float(high[0]))
 
 
 def _gap(first: Estimate, second: Estimate) -> Estimate:

@@ -5,7 +5,7 @@ A few runs of each: what they can tell is coarse; the table there has many.
 
 import pytest
 
-from benchmarks import simulated_groups, simulated_runs
+from benchmarks import simulated_groups, simulated_runs, simulated_steps
 
 SIMULATIONS = (
     (simulated_groups.winners_and_losers, 6),
@@ -15,6 +15,9 @@ SIMULATIONS = (
     (simulated_runs.divergences, 40),
     (simulated_runs.seeds, 20),
     (simulated_runs.prompts_of_two_runs, 40),
+    (simulated_steps.bands, 50),
+    (simulated_steps.single_shares, 25),
+    (simulated_steps.changes, 60),
 )
 
 

@@ -24,7 +24,7 @@ def plain_steps(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         columns=[
             f"{stem}_{s}"
             for stem in empty
-            for s in ("mean", "std", "n", "se", "groups", *QUANTILES)
+            for s in ("mean", "std", "n", "se", "groups", "even", *QUANTILES)
         ]
     )
 
@@ -60,9 +60,10 @@ def _error(rows: pd.DataFrame, name: str, stem: str) -> dict[str, Any]:
         named = own.astype(str) + " " + split.where(split.notna() & (split != ""), "train")
         keys = named.where(own.notna(), keys)
     sums = deviations.groupby(keys).sum()
-    count = len(sums)
-    error = np.sqrt(count / (count - 1) * (sums**2).sum()) / len(known) if count > 1 else NAN
-    return {f"{stem}_se": error, f"{stem}_groups": count}
+    sizes, count = deviations.groupby(keys).size(), len(sums)
+    even = len(known) ** 2 / (sizes**2).sum() if count else NAN
+    error = np.sqrt(even / (even - 1) * (sums**2).sum()) / len(known) if count > 1 else NAN
+    return {f"{stem}_se": error, f"{stem}_groups": count, f"{stem}_even": even}
 
 
 def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:
