@@ -12,6 +12,7 @@ from benchmarks.simulated import Row, covers, false_alarms, found
 from board.core.arrays import FloatArray
 from board.core.metrics.divergence import Divergence, divergence
 from board.core.metrics.paired import false_discovery_rates, paired_difference
+from board.core.metrics.sample_size import Variances, prompts_needed
 from board.core.metrics.seeds import (
     difference_of_runs,
     interquartile_interval,
@@ -177,3 +178,32 @@ def prompts_of_two_runs(runs: int) -> Iterator[Row]:
                 p = [paired_difference(row).p for row in _deltas(kind, (10, prompts), rng)[0]]
                 alarms.append(bool((false_discovery_rates(np.array(p, float)) <= 0.05).any()))
             yield false_alarms(_RATES, f"10 environments of {prompts} prompts, {kind}", alarms)
+
+
+def planned_differences(runs: int) -> Iterator[Row]:
+    """The power of a comparison of as many prompts as `sample-size` names: all prompts gain, or some."""
+    shown = "sample-size, same prompts"
+    for beta in ((2.0, 2.0), (0.4, 0.4)):
+        mean = beta[0] / sum(beta)
+        between = mean * (1 - mean) / (sum(beta) + 1)
+        variances = Variances(between, mean * (1 - mean) - between)
+        for rollouts, difference in ((1, 0.05), (1, 0.1), (8, 0.05), (8, 0.1)):
+            for share in (1.0, 0.5, 2 * difference):
+                count = prompts_needed(
+                    variances, difference, rollouts, is_paired=True, share=share, room=1 - mean
+                )
+                rng = np.random.default_rng([15, int(beta[0]), rollouts, int(100 * share)])
+                finds: list[bool] = []
+                for _ in range(runs):
+                    chance, gains = rng.beta(*beta, count), rng.random(count) < share
+                    better = chance + difference / share / (1 - mean) * (1 - chance) * gains
+                    deltas = rng.binomial(rollouts, np.clip(better, 0, 1)) - rng.binomial(
+                        rollouts, chance
+                    )
+                    made = paired_difference(deltas / rollouts)
+                    finds.append(made.low is not None and made.low > 0)
+                setting = (
+                    f"chances Beta({beta[0]:g}, {beta[1]:g}), {rollouts} rollouts, difference "
+                    f"{difference:g}, {share:.0%} of prompts gain: {count} prompts"
+                )
+                yield found(shown, setting, finds, 0.75)

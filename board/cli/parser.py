@@ -88,7 +88,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sample-size": Command(
         "compare",
         "how many prompts are needed to detect a difference",
-        "run --difference --metric --split --env --reward --json",
+        "run --difference --gain-share --metric --split --env --reward --json",
         "Prints how many prompts, with how many rollouts each, are needed to detect a difference between "
         "two runs in a metric, given the variance of this run (docs/compare_runs.md).",
     ),

@@ -746,8 +746,13 @@ def test_sample_size_prints_prompts_by_rollouts_of_each(call, tmp_path):
     document = call("sample-size", tmp_path / "run", "--difference", 0.5, "--json").document
     counts = [one["paired"] for one in document["needed"]]
     assert counts == sorted(counts, reverse=True)
-    assert all(one["paired"] <= one["unpaired"] for one in document["needed"])
-    assert "same prompts" in call("sample-size", tmp_path / "run", "--difference", 0.5).out
+    assert document["gain_share"]["share"] == 0.5  # half of the range of 0 to 2
+    same = call("sample-size", tmp_path / "run", "--difference", 0.5, "--gain-share", 1, "--json")
+    assert all(
+        one["paired"] <= least for one, least in zip(same.document["needed"], counts, strict=True)
+    )
+    said = call("sample-size", tmp_path / "run", "--difference", 0.5).out
+    assert "same prompts: 50 % of them gain" in said
     assert call("sample-size", tmp_path / "run", "--difference", 0).code == 2
     write(tmp_path / "bare" / "rank_0.jsonl", [rollout(s, reward=1.0) for s in (1, 2)])
     assert "not known" in call("sample-size", tmp_path / "bare", "--difference", 0.5).err

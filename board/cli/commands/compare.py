@@ -17,7 +17,7 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.sample_size import POWER
 from board.core.metrics.seeds import performance_profile
-from board.core.metrics.shares import with_interval
+from board.core.metrics.shares import percent, with_interval
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
@@ -31,7 +31,7 @@ from board.query.compare.paired import (
     paired_runs,
     tested_metrics,
 )
-from board.query.compare.sample_size import LAST, group_variances, needed
+from board.query.compare.sample_size import LAST, gains_of, group_variances, needed
 from board.query.compare.seeds import (
     EXPLAINED as SEEDS_EXPLAINED,
 )
@@ -284,7 +284,12 @@ def sample_size(args: argparse.Namespace) -> int:
         )
     run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
     own = group_variances(run, args.metric)
-    rows = [] if own is None else [asdict(one) for one in needed(own, args.difference)]
+    gains = None if own is None else gains_of(run, args.metric, args.difference, args.gain_share)
+    rows = (
+        []
+        if own is None or gains is None
+        else [asdict(one) for one in needed(own, args.difference, gains)]
+    )
     if args.json:
         output.print_json(
             {
@@ -292,11 +297,12 @@ def sample_size(args: argparse.Namespace) -> int:
                 "difference": args.difference,
                 "power": POWER,
                 "variance": None if own is None else asdict(own),
+                "gain_share": None if gains is None else asdict(gains),
                 "needed": rows,
             }
         )
         return 0
-    if own is None:
+    if own is None or gains is None:
         output.say(
             f"{run.info.name}: its variance is not known: no group has several rollouts with this metric"
         )
@@ -305,7 +311,9 @@ def sample_size(args: argparse.Namespace) -> int:
         [
             f"prompts needed to detect a difference of {args.difference:g} in {args.metric} with "
             f"{POWER:.0%} power; variance over the groups of the last {LAST} steps: {own.between:.3g} "
-            f"between prompts, {own.within:.3g} between rollouts of a prompt"
+            f"between prompts, {own.within:.3g} between rollouts of a prompt",
+            f"same prompts: {percent(gains.share)} of them gain, all as much, the others nothing "
+            f"({gains.source}); --gain-share sets another share, 1 if each prompt gains the same",
         ]
     )
     titles = {"rollouts": "rollouts each", "paired": "same prompts", "unpaired": "other prompts"}

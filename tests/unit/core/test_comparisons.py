@@ -129,7 +129,7 @@ def test_as_many_prompts_as_are_said_to_be_needed_show_the_difference(is_paired)
         if is_paired:
             error = (second - first).std(ddof=1) / np.sqrt(count)
         shown.append(abs(second.mean() - first.mean()) > 1.96 * error)
-    assert np.mean(shown) == pytest.approx(POWER, abs=0.05)
+    assert POWER - 0.05 < np.mean(shown) < POWER + 0.1
 
 
 def test_variances_need_groups_of_two_rollouts_and_steps_of_two_groups():
