@@ -16,6 +16,8 @@ from board.core.groups.contrasts import (
     with_rates,
     within_difference,
 )
+from board.core.metrics.exact_test import fisher_p, least_fisher_p
+from board.core.metrics.paired import false_discovery_rates
 
 RATE: Final = 0.05
 _WINNERS: Final = "Winners and losers: rate"
@@ -166,3 +168,37 @@ def rewards_of_phrases(runs: int) -> Iterator[Row]:
                     covered,
                     is_conservative=right < 0.1,
                 )
+
+
+def prompts_of_a_run(runs: int) -> Iterator[Row]:
+    """Prompts that are called regressed or newly solved, where none changed and where some did."""
+    shown = "Prompts: regressed, newly solved"
+    for tries in (2, 8, 32):
+        for chances in ((1.0, 1.0), (0.2, 1.8)):
+            rng = np.random.default_rng([6, tries, int(10 * chances[0])])
+            alarms: list[bool] = []
+            for _ in range(runs):
+                chance = rng.beta(*chances, 400)
+                halves = [rng.binomial(tries, chance) for _ in range(2)]
+                alarms.append(bool((_rates(halves[0], halves[1], tries) <= RATE).any()))
+            mean = chances[0] / sum(chances)
+            yield false_alarms(
+                shown, f"400 prompts, {tries} rollouts a half, {mean:.0%} right", alarms
+            )
+    rng, finds = np.random.default_rng(7), list[bool]()
+    for _ in range(runs):
+        chance = rng.beta(1, 1, 400)
+        chance[:20] = 0.9
+        earlier, later = (
+            rng.binomial(32, chance),
+            rng.binomial(32, np.r_[np.full(20, 0.2), chance[20:]]),
+        )
+        finds.append(bool((_rates(earlier, later, 32)[:20] <= RATE).mean() > 0.8))
+    yield found(shown, "20 of 400 prompts fall from 90 % to 20 % right, 32 rollouts a half", finds)
+
+
+def _rates(earlier: IntArray, later: IntArray, tries: int) -> FloatArray:
+    total = np.full(len(earlier), tries)
+    halves = (earlier, total, later, total)
+    p = np.where(least_fisher_p(*halves) <= RATE, fisher_p(*halves), np.nan)
+    return false_discovery_rates(p)

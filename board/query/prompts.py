@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray, divided
-from board.core.metrics.exact_test import fisher_p
+from board.core.metrics.exact_test import fisher_p, least_fisher_p
 from board.core.metrics.paired import false_discovery_rates
 from board.index.segments import PROMPT_KEY
 from board.query import right
@@ -57,7 +57,9 @@ class RunPrompts:
     of these it is known whether a rollout is right. never_solved: two or more, nothing right at any.
     earlier_right of earlier_graded rollouts are right in the first half of the graded steps, later_right
     of later_graded in the second, which has the one in the middle. rate: the least false discovery rate,
-    over all prompts with two graded steps, at which the two halves differ; NaN for fewer steps.
+    over all prompts with two graded steps whose rollouts are enough to differ beyond chance at all, at
+    which the two halves differ; NaN for the others. Rollouts of a prompt count as independent of one
+    another, with one chance where nothing changed.
     regressed, improved: the later share is lower, or higher, at a rate of MOST_FALSE or less;
     newly_solved: improved, and at most NOT_SOLVED of the earlier rollouts right. volatility: standard
     deviation (n - 1) of the mean rewards of its steps, NaN for one step.
@@ -144,7 +146,9 @@ def run_prompts(run: Run) -> RunPrompts | None:
         FROM courses ORDER BY first_step, place, keys
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    p = np.where(columns["graded"] > 1, fisher_p(*(columns[name] for name in _HALVES)), np.nan)
+    halves = [columns[name] for name in _HALVES]
+    can_differ = (columns["graded"] > 1) & (least_fisher_p(*halves) <= MOST_FALSE)
+    p = np.where(can_differ, fisher_p(*halves), np.nan)
     return RunPrompts(
         **columns,
         rate=false_discovery_rates(p),

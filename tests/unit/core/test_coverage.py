@@ -12,12 +12,15 @@ SIMULATIONS = (
     (simulated_groups.numbers_of_winners, 8),
     (simulated_groups.intervals_of_contrasts, 100),
     (simulated_groups.rewards_of_phrases, 60),
+    (simulated_groups.prompts_of_a_run, 12),
     (simulated_runs.divergences, 40),
     (simulated_runs.seeds, 20),
     (simulated_runs.prompts_of_two_runs, 40),
     (simulated_steps.bands, 50),
     (simulated_steps.single_shares, 25),
-    (simulated_steps.changes, 60),
+    (simulated_steps.changes, 40),
+    (simulated_steps.labels, 25),
+    (simulated_runs.planned_differences, 20),
 )
 
 
