@@ -12,7 +12,14 @@ from board.core.arrays import FloatArray
 from board.core.groups.environments import EnvCurves, hidden
 from board.core.groups.solve_rates import pass_at_k
 from board.core.labels.shares import Stratum, agreement, label_shares
-from board.core.metrics.intervals import Scale, independent_share, interval_of_means, share_interval
+from board.core.metrics.autocorrelation import error_of_mean, wander
+from board.core.metrics.intervals import (
+    Scale,
+    independent_share,
+    interval_of_means,
+    share_interval,
+    student_t,
+)
 from board.core.metrics.recent import recent
 
 _SIZES: Final = {
@@ -185,3 +192,20 @@ def labels(runs: int) -> Iterator[Row]:
                     right.append(of_pairs.kappa_low <= kappa <= of_pairs.kappa_high)
             setting = f"{count} rollouts, kappa {kappa:g}, one label in {common:.0%}"
             yield covers("Labels: kappa", setting, right, is_conservative=True)
+
+
+def ends(runs: int) -> Iterator[Row]:
+    """Coverage of the mean over the last ten steps, by the steps alone, where they wander."""
+    for steps in (20, 60):
+        for correlation in (0.0, 0.5, 0.9):
+            rng = np.random.default_rng([29, steps, int(10 * correlation)])
+            right: list[bool] = []
+            for curve in _wandering(2 * runs, steps, correlation, rng):
+                found_of = wander(curve, 10, 2.5)
+                assert found_of is not None, "there are two stretches"
+                bound = float(student_t(np.array([found_of.freedom]))[0])
+                right.append(abs(curve[-10:].mean()) <= bound * error_of_mean(found_of, 10))
+            setting = f"{steps} steps, correlation {correlation:g}"
+            yield covers(
+                "Compare: ends of the trainer's metrics", setting, right, is_conservative=True
+            )

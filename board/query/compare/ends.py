@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.autocorrelation import Wander, error_of_mean, wander
 from board.core.metrics.definitions import base_name, reward_parts, rollout_metric
 from board.core.metrics.intervals import Scale, interval_of_means, student_t, two_values
 from board.core.metrics.seeds import LEAST
@@ -23,9 +24,10 @@ from board.query.trainer.metrics import TrainerMetrics
 
 LAST: Final = 10
 """Of more common steps the last so many."""
+_CAUTION: Final = 2.5
 EXPLAINED: Final = (
     "95 % intervals. Those of rollouts count groups, not rollouts; where a step has a single group, or "
-    "the trainer logged the mean, they are over the steps (Student's t)."
+    "the trainer logged the mean, they are over the steps, as far as 20 of them tell how these wander."
 )
 """What the intervals of the table are."""
 
@@ -75,7 +77,7 @@ class MetricEnd:
 @dataclass(frozen=True, slots=True)
 class _Course:
     """A metric of a run, arrays [steps]: steps with a value, and what the error of each mean needs, NaN
-    where that is not known.
+    where that is not known. wanders: how the means do, where errors are not known.
     """
 
     steps: IntArray
@@ -85,12 +87,15 @@ class _Course:
     count: FloatArray
     least: FloatArray
     scale: Scale | None = None
+    wanders: Wander | None = None
 
     def at(self, steps: IntArray) -> _Course:
         """The course at these of its steps."""
         rows = np.searchsorted(self.steps, steps)
         fields = (self.mean, self.error, self.groups, self.count, self.least)
-        return _Course(steps, *(values[rows] for values in fields), self.scale)
+        upto = self.mean[: int(rows[-1]) + 1]
+        wanders = wander(upto, LAST, _CAUTION)
+        return _Course(steps, *(values[rows] for values in fields), self.scale, wanders)
 
 
 def run_ends(
@@ -198,10 +203,10 @@ def _estimate(course: _Course, metric: str) -> Estimate:
     """The mean over the steps of a course, each of them as much as the others."""
     count, value = len(course.steps), float(course.mean.mean())
     if not np.isfinite(course.error).all():
-        if count < LEAST:
+        wanders = course.wanders
+        if count < LEAST or wanders is None or not wanders.variance > 0:
             return Estimate(value, np.nan, np.nan)
-        error = float(course.mean.std(ddof=1)) / np.sqrt(count)
-        reach = float(student_t(np.array([count - 1.0]))[0]) * error
+        reach = float(student_t(np.array([wanders.freedom]))[0]) * error_of_mean(wanders, count)
         return Estimate(value, value - reach, value + reach)
     squares = course.error**2
     with np.errstate(invalid="ignore", divide="ignore"):

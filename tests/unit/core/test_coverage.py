@@ -20,6 +20,7 @@ SIMULATIONS = (
     (simulated_steps.single_shares, 25),
     (simulated_steps.changes, 40),
     (simulated_steps.labels, 25),
+    (simulated_steps.ends, 60),
     (simulated_runs.planned_differences, 20),
 )
 
