@@ -1,4 +1,4 @@
-"""How often intervals hold the truth and tests raise false alarms: writes the table of docs/statistics.md.
+"""How often intervals hold the truth and tests raise false alarms; writes docs/statistics.md's table.
 
     python benchmarks/coverage.py [--runs 200] [--only NAME]
 
@@ -17,8 +17,8 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import simulated_groups, simulated_runs, simulated_steps  # noqa: E402
-from benchmarks.simulated import Row  # noqa: E402
+from benchmarks import simulated_groups, simulated_runs, simulated_steps
+from benchmarks.simulated import Row
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "statistics.md"
 _BEGIN: Final = "<!-- written by benchmarks/coverage.py -->"
@@ -43,7 +43,10 @@ SIMULATIONS: Final[tuple[Callable[[int], Iterator[Row]], ...]] = (
 
 def table_of(rows: Sequence[Row]) -> str:
     """A line for each number that is shown and what is measured of it, over its settings."""
-    lines = ["| shown | promised | measured | lowest and highest in |", "|---|---|---|---|"]
+    lines = [
+        "| shown | promised | settings | measured | furthest off in |",
+        "|---|---|---|---|---|",
+    ]
     order = {(row.shown, row.kind): place for place, row in reversed([*enumerate(rows)])}
     ranked = sorted(rows, key=lambda row: order[row.shown, row.kind])
     for _, same in groupby(ranked, key=lambda row: order[row.shown, row.kind]):
@@ -54,16 +57,15 @@ def table_of(rows: Sequence[Row]) -> str:
 
 def _line(alike: Sequence[Row]) -> str:
     low, high = alike[0], alike[-1]
-    promise = {
+    promises = {
         "covers": "holds in 95 %" + (", conservative" if high.most == 1 else ""),
         "false alarms": f"at most {high.most:.0%} false alarms",
-        "found": f"found in {0.8:.0%}",
-    }[low.kind]
-    settings = f"{len(alike)} settings"
-    if len(alike) == 1:
-        return f"| {low.shown} | {promise} | {low.share:.1%} | {low.setting} |"
-    where = f"{settings}: {low.setting}; {high.setting}"
-    return f"| {low.shown} | {promise} | {low.share:.1%} to {high.share:.1%} | {where} |"
+        "found": "found in about 80 %" if "sample-size" in low.shown else "found in 80 % or more",
+    }
+    worst = high if low.kind == "false alarms" else low
+    measured = f"{low.share:.1%} to {high.share:.1%}" if len(alike) > 1 else f"{low.share:.1%}"
+    cells = (low.shown, promises[low.kind], f"{len(alike)}", measured, worst.setting)
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

@@ -175,7 +175,7 @@ def labels(runs: int) -> Iterator[Row]:
                 ]
                 used = [place for place, m in enumerate(counts) if m]
                 truth = sum(has[place] for place in used) / sum(sizes[place] for place in used)
-                of_x = [one for one in label_shares(drawn, ["x"]) if one.label == "x"][0]
+                of_x = next(one for one in label_shares(drawn, ["x"]) if one.label == "x")
                 right.append(bool(of_x.low <= truth <= of_x.high))
             setting = f"{strata} strata of {each}, {labelled:.0%} labelled, share {share:.0%}"
             yield covers("Labels: share of a label", setting, right, is_conservative=True)

@@ -266,10 +266,10 @@ def _interval(
 ) -> list[tuple[FloatArray, FloatArray, str]]:
     """The band in which the mean lies; none where its error is not known."""
     names = ("se", "even", "n", "std", "q00", "q100")
-    error, groups, count, *spread = (column(steps, f"{series.stem}_{name}") for name in names)
+    error, groups, count, *ends = (column(steps, f"{series.stem}_{name}") for name in names)
     if not np.isfinite(error).any():
         return []
-    std, least, most = spread
+    std, least, most = ends
     scale = (0.0, 1.0) if series.unit == "share" else two_values(mean, std, count, least, most)
     low, high = interval_of_means(mean, error, groups, count, scale)
     return [(low, high, MEAN_BAND)]

@@ -73,8 +73,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "the differences between runs on the prompts that both saw",
         "run other --split --env --reward --right-from --match --columns --metric --by --json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
-        "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or tied; and "
-        "from which step the runs differ beyond chance. Three runs or more are grouped by their "
+        "95 % interval over prompts; on how many prompts B won, lost or tied; and from which step the "
+        "runs differ beyond chance, as two seeds may, too. Three runs or more are grouped by their "
         "settings too (docs/compare_runs.md).",
     ),
     "contrasts": Command(

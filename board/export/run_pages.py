@@ -127,7 +127,7 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
 
 
 def _cause_row(cause: Cause, count: int, total: int) -> list[str]:
-    """The interval is Wilson's, as if rollouts were independent of each other."""
+    """The interval is one of a share, as if rollouts were independent of each other."""
     if not count:
         return []
     share = count / total

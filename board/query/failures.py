@@ -14,7 +14,7 @@ from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.failures.effect import Effect, effect_of
 from board.core.groups.statistics import CONVENTIONS
 from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
-from board.query import right
+from board.query import groups
 from board.query.advantages import convention_of
 from board.query.predicate import text_literal
 from board.query.run import Run
@@ -135,18 +135,18 @@ def run_effect(run: Run) -> RunEffect | None:
     if not {"group_id", "reward"} <= {*run.columns} or not has_causes(run):
         return None
     causes = ", ".join(f"'{cause}'" for cause in PLUMBING)
-    rule = right.rule_of(run)
+    rule = groups.rule_of(run)
     sql = f"""
         WITH rollouts AS (
             SELECT step, {run.column("group_id")} AS group_id, {run.column("split")} AS split,
-                CAST({run.column("reward")} AS DOUBLE) AS reward, {right.score(run, rule)} AS score,
+                CAST({run.column("reward")} AS DOUBLE) AS reward, {groups.score_of(run, rule)} AS score,
                 coalesce({run.column(CAUSE)} IN ({causes}), false) AS failed
             FROM {run.view} WHERE {run.condition})
         SELECT step, reward, failed,
             CASE WHEN group_id IS NULL THEN -1
                 ELSE dense_rank() OVER (ORDER BY step, split, group_id) - 1 END AS code,
-            {right.RIGHT} AS "right"
-        FROM rollouts CROSS JOIN ({right.bounds(rule)})
+            {groups.IS_RIGHT} AS "right"
+        FROM rollouts CROSS JOIN ({groups.right_bounds(rule)})
     """
     table = run.table(sql)
     failed = np.asarray(table["failed"])

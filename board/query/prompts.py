@@ -17,8 +17,8 @@ from board.core.arrays import BoolArray, FloatArray, IntArray, divided
 from board.core.metrics.exact_test import fisher_p, least_fisher_p
 from board.core.metrics.paired import false_discovery_rates
 from board.index.segments import PROMPT_KEY
-from board.query import right
-from board.query.right import Judged
+from board.query import groups
+from board.query.groups import Judged
 from board.query.run import Run
 
 FLAGS: Final = {"never": "never_solved", "lost": "regressed", "new": "newly_solved"}
@@ -153,7 +153,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
         **columns,
         rate=false_discovery_rates(p),
         length=length_column(run),
-        judged=right.judged(run),
+        judged=groups.judged_rollouts(run),
     )
 
 
@@ -232,16 +232,16 @@ def _visits(run: Run, keys: str) -> str:
     and the share of right rollouts. place: as of _PLACE.
     """
     key = run.column(PROMPT_KEY)
-    rule = right.rule_of(run)
+    rule = groups.rule_of(run)
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT {key} AS prompt_key, step, CAST({run.column("reward")} AS DOUBLE) AS reward,
-                {right.score(run, rule)} AS score, rank, file, line, part
+                {groups.score_of(run, rule)} AS score, rank, file, line, part
             FROM {run.view} AS rollouts WHERE {run.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
             SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward,
-                {_PLACE} AS place, {right.COUNTS}
-            FROM rollouts CROSS JOIN ({right.bounds(rule)}) GROUP BY prompt_key, step),
+                {_PLACE} AS place, {groups.RIGHT_COUNTS}
+            FROM rollouts CROSS JOIN ({groups.right_bounds(rule)}) GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(graded, 0) AS rate FROM counts)"""
 

@@ -13,7 +13,7 @@ from board.core.groups.solve_rates import pass_at_k
 from board.core.metrics.intervals import mean_interval, share_interval
 from board.core.metrics.seeds import LEAST
 from board.index.segments import PROMPT_KEY
-from board.query import right
+from board.query import groups
 from board.query.prompts import length_column
 from board.query.run import Run
 
@@ -69,12 +69,12 @@ def tasks_of(run: Run) -> Tasks | None:
         return None
     length = length_column(run)
     key = "group_id" if by_group else run.column(PROMPT_KEY)
-    rule = right.rule_of(run)
+    rule = groups.rule_of(run)
     own = {
         "env": run.column("env") if "env" in names else "NULL",
         "prompt": f"left({run.column('prompt')}, {_BEGINNING})" if "prompt" in names else "NULL",
         "length": f"CAST({run.column(length)} AS DOUBLE)" if length else "NULL",
-        "score": right.score(run, rule),
+        "score": groups.score_of(run, rule),
         "reward": f"CAST({run.column('reward')} AS DOUBLE)",
         "of_split": run.split_value,
     }
@@ -85,8 +85,8 @@ def tasks_of(run: Run) -> Tasks | None:
         SELECT task, min(env) AS env, min(prompt) AS prompt, count(*) AS rollouts,
             count(reward) AS scored, avg(reward) AS mean, stddev_samp(reward) AS std,
             bool_and(reward IN (0, 1)) AS is_share,
-            avg(length) AS length, {right.COUNTS}
-        FROM rollouts CROSS JOIN ({right.bounds(rule)})
+            avg(length) AS length, {groups.RIGHT_COUNTS}
+        FROM rollouts CROSS JOIN ({groups.right_bounds(rule)})
         GROUP BY task, of_split ORDER BY mean NULLS LAST, task, of_split
     """).to_pandas()
     named = table["task"].notna()

@@ -97,7 +97,7 @@ def _of_presence(sides: Sides, kind: str, features: Mapping[str, IntArray]) -> l
     sizes, wins = every[has_both], won[has_both]
     if len(sizes) < LEAST_GROUPS:
         return []
-    found: list[Contrast] = []
+    contrasted: list[Contrast] = []
     names, batch = [*features], max(_AT_ONCE // len(sizes), 1)
     for first in range(0, len(names), batch):
         some = names[first : first + batch]
@@ -107,8 +107,8 @@ def _of_presence(sides: Sides, kind: str, features: Mapping[str, IntArray]) -> l
             codes = sides.groups[rollouts]
             having[row] = np.bincount(codes, minlength=count)[has_both]
             winning[row] = np.bincount(codes, sides.won[rollouts], count)[has_both]
-        found += _contrasts_of_counts(some, kind, sizes, wins, having, winning)
-    return found
+        contrasted += _contrasts_of_counts(some, kind, sizes, wins, having, winning)
+    return contrasted
 
 
 def _contrasts_of_counts(
@@ -156,7 +156,7 @@ def _of_numbers(sides: Sides, kind: str, features: Mapping[str, FloatArray]) -> 
     together: dict[bytes, list[str]] = {}
     for name, values in features.items():
         together.setdefault(np.isfinite(values).tobytes(), []).append(name)
-    found: dict[str, Contrast] = {}
+    contrasted: dict[str, Contrast] = {}
     for names in together.values():
         used = (sides.groups >= 0) & np.isfinite(features[names[0]])
         won, groups = sides.won[used] > 0, sides.groups[used]
@@ -166,12 +166,12 @@ def _of_numbers(sides: Sides, kind: str, features: Mapping[str, FloatArray]) -> 
         has_both = (wins > 0) & (wins < sizes)
         if has_both.sum() < LEAST_GROUPS:
             continue
-        kept = has_both[groups]
-        values = np.stack([features[name][used][kept] for name in names], axis=1)
-        _, codes = np.unique(groups[kept], return_inverse=True)
-        made = _contrasts_of_values(names, kind, codes, won[kept], values)
-        found |= {contrast.feature: contrast for contrast in made}
-    return [found[name] for name in features if name in found]
+        usable = has_both[groups]
+        values = np.stack([features[name][used][usable] for name in names], axis=1)
+        _, codes = np.unique(groups[usable], return_inverse=True)
+        made = _contrasts_of_values(names, kind, codes, won[usable], values)
+        contrasted |= {contrast.feature: contrast for contrast in made}
+    return [contrasted[name] for name in features if name in contrasted]
 
 
 def _contrasts_of_values(

@@ -77,20 +77,20 @@ def _expected(stretch: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return correlations, ratios, factors
 
 
-def error_of_mean(found: Wander, steps: int) -> float:
+def error_of_mean(wanders: Wander, steps: int) -> float:
     """The standard error of the mean of so many successive steps."""
-    return _error(found, np.arange(steps), np.full(steps, 1 / steps))
+    return _error(wanders, np.arange(steps), np.full(steps, 1 / steps))
 
 
-def error_of_change(found: Wander, stretch: int, apart: int) -> float:
+def error_of_change(wanders: Wander, stretch: int, apart: int) -> float:
     """The standard error of the difference of the means of two stretches of steps of equal length, the
     first steps of which are so many apart.
     """
     places = np.concatenate([np.arange(stretch), apart + np.arange(stretch)])
-    return _error(found, places, np.repeat([-1 / stretch, 1 / stretch], stretch))
+    return _error(wanders, places, np.repeat([-1 / stretch, 1 / stretch], stretch))
 
 
-def _error(found: Wander, places: IntArray, weights: FloatArray) -> float:
+def _error(wanders: Wander, places: IntArray, weights: FloatArray) -> float:
     lags = np.abs(np.subtract.outer(places, places))
-    quadratic = float(weights @ found.correlation**lags @ weights)
-    return float(np.sqrt(found.variance * max(quadratic, 0.0)))
+    quadratic = float(weights @ wanders.correlation**lags @ weights)
+    return float(np.sqrt(wanders.variance * max(quadratic, 0.0)))

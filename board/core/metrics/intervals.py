@@ -147,8 +147,8 @@ def difference_of_shares(
     m, low_m, high_m = side(first, int(first_counts.sum()))
     n, low_n, high_n = side(second, int(second_counts.sum()))
     apart = (first - m[:, None]) * (second - n[:, None])
-    spread = first.std(axis=1) * second.std(axis=1)
-    alike = np.divide(apart.mean(axis=1), spread, out=np.zeros(len(m)), where=spread > 0)
+    deviation = first.std(axis=1) * second.std(axis=1)
+    alike = np.divide(apart.mean(axis=1), deviation, out=np.zeros(len(m)), where=deviation > 0)
     alike = np.clip(alike, 0.0, 1.0)
 
     def reach(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -65,8 +65,8 @@ def when_diverged(
                 np.where(use, new, old)
                 for new, old in zip(of_shared, (difference, error, freedom), strict=True)
             )
-        found = divergence(both, difference, error, freedom, metrics=len(metrics))
-        result[metric] = replace(found, paired=paired)
+        of_metric = divergence(both, difference, error, freedom, metrics=len(metrics))
+        result[metric] = replace(of_metric, paired=paired)
     return result
 
 

@@ -19,7 +19,7 @@ from board.core.metrics.paired import (
 from board.core.metrics.shares import of_many
 from board.index.segments import PROMPT_KEY
 from board.index.storage import StepRange
-from board.query import right
+from board.query import groups
 from board.query.compare.matching import Match, matched_steps
 from board.query.run import Run
 
@@ -85,7 +85,7 @@ def paired_runs(
     # What rewards say first; parts that both have before totals, which may be of different parts.
     ranks = dict.fromkeys(reward_parts(wanted), 0) | dict.fromkeys(TOTALS, 1 if note else -1)
     wanted.sort(key=lambda name: ranks.get(name, 2))
-    rule = right.rule_of(first, (second, *among)) if "reward" in first.metrics else None
+    rule = groups.rule_of(first, (second, *among)) if "reward" in first.metrics else None
     means = _means(first, second, steps, wanted, rule) if steps else None
     if means is None:
         obstacle = _obstacle(first, second, matched, has_steps=steps is not None)
@@ -212,9 +212,9 @@ def means_of_prompts(
     values = "".join(
         f", CAST({run.column(name)} AS DOUBLE) AS v{i}" for i, name in enumerate(columns)
     )
-    judged = f", {right.score(run, rule)} AS score" if rule else ""
-    counts = f", count(*) FILTER (isfinite(score)) AS scored, {right.COUNTS}" if rule else ""
-    bounds = f"CROSS JOIN ({right.bounds(rule)})" if rule else ""
+    judged = f", {groups.score_of(run, rule)} AS score" if rule else ""
+    counts = f", count(*) FILTER (isfinite(score)) AS scored, {groups.RIGHT_COUNTS}" if rule else ""
+    bounds = f"CROSS JOIN ({groups.right_bounds(rule)})" if rule else ""
     table = run.table(f"""
         WITH rollouts AS (
             SELECT {run.column(PROMPT_KEY)} AS key, {run.column("env")} AS env{judged}{values}

@@ -98,10 +98,10 @@ def gains_of(run: Run, metric: str, difference: float, share: float | None = Non
             HAVING count(value) FILTER (is_later) > 1 AND count(value) FILTER (NOT is_later) > 1
         """)
         gains, noise = (table[name].to_numpy() for name in ("gain", "noise"))
-        found = share_of_gains(gains, float(noise.mean()) if len(noise) else 0.0)
-        if found is not None:
+        estimate = share_of_gains(gains, float(noise.mean()) if len(noise) else 0.0)
+        if estimate is not None:
             source = f"by {len(gains):,} prompts in both halves of the run"
-            return Gains(max(found, LEAST_SHARE), source, room)
+            return Gains(max(estimate, LEAST_SHARE), source, room)
     share = 2 * abs(difference) / (high - low) if high > low else 1.0
     return Gains(min(max(share, LEAST_SHARE), 1.0), "each gains half of the metric's range", room)
 

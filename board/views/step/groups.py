@@ -49,7 +49,7 @@ _CURVES: Final = {
         "pass@k",
         "Chance that one of k tries is right: 1 - C(n - c, k) / C(n, k), unbiased, mean over groups of k "
         "or more judged rollouts (Chen et al. 2021, arXiv 2107.03374). The 95 % interval of that mean is "
-        "Wilson's for so many groups; it is drawn for k = 1.",
+        "Agresti and Coull's for so many groups; it is drawn for k = 1.",
     ),
 }
 

@@ -4,9 +4,9 @@ import pytest
 from read_formats import run_of
 
 from board.query.compare.paired import SOLVE_RATE, paired_runs
-from board.query.groups import run_groups
+from board.query.groups import judged_rollouts as judged
+from board.query.groups import rule_of, run_groups
 from board.query.open_run import OpenOptions, open_run
-from board.query.right import judged, rule_of
 
 
 def rollouts(rewards, name="reward"):
