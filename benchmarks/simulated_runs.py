@@ -87,8 +87,11 @@ def divergences(runs: int) -> Iterator[Row]:
                 yield found(
                     _DIVERGED, f"{setting}, {_METRICS} metrics", [d.step is not None for d in made]
                 )
-            dated = [d for d in made if d.earliest is not None and d.latest is not None]
-            right = [d.earliest <= at <= d.latest for d in dated]
+            right = [
+                d.earliest <= at <= d.latest
+                for d in made
+                if d.earliest is not None and d.latest is not None
+            ]
             if right:
                 yield covers(_SINCE, f"{setting}, where it is found", right, is_conservative=True)
 

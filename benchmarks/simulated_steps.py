@@ -112,7 +112,7 @@ def single_shares(runs: int) -> Iterator[Row]:
             mean = pass_at_k(tries, solved.reshape(-1), k).reshape(solved.shape).mean(axis=1)
             unknown, counts = np.full(len(mean), np.nan), np.full(len(mean), float(groups))
             low, high = share_interval(mean, unknown, counts)
-            right = (low <= truth) & (truth <= high)
+            right = [*((low <= truth) & (truth <= high))]
             yield covers(
                 "Groups: pass@k", f"pass@{k}, {groups} groups of 8", right, is_conservative=True
             )

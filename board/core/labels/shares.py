@@ -123,10 +123,13 @@ def agreement(first: str, second: str, pairs: Sequence[tuple[str, str]]) -> Agre
     ours, theirs = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     chance = sum(ours[label] * theirs[label] for label in ours) / n**2 if n else 1.0
     if chance == 1:
-        kappa, bounds = math.nan, (math.nan, math.nan)
+        kappa = kappa_low = kappa_high = math.nan
     else:
         kappa, *ends = ((share - chance) / (1 - chance) for share in (equal / n, low, high))
-        bounds = (max(ends[0], -1.0), min(ends[1], 1.0)) if n >= LEAST_AGREED else (math.nan,) * 2
+        is_enough = n >= LEAST_AGREED
+        kappa_low = max(ends[0], -1.0) if is_enough else math.nan
+        kappa_high = min(ends[1], 1.0) if is_enough else math.nan
+    bounds = (kappa_low, kappa_high)
     return Agreement(first, second, n, equal, low, high, kappa, *bounds, dict(counts))
 
 

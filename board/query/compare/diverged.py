@@ -104,11 +104,10 @@ def _of_shared_prompts(
         return {}
     some = both[evenly_spaced(len(both), _SAMPLED)].tolist()
     sampled = _prompt_means(first, [], some), _prompt_means(second, [], [s - shift for s in some])
-    pairs = _joined(*sampled, shift)
-    if len(pairs) < _LEAST_SHARED * max(map(len, sampled)):
+    if len(_joined(sampled[0], sampled[1], shift)) < _LEAST_SHARED * max(map(len, sampled)):
         return {}
-    tables = [_prompt_means(run, metrics) for run in (first, second)]
-    pairs = _joined(*tables, shift)
+    tables = _prompt_means(first, metrics), _prompt_means(second, metrics)
+    pairs = _joined(tables[0], tables[1], shift)
     prompts = [
         table.groupby("step").size().reindex(both - moved, fill_value=0).to_numpy()
         for table, moved in zip(tables, (0, shift), strict=True)

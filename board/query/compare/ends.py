@@ -92,10 +92,12 @@ class _Course:
     def at(self, steps: IntArray) -> _Course:
         """The course at these of its steps."""
         rows = np.searchsorted(self.steps, steps)
-        fields = (self.mean, self.error, self.groups, self.count, self.least)
         upto = self.mean[: int(rows[-1]) + 1]
         wanders = wander(upto, LAST, _CAUTION)
-        return _Course(steps, *(values[rows] for values in fields), self.scale, wanders)
+        mean, error, groups, count, least = (
+            values[rows] for values in (self.mean, self.error, self.groups, self.count, self.least)
+        )
+        return _Course(steps, mean, error, groups, count, least, self.scale, wanders)
 
 
 def run_ends(
@@ -195,8 +197,9 @@ def _of_trainer(trainer: TrainerMetrics, metric: str) -> _Course | None:
     if curve is None or not curve.points:
         return None
     known = np.isfinite(curve.values)
-    unknown = np.full(curve.points, np.nan)
-    return _Course(curve.steps[known], curve.values[known], *[unknown[known]] * 4)
+    unknown = np.full(int(known.sum()), np.nan)
+    mean = curve.values[known]
+    return _Course(curve.steps[known], mean, unknown, unknown, unknown, unknown)
 
 
 def _estimate(course: _Course, metric: str) -> Estimate:
