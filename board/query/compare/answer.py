@@ -58,10 +58,15 @@ def metric_name(name: str) -> str:
 
 
 def answer(pair: PairedRuns) -> Answer:
-    """What a paired comparison says; of one that has the metrics of rewards at least."""
+    """What a paired comparison says; of one that has the metrics of rewards at least. By the solve rate
+    if it is known on more than half of the prompts.
+    """
     totals = () if pair.reward_note else TOTALS
     parts = [name for name in pair.differences if name.startswith(REWARD_PART)]
-    known = (name for name in (SOLVE_RATE, *totals, *parts) if name in pair.differences)
+    solved = pair.differences.get(SOLVE_RATE)
+    # One that is known on few of the prompts says little of them.
+    rates = (SOLVE_RATE,) if solved and 2 * solved.prompts > len(pair.keys) else ()
+    known = (name for name in (*rates, *totals, *parts) if name in pair.differences)
     metric = next(known, None)
     if metric is None:
         are_others = any(name in pair.differences for name in TOTALS)

@@ -97,7 +97,11 @@ def _solve_rate(groups: RunGroups, i: int) -> tuple[str, str]:
         by = f"by {groups.judged.rule.column.removeprefix(REWARD_PART)}"
         left = scored - graded
         return number(rate, "share"), f"{by}, {left:,} not judged" if left > 0 else by
-    return "not judged", "its rewards lie between" if of_run.graded.any() else "set what is right"
+    if of_run.graded.any():
+        return "not judged", "the rewards here lie between right and wrong"
+    means = of_run.mean[of_run.scored > 0]
+    are_equal = np.ptp(means) == 0 and not (of_run.outcomes == Outcome.MIXED).any()
+    return "not judged", f"all rewards of the run are {'equal' if are_equal else 'of many values'}"
 
 
 def _equal_outcomes(groups: RunGroups, i: int) -> str:
