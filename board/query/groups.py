@@ -40,6 +40,8 @@ GROUP_COLUMNS: Final = ("group_id", "split")
 """Columns of the rollouts that tell their groups."""
 _OF_STEP: Final = ("reward", "advantage", *GROUP_COLUMNS)
 _MOST_VALUES: Final = 64
+_MOST_DIFFERENT: Final = 100_000
+"""Of more different scores nothing is judged: they are continuous, and counting each takes seconds."""
 _RIGHT: Final = "isfinite(score) AND score >= right_from"
 _WRONG: Final = "isfinite(score) AND score <= wrong_to"
 RIGHT_COUNTS: Final = f"""
@@ -285,9 +287,15 @@ def _score_counts(run: Run, column: str) -> list[tuple[float, int, int]]:
     """The most frequent scores, how many rollouts have each, and in the first how many have any."""
 
     def counted() -> list[tuple[float, int, int]]:
+        value = f"CAST({run.column(column)} AS DOUBLE)"
+        different = run.table(f"""
+            SELECT approx_count_distinct({value}) AS different FROM {run.view} WHERE {run.condition}
+        """)
+        if different["different"][0].as_py() > _MOST_DIFFERENT:
+            return []
         table = run.table(f"""
             SELECT score, rollouts, sum(rollouts) OVER () AS every FROM (
-                SELECT CAST({run.column(column)} AS DOUBLE) AS score, count(*) AS rollouts
+                SELECT {value} AS score, count(*) AS rollouts
                 FROM {run.view} WHERE {run.condition} GROUP BY score)
             WHERE isfinite(score) ORDER BY rollouts DESC, score DESC LIMIT {_MOST_VALUES}
         """)

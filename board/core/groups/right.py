@@ -10,7 +10,8 @@ from typing import Final
 from board.core.metrics.definitions import REWARD_PART
 
 _LEAST_JUDGED: Final = 0.5
-"""The two most frequent rewards are those of at least this share of the rollouts, or none is judged."""
+"""The two most frequent rewards are those of at least this share of the rollouts, and the second of at
+least this share of those that have not the first, or none is judged."""
 _LEAST_COUNT: Final = 3
 _LEAST_SHARE: Final = 0.01
 """A higher value stands for right if it is no exception: so many rollouts have it, and at least this
@@ -69,7 +70,8 @@ def right_rule(
     if len(values) < 2:
         return RightRule(column, math.nan, math.nan)
     low, high = _modes(counts)
-    if counts[low] + counts[high] < _LEAST_JUDGED * scored:
+    first, second = sorted((counts[low], counts[high]), reverse=True)
+    if first + second < _LEAST_JUDGED * scored or second < _LEAST_JUDGED * (scored - first):
         return RightRule(column, math.nan, math.nan)
     wrong_to, right_from = _raised(counts, low, high)
     return RightRule(column, right_from, wrong_to)

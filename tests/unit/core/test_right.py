@@ -31,6 +31,7 @@ def judged(rewards: list[float], column: str = "reward", threshold: float | None
         ({0.0: 50, 1.0: 40, 1.1: 10}, (50, 50, 0)),  # a bonus for form
         ({0.0: 5000, 1.0: 4}, (4, 5000, 0)),  # hard tasks
         ({0.5: 8}, (0, 0, 8)),
+        ({0.0: 60, **{0.3 + i / 100: 1 for i in range(40)}}, (0, 0, 100)),  # half continuous
         ({i / 97: 1 for i in range(97)}, (0, 0, 97)),  # continuous
     ],
 )
