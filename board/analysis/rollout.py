@@ -14,7 +14,7 @@ from board.analysis.audit import audited_remarks, repeated_key
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged, with_reward
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
-from board.core.metrics.kl import recorded_gamma, td_error
+from board.core.metrics.kl import recorded_gamma, td_error, without_fill
 from board.core.records import Record, Remark, TopK, read_top_k
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
@@ -329,7 +329,8 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
     remarks: list[Remark] = []
     for name, array in record.tokens.items():
         try:
-            values[name] = array.values()
+            numbers = array.values()
+            values[name] = without_fill(numbers) if name.endswith("logprobs") else numbers
         except RecordError as error:
             remarks.append(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
     return values, remarks

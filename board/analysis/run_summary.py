@@ -25,7 +25,7 @@ from board.query import splits
 from board.query.checks import step_checks
 from board.query.run import Run
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Raised whenever the same run gets another summary."""
 _LINE_POINTS: Final = 60
 _DIGITS: Final = 5

@@ -14,6 +14,7 @@ import pandas as pd
 from board.analysis.step_records import PLACES, Progress, StepRecords
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import DERIVED
+from board.core.metrics.kl import without_fill
 from board.core.records import NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.texts.turns import from_markers, of_tokens, with_tool_names
@@ -111,7 +112,7 @@ def tokens_of(place: int, record: Record, what: ReadTokens) -> RolloutTokens:
         if values is None:
             read.faults.append(name)
         else:
-            read.arrays[name] = values
+            read.arrays[name] = without_fill(values) if name.endswith("logprobs") else values
     if "loss_mask" in read.faults:  # without it, means would be over other tokens
         read.arrays = {}
     read.segments = record.segments

@@ -14,7 +14,7 @@ from board.charts.layout import number, safe_name
 from board.charts.palette import SERIES, category, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
-from board.core.metrics.intervals import mean_interval, share_interval
+from board.core.metrics.intervals import interval_of_means, two_values
 from board.core.metrics.shares import percent, without_residue
 from board.core.metrics.trainer import PREFIX
 
@@ -265,14 +265,13 @@ def _interval(
     steps: pd.DataFrame, series: Series, mean: FloatArray
 ) -> list[tuple[FloatArray, FloatArray, str]]:
     """The band in which the mean lies; none where its error is not known."""
-    names = ("se", "groups", "n")
-    error, groups, count = (column(steps, f"{series.stem}_{name}") for name in names)
+    names = ("se", "even", "n", "std", "q00", "q100")
+    error, groups, count, *ends = (column(steps, f"{series.stem}_{name}") for name in names)
     if not np.isfinite(error).any():
         return []
-    if series.unit == "share":
-        low, high = share_interval(mean, error, count)
-        return [(low, high, MEAN_BAND)]
-    low, high = mean_interval(mean, error, groups)
+    std, least, most = ends
+    scale = (0.0, 1.0) if series.unit == "share" else two_values(mean, std, count, least, most)
+    low, high = interval_of_means(mean, error, groups, count, scale)
     return [(low, high, MEAN_BAND)]
 
 

@@ -33,6 +33,13 @@ def _reward(text: str) -> RewardSum:
     return reward
 
 
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError("expected a number above 0, and 1 at most")
+    return number
+
+
 def _megabytes(text: str) -> float:
     number = float(text)
     if not 0.5 <= number <= 1000:
@@ -103,6 +110,19 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "PART:WEIGHT,..",
         "help": "for logs with parts of the reward and no total: what the reward is, such as "
         "correct:1,format:0.5 (default: the sum of the parts, where the trainer's reward agrees)",
+    },
+    "--right-from": {
+        "type": float,
+        "metavar": "SCORE",
+        "help": "from which score on a rollout is right, others being wrong: of the part of the reward "
+        "that says what is right, else of the reward (default: 1 of such a part; of rewards the higher "
+        "of their two most frequent values, and the lower is wrong)",
+    },
+    "--gain-share": {
+        "type": _share,
+        "metavar": "SHARE",
+        "help": "the share of the prompts that gain where the mean does, above 0 up to 1 (default: by "
+        "the prompts that come in both halves of the run, else each gains half of the metric's range)",
     },
     "--metrics": {
         "type": Path,

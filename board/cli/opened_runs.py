@@ -33,6 +33,7 @@ def options_of(args: argparse.Namespace) -> OpenOptions:
     return OpenOptions(
         group_by_prompt=getattr(args, "group_by_prompt", False),
         reward=getattr(args, "reward", None),
+        right_from=getattr(args, "right_from", None),
     )
 
 

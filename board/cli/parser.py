@@ -71,10 +71,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "compare": Command(
         "compare",
         "the differences between runs on the prompts that both saw",
-        "run other --split --env --reward --match --columns --metric --by --json",
+        "run other --split --env --reward --right-from --match --columns --metric --by --json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
-        "95 % interval, by a bootstrap over prompts; on how many prompts B won, lost or tied; and "
-        "from which step the runs differ beyond chance. Three runs or more are grouped by their "
+        "95 % interval over prompts; on how many prompts B won, lost or tied; and from which step the "
+        "runs differ beyond chance, as two seeds may, too. Three runs or more are grouped by their "
         "settings too (docs/compare_runs.md).",
     ),
     "contrasts": Command(
@@ -88,7 +88,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sample-size": Command(
         "compare",
         "how many prompts are needed to detect a difference",
-        "run --difference --metric --split --env --reward --json",
+        "run --difference --gain-share --metric --split --env --reward --json",
         "Prints how many prompts, with how many rollouts each, are needed to detect a difference between "
         "two runs in a metric, given the variance of this run (docs/compare_runs.md).",
     ),
@@ -147,7 +147,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "failures": Command(
         "failures",
         "why rollouts failed, and what that did to training",
-        "run --source --split --env --where --group-by-prompt --reward --json",
+        "run --source --split --env --where --group-by-prompt --reward --right-from --json",
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
         "policy and truncated are the model's own (docs/failures.md). Lists failures with equal "
         "evidence, and how rewards, groups and advantages would be without those of infrastructure.",

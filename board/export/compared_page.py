@@ -71,7 +71,7 @@ def _add_pair(sheet: Sheet, runs: Sequence[Run], names: Sequence[str], paired: P
     a, b = (sheet.line(run.info.name) for run in runs)
     sheet.add(
         f"<h3>Prompt by prompt</h3><p class=mute>{sheet.line(paired.steps_text)}. A: {a}, B: {b}. "
-        f"{sheet.line(paired.reward_note)}</p>"
+        f"{sheet.line(paired.reward_note)} {sheet.line(paired.right_note)}</p>"
     )
     heads = ("metric", "B - A (95 %)", "prompts", "B higher", "B lower", "equal")
     sheet.table(heads, rows, (False, *[True] * 5))

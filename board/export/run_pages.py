@@ -12,7 +12,7 @@ import pandas as pd
 from board.charts.palette import category
 from board.core.failures.causes import CAUSES, Cause
 from board.core.metrics.definitions import Metric, reward_parts, rollout_metric
-from board.core.metrics.intervals import wilson
+from board.core.metrics.intervals import independent_share
 from board.core.metrics.shares import counted, interval, number, of_many, percent
 from board.core.sampling import evenly_spaced
 from board.export.curve_svg import StepCurve, step_curve
@@ -130,11 +130,11 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
 
 
 def _cause_row(cause: Cause, count: int, total: int) -> list[str]:
-    """The interval is Wilson's, as if rollouts were independent of each other."""
+    """The interval is one of a share, as if rollouts were independent of each other."""
     if not count:
         return []
     share = count / total
-    bounds = interval(*wilson(share, total))
+    bounds = interval(*independent_share(share, total))
     return [cause, f"{count:,}", percent(share), bounds, CAUSES[cause]]
 
 
@@ -158,9 +158,9 @@ def prompts_page(run: Run, options: PageOptions) -> StaticPage:
     if prompts is None:
         sheet.heading(sheet.line(title), ["Prompts or rewards are not recorded."])
         return sheet.page(title, source_of(sheet, run))
-    right_by = sheet.line(prompts.right_by or "the highest reward of the run")
     sheet.heading(
-        sheet.line(title), [counted(len(prompts.keys), "prompt"), f"Right by {right_by}."]
+        sheet.line(title),
+        [counted(len(prompts.keys), "prompt"), f"{sheet.line(prompts.judged.text)}."],
     )
     volatile = np.argsort(-np.nan_to_num(prompts.volatility, nan=-1.0), kind="stable")
     lists = {

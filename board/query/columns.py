@@ -258,13 +258,15 @@ def known_columns(names: Sequence[str], columns: Collection[str]) -> list[str]:
 class OpenOptions:
     """max_per_step: at most so many rollouts of each step are shown (None: all). group_by_prompt: where
     the log has no group_id, rollouts of a step with equal prompts are a group. reward: what it is made of
-    where the log has its parts alone (None: their sum, where the trainer's reward agrees).
+    where the log has its parts alone (None: their sum, where the trainer's reward agrees). right_from:
+    from which score on a rollout is right (None: board.core.groups.right says).
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
     max_per_step: int | None = None
     group_by_prompt: bool = False
     reward: RewardSum | None = None
+    right_from: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from board.core.groups.environments import EnvCurves, curves_from
 from board.core.metrics.definitions import is_zero_std
-from board.core.metrics.intervals import mean_interval, share_interval
+from board.core.metrics.intervals import interval_of_means, two_values
 from board.core.metrics.seeds import LEAST
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
@@ -69,8 +69,8 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
 
 def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
     """A row for each environment, by name, over all steps: env, rollouts, n (those with a value), mean,
-    and low and high, its 95 % interval by an error clustered by group: of zeros and ones Wilson's, else
-    Student's t of three groups or more. NaN for fewer groups.
+    and low and high, its 95 % interval by an error clustered by group, as of interval_of_means; NaN for
+    fewer than three groups.
 
     Raises ChoiceError where the run has no such metric, UnreadableError.
     """
@@ -90,24 +90,24 @@ def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
             FROM rollouts),
         groups AS (
             SELECT env, any_value(middle) AS middle, sum(value - middle) AS deviation,
-                count(value) AS known, count(*) AS rollouts, bool_and(value IN (0, 1)) AS is_share
+                count(value) AS known, count(*) AS rollouts, min(value) AS least, max(value) AS most,
+                sum((value - middle) ** 2) AS squares
             FROM centred GROUP BY env, own_group)
         SELECT env, sum(rollouts) AS rollouts, sum(known) AS n, any_value(middle) AS mean,
-            count(*) FILTER (known > 0) AS groups, bool_and(is_share) AS is_share,
-            sqrt(count(*) FILTER (known > 0) / nullif(count(*) FILTER (known > 0) - 1, 0)
-                * sum(deviation * deviation)) / nullif(sum(known), 0) AS error
+            count(*) FILTER (known > 0) AS groups,
+            sqrt(sum(squares) / nullif(sum(known) - 1, 0)) AS std, min(least) AS least, max(most) AS most,
+            sum(known)::DOUBLE ** 2 / nullif(sum(known * known), 0) AS even,
+            CASE WHEN count(*) FILTER (known > 0) > 1 THEN sqrt(sum(deviation * deviation)
+                / (1 - sum(known * known) / sum(known)::DOUBLE ** 2)) / sum(known) END AS error
         FROM groups GROUP BY env ORDER BY env
     """).to_pandas()
-    mean, error, groups = (
-        table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "error", "groups")
+    names = ("mean", "error", "even", "n", "std", "least", "most")
+    mean, error, even, n, std, least, most = (
+        table[name].to_numpy(np.float64, na_value=np.nan) for name in names
     )
-    if table["is_share"].fillna(value=True).all():
-        low, high = share_interval(mean, error, table["n"].to_numpy(np.float64))
-        least = 2
-    else:
-        low, high = mean_interval(mean, error, groups)
-        least = LEAST
-    low, high = (np.where(groups >= least, end, np.nan) for end in (low, high))
+    scale = two_values(mean, std, n, least, most)
+    low, high = interval_of_means(mean, error, even, n, scale)
+    low, high = (np.where(table["groups"] >= LEAST, end, np.nan) for end in (low, high))
     counts = {name: table[name].astype(np.int64) for name in ("rollouts", "n")}
     return pd.DataFrame(
         {"env": table["env"].astype(str), **counts, "mean": mean, "low": low, "high": high}

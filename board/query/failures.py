@@ -11,10 +11,10 @@ import pyarrow as pa
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.failures.causes import CAUSES, PLUMBING
 from board.core.failures.effect import Effect, effect_of
-from board.core.groups.statistics import CONVENTIONS, correctness_column
+from board.core.groups.statistics import CONVENTIONS
 from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
+from board.query import groups
 from board.query.advantages import convention_of
-from board.query.groups import score_range
 from board.query.predicate import text_literal
 from board.query.run import Run
 
@@ -137,41 +137,32 @@ def run_effect(run: Run) -> RunEffect | None:
     if not {"group_id", "reward"} <= {*run.columns} or not has_causes(run):
         return None
     causes = ", ".join(f"'{cause}'" for cause in PLUMBING)
-    score = run.column(correctness_column(run.columns) or "reward")
+    rule = groups.rule_of(run)
     sql = f"""
         WITH rollouts AS (
             SELECT step, {run.column("group_id")} AS group_id, {run.column("split")} AS split,
-                CAST({run.column("reward")} AS DOUBLE) AS reward, {score} AS score,
+                CAST({run.column("reward")} AS DOUBLE) AS reward, {groups.score_of(run, rule)} AS score,
                 coalesce({run.column(CAUSE)} IN ({causes}), false) AS failed
             FROM {run.view} WHERE {run.condition})
         SELECT step, reward, failed,
             CASE WHEN group_id IS NULL THEN -1
                 ELSE dense_rank() OVER (ORDER BY step, split, group_id) - 1 END AS code,
-            {_right(run)} AS "right"
-        FROM rollouts CROSS JOIN ({score_range(run)})
+            {groups.IS_RIGHT} AS "right"
+        FROM rollouts CROSS JOIN ({groups.right_bounds(rule)})
     """
     table = run.table(sql)
     failed = np.asarray(table["failed"])
     if not failed.any():
         return None
     steps, codes = (np.asarray(table[name], np.int64) for name in ("step", "code"))
-    rewards, right = (_numbers(table[name]) for name in ("reward", "right"))
+    rewards, solved = (_numbers(table[name]) for name in ("reward", "right"))
     fit = convention_of(run, [*run.counts])
     name = "grpo" if fit is None else fit.closest
     largest = int(np.bincount(codes[codes >= 0]).max(initial=1))
     ks = [k for k in (1, 2, 4, 8, _LARGEST_K) if k <= largest]
-    effect = effect_of(codes, rewards, failed, right, convention=name, ks=ks, steps=steps)
+    effect = effect_of(codes, rewards, failed, solved, convention=name, ks=ks, steps=steps)
     is_recognized = fit is not None and fit.convention is not None
     return RunEffect(effect, CONVENTIONS[name].label, is_recognized, steps, failed)
-
-
-def _right(run: Run) -> str:
-    """SQL for 1 where a rollout is right and 0 where it is wrong, as groups.counts_of_right counts."""
-    if correctness_column(run.columns) is None:
-        judged = "lowest < highest AND score IN (lowest, highest)"
-        return f"CASE WHEN {judged} THEN CAST(score = highest AS DOUBLE) END"
-    right = "score = highest AND (lowest < highest OR highest > 0)"
-    return f"CASE WHEN score IS NOT NULL THEN CAST(coalesce({right}, false) AS DOUBLE) END"
 
 
 def filter_of_cluster(cause: str, pattern: str) -> str:

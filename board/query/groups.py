@@ -6,6 +6,9 @@ those of an evaluation each from 0.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.groups.right import RightRule, right_rule
 from board.core.groups.statistics import (
     AdvantageFit,
     Grid,
@@ -23,6 +27,7 @@ from board.core.groups.statistics import (
     grid,
     outcomes_of,
 )
+from board.core.metrics.shares import of_many
 from board.errors import ChoiceError
 from board.index.segments import PROMPT_KEY
 from board.query import splits
@@ -36,14 +41,33 @@ if TYPE_CHECKING:
 GROUP_COLUMNS: Final = ("group_id", "split")
 """Columns of the rollouts that tell their groups."""
 _OF_STEP: Final = ("reward", "advantage", *GROUP_COLUMNS)
-_BY_PART: Final = """
-    count(score) AS graded,
-    count(*) FILTER (score = highest AND (lowest < highest OR highest > 0)) AS "right\""""
-"""The highest score of the run is right. One of 0 or less throughout was never earned by any."""
-_BY_REWARD: Final = """
-    count(*) FILTER (lowest < highest AND score IN (lowest, highest)) AS graded,
-    count(*) FILTER (lowest < highest AND score = highest) AS "right\""""
-"""The highest reward of the run is right and the lowest wrong; between them nothing is known."""
+_MOST_VALUES: Final = 64
+_MOST_DIFFERENT: Final = 100_000
+"""Of more different scores nothing is judged: they are continuous, and counting each takes seconds."""
+_RIGHT: Final = "isfinite(score) AND score >= right_from"
+_WRONG: Final = "isfinite(score) AND score <= wrong_to"
+RIGHT_COUNTS: Final = f"""
+    count(*) FILTER ({_RIGHT} OR {_WRONG}) AS graded,
+    count(*) FILTER ({_RIGHT}) AS "right\""""
+"""SQL that counts rollouts as `graded` and `right`, by their `score` and columns of `right_bounds`."""
+IS_RIGHT: Final = f"CASE WHEN {_RIGHT} THEN 1.0 WHEN {_WRONG} THEN 0.0 END"
+"""SQL for 1 where a rollout is right, 0 where it is wrong and NULL where it is not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """By which rule the rollouts of a run are judged. scored: how many have a score; judged: of these."""
+
+    rule: RightRule
+    scored: int
+    judged: int
+
+    @property
+    def text(self) -> str:
+        """The rule, and how many rollouts it does not judge, in a sentence."""
+        words = f"{self.rule.text[0].upper()}{self.rule.text[1:]}"
+        left = self.scored - self.judged
+        return f"{words}; {of_many(left, self.scored)} rollouts are not judged" if left else words
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +94,11 @@ class StepFit:
 
 @dataclass(frozen=True)
 class RunGroups:
-    """groups: of all steps. right_by: the column that says what is right; None: the
-    highest reward.
-    """
+    """groups: of all steps. judged: by which rule rollouts are right, and how many it judges."""
 
     run: Run
     groups: Groups
-    right_by: str | None
+    judged: Judged
 
     @cached_property
     def by_step(self) -> StepGroups:
@@ -123,28 +145,29 @@ def groups_of_run(run: Run) -> Groups | None:
 
 
 def _groups_of_run(run: Run) -> Groups:
+    rule = rule_of(run)
     table = run.table(f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, group_id, {run.split_value} AS split,
                 {run.column("reward")} AS reward,
-                {run.column(correctness_column(run.columns) or "reward")} AS score
+                {score_of(run, rule)} AS score
             FROM {run.view} WHERE {run.condition})
         SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
-            count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
-        FROM rollouts CROSS JOIN ({score_range(run)}) WHERE group_id IS NOT NULL
+            count(reward) >= 2 AND min(reward) = max(reward) AS equal, {RIGHT_COUNTS}
+        FROM rollouts CROSS JOIN ({right_bounds(rule)}) WHERE group_id IS NOT NULL
         GROUP BY step, group_id, split ORDER BY step, group_id, split
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     graded, scored = columns["graded"], columns["scored"]
-    right = np.where(graded > 0, columns["right"], np.nan)
+    solved = np.where(graded > 0, columns["right"], np.nan)
     return Groups(
         columns["step"],
         np.arange(len(scored)),
         columns["size"],
         scored,
-        right,
+        solved,
         graded,
-        outcomes_of(scored, columns["equal"], graded, right),
+        outcomes_of(scored, columns["equal"], graded, solved),
         columns["mean"],
     )
 
@@ -191,7 +214,7 @@ def rollouts_per_prompt(run: Run) -> int | None:
 def run_groups(run: Run) -> RunGroups | None:
     """The groups of all steps; None where the run has no group_id or no reward."""
     groups = groups_of_run(run)
-    return None if groups is None else RunGroups(run, groups, correctness_column(run.columns))
+    return None if groups is None else RunGroups(run, groups, judged_rollouts(run))
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
@@ -245,35 +268,72 @@ def group_names(rows: pd.DataFrame) -> pd.Series[str]:
     return ids.where(~is_shared | (ids == ""), ids + " (" + names + ")")
 
 
-def counts_of_right(run: Run) -> str:
-    """SQL that counts rollouts as `graded` and `right`, by their `score` (of `correctness_column`, else
-    the reward) and by `score_range`.
-    """
-    return _BY_REWARD if correctness_column(run.columns) is None else _BY_PART
+def rule_of(run: Run, others: Sequence[Run] = ()) -> RightRule:
+    """What is right in a run, and in others that it is compared with: in all of their rollouts, whatever
+    part of them is looked at. Raises UnreadableError.
 
-
-def score_range(run: Run) -> str:
-    """SQL of a row with the `lowest` and the `highest` score of the run. NULL where scores are rewards,
-    and most lie between the two: the best of continuous rewards is not right, and the others not wrong.
+    By the part of the reward that says so (of RIGHT_PARTS) if all of them have it, else by the reward.
     """
-    column = correctness_column(run.columns)
-    score = run.column(column or "reward")
-    of_run = f"FROM {run.view} WHERE {run.condition}"
-    are_judged = (
-        "true"
-        if column
-        else f"""
-        (SELECT count(*) FILTER ({score} IN (lowest, highest)) >= count({score}) / 2 {of_run})"""
+    runs = [one.whole or one for one in (run, *others)]
+    shared = [name for name in runs[0].columns if all(name in one.columns for one in runs)]
+    column = correctness_column(shared) or "reward"
+    counts: Counter[float] = Counter()
+    scored = 0
+    for one in {str(one.info.path): one for one in runs}.values():
+        for value, rollouts, every in _score_counts(one, column):
+            counts[value] += rollouts
+            scored += every
+    threshold = next(
+        (one.options.right_from for one in runs if one.options.right_from is not None), None
     )
-    sql = f"""
-        WITH ends AS (SELECT min({score}) AS lowest, max({score}) AS highest {of_run}),
-        judged AS (SELECT *, {are_judged} AS are_judged FROM ends)
-        SELECT CASE WHEN are_judged THEN lowest END AS lowest,
-            CASE WHEN are_judged THEN highest END AS highest
-        FROM judged
-    """
-    values = run.remembered("score range", lambda: run.table(sql).to_pylist()[0])
+    return right_rule(column, counts, scored, threshold)
+
+
+def _score_counts(run: Run, column: str) -> list[tuple[float, int, int]]:
+    """The most frequent scores, how many rollouts have each, and in the first how many have any."""
+
+    def counted() -> list[tuple[float, int, int]]:
+        value = f"CAST({run.column(column)} AS DOUBLE)"
+        different = run.table(f"""
+            SELECT approx_count_distinct({value}) AS different FROM {run.view} WHERE {run.condition}
+        """)
+        if different["different"][0].as_py() > _MOST_DIFFERENT:
+            return []
+        table = run.table(f"""
+            SELECT score, rollouts, sum(rollouts) OVER () AS every FROM (
+                SELECT {value} AS score, count(*) AS rollouts
+                FROM {run.view} WHERE {run.condition} GROUP BY score)
+            WHERE isfinite(score) ORDER BY rollouts DESC, score DESC LIMIT {_MOST_VALUES}
+        """)
+        rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+        return [
+            (float(score), int(rollouts), 0 if place else int(every))
+            for place, (score, rollouts, every) in enumerate(rows)
+        ]
+
+    return run.remembered(f"counts of {column}", counted)
+
+
+def judged_rollouts(run: Run) -> Judged:
+    """By which rule the run's rollouts are judged, and how many. Raises UnreadableError."""
+    rule = rule_of(run)
+    table = run.table(f"""
+        SELECT count(*) FILTER (isfinite(score)) AS scored, {RIGHT_COUNTS}
+        FROM (SELECT {score_of(run, rule)} AS score FROM {run.view} WHERE {run.condition})
+        CROSS JOIN ({right_bounds(rule)})
+    """)
+    return Judged(rule, table["scored"][0].as_py(), table["graded"][0].as_py())
+
+
+def score_of(run: Run, rule: RightRule) -> str:
+    """SQL of the score of a rollout."""
+    return f"CAST({run.column(rule.column)} AS DOUBLE)"
+
+
+def right_bounds(rule: RightRule) -> str:
+    """SQL of a row with `right_from` and `wrong_to`; NULL where nothing is judged."""
+    values = {"right_from": rule.right_from, "wrong_to": rule.wrong_to}
     return "SELECT " + ", ".join(
-        f"CAST({'NULL' if value is None else repr(str(value))} AS DOUBLE) AS {name}"
+        f"CAST({'NULL' if math.isnan(value) else repr(str(value))} AS DOUBLE) AS {name}"
         for name, value in values.items()
     )

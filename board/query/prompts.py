@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import BoolArray, FloatArray, IntArray, divided
-from board.core.groups.statistics import correctness_column
-from board.core.metrics.exact_test import fisher_p
+from board.core.metrics.exact_test import fisher_p, least_fisher_p
 from board.core.metrics.paired import false_discovery_rates
 from board.index.segments import PROMPT_KEY
-from board.query.groups import counts_of_right, score_range
+from board.query import groups
+from board.query.groups import Judged
 from board.query.run import Run
 
 FLAGS: Final = {"never": "never_solved", "lost": "regressed", "new": "newly_solved"}
@@ -57,13 +57,14 @@ class RunPrompts:
     of these it is known whether a rollout is right. never_solved: two or more, nothing right at any.
     earlier_right of earlier_graded rollouts are right in the first half of the graded steps, later_right
     of later_graded in the second, which has the one in the middle. rate: the least false discovery rate,
-    over all prompts with two graded steps, at which the two halves differ; NaN for fewer steps.
+    over all prompts with two graded steps whose rollouts are enough to differ beyond chance at all, at
+    which the two halves differ; NaN for the others. Rollouts of a prompt count as independent of one
+    another, with one chance where nothing changed.
     regressed, improved: the later share is lower, or higher, at a rate of MOST_FALSE or less;
     newly_solved: improved, and at most NOT_SOLVED of the earlier rollouts right. volatility: standard
     deviation (n - 1) of the mean rewards of its steps, NaN for one step.
 
-    length: the column of lengths, None without one. right_by: the column that says what is right; None:
-    the highest reward.
+    length: the column of lengths, None without one. judged: by which rule rollouts are right.
     """
 
     keys: IntArray
@@ -77,7 +78,7 @@ class RunPrompts:
     rate: FloatArray
     volatility: FloatArray
     length: str | None
-    right_by: str | None
+    judged: Judged
 
     @property
     def earlier(self) -> FloatArray:
@@ -145,12 +146,14 @@ def run_prompts(run: Run) -> RunPrompts | None:
         FROM courses ORDER BY first_step, place, keys
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    p = np.where(columns["graded"] > 1, fisher_p(*(columns[name] for name in _HALVES)), np.nan)
+    halves = [columns[name] for name in _HALVES]
+    can_differ = (columns["graded"] > 1) & (least_fisher_p(*halves) <= MOST_FALSE)
+    p = np.where(can_differ, fisher_p(*halves), np.nan)
     return RunPrompts(
         **columns,
         rate=false_discovery_rates(p),
         length=length_column(run),
-        right_by=correctness_column(run.columns),
+        judged=groups.judged_rollouts(run),
     )
 
 
@@ -229,16 +232,16 @@ def _visits(run: Run, keys: str) -> str:
     and the share of right rollouts. place: as of _PLACE.
     """
     key = run.column(PROMPT_KEY)
-    score = run.column(correctness_column(run.columns) or "reward")
+    rule = groups.rule_of(run)
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT {key} AS prompt_key, step, CAST({run.column("reward")} AS DOUBLE) AS reward,
-                {score} AS score, rank, file, line, part
+                {groups.score_of(run, rule)} AS score, rank, file, line, part
             FROM {run.view} AS rollouts WHERE {run.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
             SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward,
-                {_PLACE} AS place, {counts_of_right(run)}
-            FROM rollouts CROSS JOIN ({score_range(run)}) GROUP BY prompt_key, step),
+                {_PLACE} AS place, {groups.RIGHT_COUNTS}
+            FROM rollouts CROSS JOIN ({groups.right_bounds(rule)}) GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(graded, 0) AS rate FROM counts)"""
 

@@ -6,10 +6,11 @@ Rollouts that answer one prompt have its difficulty in common, so a step of 8 gr
 than 64 rollouts. The error of the mean is clustered by group: with x_i the value of rollout i, m the mean
 of the n rollouts of a step, and S_g the sum of (x_i - m) over the rollouts of group g of G,
 
-    se² = G / (G - 1) · Σ_g S_g² / n²
+    se² = E / (E - 1) · Σ_g S_g² / n²,   E = n² / Σ_g n_g²
 
-(Liang and Zeger 1986, with the correction for few clusters, CR1; for language models: Miller 2024, arXiv
-2411.00640). Without groups each rollout is one, and se is the usual s / √n.
+(Liang and Zeger 1986; for language models: Miller 2024, arXiv 2411.00640). E is how many groups of equal
+size are as good: with equal ones G, and the correction for few clusters the usual G / (G - 1). Without
+groups each rollout is one, and se is the usual s / √n.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def steps_table(run: Run, *, quantiles: bool = True) -> pa.Table:
     """One row for each step of the run, ascending.
 
     Columns: step, rollouts; for each metric with stem m that a rollout has: m_mean, m_std (n - 1 in the
-    denominator, missing for one rollout), m_n (rollouts that have a value), m_se and m_groups (the
-    error, and groups with a value; only with quantiles) and m_q00 ... m_q100; then ranks (only where
+    denominator, missing for one rollout), m_n (rollouts that have a value), m_se, m_groups and m_even
+    (the error, groups with a value, and E; only with quantiles) and m_q00 ... m_q100; then ranks (only if
     known), groups and zero_std_group_fraction, the share of the groups of 2 rewards or more whose rewards
     are equal (both only where group_id is recorded). NaN is not recorded.
 
@@ -187,7 +188,7 @@ def _with(table: pa.Table, other: pa.Table) -> pa.Table:
 
 
 def errors_of(run: Run, columns: Sequence[str]) -> pd.DataFrame:
-    """The columns step, m_se and m_groups of some metrics of a run that may be narrowed."""
+    """The columns step, m_se, m_groups and m_even of some metrics of a run that may be narrowed."""
     values = {base_name(name): run.column(name) for name in columns if name in run.metrics}
     table = pa.table({"step": pa.array([*run.counts], pa.int64())})
     for some in _batches(values, _ERRORS_AT_ONCE):
@@ -258,8 +259,9 @@ def _quantiles(
 
 
 def _standard_errors(run: Run, values: Mapping[str, str], among: str = "true") -> pa.Table:
-    """By step, of each stem m `m_se` (NaN for fewer than two groups with a value) and `m_groups`, how
-    many groups have a value. values, at most _ERRORS_AT_ONCE, and among: as of _statistics.
+    """By step, of each stem m `m_se` (NaN for fewer than two groups with a value), `m_groups`, how many
+    groups have a value, and `m_even`, how many of equal size these are worth. values, at most
+    _ERRORS_AT_ONCE, and among: as of _statistics.
     """
     group, places = run.column("group_id"), range(len(values))
     # Of a rollout without a group a value of its own.
@@ -271,8 +273,10 @@ def _standard_errors(run: Run, values: Mapping[str, str], among: str = "true") -
     sums = [f"sum(d{i}) AS s{i}, count(d{i}) AS n{i}" for i in places]
     errors = [
         f"""count(*) FILTER (n{i} > 0) AS {quoted(f"{stem}_groups")},
-            sqrt(count(*) FILTER (n{i} > 0) / nullif(count(*) FILTER (n{i} > 0) - 1, 0)
-                * sum(s{i} * s{i})) / nullif(sum(n{i}), 0) AS {quoted(f"{stem}_se")}"""
+            sum(n{i})::DOUBLE ** 2 / nullif(sum(n{i} * n{i}), 0) AS {quoted(f"{stem}_even")},
+            CASE WHEN count(*) FILTER (n{i} > 0) > 1 THEN
+                sqrt(sum(s{i} * s{i}) / (1 - sum(n{i} * n{i}) / sum(n{i})::DOUBLE ** 2)) / sum(n{i})
+                END AS {quoted(f"{stem}_se")}"""
         for i, stem in enumerate(values)
     ]
     return run.table(f"""
@@ -312,7 +316,7 @@ def _tidied(table: pa.Table, metrics: Sequence[str]) -> pa.Table:
     names = ["step", "rollouts"]
     for stem in map(base_name, metrics):
         if f"{stem}_n" in there and _holds_any(table[f"{stem}_n"]):
-            suffixes = ("mean", "std", "n", "se", "groups", *QUANTILES)
+            suffixes = ("mean", "std", "n", "se", "groups", "even", *QUANTILES)
             names += [name for suffix in suffixes if (name := f"{stem}_{suffix}") in there]
     if "ranks" in there and _holds_any(table["ranks"]):
         names.append("ranks")

@@ -9,11 +9,10 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.groups.solve_rates import pass_at_k
-from board.core.groups.statistics import correctness_column
 from board.core.metrics.intervals import mean_interval, share_interval
 from board.core.metrics.seeds import LEAST
 from board.index.segments import PROMPT_KEY
-from board.query.groups import counts_of_right, score_range
+from board.query import groups
 from board.query.prompts import length_column
 from board.query.run import Run
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_TRIES: Final = 64
 """k of pass@k is doubled up to it."""
 _BEGINNING: Final = 600
+_LEAST_JUDGED: Final = 4
+"""Rollouts of rewards 0 or 1: of fewer an interval holds less often than it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,12 @@ def tasks_of(run: Run) -> Tasks | None:
         return None
     length = length_column(run)
     key = "group_id" if by_group else run.column(PROMPT_KEY)
+    rule = groups.rule_of(run)
     own = {
         "env": run.column("env") if "env" in names else "NULL",
         "prompt": f"left({run.column('prompt')}, {_BEGINNING})" if "prompt" in names else "NULL",
         "length": f"CAST({run.column(length)} AS DOUBLE)" if length else "NULL",
-        "score": run.column(correctness_column(run.columns) or "reward"),
+        "score": groups.score_of(run, rule),
         "reward": f"CAST({run.column('reward')} AS DOUBLE)",
         "of_split": run.split_value,
     }
@@ -85,8 +87,8 @@ def tasks_of(run: Run) -> Tasks | None:
         SELECT task, min(env) AS env, min(prompt) AS prompt, count(*) AS rollouts,
             count(reward) AS scored, avg(reward) AS mean, stddev_samp(reward) AS std,
             bool_and(reward IN (0, 1)) AS is_share,
-            avg(length) AS length, {counts_of_right(run)}
-        FROM rollouts CROSS JOIN ({score_range(run)})
+            avg(length) AS length, {groups.RIGHT_COUNTS}
+        FROM rollouts CROSS JOIN ({groups.right_bounds(rule)})
         GROUP BY task, of_split ORDER BY mean NULLS LAST, task, of_split
     """).to_pandas()
     named = table["task"].notna()
@@ -95,21 +97,21 @@ def tasks_of(run: Run) -> Tasks | None:
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Wilson's where all rewards of the log are 0 or 1, else Student's t over the rollouts of a task, of
-    three or more: two say nothing of their spread.
+    """As of share_interval where all rewards of the log are 0 or 1, of four rollouts or more; else
+    Student's t over the rollouts of a task, of three or more: two say nothing of their spread.
     """
     mean, scored = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "scored")
     )
     if table["is_share"].fillna(value=True).all():
         low, high = share_interval(mean, np.full(len(mean), np.nan), scored)
-        least = 2
+        least = _LEAST_JUDGED
     else:
         std = table["std"].to_numpy(np.float64, na_value=np.nan)
         low, high = mean_interval(mean, std / np.sqrt(np.maximum(scored, 1)), scored)
         least = LEAST
     several = scored >= least
-    right = np.where(table["graded"] > 0, table["right"], np.nan)
+    solved = np.where(table["graded"] > 0, table["right"], np.nan)
     return table.drop(columns=["std", "is_share"]).assign(
-        low=np.where(several, low, np.nan), high=np.where(several, high, np.nan), right=right
+        low=np.where(several, low, np.nan), high=np.where(several, high, np.nan), right=solved
     )

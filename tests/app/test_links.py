@@ -36,7 +36,7 @@ LINKS = (
         "cap=3&grouping=1&pads=<x>,<y>&split=all&live=1&step=10&steps=10-35&smooth=0.9"
         "&overview_kl=k1&overview_band=quantiles&overview_scale=0.5&overview_shift=1&overview_log=1"
         "&overview_more=1&overview_evals=0&overview_expression=reward - ref_reward"
-        "&overview_trainer=loss|lr&metric_shift=2&reward_sum=correct:1.0,format:0.5",
+        "&overview_trainer=loss|lr&metric_shift=2&reward_sum=correct:1.0,format:0.5&right_from=0.5",
     ),
     (
         "overview",
@@ -93,6 +93,7 @@ VALUES: dict[str, Any] = {
     "cap": 3,
     "metric_shift": 2,
     "reward_sum": RewardSum((("correct", 1.0), ("format", 0.5))),
+    "right_from": 0.5,
     "grouping": True,
     "step": 10,
     "index": 5,

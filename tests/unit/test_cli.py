@@ -682,16 +682,18 @@ def test_compare_prints_paired_differences(call, tmp_path):
     document = call("compare", tmp_path / "a", tmp_path / "b", "--json").document
     assert (document["a"], document["b"], document["steps"]["a"]) == ("a", "b", [1, 2])
     reward = document["paired"]["reward"]
-    assert reward.pop("p") <= 1
     assert reward == {
         "prompts": 2,
         "difference": 0.5,
-        "low": 0.5,
-        "high": 0.5,
+        "low": None,
+        "high": None,
         "won": 2,
         "lost": 0,
         "equal": 0,
+        "p": None,
+        "no_interval": "no interval: fewer than 6 prompts",
     }
+    assert document["right"] == "right is a reward of 0.75 or more, wrong one of 0.25 or less"
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
     assert "A a, B b: steps 1 to 2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
@@ -712,11 +714,14 @@ def test_compare_answers_first_and_ends_over_common_steps(call, tmp_path):
         write(tmp_path / f"{common}{name}" / "rank_0.jsonl", rows)
     folders = [tmp_path / f"{common}{name}" for name in ("seed1", "seed2")]
     lines = call("compare", *folders).out.splitlines()
-    said = "…seed2 - …seed1: Reward +0.5 on 6 prompts, steps 1 to 2: …seed2 is higher"
+    said = (
+        "…seed2 - …seed1: solve rate +1 (no interval: the difference is the same on all prompts) on 6 "
+        "prompts, steps 1 to 2: …seed2 is higher"
+    )
     assert lines[0] == said
     assert any(line.startswith("reward") and line.endswith("steps 1 to 2") for line in lines)
     document = call("compare", *folders, "--json").document
-    assert document["answer"] == {"sentence": said, "outcome": "higher", "metric": "reward"}
+    assert document["answer"] == {"sentence": said, "outcome": "higher", "metric": "solve_rate"}
     (reward,) = (end for end in document["ends"] if end["metric"] == "reward")
     assert reward["steps"] == [1, 2]
     assert reward["differences"][0]["difference"] == 0.5
@@ -741,8 +746,13 @@ def test_sample_size_prints_prompts_by_rollouts_of_each(call, tmp_path):
     document = call("sample-size", tmp_path / "run", "--difference", 0.5, "--json").document
     counts = [one["paired"] for one in document["needed"]]
     assert counts == sorted(counts, reverse=True)
-    assert all(one["paired"] <= one["unpaired"] for one in document["needed"])
-    assert "same prompts" in call("sample-size", tmp_path / "run", "--difference", 0.5).out
+    assert document["gain_share"]["share"] == 0.5  # half of the range of 0 to 2
+    same = call("sample-size", tmp_path / "run", "--difference", 0.5, "--gain-share", 1, "--json")
+    assert all(
+        one["paired"] <= least for one, least in zip(same.document["needed"], counts, strict=True)
+    )
+    said = call("sample-size", tmp_path / "run", "--difference", 0.5).out
+    assert "same prompts: 50 % of them gain" in said
     assert call("sample-size", tmp_path / "run", "--difference", 0).code == 2
     write(tmp_path / "bare" / "rank_0.jsonl", [rollout(s, reward=1.0) for s in (1, 2)])
     assert "not known" in call("sample-size", tmp_path / "bare", "--difference", 0.5).err

@@ -17,18 +17,37 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
 from board.core.metrics.sample_size import POWER
 from board.core.metrics.seeds import performance_profile
+from board.core.metrics.shares import percent, with_interval
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
+from board.query.compare.diverged import when_diverged
 from board.query.compare.ends import LAST as LAST_COMMON
 from board.query.compare.ends import MetricEnd, run_ends
-from board.query.compare.matching import when_diverged
-from board.query.compare.paired import SOLVE_RATE, PairedRuns, by_environment, paired_runs
-from board.query.compare.sample_size import LAST, group_variances, needed
-from board.query.compare.seeds import SeedGroup, differing_settings, seed_groups, usual_keys
+from board.query.compare.paired import (
+    SOLVE_RATE,
+    PairedRuns,
+    by_environment,
+    paired_runs,
+    tested_metrics,
+)
+from board.query.compare.sample_size import LAST, gains_of, group_variances, needed
+from board.query.compare.seeds import (
+    EXPLAINED as SEEDS_EXPLAINED,
+)
+from board.query.compare.seeds import (
+    SeedGroup,
+    differing_settings,
+    seed_groups,
+    usual_keys,
+)
 from board.query.open_run import Run
 
 _THRESHOLDS: Final = 21
+_DIVERGED: Final = (
+    "beyond chance: more than the draw of rollouts explains. Two seeds of one configuration drift apart, "
+    "too: to tell settings apart, compare several seeds of each."
+)
 _INTERVAL: Final = {"low": "95 % from", "high": "to"}
 
 
@@ -42,7 +61,7 @@ def compare(args: argparse.Namespace) -> int:
     names = run_names(runs)
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
     columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
-    pairs = [(run, paired_runs(first, run, columns, args.match)) for run in others]
+    pairs = [(run, paired_runs(first, run, columns, args.match, among=others)) for run in others]
     if args.metric not in shared | {"reward"}:  # the default; logs without rewards are compared too
         raise ChoiceError(
             f"the runs have no metric {args.metric!r} in common; "
@@ -87,6 +106,7 @@ def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, An
         "steps": dict(zip("ab", paired.steps, strict=True)) if paired.steps else None,
         "prompts": len(paired.keys),
         "reward_note": paired.reward_note or None,
+        "right": paired.right_note or None,
         "answer": _answer_document(answer(paired), first, other),
         "paired": {name: asdict(one) for name, one in paired.differences.items()},
         "by_environment": {
@@ -95,9 +115,10 @@ def _paired_document(first: Run, other: Run, paired: PairedRuns) -> dict[str, An
             if (own := by_environment(paired, name))
         },
         "diverged": {
-            name: asdict(when_diverged(first, other, name))
-            for name in paired.differences
-            if name != SOLVE_RATE
+            name: asdict(one)
+            for name, one in when_diverged(
+                first, other, tested_metrics(first, other, paired)
+            ).items()
         },
     }
 
@@ -152,27 +173,35 @@ def _print_ends(ends: Sequence[MetricEnd], names: Sequence[str]) -> None:
 
 
 def _print_paired(first: Run, other: Run, paired: PairedRuns) -> None:
-    if not paired.differences:
-        return
-    count = f"{len(paired.keys):,} prompts in both"
-    output.print_lines([f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"])
-    if paired.reward_note:
-        output.print_lines([paired.reward_note])
+    tested = when_diverged(first, other, tested_metrics(first, other, paired))
+    if paired.differences:
+        count = f"{len(paired.keys):,} prompts in both"
+        output.print_lines(
+            [f"A {first.info.name}, B {other.info.name}: {paired.steps_text}, {count}"]
+        )
+    output.print_lines([note for note in (paired.reward_note, paired.right_note) if note])
     rows = [
         {
             "metric": name,
-            **asdict(one),
-            "diverged": "" if name == SOLVE_RATE else _words(when_diverged(first, other, name)),
+            **(asdict(paired.differences[name]) if name in paired.differences else {}),
+            "diverged": _words(tested[name]) if name in tested else "",
         }
-        for name, one in paired.differences.items()
+        for name in (paired.differences or tested)
     ]
     columns = ("metric", "prompts", "difference", "low", "high", "won", "lost", "equal", "diverged")
+    if not paired.differences:
+        columns = ("metric", "diverged")
     titles = {"difference": "B - A", **_INTERVAL, "diverged": "beyond chance"}
     output.print_table(rows, columns, titles=titles)
+    if any(one.step is not None for one in tested.values()):
+        output.print_lines([_DIVERGED])
 
 
 def _words(one: Divergence) -> str:
-    return "no" if one.step is None else f"from step {one.step}"
+    if one.step is None:
+        return "no" if one.steps else "not tested"
+    since = f"{one.since}" if one.earliest == one.latest else f"{one.earliest} to {one.latest}"
+    return f"from step {one.step}, since {since}"
 
 
 def _seed_document(group: SeedGroup) -> dict[str, Any]:
@@ -187,6 +216,7 @@ def _seed_document(group: SeedGroup) -> dict[str, Any]:
         "high": group.high,
         "prompts": group.scores.shape[1],
         "interquartile_mean": {"value": middle, "low": low, "high": high},
+        "minus_first_group": dict(zip(("value", "low", "high"), group.against_first, strict=True)),
         "profile": {
             "above": thresholds,
             "share": performance_profile(group.scores, thresholds),
@@ -212,10 +242,14 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
             "interquartile mean": group.interquartile[0],
             "95 % from": group.interquartile[1],
             "to": group.interquartile[2],
+            "minus first group": with_interval(*group.against_first, signed=True)
+            if np.isfinite(group.against_first[0])
+            else "",
         }
         for group in groups
     ]
     output.print_table(rows, tuple(rows[0]))
+    output.print_lines([SEEDS_EXPLAINED])
 
 
 def contrasts(args: argparse.Namespace) -> int:
@@ -250,7 +284,12 @@ def sample_size(args: argparse.Namespace) -> int:
         )
     run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
     own = group_variances(run, args.metric)
-    rows = [] if own is None else [asdict(one) for one in needed(own, args.difference)]
+    gains = None if own is None else gains_of(run, args.metric, args.difference, args.gain_share)
+    rows = (
+        []
+        if own is None or gains is None
+        else [asdict(one) for one in needed(own, args.difference, gains)]
+    )
     if args.json:
         output.print_json(
             {
@@ -258,11 +297,12 @@ def sample_size(args: argparse.Namespace) -> int:
                 "difference": args.difference,
                 "power": POWER,
                 "variance": None if own is None else asdict(own),
+                "gain_share": None if gains is None else asdict(gains),
                 "needed": rows,
             }
         )
         return 0
-    if own is None:
+    if own is None or gains is None:
         output.say(
             f"{run.info.name}: its variance is not known: no group has several rollouts with this metric"
         )
@@ -271,7 +311,9 @@ def sample_size(args: argparse.Namespace) -> int:
         [
             f"prompts needed to detect a difference of {args.difference:g} in {args.metric} with "
             f"{POWER:.0%} power; variance over the groups of the last {LAST} steps: {own.between:.3g} "
-            f"between prompts, {own.within:.3g} between rollouts of a prompt"
+            f"between prompts, {own.within:.3g} between rollouts of a prompt",
+            f"same prompts: {percent(gains.share)} of them gain, all as much, the others nothing "
+            f"({gains.source}); --gain-share sets another share, 1 if each prompt gains the same",
         ]
     )
     titles = {"rollouts": "rollouts each", "paired": "same prompts", "unpaired": "other prompts"}

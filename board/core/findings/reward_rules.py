@@ -22,7 +22,7 @@ from board.core.findings.trailing import (
 )
 from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import REWARD_PART
-from board.core.metrics.shares import of_many, percent
+from board.core.metrics.shares import number, of_many, percent
 
 
 def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -37,11 +37,11 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
         part = facts.curve(f"{column}_mean")
         if part is None:
             continue
-        for period, value in _losses(facts, part, limits, limits["errors"], rises):
+        for period, value, fell in _losses(facts, part, limits, limits["errors"], rises):
             paid = _paid_without(facts, period.most, column) if period.is_named else ()
             text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward rose and its "
-                f"part {column.removeprefix(REWARD_PART)!r} fell by {percent(value)}. Something else "
+                f"part {column.removeprefix(REWARD_PART)!r} {fell}. Something else "
                 "pays more: read a few rollouts with the highest reward."
             )
             severity = "severe" if value >= limits["severe"] else "warning"
@@ -52,8 +52,9 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Match]:
 
 def _losses(
     facts: Facts, values: FloatArray, limits: Limits, errors: float, among: BoolArray
-) -> Iterator[tuple[Period, float]]:
-    """Periods in which a curve has lost a good part of what it was in the first steps, and that part.
+) -> Iterator[tuple[Period, float, str]]:
+    """Periods in which a curve has lost a good part of what it was in the first steps, that part, at most
+    1, and how it fell in words.
 
     errors: the change is so many standard errors at least. among: [S] steps that may fire.
     """
@@ -66,7 +67,11 @@ def _losses(
     fires = among & (-change > errors * error) & (lost >= limits["warning"])
     low = early * (1 - limits["warning"])
     for period in window_periods(facts.steps, fires, lost, -values, -low, steps):
-        yield period, float(lost[period.worst])
+        value = float(lost[period.worst])
+        fell = f"fell from {number(early)} to {number(early * (1 - value))}"
+        # Of what changes its sign a percentage says nothing.
+        fell += f", by {percent(value)}" if value <= 1 else ""
+        yield period, min(value, 1.0), fell
 
 
 def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -85,19 +90,24 @@ def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
 
 
 def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """One environment loses a good part of its reward, and the mean over all does not show it."""
+    """One environment loses a good part of its reward, and the mean over all does not show it: it is not
+    lower beyond noise, and has lost a smaller part.
+    """
     curves, steps = facts.env_rewards, int(limits["steps"])
     if curves is None or len(curves.names) < 2 or len(facts.steps) < 2 * steps:
         return
     change, error = _changes(curves.overall, steps)
-    calm = change > -limits["errors"] * error
+    means = trailing_mean(curves.overall, steps)
+    early = means[steps - 1]
+    calm = (change > -limits["errors"] * error) & (change > -limits["warning"] * abs(early))
     errors = _errors_of_any(limits["errors"], len(curves.names))
-    for place, (name, means) in enumerate(zip(curves.names, curves.means, strict=True)):
-        for period, value in _losses(facts, means, limits, errors, calm):
+    for place, (name, of_env) in enumerate(zip(curves.names, curves.means, strict=True)):
+        for period, value, fell in _losses(facts, of_env, limits, errors, calm):
             lowest = _lowest_of(facts, period.most, place) if period.is_named else ()
             text = (
                 f"Between the first {steps} steps and those up to {period.step} the reward of env "
-                f"{name!r} fell by {percent(value)}, while the mean over all environments did not fall."
+                f"{name!r} {fell}; the mean over all environments went from {number(early)} to "
+                f"{number(means[period.worst])}, within {limits['errors']:g} standard errors or up."
             )
             target = Target("environments", period.most, metric="reward", env=name)
             bound = limits["warning"]

@@ -1,34 +1,38 @@
 """What winners of a group have that its losers have not: differences within groups, over all groups.
 
 Rollouts of a group answer one prompt, so what differs between its best and its others is not what differs
-between prompts. Winners are the rollouts above the mean reward of their group, losers those below.
+between prompts. Winners are the rollouts above the mean reward of their group, losers those below. What
+chance alone would give is told by shuffling who won within each group (board.core.groups.permutation).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import erfc, sqrt
+from math import nan, sqrt
 from typing import Final
 
 import numpy as np
 
-from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.divergence import normal_deviates
-from board.core.metrics.intervals import student_t
+from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.groups.permutation import number_p, presence_p
+from board.core.metrics.intervals import difference_of_shares, student_t
 from board.core.metrics.paired import false_discovery_rates
 
 LEAST_GROUPS: Final = 5
 _ROUNDING: Final = 1e-9
+_AT_ONCE: Final = 2_000_000
+"""Counts of features by group in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """Of a feature. winners, losers: its mean over the groups, of the winners and the losers of each.
 
-    difference: of the two, with its 95 % interval over groups (Student's t). groups: with a value on both
-    sides. z: the difference in standard errors, as a normal deviate. rate: the least rate of false
-    discoveries at which it counts, over all features that were looked at.
+    difference: of the two, with its 95 % interval over groups: of shares by `difference_of_shares`, of
+    numbers Student's t. groups: with a value on both sides. z: how far the winners' total is from what
+    shuffles within groups give, in standard deviations of these. p: two-sided, of the shuffles. rate: the
+    least rate of false discoveries at which it counts, over all features of its kind.
     """
 
     feature: str
@@ -40,7 +44,8 @@ class Contrast:
     high: float
     groups: int
     z: float
-    rate: float
+    p: float
+    rate: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,11 @@ class Sides:
 
     groups: IntArray
     won: FloatArray
+
+    @property
+    def count(self) -> int:
+        """Groups, those without sides too."""
+        return int(self.groups.max(initial=-1)) + 1
 
 
 def sides(groups: IntArray, rewards: FloatArray) -> Sides:
@@ -67,61 +77,152 @@ def sides(groups: IntArray, rewards: FloatArray) -> Sides:
 
 
 def contrasts(
-    own: Sides, kind: str, features: Mapping[str, FloatArray | IntArray]
+    sides: Sides, kind: str, features: Mapping[str, FloatArray | IntArray]
 ) -> list[Contrast]:
     """The contrast of each feature that five groups or more have, without rates (NaN).
 
     features: by name [n] its values, NaN: not recorded; or, of integers, the places of the rollouts that
     have it, all others being without.
     """
+    columns = {n: v.astype(np.float64) for n, v in features.items() if v.dtype.kind == "f"}
+    places = {n: v.astype(np.int64) for n, v in features.items() if n not in columns}
+    return [*_of_presence(sides, kind, places), *_of_numbers(sides, kind, columns)]
+
+
+def _of_presence(sides: Sides, kind: str, features: Mapping[str, IntArray]) -> list[Contrast]:
+    inside, count = sides.groups >= 0, sides.count
+    every = np.bincount(sides.groups[inside], minlength=count)
+    won = np.bincount(sides.groups[inside], sides.won[inside], count).astype(np.int64)
+    has_both = (won > 0) & (won < every)
+    sizes, wins = every[has_both], won[has_both]
+    if len(sizes) < LEAST_GROUPS:
+        return []
     contrasted: list[Contrast] = []
-    for name, values in features.items():
-        if values.dtype.kind == "f":
-            one = _of_values(own, np.asarray(values, np.float64))
-        else:
-            one = _of_presence(own, np.asarray(values, np.int64))
-        winners, losers = one
-        if len(winners) >= LEAST_GROUPS:
-            contrasted.append(_contrast(name, kind, winners, losers))
+    names, batch = [*features], max(_AT_ONCE // len(sizes), 1)
+    for first in range(0, len(names), batch):
+        some = names[first : first + batch]
+        having, winning = np.zeros((2, len(some), len(sizes)), np.int64)
+        for row, name in enumerate(some):
+            rollouts = features[name][inside[features[name]]]
+            codes = sides.groups[rollouts]
+            having[row] = np.bincount(codes, minlength=count)[has_both]
+            winning[row] = np.bincount(codes, sides.won[rollouts], count)[has_both]
+        contrasted += _contrasts_of_counts(some, kind, sizes, wins, having, winning)
     return contrasted
 
 
-def _of_values(own: Sides, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    used = (own.groups >= 0) & np.isfinite(values)
-    groups, count = own.groups[used], int(own.groups.max(initial=-1)) + 1
-    means = [
-        np.divide(
-            np.bincount(groups, weights * values[used], count),
-            np.bincount(groups, weights, count),
-            out=np.full(count, np.nan),
-            where=np.bincount(groups, weights, count) > 0,
+def _contrasts_of_counts(
+    names: Sequence[str],
+    kind: str,
+    sizes: IntArray,
+    wins: IntArray,
+    having: IntArray,
+    winning: IntArray,
+) -> list[Contrast]:
+    """sizes, wins: [groups] rollouts on a side, and winners; having, winning: [names, groups] the ones of
+    those with the feature.
+    """
+    winners, losers = winning / wins, (having - winning) / (sizes - wins)
+    low, high = difference_of_shares(winners, losers, wins, sizes - wins)
+    share = having / sizes
+    excess = (winning - wins * share).sum(axis=1)
+    squares = (wins * (sizes - wins) / (sizes - 1) * share * (1 - share)).sum(axis=1)
+    z = _in_deviations(excess, squares)
+    p = presence_p(sizes, wins, having, winning.sum(axis=1))
+    of_winners, of_losers = winners.mean(axis=1), losers.mean(axis=1)
+    return [
+        Contrast(
+            name,
+            kind,
+            float(of_winners[i]),
+            float(of_losers[i]),
+            float(of_winners[i] - of_losers[i]),
+            float(low[i]),
+            float(high[i]),
+            len(sizes),
+            float(z[i]),
+            float(p[i]),
         )
-        for weights in (own.won[used], 1 - own.won[used])
+        for i, name in enumerate(names)
     ]
-    known = np.isfinite(means[0]) & np.isfinite(means[1])
-    return means[0][known], means[1][known]
 
 
-def _of_presence(own: Sides, places: IntArray) -> tuple[FloatArray, FloatArray]:
-    values = np.zeros(len(own.groups))
-    values[places] = 1.0
-    return _of_values(own, values)
+def _in_deviations(excess: FloatArray, squares: FloatArray) -> FloatArray:
+    return np.divide(excess, np.sqrt(squares), out=np.zeros(len(excess)), where=squares > 0)
 
 
-def _contrast(name: str, kind: str, winners: FloatArray, losers: FloatArray) -> Contrast:
-    differences, count = winners - losers, len(winners)
-    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / sqrt(count)
+def _of_numbers(sides: Sides, kind: str, features: Mapping[str, FloatArray]) -> list[Contrast]:
+    """Those that are recorded of the same rollouts are shuffled together."""
+    together: dict[bytes, list[str]] = {}
+    for name, values in features.items():
+        together.setdefault(np.isfinite(values).tobytes(), []).append(name)
+    contrasted: dict[str, Contrast] = {}
+    for names in together.values():
+        used = (sides.groups >= 0) & np.isfinite(features[names[0]])
+        won, groups = sides.won[used] > 0, sides.groups[used]
+        wins, sizes = (
+            np.bincount(groups, counted, sides.count) for counted in (won, np.ones(len(won)))
+        )
+        has_both = (wins > 0) & (wins < sizes)
+        if has_both.sum() < LEAST_GROUPS:
+            continue
+        usable = has_both[groups]
+        values = np.stack([features[name][used][usable] for name in names], axis=1)
+        _, codes = np.unique(groups[usable], return_inverse=True)
+        made = _contrasts_of_values(names, kind, codes, won[usable], values)
+        contrasted |= {contrast.feature: contrast for contrast in made}
+    return [contrasted[name] for name in features if name in contrasted]
+
+
+def _contrasts_of_values(
+    names: Sequence[str], kind: str, groups: IntArray, won: BoolArray, values: FloatArray
+) -> list[Contrast]:
+    """groups: [n] codes from 0, each with both sides; values: [n, names]."""
+    sizes, wins = np.bincount(groups), np.bincount(groups, won)
+
+    def sums(of: FloatArray) -> FloatArray:
+        columns = [np.bincount(groups, column) for column in of.T]
+        return np.stack(columns, axis=1).astype(np.float64)
+
+    deviations = values - (sums(values) / sizes[:, None])[groups]
+    # What is left of equal values is rounding.
+    deviations[np.abs(deviations) <= _ROUNDING * np.abs(values)] = 0.0
+    winners = sums(values * won[:, None]) / wins[:, None]
+    losers = sums(values * ~won[:, None]) / (sizes - wins)[:, None]
+    differences, count = winners - losers, len(sizes)
+    error = differences.std(axis=0, ddof=1) / sqrt(count)
     reach = float(student_t(np.array([count - 1.0]))[0]) * error
-    # Where every group says the same there is no error to divide by: as good as the next smaller one.
-    error = max(error, abs(mean) / count, _ROUNDING)
-    z = float(normal_deviates(np.array([mean / error]), np.array([count - 1.0]))[0])
-    sides_of = (float(winners.mean()), float(losers.mean()))
-    return Contrast(name, kind, *sides_of, mean, mean - reach, mean + reach, count, z, float("nan"))
+    weights = wins * (sizes - wins) / (sizes * (sizes - 1))
+    squares = (weights[:, None] * sums(deviations**2)).sum(axis=0)
+    z = _in_deviations(won.astype(np.float64) @ deviations, squares)
+    p = number_p(groups, won, deviations)
+    mean = differences.mean(axis=0)
+    return [
+        Contrast(
+            name,
+            kind,
+            float(winners[:, i].mean()),
+            float(losers[:, i].mean()),
+            float(mean[i]),
+            *_bounds(float(mean[i]), float(reach[i])),
+            count,
+            float(z[i]),
+            float(p[i]),
+        )
+        for i, name in enumerate(names)
+    ]
+
+
+def _bounds(mean: float, reach: float) -> tuple[float, float]:
+    """The interval; none where all groups differ by the same: that says nothing of other groups."""
+    return (mean - reach, mean + reach) if reach > _ROUNDING * abs(mean) else (nan, nan)
 
 
 @dataclass(frozen=True, slots=True)
 class WithinDifference:
-    """A difference within groups. groups: that have both sides. NaN for fewer than LEAST_GROUPS."""
+    """A difference within groups. groups: that have both sides. NaN for fewer than LEAST_GROUPS; low and
+    high also where fewer of the groups differ.
+    """
 
     difference: float
     low: float
@@ -135,21 +236,30 @@ def within_difference(gaps: FloatArray, weights: FloatArray) -> WithinDifference
     gaps: mean of the ones with something minus mean of the ones without it, in one group. weights:
     n·m / (n + m) of the n with and m without it is the inverse of a gap's variance, as of a regression
     with a fixed effect for each group. The error is that regression's, clustered by group (Liang and
-    Zeger 1986), times G / (G - 1); Student's t with G - 1 degrees of freedom.
+    Zeger 1986), times G / (G - 1). Student's t, with a degree of freedom for each gap that is not 0 but
+    one: groups whose rewards are all alike tell nothing of the spread.
     """
     count, total = len(gaps), float(weights.sum())
     if count < LEAST_GROUPS:
-        return WithinDifference(float("nan"), float("nan"), float("nan"), count)
+        return WithinDifference(nan, nan, nan, count)
     mean = float((gaps * weights).sum() / total)
     squares = float(((weights * (gaps - mean)) ** 2).sum())
     error = sqrt(squares * count / (count - 1)) / total
-    reach = float(student_t(np.array([count - 1.0]))[0]) * error
-    return WithinDifference(mean, mean - reach, mean + reach, count)
+    differing = np.count_nonzero(np.abs(gaps) > _ROUNDING)
+    if differing < LEAST_GROUPS:
+        return WithinDifference(mean, nan, nan, count)
+    reach = float(student_t(np.array([differing - 1.0]))[0]) * error
+    return WithinDifference(mean, *_bounds(mean, reach), count)
 
 
-def with_rates(contrasted: list[Contrast]) -> list[Contrast]:
-    """All of them with their rates of false discoveries, the most certain first."""
-    p = np.array([erfc(abs(one.z) / sqrt(2)) for one in contrasted])
-    rates = false_discovery_rates(p).tolist()
-    rated = [replace(one, rate=rate) for one, rate in zip(contrasted, rates, strict=True)]
-    return sorted(rated, key=lambda one: (-abs(one.z), one.feature))
+def with_rates(contrasted: Sequence[Contrast]) -> list[Contrast]:
+    """All with their rates of false discoveries among those of their kind, the most certain first.
+
+    Kinds are apart: numbers are few, and their p by shuffles never as small as thousands of phrases ask.
+    """
+    rated: list[Contrast] = []
+    for kind in dict.fromkeys(one.kind for one in contrasted):
+        alike = [one for one in contrasted if one.kind == kind]
+        rates = false_discovery_rates(np.array([one.p for one in alike])).tolist()
+        rated += [replace(one, rate=rate) for one, rate in zip(alike, rates, strict=True)]
+    return sorted(rated, key=lambda one: (one.p, -abs(one.z), one.feature))

@@ -13,6 +13,8 @@ from typing import Final, Literal
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray, divided
+from board.core.metrics.autocorrelation import error_of_change, wander
+from board.core.metrics.distributions import student_t_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,14 @@ def curves_from(
     return EnvCurves(unique, names, divided(totals, known), known, divided(whole, every))
 
 
-ERRORS: Final = 3.0
-"""A change counts when it is more than this many standard errors of its two windows."""
+RATE: Final = 0.01
+"""A change counts when chance alone would make one of any environment in this share of runs."""
 _FOLLOWS: Final = 0.25
 """An environment is hidden when the mean follows its change by less than this part."""
 _WINDOW: Final = 10
-_LEAST: Final = 3
+_ROUNDING: Final = 1e-9
+_CAUTION: Final = 3.5
+_LEAST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +83,13 @@ class Hidden:
 def hidden(curves: EnvCurves) -> list[Hidden]:
     """Environments whose change the mean over all hides, the largest change first; then the mix.
 
-    Changes are between the means of the first and the last steps, and count when beyond ERRORS standard
-    errors; fewer than 2 * 3 steps tell nothing.
+    Changes are between the means of the first and the last steps. They count when chance makes one as
+    large in at most RATE of runs, over all environments together (Bonferroni; Dunn 1961), by Student's t
+    and the error of means that wander from step to step (board.core.metrics.autocorrelation): a few
+    steps hardly ever tell. Fewer than 2 * 5 steps tell nothing.
     """
-    whole, changes = _change(curves.overall), [_change(row) for row in curves.means]
+    rate = RATE / max(len(curves.means), 1)
+    whole, changes = _change(curves.overall, rate), [_change(row, rate) for row in curves.means]
     if len(changes) < 2 or whole is None:
         return []
     moved = {code: c for code, c in enumerate(changes) if c is not None and c.counts}
@@ -107,14 +114,20 @@ class _Change:
     counts: bool
 
 
-def _change(values: FloatArray) -> _Change | None:
-    """From the first to the last recorded steps; None where they are too few."""
+def _change(values: FloatArray, rate: float) -> _Change | None:
+    """From the first to the last recorded steps; None where they are too few. rate: of chance."""
     known = values[np.isfinite(values)]
     window = min(len(known) // 2, _WINDOW)
     if window < _LEAST:
         return None
     first, last = known[:window], known[-window:]
-    error = float(np.sqrt((first.var(ddof=1) + last.var(ddof=1)) / window))
     before, after = float(first.mean()), float(last.mean())
     delta = after - before
-    return _Change(before, after, window, delta, abs(delta) > ERRORS * error and delta != 0)
+    wanders = wander(known, window, _CAUTION)
+    assert wanders is not None, "there are two windows"
+    error = error_of_change(wanders, window, len(known) - window)
+    counts = abs(delta) > _ROUNDING * max(abs(before), abs(after)) and (
+        error == 0
+        or bool(student_t_p(np.array([delta / error]), np.array([wanders.freedom])) <= rate)
+    )
+    return _Change(before, after, window, delta, counts)

@@ -45,8 +45,8 @@ class MeanOverGroups:
 def pass_at_k_by_step(groups: Groups, k: int) -> MeanOverGroups:
     """The mean of pass@k over the groups with k or more graded rollouts.
 
-    Its interval is Wilson's of so many groups: chances between 0 and 1 vary no more than zeros and ones
-    of the same mean, so that it is wide enough, and too wide where groups are alike.
+    Its interval is that of a share of so many groups: chances between 0 and 1 vary no more than zeros and
+    ones of the same mean, so that it is wide enough, and too wide where groups are alike.
     """
     steps, of_group = np.unique(groups.steps, return_inverse=True)
     values = pass_at_k(groups.graded, groups.right, k)

@@ -11,8 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.intervals import Z, wilson
+from board.core.metrics.intervals import independent_share
 from board.core.metrics.shares import interval, percent
+
+LEAST_AGREED: Final = 10
+"""Rollouts that two authors labelled both, for an interval of kappa."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def label_shares(strata: Sequence[Stratum], names: Iterable[str] = ()) -> list[L
     labelled rollout has them.
 
     A stratum's labelled rollouts stand for all of it: share = sum_h N_h p_h / sum_h N_h over the
-    strata with any (Cochran, Sampling Techniques, 1977, ch. 5). The interval is Wilson's for the
+    strata with any (Cochran, Sampling Techniques, 1977, ch. 5). The interval is that of a share for the
     effective sample size n_eff = (sum_h N_h)^2 / sum_h (N_h^2 (1 - n_h / N_h) / n_h): Kish's design
     effect of unequal weights (1965), and less left to chance where much of a stratum is labelled.
     """
@@ -70,7 +73,9 @@ def label_shares(strata: Sequence[Stratum], names: Iterable[str] = ()) -> list[L
         of_strata = zip(used, counts, strict=True)
         share = sum(one.population * k / len(one.labels) for one, k in of_strata) / population
         # Where every rollout is labelled nothing is left to chance.
-        low, high = wilson(share, population**2 / variance) if variance else (share, share)
+        low, high = (
+            independent_share(share, population**2 / variance) if variance else (share, share)
+        )
         shares.append(LabelShare(name, sum(counts), n, share, low, high, population, every))
     return sorted(shares, key=lambda one: (-one.share, one.label))
 
@@ -100,28 +105,31 @@ class Agreement:
         """Kappa with its interval in words."""
         if math.isnan(self.kappa):
             return "not defined: both use one label"
+        if math.isnan(self.kappa_low):
+            return f"{self.kappa:.2f} (no interval: fewer than {LEAST_AGREED} rollouts)"
         return f"{self.kappa:.2f} ({self.kappa_low:.2f} to {self.kappa_high:.2f})"
 
 
 def agreement(first: str, second: str, pairs: Sequence[tuple[str, str]]) -> Agreement:
     """How far two authors agree; pairs: their labels of each rollout that both labelled, [n].
 
-    Cohen, A coefficient of agreement for nominal scales (1960); the interval by its large-sample standard
-    error sqrt(p (1 - p) / n) / (1 - p_chance), cut at -1 and 1.
+    Cohen, A coefficient of agreement for nominal scales (1960). Its interval is that of the share of
+    equal labels, counted from the agreement by chance, which is taken as known; NaN for fewer than
+    LEAST_AGREED, which say too little of that.
     """
     n, counts = len(pairs), Counter(pairs)
     equal = sum(count for (one, other), count in counts.items() if one == other)
-    low, high = wilson(equal / n, n) if n else (math.nan, math.nan)
+    low, high = independent_share(equal / n, n) if n else (math.nan, math.nan)
     ours, theirs = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     chance = sum(ours[label] * theirs[label] for label in ours) / n**2 if n else 1.0
     if chance == 1:
-        kappa = error = math.nan
+        kappa = kappa_low = kappa_high = math.nan
     else:
-        share = equal / n
-        kappa = (share - chance) / (1 - chance)
-        error = math.sqrt(share * (1 - share) / n) / (1 - chance)
-    half = Z * error
-    bounds = max(kappa - half, -1.0), min(kappa + half, 1.0)
+        kappa, *ends = ((share - chance) / (1 - chance) for share in (equal / n, low, high))
+        is_enough = n >= LEAST_AGREED
+        kappa_low = max(ends[0], -1.0) if is_enough else math.nan
+        kappa_high = min(ends[1], 1.0) if is_enough else math.nan
+    bounds = (kappa_low, kappa_high)
     return Agreement(first, second, n, equal, low, high, kappa, *bounds, dict(counts))
 
 

@@ -18,6 +18,7 @@ from board.core.metrics.definitions import DERIVED, REDUCTIONS, Reduction
 
 _MASKS: Final = ("is_masked", "is_masked_high", "is_masked_low", "clipped")
 """Of a token that the trainer did not look at they say nothing: that is no missing value."""
+_LOGPROBS: Final = frozenset(("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs"))
 NEEDED: Final = (
     *("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy"),
     *_MASKS,
@@ -100,7 +101,9 @@ class Aggregator:
         return columns
 
     def gaps(self) -> Mapping[str, list[int]]:
-        """By array: rollouts, counted from 0, with null, NaN or infinite entries in it. After finish."""
+        """By array: rollouts, counted from 0, with entries that are null, NaN, infinite, or a mask's fill
+        value. After finish.
+        """
         return self._gaps
 
     def _reduce_pending(self) -> None:
@@ -121,6 +124,8 @@ def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, BoolArray]
         name: parts[0] if len(parts) == 1 else np.concatenate(parts)
         for name, parts in alike.arrays.items()
     }
+    for name in arrays.keys() & _LOGPROBS:
+        arrays[name] = kl.without_fill(arrays[name])
     mask = arrays.pop("loss_mask", None)
     lengths = np.asarray(alike.lengths, np.intp)
     in_loss = None if mask is None else mask > 0

@@ -26,6 +26,19 @@ def fisher_p(
     return np.array([_p(*row) for row in unique.tolist()])[place.reshape(-1)]
 
 
+def least_fisher_p(
+    first_right: IntArray, first_total: IntArray, second_right: IntArray, second_total: IntArray
+) -> FloatArray:
+    """[n] the least p that tables with these margins can have: where that is above a level no table can
+    be told from chance, and need not be counted among those that were (Tarone 1990, A modified Bonferroni
+    method for discrete data; Gilbert 2005 of false discoveries). NaN where a total is 0.
+    """
+    right = first_right + second_right
+    ends = (np.maximum(right - second_total, 0), np.minimum(right, first_total))
+    tables = ((end, first_total, right - end, second_total) for end in ends)
+    return np.fmin(*(fisher_p(*table) for table in tables))
+
+
 def is_fisher_below(
     first_right: IntArray,
     first_total: IntArray,

@@ -21,13 +21,23 @@ from board.core.records import is_number
 from board.core.texts.messages import as_fields
 
 MAX_LOG_RATIO = 80.0
-"""Log-ratios are clamped here before exp(): a masked-out -3.4e38 among the log-probabilities then gives
-a huge finite number instead of an overflow. An infinite log-ratio gives an infinity: means leave it out
-and count it as missing."""
+"""Log-ratios are clamped here before exp(), instead of an overflow. An infinite log-ratio gives an
+infinity: means leave it out and count it as missing."""
+FILL = -1e4
+"""A log-probability below it is none: exp() of it is 0 in every precision that is trained in, and masks
+write such numbers (-1e4, -65504 in float16, -1e9, -3.4e38 in float32). It is taken as -inf."""
+
+
+def without_fill(logprobs: npt.ArrayLike) -> FloatArray:
+    """Log-probabilities, any shape, with -inf for those not above FILL; the same array where all are."""
+    values = np.asarray(logprobs, np.float64)
+    if not np.fmin.reduce(values, axis=None, initial=0.0) <= FILL:
+        return values
+    return np.where(values <= FILL, -np.inf, values)
 
 
 def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-    left, right = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    left, right = without_fill(a), without_fill(b)
     if left.shape != right.shape:
         raise ValueError(f"log-probabilities of unequal shapes: {left.shape} and {right.shape}")
     with np.errstate(invalid="ignore", over="ignore"):

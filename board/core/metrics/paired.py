@@ -12,22 +12,27 @@ from typing import Final
 import numpy as np
 
 from board.core.arrays import FloatArray
+from board.core.metrics.distributions import student_t_p
+from board.core.metrics.intervals import student_t
 
-RESAMPLES: Final = 2000
+LEAST_PROMPTS: Final = 6
+"""Of fewer, the same sign in all of them is no rare chance: 2 / 2⁵ of two runs that are alike."""
+FLIPS: Final = 4999
+"""Of signs, drawn at random (seed SEED) where there are more than 12; the least p is then 1 / 5,000."""
 SEED: Final = 0
+_ALL_FLIPS: Final = 12
+_MOST_FLIPPED: Final = 800
+"""Of more differences the sum of flipped ones is normal enough, and Student's t as good."""
 _ROUNDING: Final = 1e-9
-_MOST_DRAWN: Final = 4_000
-_AT_ONCE: Final = 8_000_000
-"""Numbers of resamples in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
     """Means of a metric in run B minus those in run A, over the prompts that both have.
 
-    difference: mean over the prompts; low, high: its 95 % interval, None for fewer than two prompts.
-    won: prompts with a larger mean in B; lost: with a smaller one; equal: with the same. p: two-sided, of
-    the same bootstrap; None where there is no interval.
+    difference: mean over the prompts; low, high: its 95 % interval, None where there is none to be had.
+    won: prompts with a larger mean in B; lost: with a smaller one; equal: with the same. p: two-sided, by
+    flips of signs; None for fewer than LEAST_PROMPTS. no_interval: why there is none.
     """
 
     prompts: int
@@ -38,30 +43,69 @@ class PairedDifference:
     lost: int
     equal: int
     p: float | None = None
+    no_interval: str = ""
 
 
 def paired_difference(deltas: FloatArray) -> PairedDifference:
     """The mean difference of two runs. deltas: [n] of each prompt, B minus A; NaN: not in both.
 
-    The interval is a bootstrap over prompts (percentiles of RESAMPLES means of n prompts drawn with
-    replacement, seed SEED; Efron 1979), widened by sqrt(n / (n - 1)): percentiles of few prompts are too
-    narrow by that factor (Hesterberg 2015). Of more than 4,000 prompts the means are drawn from the
-    normal distribution that theirs is by then.
+    The interval holds that of Student's t and that of Hall (1992, On the removal of skewness by
+    transformation), so that it is rather too wide where differences are skewed, as where few prompts gain
+    much. Prompts stand for those like them; where one among many holds most of the difference, a sample
+    that misses it is too sure of itself. None for fewer than LEAST_PROMPTS, or where all are alike: they
+    say nothing of the spread.
     """
     deltas = deltas[np.isfinite(deltas)]
     count = len(deltas)
     equal = np.abs(deltas) <= _ROUNDING
     sides = (int((deltas > _ROUNDING).sum()), int((deltas < -_ROUNDING).sum()), int(equal.sum()))
-    if not count:
-        return PairedDifference(0, None, None, None, *sides)
-    mean = float(deltas.mean())
-    if count < 2:
-        return PairedDifference(count, mean, None, None, *sides)
-    resampled = mean + np.sqrt(count / (count - 1)) * (_resampled_means(deltas) - mean)
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    tail = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
-    p = min(2 * (tail + 1) / (RESAMPLES + 1), 1.0)
-    return PairedDifference(count, mean, float(low), float(high), *sides, p)
+    mean = float(deltas.mean()) if count else None
+    if mean is None or count < LEAST_PROMPTS:
+        why = f"no interval: fewer than {LEAST_PROMPTS} prompts"
+        return PairedDifference(count, mean, None, None, *sides, no_interval=why)
+    p = sign_flip_p(np.where(equal, 0.0, deltas))
+    if not np.ptp(deltas) > _ROUNDING:
+        why = "no interval: the difference is the same on all prompts"
+        return PairedDifference(count, mean, None, None, *sides, p, why)
+    low, high = _mean_interval(deltas)
+    return PairedDifference(count, mean, low, high, *sides, p)
+
+
+def _mean_interval(values: FloatArray) -> tuple[float, float]:
+    """What holds both the interval of Student's t and the one without skewness."""
+    count, mean, deviation = len(values), float(values.mean()), float(values.std(ddof=1))
+    bound = float(student_t(np.array([count - 1.0]))[0])
+    skewness = float(((values - mean) ** 3).mean()) / deviation**3
+    z = np.array([bound, -bound]) / np.sqrt(count)
+    if abs(skewness) > _ROUNDING:
+        corrected = np.cbrt(1 + skewness * (z - skewness / (6 * count))) - 1
+        z = np.stack([z, 3 / skewness * corrected])
+    ends = mean - deviation * z
+    return float(ends.min()), float(ends.max())
+
+
+def sign_flip_p(deltas: FloatArray) -> float:
+    """The two-sided p of a mean of differences [n] by flips of their signs (Fisher 1935, The design of
+    experiments, section 21).
+
+    Where it makes no difference which of two runs was called B, each sign is as likely as its opposite,
+    however the differences are spread. All flips up to 12 differences that are not 0, else FLIPS and,
+    where none of them is as extreme, Hoeffding's bound (1963) if that says less.
+    """
+    sizes = np.abs(deltas[deltas != 0])
+    count, observed = len(sizes), abs(float(deltas.sum()))
+    if count > _MOST_FLIPPED:
+        t = deltas.mean() / (deltas.std(ddof=1) / np.sqrt(len(deltas)))
+        return float(student_t_p(np.array([t]), np.array([len(deltas) - 1.0]))[0])
+    bound = observed * (1 - _ROUNDING)
+    if count <= _ALL_FLIPS:
+        bits = np.arange(1 << count)[:, None] >> np.arange(count) & 1
+        return float((np.abs((2 * bits - 1) @ sizes) >= bound).mean())
+    bits = np.random.default_rng(SEED).integers(0, 2, (FLIPS, count), np.int8)
+    extreme = int((np.abs(2 * (bits @ sizes) - sizes.sum()) >= bound).sum())
+    p = (extreme + 1) / (FLIPS + 1)
+    hoeffding = 2 * float(np.exp(-(observed**2) / (2 * (sizes**2).sum())))
+    return min(p, hoeffding) if not extreme else p
 
 
 def false_discovery_rates(p: FloatArray) -> FloatArray:
@@ -74,15 +118,3 @@ def false_discovery_rates(p: FloatArray) -> FloatArray:
     ranked = p[order] * count / np.arange(count, 0, -1)
     rates[order] = np.minimum.accumulate(np.minimum(ranked, 1.0)) if count else ranked
     return rates
-
-
-def _resampled_means(values: FloatArray) -> FloatArray:
-    rng, count = np.random.default_rng(SEED), len(values)
-    if count > _MOST_DRAWN:
-        return rng.normal(values.mean(), values.std() / np.sqrt(count), RESAMPLES)
-    rows = max(min(_AT_ONCE // count, RESAMPLES), 1)
-    means = [
-        values[rng.integers(0, count, (min(rows, RESAMPLES - done), count))].mean(axis=1)
-        for done in range(0, RESAMPLES, rows)
-    ]
-    return np.concatenate(means)

@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.autocorrelation import error_of_change, wander
+from board.core.metrics.intervals import student_t
 from board.core.metrics.shares import ROUNDING_NOISE
 
 WINDOW: Final = 10
@@ -17,7 +19,7 @@ _LEAST: Final = 5
 _UNSEEN: Final = 5e-5
 """A change by so small a part of the mean is none: at four digits both means read the same."""
 ERRORS: Final = 2.0
-"""A change of at most so many standard errors is within noise."""
+"""A change of at most so many errors is within noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class Recent:
     """The means of two windows of steps, one right after the other.
 
     mean: of the newer window; None where it holds no recorded value. change: from the mean of the older
-    one, 0 where it is lost in the digits, with its standard error; both None where there are too few
-    steps to compare.
+    one, 0 where it is lost in the digits; error: half of what chance alone exceeds in 5 % of runs, a
+    standard error that few steps make wider; both None where there are too few steps to compare.
     """
 
     mean: float | None
@@ -49,8 +51,9 @@ def window_of(steps: IntArray, upto: int) -> IntArray:
 def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
     """The mean over the last `WINDOW` steps up to and with `upto`, against the `WINDOW` steps before.
 
-    steps: [S] ascending; values: [S] means of steps, NaN where not recorded: left out. The standard
-    error is that of a difference of two means of independent steps, sqrt(s1² / n1 + s2² / n2).
+    steps: [S] ascending; values: [S] means of steps, NaN where not recorded: left out. The error is that
+    of values that wander as those of all stretches of `WINDOW` steps up to now do, with the bound of
+    Student's t (board.core.metrics.autocorrelation): means of successive steps are alike.
     """
     until = values[steps <= upto]
     windows = until[-WINDOW:], until[-2 * WINDOW : -WINDOW]
@@ -60,8 +63,14 @@ def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
     mean = float(new.mean())
     if len(until) < 2 * WINDOW or min(len(new), len(before)) < _LEAST:
         return Recent(mean)
-    error = np.sqrt(new.var(ddof=1) / len(new) + before.var(ddof=1) / len(before))
+    known = until[np.isfinite(until)]
+    stretch = min(len(new), len(before))
+    wanders = wander(known, stretch)
+    if wanders is None:
+        return Recent(mean)
+    bound = float(student_t(np.array([wanders.freedom]))[0])
+    error = bound / ERRORS * error_of_change(wanders, stretch, stretch)
     change = mean - float(before.mean())
     if abs(change) <= _UNSEEN * max(abs(mean), abs(float(before.mean())), ROUNDING_NOISE / _UNSEEN):
         change = 0.0
-    return Recent(mean, change, float(error))
+    return Recent(mean, change, error)

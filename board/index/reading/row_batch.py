@@ -293,7 +293,7 @@ class RowBatch:
 
     def _note_gaps(self) -> None:
         for name, places in self._aggregator.gaps().items():
-            reason = f"{name} has null, NaN or infinite entries"
+            reason = f"{name} has entries that are null, NaN, infinite or a fill value"
             hint = "they are left out of means, and counted"
             self.remark(Remark(name, reason, hint, "note"), *sorted(self._lines[p] for p in places))
 

@@ -14,8 +14,8 @@ from board.query.compare.matching import Match
 from board.query.compare.paired import SOLVE_RATE, TOTALS, PairedRuns, paired_runs
 from board.query.run import Run
 
-LEAST_PROMPTS: Final = 6
-"""Of fewer, the same sign in all of them is no rare chance: 2 / 2⁵ of two runs that are alike."""
+RATE: Final = 0.05
+"""At which a difference without an interval counts, by flips of signs."""
 Outcome = Literal[
     "higher", "lower", "no difference seen", "too few shared prompts to tell", "not compared"
 ]
@@ -45,6 +45,8 @@ class Answer:
         if outcome in ("higher", "lower"):
             outcome = f"{second} is {outcome}"
         difference = with_interval(one.difference, one.low, one.high, signed=True)
+        if one.no_interval:
+            difference += f" ({one.no_interval})"
         prompts = counted(one.prompts, "prompt")
         label = metric_name(self.metric)
         return f"{second} - {first}: {label} {difference} on {prompts}, {self.steps}: {outcome}"
@@ -56,10 +58,15 @@ def metric_name(name: str) -> str:
 
 
 def answer(pair: PairedRuns) -> Answer:
-    """What a paired comparison says; of one that has the metrics of rewards at least."""
+    """What a paired comparison says; of one that has the metrics of rewards at least. By the solve rate
+    if it is known on more than half of the prompts.
+    """
     totals = () if pair.reward_note else TOTALS
     parts = [name for name in pair.differences if name.startswith(REWARD_PART)]
-    known = (name for name in (SOLVE_RATE, *totals, *parts) if name in pair.differences)
+    solved = pair.differences.get(SOLVE_RATE)
+    # One that is known on few of the prompts says little of them.
+    rates = (SOLVE_RATE,) if solved and 2 * solved.prompts > len(pair.keys) else ()
+    known = (name for name in (*rates, *totals, *parts) if name in pair.differences)
     metric = next(known, None)
     if metric is None:
         are_others = any(name in pair.differences for name in TOTALS)
@@ -70,17 +77,25 @@ def answer(pair: PairedRuns) -> Answer:
 
 
 def _outcome(paired: PairedDifference) -> Outcome:
-    if paired.prompts < LEAST_PROMPTS or paired.low is None or paired.high is None:
+    if paired.p is None or paired.difference is None:
         return "too few shared prompts to tell"
+    if paired.low is None or paired.high is None:
+        if paired.p > RATE:
+            return "no difference seen"
+        return "higher" if paired.difference > 0 else "lower"
     if paired.low > 0:
         return "higher"
     return "lower" if paired.high < 0 else "no difference seen"
 
 
-def answer_of(first: Run, second: Run, matched: Match, shift: int = 0) -> Answer:
-    """The answer alone, of the metrics that it needs. Raises UnreadableError."""
+def answer_of(
+    first: Run, second: Run, matched: Match, shift: int = 0, among: Sequence[Run] = ()
+) -> Answer:
+    """The answer alone, of the metrics that it needs; arguments as of paired_runs. Raises
+    UnreadableError.
+    """
     rewards = [name for name in first.metrics if name in TOTALS or name.startswith(REWARD_PART)]
-    return answer(paired_runs(first, second, rewards, matched, shift))
+    return answer(paired_runs(first, second, rewards, matched, shift, among))
 
 
 def summary(first: str, answers: Sequence[Answer]) -> str:

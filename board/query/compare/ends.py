@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.autocorrelation import Wander, error_of_mean, wander
 from board.core.metrics.definitions import base_name, reward_parts, rollout_metric
-from board.core.metrics.intervals import interval_of_means, student_t
+from board.core.metrics.intervals import Scale, interval_of_means, student_t, two_values
 from board.core.metrics.seeds import LEAST
 from board.core.metrics.shares import with_interval, without_residue
 from board.core.metrics.trainer import PREFIX
@@ -23,9 +24,10 @@ from board.query.trainer.metrics import TrainerMetrics
 
 LAST: Final = 10
 """Of more common steps the last so many."""
+_CAUTION: Final = 2.5
 EXPLAINED: Final = (
     "95 % intervals. Those of rollouts count groups, not rollouts; where a step has a single group, or "
-    "the trainer logged the mean, they are over the steps (Student's t)."
+    "the trainer logged the mean, they are over the steps, as far as 20 of them tell how these wander."
 )
 """What the intervals of the table are."""
 
@@ -75,7 +77,7 @@ class MetricEnd:
 @dataclass(frozen=True, slots=True)
 class _Course:
     """A metric of a run, arrays [steps]: steps with a value, and what the error of each mean needs, NaN
-    where that is not known.
+    where that is not known. wanders: how the means do, where errors are not known.
     """
 
     steps: IntArray
@@ -84,12 +86,18 @@ class _Course:
     groups: FloatArray
     count: FloatArray
     least: FloatArray
+    scale: Scale | None = None
+    wanders: Wander | None = None
 
     def at(self, steps: IntArray) -> _Course:
         """The course at these of its steps."""
         rows = np.searchsorted(self.steps, steps)
-        fields = (self.mean, self.error, self.groups, self.count, self.least)
-        return _Course(steps, *(values[rows] for values in fields))
+        upto = self.mean[: int(rows[-1]) + 1]
+        wanders = wander(upto, LAST, _CAUTION)
+        mean, error, groups, count, least = (
+            values[rows] for values in (self.mean, self.error, self.groups, self.count, self.least)
+        )
+        return _Course(steps, mean, error, groups, count, least, self.scale, wanders)
 
 
 def run_ends(
@@ -160,7 +168,7 @@ def _estimates(
         for metric, course in lacking.items():
             own = errors.loc[course.steps]
             error, groups = (
-                _numbers(own, f"{base_name(metric)}_{part}") for part in ("se", "groups")
+                _numbers(own, f"{base_name(metric)}_{part}") for part in ("se", "even")
             )
             at[metric] = replace(course, error=error, groups=groups)
     return {
@@ -177,8 +185,11 @@ def _of_rollouts(run: Run, metric: str) -> _Course | None:
     if table.empty:
         return None
     mean = without_residue(_numbers(table, name), _numbers(table, f"{stem}_std"))
-    others = (_numbers(table, f"{stem}_{part}") for part in ("se", "groups", "n", "q00"))
-    return _Course(table["step"].to_numpy(np.int64), mean, *others)
+    names = ("se", "even", "n", "q00", "std", "q100")
+    error, even, n, least, std, most = (_numbers(table, f"{stem}_{part}") for part in names)
+    is_share = rollout_metric(metric).unit == "share"
+    scale = (0.0, 1.0) if is_share else two_values(mean, std, n, least, most)
+    return _Course(table["step"].to_numpy(np.int64), mean, error, even, n, least, scale)
 
 
 def _of_trainer(trainer: TrainerMetrics, metric: str) -> _Course | None:
@@ -186,18 +197,19 @@ def _of_trainer(trainer: TrainerMetrics, metric: str) -> _Course | None:
     if curve is None or not curve.points:
         return None
     known = np.isfinite(curve.values)
-    unknown = np.full(curve.points, np.nan)
-    return _Course(curve.steps[known], curve.values[known], *[unknown] * 4)
+    unknown = np.full(int(known.sum()), np.nan)
+    mean = curve.values[known]
+    return _Course(curve.steps[known], mean, unknown, unknown, unknown, unknown)
 
 
 def _estimate(course: _Course, metric: str) -> Estimate:
     """The mean over the steps of a course, each of them as much as the others."""
     count, value = len(course.steps), float(course.mean.mean())
     if not np.isfinite(course.error).all():
-        if count < LEAST:
+        wanders = course.wanders
+        if count < LEAST or wanders is None or not wanders.variance > 0:
             return Estimate(value, np.nan, np.nan)
-        error = float(course.mean.std(ddof=1)) / np.sqrt(count)
-        reach = float(student_t(np.array([count - 1.0]))[0]) * error
+        reach = float(student_t(np.array([wanders.freedom]))[0]) * error_of_mean(wanders, count)
         return Estimate(value, value - reach, value + reach)
     squares = course.error**2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -208,10 +220,10 @@ def _estimate(course: _Course, metric: str) -> Estimate:
         np.array([np.sqrt(squares.sum()) / count]),
         np.array([freedom + 1]),
         np.array([course.count.sum()]),
-        is_share=rollout_metric(metric).unit == "share",
-        is_positive=bool((course.least >= 0).all()),
+        course.scale,
     )
-    return Estimate(value, float(low[0]), float(high[0]))
+    least = max(float(low[0]), 0.0) if (course.least >= 0).all() else float(low[0])
+    return Estimate(value, least, float(high[0]))
 
 
 def _gap(first: Estimate, second: Estimate) -> Estimate:

@@ -1,4 +1,4 @@
-"""Which steps of two runs are compared, and when their curves went apart beyond chance."""
+"""Which steps of two runs are compared."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Literal
 import numpy as np
 
 from board.core.arrays import FloatArray
-from board.core.metrics.definitions import base_name
-from board.core.metrics.divergence import Divergence, divergence
 from board.index.storage import StepRange
 from board.query.checks import step_checks
 from board.query.run import Run
@@ -53,34 +51,11 @@ def _spent(run: Run, by: Match) -> FloatArray:
         return nothing if checks is None else checks.clock - checks.clock[0]
     if "response_tokens" not in run.metrics:
         return nothing
-    mean, count = (_column(run, f"response_tokens_{part}") for part in ("mean", "n"))
+    mean, count = (step_column(run, f"response_tokens_{part}") for part in ("mean", "n"))
     return np.cumsum(np.nan_to_num(mean * count))
 
 
-def when_diverged(first: Run, second: Run, metric: str, shift: int = 0) -> Divergence:
-    """The first step that both have at which a metric of theirs differs beyond chance. shift: added to
-    the steps of the second.
-
-    The error of each mean is clustered by group; degrees of freedom of the difference: Welch 1947.
-    """
-    stem = base_name(metric)
-    both, own, other = np.intersect1d(
-        np.fromiter(first.counts, np.int64),
-        np.fromiter(second.counts, np.int64) + shift,
-        return_indices=True,
-    )
-    values = [
-        [_column(run, f"{stem}_{part}")[places] for part in ("mean", "se", "groups")]
-        for run, places in ((first, own), (second, other))
-    ]
-    (mean_a, error_a, groups_a), (mean_b, error_b, groups_b) = values
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt(error_a**2 + error_b**2)
-        parts = error_a**4 / (groups_a - 1) + error_b**4 / (groups_b - 1)
-        return divergence(both, mean_b - mean_a, error, error**4 / parts)
-
-
-def _column(run: Run, name: str) -> FloatArray:
+def step_column(run: Run, name: str) -> FloatArray:
     """[S] of the table of steps; NaN where there is no such column."""
     if name not in run.steps:
         return np.full(len(run.counts), np.nan)

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from board.core.arrays import FloatArray, IntArray
-from board.core.groups.statistics import correctness_column
+from board.core.arrays import FloatArray, IntArray, divided
+from board.core.groups.right import RightRule
 from board.core.metrics.definitions import reward_parts
 from board.core.metrics.paired import (
     PairedDifference,
     false_discovery_rates,
     paired_difference,
 )
+from board.core.metrics.shares import of_many
 from board.index.segments import PROMPT_KEY
 from board.index.storage import StepRange
+from board.query import groups
 from board.query.compare.matching import Match, matched_steps
-from board.query.groups import counts_of_right, score_range
 from board.query.run import Run
 
 SOLVE_RATE = "solve_rate"
@@ -38,6 +39,7 @@ class PairedRuns:
     have none in common. keys, envs: [n] of the prompts, envs with None for those without. differences: by
     metric, B minus A. deltas: by metric [n] of each prompt, NaN: not in both. reward_note: why totals of
     rewards are not one quantity in both; empty where they are. obstacle: why there are no differences.
+    right_note: by which rule rollouts of both are right, and how many are not judged.
     """
 
     matched: Match
@@ -48,6 +50,7 @@ class PairedRuns:
     deltas: Mapping[str, FloatArray]
     reward_note: str = ""
     obstacle: str = ""
+    right_note: str = ""
 
     @property
     def steps_text(self) -> str:
@@ -67,9 +70,11 @@ def paired_runs(
     columns: Sequence[str] | None = None,
     matched: Match = "steps",
     shift: int = 0,
+    among: Sequence[Run] = (),
 ) -> PairedRuns:
     """The paired differences of metrics that both runs have; columns: of these alone. shift: added to
-    the steps of the second, where they are matched by steps.
+    the steps of the second, where they are matched by steps. among: other runs of the comparison; what
+    is right is one rule for all of them.
 
     first, second: may be narrowed to a split or environments. Raises UnreadableError.
     """
@@ -80,10 +85,12 @@ def paired_runs(
     # What rewards say first; parts that both have before totals, which may be of different parts.
     ranks = dict.fromkeys(reward_parts(wanted), 0) | dict.fromkeys(TOTALS, 1 if note else -1)
     wanted.sort(key=lambda name: ranks.get(name, 2))
-    tables = _tables(first, second, steps, wanted) if steps else None
-    if tables is None:
+    rule = groups.rule_of(first, (second, *among)) if "reward" in first.metrics else None
+    means = _means(first, second, steps, wanted, rule) if steps else None
+    if means is None:
         obstacle = _obstacle(first, second, matched, has_steps=steps is not None)
         return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, note, obstacle)
+    tables = [one.table for one in means]
     both = tables[0].index.intersection(tables[1].index, sort=False)
     own, other = tables[0].loc[both], tables[1].loc[both]
     deltas = {
@@ -91,14 +98,24 @@ def paired_runs(
         for name in (SOLVE_RATE, *wanted)
         if name in own and name in other
     }
-    if note and not all(correctness_column(run.columns) for run in (first, second)):
-        deltas.pop(SOLVE_RATE, None)  # right by the highest total, of other parts in each
+    if note and rule is not None and rule.column == "reward":
+        deltas.pop(SOLVE_RATE, None)  # right by totals, of other parts in each
     deltas = {name: values for name, values in deltas.items() if np.isfinite(values).any()}
     differences = {name: paired_difference(values) for name, values in deltas.items()}
     envs = own["env"].astype(object).where(own["env"].notna(), None).tolist()
     keys = both.to_numpy(np.int64)
     obstacle = "" if differences else "no prompt is in both runs at these steps"
-    return PairedRuns(matched, steps, keys, envs, differences, deltas, note, obstacle)
+    right_note = _right_note(rule, means) if rule and SOLVE_RATE in deltas else ""
+    return PairedRuns(matched, steps, keys, envs, differences, deltas, note, obstacle, right_note)
+
+
+def _right_note(rule: RightRule, means: Sequence[PromptMeans]) -> str:
+    left = [
+        f"{of_many(one.scored - one.judged, one.scored)} of {name}"
+        for name, one in zip("AB", means, strict=True)
+        if one.scored > one.judged
+    ]
+    return "; rollouts not judged: ".join([rule.text, *([", ".join(left)] if left else [])])
 
 
 def _obstacle(first: Run, second: Run, matched: Match, *, has_steps: bool) -> str:
@@ -113,18 +130,34 @@ def _obstacle(first: Run, second: Run, matched: Match, *, has_steps: bool) -> st
     return f"{what} are not recorded in both runs"
 
 
-def _tables(
-    first: Run, second: Run, steps: tuple[StepRange, StepRange], columns: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+@dataclass(frozen=True, slots=True)
+class PromptMeans:
+    """table: a row for each prompt, its key as index: the mean of each metric over its rollouts, its
+    solve rate where that is known, and env, its environment. scored: rollouts with a score; judged: of
+    these.
+    """
+
+    table: pd.DataFrame
+    scored: int
+    judged: int
+
+
+def _means(
+    first: Run,
+    second: Run,
+    steps: tuple[StepRange, StepRange],
+    columns: Sequence[str],
+    rule: RightRule | None,
+) -> tuple[PromptMeans, PromptMeans] | None:
     """The means of both runs' prompts. Those of the first's whole run are cached, for its other pairs."""
 
-    def means() -> pd.DataFrame | None:
-        return means_of_prompts(first.where(steps=steps[0]), columns)
+    def means() -> PromptMeans | None:
+        return means_of_prompts(first.where(steps=steps[0]), columns, rule)
 
     # Of a part of the run each pair may have another one: too many to cache.
     is_whole = steps[0] == (min(first.counts), max(first.counts))
-    own = first.remembered(f"means of prompts {columns}", means) if is_whole else means()
-    other = means_of_prompts(second.where(steps=steps[1]), columns)
+    own = first.remembered(f"means of prompts {columns} {rule}", means) if is_whole else means()
+    other = means_of_prompts(second.where(steps=steps[1]), columns, rule)
     return None if own is None or other is None else (own, other)
 
 
@@ -135,6 +168,12 @@ class EnvDifference:
     env: str
     paired: PairedDifference
     rate: float | None
+
+
+def tested_metrics(first: Run, second: Run, paired: PairedRuns) -> tuple[str, ...]:
+    """The metrics that are asked when the runs diverged: those of the prompts, else all of both."""
+    names = tuple(name for name in paired.differences if name != SOLVE_RATE)
+    return names or tuple(m for m in first.metrics if m in second.metrics and m != _ZERO_MEAN)
 
 
 def by_environment(runs: PairedRuns, metric: str) -> list[EnvDifference]:
@@ -161,11 +200,11 @@ def _reward_note(first: Run, second: Run) -> str:
     return f"the rewards have different parts ({names}): compare those that both have"
 
 
-def means_of_prompts(run: Run, columns: Sequence[str]) -> pd.DataFrame | None:
-    """A row for each prompt, its key as index: the mean of each metric over its rollouts, its solve rate
-    where that is known, and env, its environment. None where no prompt is recorded.
-
-    Raises UnreadableError.
+def means_of_prompts(
+    run: Run, columns: Sequence[str], rule: RightRule | None = None
+) -> PromptMeans | None:
+    """The means of each prompt. rule: what is right, for solve rates; None: without these. None where no
+    prompt is recorded. Raises UnreadableError.
     """
     if PROMPT_KEY not in run.rows.names:
         return None
@@ -173,26 +212,25 @@ def means_of_prompts(run: Run, columns: Sequence[str]) -> pd.DataFrame | None:
     values = "".join(
         f", CAST({run.column(name)} AS DOUBLE) AS v{i}" for i, name in enumerate(columns)
     )
-    has_reward = "reward" in run.metrics
-    score = run.column(correctness_column(run.columns) or "reward")
-    judged = f", CAST({score} AS DOUBLE) AS score" if has_reward else ""
-    counts = f", {counts_of_right(run)}" if has_reward else ""
-    ranges = f"CROSS JOIN ({score_range(run.whole or run)})" if has_reward else ""
+    judged = f", {groups.score_of(run, rule)} AS score" if rule else ""
+    counts = f", count(*) FILTER (isfinite(score)) AS scored, {groups.RIGHT_COUNTS}" if rule else ""
+    bounds = f"CROSS JOIN ({groups.right_bounds(rule)})" if rule else ""
     table = run.table(f"""
         WITH rollouts AS (
             SELECT {run.column(PROMPT_KEY)} AS key, {run.column("env")} AS env{judged}{values}
             FROM {run.view}
             WHERE {run.condition} AND {run.column(PROMPT_KEY)} IS NOT NULL)
-        SELECT key, min(env) AS env{means}{counts} FROM rollouts {ranges} GROUP BY key
+        SELECT key, min(env) AS env{means}{counts} FROM rollouts {bounds} GROUP BY key
     """).to_pandas()
     names = {f"m{i}": name for i, name in enumerate(columns)}
     table = table.rename(columns=names).set_index("key")
-    if has_reward:
-        graded = table.pop("graded").to_numpy(np.float64)
-        right = table.pop("right").to_numpy(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            table[SOLVE_RATE] = np.where(graded > 0, right / graded, np.nan)
-    return table
+    if not rule:
+        return PromptMeans(table, 0, 0)
+    scored, graded, solved = (
+        table.pop(name).to_numpy(np.float64) for name in ("scored", "graded", "right")
+    )
+    table[SOLVE_RATE] = divided(solved, graded)
+    return PromptMeans(table, int(scored.sum()), int(graded.sum()))
 
 
 def _numbers(column: pd.Series) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,13 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.core.distinct_names import distinct_names
 from board.core.metrics.definitions import base_name
-from board.core.metrics.seeds import interquartile_interval, interquartile_mean, over_seeds
+from board.core.metrics.seeds import (
+    difference_of_runs,
+    interquartile_interval,
+    interquartile_mean,
+    of_each_run,
+    over_seeds,
+)
 from board.core.repeated_runs import is_of_the_setup
 from board.core.run_differences import differences
 from board.query.compare.paired import means_of_prompts
@@ -19,6 +25,12 @@ from board.query.run import Run
 
 _LONGEST_NAME: Final = 60
 NOT_RECORDED: Final = "not recorded"
+EXPLAINED: Final = (
+    "Intervals are over whole runs (Student's t over a figure of each), for three runs or more. A "
+    "difference between groups of runs whose interval leaves 0 out speaks for the settings; one between "
+    "two single runs may be their seeds'."
+)
+"""What intervals over seeds are of."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,9 @@ class SeedGroup:
 
     steps: [S] of any of them; mean, low, high: [S] over the runs, low and high NaN for fewer than three.
     scores: [runs, prompts] the mean of each prompt that all of the compared runs saw; last of all,
-    its interquartile mean over runs and prompts with its 95 % interval.
+    its interquartile mean over runs and prompts with its 95 % interval. against_first: the mean of its
+    runs' interquartile means minus that of the first group's, with its 95 % interval; NaN for fewer than
+    three runs in either, and of the first group itself.
     """
 
     name: str
@@ -40,6 +54,7 @@ class SeedGroup:
     high: FloatArray
     scores: FloatArray
     interquartile: tuple[float, float, float]
+    against_first: tuple[float, float, float] = (np.nan, np.nan, np.nan)
 
 
 def _group_names(settings: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -109,9 +124,14 @@ def seed_groups(runs: Sequence[Run], keys: Sequence[str], metric: str) -> list[S
         together.setdefault(repr(own), (own, []))[1].append(place)
     scores = _scores(runs, metric)
     names = _group_names([own for own, _ in together.values()])
-    return [
+    groups = [
         _group(name, runs, *one, metric, scores)
         for name, one in zip(names, together.values(), strict=True)
+    ]
+    figures = [of_each_run(group.scores) for group in groups]
+    return [
+        replace(group, against_first=difference_of_runs(figures[0], of_group)) if place else group
+        for place, (group, of_group) in enumerate(zip(groups, figures, strict=True))
     ]
 
 
@@ -143,7 +163,7 @@ def _scores(runs: Sequence[Run], metric: str) -> FloatArray:
     of_runs = [means_of_prompts(run, [metric]) for run in runs]
     if any(one is None for one in of_runs):
         return np.empty((len(runs), 0))
-    tables = [one[metric] for one in of_runs if one is not None]
+    tables = [one.table[metric] for one in of_runs if one is not None]
     common = set.intersection(*({*table.index} for table in tables))
     return np.array(
         [table.loc[sorted(common)].to_numpy(np.float64, na_value=np.nan) for table in tables]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -10,16 +10,17 @@ import pandas as pd
 import streamlit as st
 
 from board.components.small_charts import sparkline
+from board.core.metrics.divergence import Divergence
 from board.core.metrics.paired import (
-    RESAMPLES,
-    SEED,
+    LEAST_PROMPTS,
     PairedDifference,
     false_discovery_rates,
     paired_difference,
 )
 from board.query.compare.answer import Outcome, answer, metric_name, summary
+from board.query.compare.diverged import NULL
 from board.query.compare.matching import Match
-from board.query.compare.paired import SOLVE_RATE, PairedRuns
+from board.query.compare.paired import PairedRuns, tested_metrics
 from board.query.open_run import Run
 from board.query.prompts import has_prompts, key_from, written_key
 from board.views.compare.compared import Compared
@@ -73,11 +74,13 @@ def show(every: Compared, narrowed: Compared) -> Pair | None:
         return None
     pair = narrowed.narrowed([known[run.info.name] for run in runs])
     first, second = pair.runs
-    paired = cache.paired_runs(first, second, matched, _shift(pair))
+    paired = cache.paired_runs(first, second, matched, _shift(pair), narrowed.runs)
     said = answer(paired)
     with top if len(narrowed.runs) == 2 else st.container():
         _say(said.sentence(*pair.names), _ICONS[said.outcome])
-    metric = _differences(pair, paired) if paired.differences else ""
+    metric = _differences(pair, paired, narrowed.runs) if paired.differences else ""
+    if not paired.differences:
+        _diverged(pair, paired)
     return Pair(pair, paired, metric) if all(map(has_prompts, pair.runs)) else None
 
 
@@ -127,7 +130,7 @@ def _every_pair(compared: Compared, matched: Match) -> None:
         state.put(compare_pair=[names[0], names[row + 1]])
 
 
-def _differences(pair: Compared, paired: PairedRuns) -> str:
+def _differences(pair: Compared, paired: PairedRuns, among: tuple[Run, ...]) -> str:
     """The table of differences, and by environment that of one metric; returns this metric."""
     first, second = pair.runs
     a, b = pair.names
@@ -135,35 +138,26 @@ def _differences(pair: Compared, paired: PairedRuns) -> str:
         note = paired.reward_note
         st.warning(plain(f"{note[0].upper()}{note[1:]}.", 500), icon=":material/warning:")
     names = [*paired.differences]
-    diverged = [
-        None if name == SOLVE_RATE else cache.when_diverged(first, second, name, _shift(pair)).step
-        for name in names
-    ]
+    tested = cache.when_diverged(first, second, tested_metrics(first, second, paired), _shift(pair))
     rows = [paired.differences[name] for name in names]
     row = tables.draw(
         {
             "metric": Column([one_line(metric_name(name)) for name in names], width=210),
             **_interval_columns(rows),
-            "diverged": Column(
-                diverged,
-                "%d",
-                "beyond chance from",
-                130,
-                "The first step at which the means of both runs differ beyond chance, by a sequential "
-                "test with at most 5 % false alarms over the whole run. Empty: they do not.",
-            ),
+            **_diverged_columns([tested.get(name) for name in names]),
         },
         key=page_parts.chart_key("paired"),
         most_pixels=330,
     )
     words = (
         f"B − A on {counted(len(paired.keys), 'prompt')} that both saw, {paired.steps_text}. "
-        f"A: {a} · B: {b}. The interval is a bootstrap over prompts "
-        f"({RESAMPLES:,} resamples, seed {SEED})."
+        f"A: {a} · B: {b}. The interval is over prompts (Student's t, corrected for skewness); there is "
+        f"none for fewer than {LEAST_PROMPTS}, or where all differ by the same. "
+        f"Solve rate: {paired.right_note or 'not compared'}."
     )
-    st.caption(plain(words, 600))
+    st.caption(plain(words, 900))
     metric = names[row] if row is not None else names[0]
-    by_env = cache.by_environment_paired(first, second, paired.matched, _shift(pair), metric)
+    by_env = cache.by_environment_paired(first, second, paired.matched, _shift(pair), among, metric)
     if by_env:
         label = metric_name(metric)
         st.caption(plain(f"{label} by environment; click a row above for another metric"))
@@ -176,6 +170,41 @@ def _differences(pair: Compared, paired: PairedRuns) -> str:
             most_pixels=260,
         )
     return metric
+
+
+def _diverged(pair: Compared, paired: PairedRuns) -> None:
+    """When metrics of runs without a common prompt went apart, by the means of their steps."""
+    first, second = pair.runs
+    tested = cache.when_diverged(first, second, tested_metrics(first, second, paired), _shift(pair))
+    if any(one.steps for one in tested.values()):
+        names = [one_line(metric_name(name)) for name in tested]
+        columns = _diverged_columns([*tested.values()])
+        tables.draw({"metric": Column(names, width=210), **columns}, most_pixels=330)
+
+
+def _diverged_columns(tested: Sequence[Divergence | None]) -> dict[str, Column]:
+    return {
+        "diverged": Column(
+            [one and one.step for one in tested],
+            "%d",
+            "beyond chance from",
+            130,
+            f"{NULL} Empty: they do not.",
+        ),
+        "since": Column(
+            [one and _since(one) for one in tested],
+            "",
+            "since",
+            110,
+            "The steps at which the difference most likely began, 95 % interval.",
+        ),
+    }
+
+
+def _since(one: Divergence) -> str | None:
+    if one.since is None:
+        return None
+    return f"{one.since}" if one.earliest == one.latest else f"{one.earliest} to {one.latest}"
 
 
 def _interval_columns(rows: list[PairedDifference]) -> dict[str, Column]:

@@ -8,8 +8,9 @@ import numpy as np
 import streamlit as st
 
 from board.core.metrics.seeds import LEAST
+from board.core.metrics.shares import with_interval
 from board.core.metrics.trainer import PREFIX
-from board.query.compare.seeds import SeedGroup, differing_settings, usual_keys
+from board.query.compare.seeds import EXPLAINED, SeedGroup, differing_settings, usual_keys
 from board.query.open_run import Run
 from board.views.shared import cache, page_parts, state, tables
 from board.views.shared.tables import Column
@@ -65,7 +66,8 @@ def _profiles(runs: tuple[Run, ...], keys: tuple[str, ...], metric: str) -> None
             "**Performance profiles**",
             help="The share of all means of a prompt in a run that lie above each value, over the "
             "prompts that all of these runs saw: a curve above another one is better at that value. The "
-            "band is a bootstrap over runs, for three runs or more (Agarwal et al. 2021, rliable).",
+            "band is the 95 % interval over runs at each value, for three runs or more. Source: "
+            "Agarwal et al. 2021 (rliable).",
         )
         page_parts.draw_figure(figure, "compare_profiles")
 
@@ -96,12 +98,22 @@ def _summary(groups: Sequence[SeedGroup]) -> None:
                 "interquartile mean",
                 130,
                 "The mean of the middle half of all means of a prompt in a run (Agarwal et al. 2021), "
-                "over the prompts that all of these runs saw; its interval is a bootstrap over runs.",
+                "over the prompts that all of these runs saw; its interval is Student's t over that of "
+                "each run.",
             ),
             "low": Column([group.interquartile[1] for group in groups], "%.4g", "95 % from", 85),
             "high": Column([group.interquartile[2] for group in groups], "%.4g", "to", 85),
+            "gap": Column(
+                [_gap(group) for group in groups], "", "minus the first", 190, EXPLAINED, "right"
+            ),
         },
         most_pixels=260,
     )
+    st.caption(plain(EXPLAINED, 400))
     if not prompts:
         st.caption(plain("The interquartile mean is not known: no prompt is in all of these runs."))
+
+
+def _gap(group: SeedGroup) -> str | None:
+    value = group.against_first[0]
+    return with_interval(*group.against_first, signed=True) if np.isfinite(value) else None

@@ -248,7 +248,12 @@ def _left_out(run: Run) -> None:
         (run.superseded, "rollout", "was", again),
         (run.over_cap, "rollout", "is", cap),
         (padding, "padding token", "was", "left out."),
-        (missing, "token value", "is", "null, NaN or infinite: left out of means."),
+        (
+            missing,
+            "token value",
+            "is",
+            "null, NaN, infinite or a mask's fill value: left out of means.",
+        ),
     )
     for join in run.rows.joins.counts:
         st.text(f"{join.words}.")

@@ -87,7 +87,7 @@ def _course(table: pd.DataFrame, curves: EnvCurves, number: str) -> dict[str, Co
         name: pd.Series([getattr(one, name) for one in now], dtype=float)
         for name in ("mean", "change", "error")
     }
-    noise = "Standard error of the change, over steps; within two of them it is noise."
+    noise = "Error of the change, over steps that wander; within two of them it is noise."
     return {
         "last": Column(floats["mean"], number, f"last {WINDOW} steps", 104),
         "change": Column(floats["change"], number, "change", 80),

@@ -11,7 +11,7 @@ import streamlit as st
 from board.charts.curve_charts import ALL
 from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Mark
-from board.core.groups.environments import ERRORS, EnvCurves, Hidden, hidden
+from board.core.groups.environments import RATE, EnvCurves, Hidden, hidden
 from board.core.metrics.definitions import reward_parts, rollout_metric
 from board.core.metrics.shares import without_residue
 from board.query.environments import table_of_step
@@ -57,7 +57,7 @@ def _hidden_words(one: Hidden, names: Sequence[str], metric: str) -> str:
     """What the mean over all environments hides of a metric."""
     label, unit = rollout_metric(metric).label, rollout_metric(metric).unit
     whole = f"from {number(one.all_before, unit)} to {number(one.all_after, unit)}"
-    when = f"first against last {one.window} steps, by more than {ERRORS:g} standard errors"
+    when = f"first against last {one.window} steps, more than chance in {RATE:.0%} of runs"
     if one.kind == "mix":
         words = f"{label} over {ALL} went {whole}, but in no single environment"
         words += ": the mix of environments changed"

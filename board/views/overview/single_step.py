@@ -26,7 +26,7 @@ _ACROSS, _MOST_ACROSS = 3, 4
 """Charts beside each other where there are many, and where all are beside each other."""
 _MOST_PIXELS: Final = 460
 _INTERVAL: Final = (
-    "95 % interval of the mean reward: Wilson's where all rewards are 0 or 1, of two or more; else "
+    "95 % interval of the mean reward: Agresti and Coull's where all are 0 or 1, of four or more; else "
     "Student's t, of three or more."
 )
 

@@ -21,6 +21,7 @@ from board.query.prompts import FLAGS, PromptRollouts, RunPrompts, key_from, wri
 from board.views.frame import sidebar
 from board.views.shared import cache, page_export, page_parts, shortcuts, state, step_choice, tables
 from board.views.shared.page_parts import answer_to_prompt, best_first, text_box
+from board.views.shared.run_options import SET_RIGHT
 from board.views.shared.tables import Column
 from board.views.shared.text import counted, plain, visible_token, where_they_differ
 
@@ -361,8 +362,7 @@ def _render() -> None:
     chosen = _choose_prompt(run, prompts)
     if chosen is not None:
         _show_prompt(run, *chosen, prompts.length)
-    by_reward = "the reward: the highest of the run counts as right, the lowest as wrong"
-    words = f"Correctness comes from {prompts.right_by or by_reward}."
+    words = f"{prompts.judged.text} ({SET_RIGHT})."
     st.caption(plain(f"{words} Prompts are the same when all of their text is.", 400))
 
 

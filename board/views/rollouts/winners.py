@@ -42,8 +42,9 @@ def show(run: Run) -> None:
             f"Winners have a reward above the mean of their group, losers below: "
             f"{counted(compared.rollouts, 'rollout')} in {counted(compared.groups, 'group')} of "
             f"{counted(len(compared.steps), 'step')}. All differences are within a group, so neither "
-            "the prompt nor the step explains them. A difference is not a cause.",
-            500,
+            "the prompt nor the step explains them. Rates are by shuffling who won within groups. A "
+            "difference is not a cause.",
+            600,
         )
     )
     page_export.offer(f"{run.info.name}_winners", partial(_page, run, compared.contrasts))
@@ -96,7 +97,7 @@ def _table(run: Run, kind: str, own: Sequence[Contrast]) -> None:
             "low": Column([factor * one.low for one in drawn], "%+.4g", "95 % from", 90),
             "high": Column([factor * one.high for one in drawn], "%+.4g", "to", 90),
             "groups": Column([one.groups for one in drawn], "localized", width=75),
-            "rate": tables.rate_column((one.rate for one in drawn), "all that were looked at"),
+            "rate": tables.rate_column((one.rate for one in drawn), "all of its kind"),
         },
         key=f"winners_{kind}_{run.info.name}_{run.version}" if is_word else None,
         most_pixels=390,

@@ -50,6 +50,10 @@ _PRESETS: Final = {
 
 _SUM_UNITS: Final = (None, None, None, "", "", "share", *[""] * 7)
 """Units of the columns of an exported table: phrase, scope, environment, and the sums."""
+_INTERVAL_HELP: Final = (
+    "Of the difference, over groups. None where rewards differ in fewer than "
+    f"{LEAST_GROUPS} of them, or in all by the same."
+)
 _SUMS: Final = {
     **dict.fromkeys(("rollouts", "hits", "times"), Column((), "localized")),
     "share": Column((), PERCENT, help="Rollouts with a hit, of these rollouts."),
@@ -61,8 +65,8 @@ _SUMS: Final = {
         help="Mean reward with it minus that without, among rollouts of the same group and step, over "
         "the groups that have both. A group with more of each counts more.",
     ),
-    "low": Column((), "%+.4g", "95 %, from", help="Of the difference, over groups."),
-    "high": Column((), "%+.4g", "95 %, to", help="Of the difference, over groups."),
+    "low": Column((), "%+.4g", "95 %, from", help=_INTERVAL_HELP),
+    "high": Column((), "%+.4g", "95 %, to", help=_INTERVAL_HELP),
     "groups": Column(
         (),
         "localized",

@@ -24,11 +24,12 @@ from board.charts.curves import LightCurve, curve, light
 from board.charts.profile_chart import profile_chart
 from board.core.findings.digest import Digest
 from board.core.metrics.definitions import base_name, rollout_metric
+from board.core.metrics.divergence import Divergence
 from board.core.texts import diff
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query import environments, failures, groups, prompts, rollouts, splits, tasks
-from board.query.compare import ends, matching, paired, seeds
+from board.query.compare import diverged, ends, paired, seeds
 from board.query.compare.answer import Answer, answer_of
 from board.query.compare.matching import Match
 from board.query.open_run import Run
@@ -274,9 +275,11 @@ def shared_prompts(left: Run, right: Run) -> pd.DataFrame:
 
 
 @_cached(16, "Comparing the prompts …")
-def paired_runs(first: Run, second: Run, matched: Match, shift: int) -> paired.PairedRuns:
-    """The differences of two runs on the prompts that both saw."""
-    return paired.paired_runs(first, second, None, matched, shift)
+def paired_runs(
+    first: Run, second: Run, matched: Match, shift: int, among: tuple[Run, ...]
+) -> paired.PairedRuns:
+    """The differences of two runs, of those `among`, on the prompts that both saw."""
+    return paired.paired_runs(first, second, None, matched, shift, among)
 
 
 @_cached(8, on_release=BackgroundTask.stop)
@@ -290,23 +293,30 @@ def answers_against_first(
         answers: list[Answer] = []
         for other, shift in zip(others, shifts[1:], strict=True):
             report(len(answers), len(others))
-            answers.append(answer_of(first, other, matched, shift - shifts[0]))
+            answers.append(answer_of(first, other, matched, shift - shifts[0], runs))
         return answers
 
     return BackgroundTask(work, len(others))
 
 
-when_diverged = _cached(256)(matching.when_diverged)
+@_cached(16, "Comparing the steps …")
+def when_diverged(
+    first: Run, second: Run, metrics: tuple[str, ...], shift: int
+) -> dict[str, Divergence]:
+    """When each metric of two runs went beyond chance."""
+    return diverged.when_diverged(first, second, metrics, shift)
+
+
 run_ends = _cached(16, "Averaging the last steps …")(ends.run_ends)
 seed_groups = _cached(16, "Grouping runs …")(seeds.seed_groups)
 
 
 @_cached(64)
 def by_environment_paired(
-    first: Run, second: Run, matched: Match, shift: int, metric: str
+    first: Run, second: Run, matched: Match, shift: int, among: tuple[Run, ...], metric: str
 ) -> list[paired.EnvDifference]:
     """The paired difference of a metric in each environment."""
-    return paired.by_environment(paired_runs(first, second, matched, shift), metric)
+    return paired.by_environment(paired_runs(first, second, matched, shift, among), metric)
 
 
 @_cached(32)

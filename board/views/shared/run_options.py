@@ -26,6 +26,7 @@ from board.views.shared import (
 from board.views.shared.choice_texts import LARGEST_COUNT
 from board.views.shared.text import counted, distinct_options, one_line, plain, size
 
+SET_RIGHT: Final = "Run settings can set what is right"
 _MOST_SPLIT_BUTTONS: Final = 4
 _SHOWN_CHARACTERS: Final = 50
 
@@ -35,7 +36,8 @@ def read_options() -> OpenOptions:
     pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(state.get("sysend")))
     cap = max(int(state.get("cap") or 0), 0) or None
-    return OpenOptions(read, cap, bool(state.get("grouping")), state.get("reward_sum"))
+    grouping, reward = bool(state.get("grouping")), state.get("reward_sum")
+    return OpenOptions(read, cap, grouping, reward, state.get("right_from"))
 
 
 def settings_panel(run: Run) -> None:
@@ -88,6 +90,14 @@ def _reading_fields() -> None:
         **state.bound("grouping"),
         help="For logs without group_id: rollouts of a step with the same prompt form a group. Prompts "
         "with images are left out, because equal texts may have different images.",
+    )
+    st.number_input(
+        "Right from a score of",
+        **state.bound("right_from"),
+        placeholder="found from the rewards",
+        help="A rollout with this score or more is right, any other wrong. The score is the part of the "
+        "reward that says what is right, else the reward. Empty: 1 of such a part; of rewards the higher "
+        "of their two most frequent values is right and the lower wrong.",
     )
     st.number_input(
         "Shift the trainer's steps by",

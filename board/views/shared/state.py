@@ -91,6 +91,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "think": Choice(""),
     "grouping": _flag(),
     "reward_sum": Choice(None, reward_from_text, reward_text),
+    "right_from": Choice(None, texts.number, "{:g}".format),
     "tokenizer": Choice(""),
     "metric_shift": Choice(None, texts.whole),
     # all pages with curves

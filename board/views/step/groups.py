@@ -23,6 +23,7 @@ from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.shared import cache, page_parts, shortcuts, state, tables
 from board.views.shared.page_parts import answer, text_box
+from board.views.shared.run_options import SET_RIGHT
 from board.views.shared.tables import Column
 from board.views.shared.text import number, plain
 
@@ -48,7 +49,7 @@ _CURVES: Final = {
         "pass@k",
         "Chance that one of k tries is right: 1 - C(n - c, k) / C(n, k), unbiased, mean over groups of k "
         "or more judged rollouts (Chen et al. 2021, arXiv 2107.03374). The 95 % interval of that mean is "
-        "Wilson's for so many groups; it is drawn for k = 1.",
+        "Agresti and Coull's for so many groups; it is drawn for k = 1.",
     ),
 }
 
@@ -64,14 +65,7 @@ def _show_cards(groups: RunGroups, fit: StepFit | None, step: int) -> None:
     size = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     rollouts = f"of {by_step.rollouts[i]:,} rollouts"
     zero_std = number(by_step.zero_std[i], "share")
-    what_is_right = (
-        f"Right is the highest value of {groups.right_by}; where it is 0 or less throughout, nothing "
-        "is right. Mean over groups."
-        if groups.right_by
-        else "No part of the reward says what is right: the highest reward of the run counts as right, "
-        "the lowest as wrong, and what lies between as not judged. Where most rewards lie between, none "
-        "is judged. Mean over groups."
-    )
+    what_is_right = plain(f"{groups.judged.text}. {SET_RIGHT}. Mean over groups.", 500)
     cards = [
         ("Groups", f"{len(sizes):,}", f"of {size} rollouts", "Rollouts of one group_id."),
         ("Solve rate", *_solve_rate(groups, i), what_is_right),
@@ -97,13 +91,17 @@ def _show_cards(groups: RunGroups, fit: StepFit | None, step: int) -> None:
 def _solve_rate(groups: RunGroups, i: int) -> tuple[str, str]:
     """The solve rate of a step, and by what; where nothing says what is right, why."""
     rate, of_run = float(groups.by_step.solve_rate[i]), groups.groups
-    if groups.right_by is not None:
-        return number(rate, "share"), f"by {groups.right_by.removeprefix(REWARD_PART)}"
-    if np.isfinite(rate) or not of_run.scored[of_run.steps == groups.by_step.steps[i]].any():
-        return number(rate, "share"), "by the highest reward"
+    is_step = of_run.steps == groups.by_step.steps[i]
+    scored, graded = int(of_run.scored[is_step].sum()), int(of_run.graded[is_step].sum())
+    if np.isfinite(rate) or not scored:
+        by = f"by {groups.judged.rule.column.removeprefix(REWARD_PART)}"
+        left = scored - graded
+        return number(rate, "share"), f"{by}, {left:,} not judged" if left > 0 else by
     if of_run.graded.any():
-        return "not judged", "no reward here is the run's highest or lowest"
-    return "not judged", "all rewards of the run are equal"
+        return "not judged", "the rewards here lie between right and wrong"
+    means = of_run.mean[of_run.scored > 0]
+    are_equal = np.ptp(means) == 0 and not (of_run.outcomes == Outcome.MIXED).any()
+    return "not judged", f"all rewards of the run are {'equal' if are_equal else 'of many values'}"
 
 
 def _equal_outcomes(groups: RunGroups, i: int) -> str:

@@ -251,7 +251,8 @@ def test_rewards_with_and_without_a_word_are_compared_within_a_group_and_step(tm
     ]
     entries = [*watch(run_of(tmp_path, rows), compiled("wait"))]
     own = within_groups(entries)
-    assert (own.groups, own.difference, own.low, own.high) == (12, -1.0, -1.0, -1.0)
+    assert (own.groups, own.difference) == (12, -1.0)
+    assert np.isnan([own.low, own.high]).all()  # groups that are all alike say nothing of others
     assert np.nanmean([one.reward_hits for one in entries[3:]]) > entries[0].reward_misses
 
 

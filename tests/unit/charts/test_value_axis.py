@@ -24,6 +24,7 @@ def steps_of(rollouts: list[list[float]], stem: str = "reward") -> Any:
     for step, values in enumerate(rollouts):
         own = np.array(values)
         row = {"mean": own.mean(), "std": own.std(), "n": len(own), "groups": (len(own) + 1) // 2}
+        row["even"] = float(row["groups"])
         row["se"] = own.std(ddof=1) / math.sqrt(len(own)) if len(own) > 1 else math.nan
         row |= {name: float(np.percentile(own, q)) for name, q in QUANTILES.items()}
         rows.append({"step": step, **{f"{stem}_{name}": value for name, value in row.items()}})
@@ -118,6 +119,7 @@ def test_a_share_has_no_band_where_all_rollouts_are_alike(counts):
             "is_truncated_n": 32,
             "is_truncated_se": std / np.sqrt(32),
             "is_truncated_groups": 8,
+            "is_truncated_even": 8.0,
         }
     )
     drawn = prepared(steps, Series.of("is_truncated"), CurveOptions("mean"))

@@ -1,11 +1,13 @@
 """Groups made of all rollouts at once: what SQL is compared with."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.groups.right import right_rule
 from board.core.groups.statistics import Groups, outcomes_of
 
 
@@ -53,14 +55,12 @@ def groups_of(
 
 
 def is_right(rewards: FloatArray) -> FloatArray:
-    """[n] 1 for the highest reward of all, 0 for the lowest, NaN in between and where not scored.
-
-    What can be told of right and wrong where no part of the reward says so. Where all rewards are
-    equal nothing can be told.
+    """[n] 1 where a reward is right by the rule that all of them give, 0 where it is wrong, NaN where it
+    is not judged or not scored.
     """
-    known = np.isfinite(rewards)
+    known = rewards[np.isfinite(rewards)]
+    rule = right_rule("reward", Counter(known.tolist()), len(known))
     result = np.full(len(rewards), np.nan)
-    if known.any() and rewards[known].min() < rewards[known].max():
-        result[rewards == rewards[known].max()] = 1.0
-        result[rewards == rewards[known].min()] = 0.0
+    result[rewards >= rule.right_from] = 1.0
+    result[rewards <= rule.wrong_to] = 0.0
     return result

@@ -7,11 +7,11 @@ from board.core.metrics.divergence import RATE, divergence, normal_deviates
 from board.core.metrics.paired import false_discovery_rates
 from board.core.metrics.sample_size import POWER, prompts_needed, variances
 from board.core.metrics.seeds import (
+    difference_of_runs,
     interquartile_interval,
     interquartile_mean,
     over_seeds,
     performance_profile,
-    profile_interval,
 )
 
 
@@ -72,47 +72,30 @@ def test_two_seeds_have_a_mean_and_no_interval():
 def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
     assert interquartile_mean(np.array([100.0, 1.0, 2.0, -50.0])) == 1.5
     assert interquartile_mean(np.array([1.0, 2.0, np.nan])) == 1.5
-    # Half of 5 scores is 2.5: the middle one, and three quarters of its two neighbours.
-    assert interquartile_mean(np.array([0.0, 2.0, 3.0, 4.0, 99.0])) == pytest.approx(3.0)
+    # As scipy's trim_mean, which rliable calls: of 7 scores one is left out at each end.
+    assert interquartile_mean(np.array([0.0, 1, 2, 3, 4, 7, 99])) == pytest.approx(17 / 5)
     assert np.isnan(interquartile_mean(np.array([np.nan])))
 
 
-def test_the_interval_of_the_interquartile_mean_covers_about_at_its_rate():
-    rng = np.random.default_rng(4)
-    truth = interquartile_mean(rng.normal(np.arange(10), 1, (100_000, 10)))
-    hits = 0
-    for _ in range(60):
-        low, high = interquartile_interval(rng.normal(np.arange(10), 1, (8, 10)))
-        hits += low <= truth <= high
-    assert hits >= 52
+def test_runs_that_are_all_alike_or_two_have_no_interval():
     assert np.isnan(interquartile_interval(np.zeros((2, 3)))).all()
+    assert np.isnan(interquartile_interval(np.ones((4, 3)))).all()
+    mean, low, high = over_seeds(np.ones((4, 1)))
+    assert (mean[0], np.isnan([low[0], high[0]]).all()) == (1, True)
+
+
+def test_groups_of_runs_differ_by_welchs_interval():
+    first, second = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.55, 0.5])
+    value, low, high = difference_of_runs(first, second)
+    # By scipy.stats.ttest_ind(second, first, equal_var=False).confidence_interval()
+    assert (value, low, high) == pytest.approx((0.3375, 0.1251608, 0.5498392), rel=5e-3)
+    assert np.isnan(difference_of_runs(first[:2], second)).all()
 
 
 def test_a_profile_is_the_share_of_scores_above_each_threshold():
     scores = np.array([[0.0, 1.0], [0.5, np.nan]])
     shares = performance_profile(scores, np.array([-1.0, 0.0, 0.5, 1.0]))
     np.testing.assert_allclose(shares, [1, 2 / 3, 1 / 3, 0])
-
-
-def test_the_interval_of_a_profile_covers_at_about_its_rate():
-    rng, at = np.random.default_rng(2), np.array([0.0, 1.5])
-    truth = np.array([performance_profile(rng.normal(np.arange(4), 1, (20_000, 4)), at)])[0]
-    covered = np.zeros(2)
-    for _ in range(60):
-        low, high = profile_interval(rng.normal(np.arange(4), 1, (10, 4)), at)
-        covered += (low <= truth) & (truth <= high)
-    assert (covered >= 51).all()
-    assert np.isnan(profile_interval(np.zeros((2, 4)), at)).all()
-
-
-def test_the_intervals_of_many_scores_are_those_of_their_error():
-    rng, at = np.random.default_rng(3), np.array([0.0])
-    scores = rng.normal(0, 1, (8, 3000))
-    low, high = interquartile_interval(scores)
-    assert low < interquartile_mean(scores) < high
-    assert high - low == pytest.approx(2 * 1.96 * 1.09 / np.sqrt(scores.size), rel=0.3)
-    below, above = profile_interval(scores, at)
-    assert below[0] < performance_profile(scores, at)[0] < above[0]
 
 
 def test_rates_of_false_discoveries_are_those_of_benjamini_and_hochberg():
@@ -146,7 +129,7 @@ def test_as_many_prompts_as_are_said_to_be_needed_show_the_difference(is_paired)
         if is_paired:
             error = (second - first).std(ddof=1) / np.sqrt(count)
         shown.append(abs(second.mean() - first.mean()) > 1.96 * error)
-    assert np.mean(shown) == pytest.approx(POWER, abs=0.05)
+    assert POWER - 0.05 < np.mean(shown) < POWER + 0.1
 
 
 def test_variances_need_groups_of_two_rollouts_and_steps_of_two_groups():

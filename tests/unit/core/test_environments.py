@@ -24,12 +24,12 @@ def test_a_value_that_is_missing_is_no_zero():
 
 
 def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = None) -> EnvCurves:
-    """Environments with these means at each of 20 steps; shares: rollouts of each, 8 by default."""
+    """Environments with these means at each of 80 steps; shares: rollouts of each, 8 by default."""
     rng = np.random.default_rng(0)
     steps, envs, values = [], [], []
     for code, (name, mean) in enumerate(means.items()):
-        counts = np.full(20, 8) if shares is None else shares[name]
-        for step in range(20):
+        counts = np.full(80, 8) if shares is None else shares[name]
+        for step in range(80):
             count = int(counts[step])
             steps += [step] * count
             envs += [code] * count
@@ -39,19 +39,19 @@ def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = 
 
 
 def test_an_environment_that_falls_while_the_mean_rises_is_told():
-    result = hidden(curves({"up": np.linspace(0, 1, 20), "down": np.linspace(0.5, 0.1, 20)}))
+    result = hidden(curves({"up": np.linspace(0, 1, 80), "down": np.linspace(0.5, 0.1, 80)}))
     assert [(one.kind, one.environment) for one in result] == [("against", 1)]
     assert result[0].before > result[0].after
     assert result[0].all_before < result[0].all_after
 
 
 def test_environments_that_move_together_are_not_told():
-    assert hidden(curves({"a": np.linspace(0, 1, 20), "b": np.linspace(0.2, 1.1, 20)})) == []
+    assert hidden(curves({"a": np.linspace(0, 1, 80), "b": np.linspace(0.2, 1.1, 80)})) == []
 
 
 def test_a_mean_that_moves_with_the_mix_alone_is_told():
-    flat = {"easy": np.ones(20), "hard": np.zeros(20)}
-    more_easy = np.linspace(1, 15, 20).round()
+    flat = {"easy": np.ones(80), "hard": np.zeros(80)}
+    more_easy = np.linspace(1, 15, 80).round()
     result = hidden(curves(flat, {"easy": more_easy, "hard": 16 - more_easy}))
     assert [one.kind for one in result] == ["mix"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from board.core.metrics.exact_test import fisher_p, is_fisher_below
+from board.core.metrics.exact_test import fisher_p, is_fisher_below, least_fisher_p
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,21 @@ def test_whether_p_is_below_a_bound_is_what_p_says(bound):
     right = [draw.binomial(total, draw.uniform(size=5_000)) for total in totals]
     tables = (right[0], totals[0], right[1], totals[1])
     assert (is_fisher_below(*tables, bound) == (fisher_p(*tables) < bound)).all()
+
+
+def test_no_table_of_its_margins_has_a_smaller_p_than_the_least():
+    draw = np.random.default_rng(2)
+    totals = draw.integers(1, 9, (2, 200))
+    right = [draw.binomial(total, 0.4) for total in totals]
+    tables = (right[0], totals[0], right[1], totals[1])
+    least = least_fisher_p(*tables)
+    assert (least <= fisher_p(*tables)).all()
+    for place in range(40):
+        every = int(right[0][place] + right[1][place])
+        firsts = np.arange(every + 1)
+        kept = (firsts <= totals[0][place]) & (every - firsts <= totals[1][place])
+        ones = np.ones(int(kept.sum()), np.int64)
+        p = fisher_p(
+            firsts[kept], totals[0][place] * ones, every - firsts[kept], totals[1][place] * ones
+        )
+        assert p.min() == pytest.approx(least[place])

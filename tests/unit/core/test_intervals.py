@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from board.core.metrics.intervals import mean_interval, share_interval, student_t
+from board.core.metrics.intervals import (
+    interval_of_means,
+    mean_interval,
+    share_interval,
+    student_t,
+    two_values,
+)
 
 SAMPLES = 3000
 
@@ -43,7 +49,7 @@ def test_the_interval_of_a_share_covers_it_in_at_least_93_of_100_samples(groups)
         chance = rng.beta(1, 9, size=(groups, 1))
         return (rng.random((groups, 8)) < chance).astype(float)
 
-    assert 0.93 <= coverage(draw, 0.1, groups, is_share=True) <= 0.995
+    assert 0.93 <= coverage(draw, 0.1, groups, is_share=True) <= 0.999
 
 
 def test_a_share_of_none_has_an_upper_bound_and_stays_within_0_and_1():
@@ -59,6 +65,27 @@ def test_shares_of_groups_that_are_alike_count_as_fewer_rollouts():
     wider_low, wider_high = share_interval(share, np.array([0.5 / 4, 0.0]), count)
     assert wider_low[0] < low[0]
     assert (wider_high > high).all()
+
+
+def test_a_mean_of_two_values_has_the_interval_of_a_share_and_others_that_of_a_mean():
+    rng = np.random.default_rng(0)
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (2.0, 7.0)):
+        values = low + (high - low) * (rng.random((30, 6)) < 0.4)
+        mean, std = values.mean(axis=1), values.std(axis=1, ddof=1)
+        ends = values.min(axis=1), values.max(axis=1)
+        assert two_values(mean, std, np.full(30, 6.0), *ends) == (low, high)
+        values[3, :3] = [low, high, (low + high) / 2]
+        mean, std = values.mean(axis=1), values.std(axis=1, ddof=1)
+        assert two_values(mean, std, np.full(30, 6.0), *ends) is None
+    assert (
+        two_values(*(np.zeros(3), np.zeros(3), np.full(3, 6.0), np.zeros(3), np.zeros(3))) is None
+    )
+    share, error = np.array([0.0, 0.25]), np.array([0.0, 0.2])
+    groups, count = np.full(2, 8.0), np.full(2, 64.0)
+    scaled = interval_of_means(2 * share - 1, 2 * error, groups, count, (-1.0, 1.0))
+    for end, expected in zip(scaled, share_interval(share, error, count, groups), strict=True):
+        np.testing.assert_allclose(end, 2 * expected - 1)
+    assert np.isnan(interval_of_means(share, error, groups, count, None)[0][0])  # a point is none
 
 
 def test_fewer_than_two_groups_and_no_rollouts_have_no_interval():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from board.core.metrics import kl
+from board.core.metrics.aggregate import Aggregator
 from board.core.metrics.kl import recorded_gamma, td_error
 
 PAIRWISE = (
@@ -87,9 +88,9 @@ def test_huge_and_infinite_inputs_give_no_nan_and_no_warning(estimator, p):
 
 
 @pytest.mark.parametrize("estimator", [kl.k3, kl.mismatch_kl])
-def test_a_log_probability_of_minus_float_max_does_not_turn_the_divergence_negative(estimator):
+def test_a_log_probability_of_minus_float_max_is_as_one_of_minus_infinity(estimator):
     for pair in ([-3.4e38], [-1.0]), ([-1.0], [-3.4e38]):
-        assert 0 < estimator(*pair)[0] < np.inf
+        assert estimator(*pair)[0] == np.inf
 
 
 def test_an_infinite_log_ratio_gives_an_infinity_that_means_can_leave_out():
@@ -137,3 +138,28 @@ def test_the_discount_is_taken_from_where_trainers_write_it():
 def test_without_a_usable_discount_it_is_one():
     for settings in ({}, {"config": None}, {"gamma": "0.9"}, {"gamma": 7}, {"gamma": True}):
         assert recorded_gamma(settings) == 1.0
+
+
+@pytest.mark.parametrize("fill", [-3.4e38, -1e9, -65504.0, -1e4])
+@pytest.mark.parametrize("side", ["logprobs", "ref_logprobs", "sampling_logprobs"])
+def test_what_a_mask_wrote_is_left_out_and_counted_as_minus_infinity_is(fill, side):
+    draw = np.random.default_rng(0)
+    arrays = {
+        name: -draw.exponential(1, 16) for name in ("logprobs", "ref_logprobs", "sampling_logprobs")
+    }
+    filled = {name: values.copy() for name, values in arrays.items()}
+    filled[side][3] = fill
+    infinite = {name: values.copy() for name, values in arrays.items()}
+    infinite[side][3] = -np.inf
+    columns = []
+    for of in (filled, infinite):
+        aggregator = Aggregator()
+        aggregator.add(of)
+        columns.append(aggregator.finish())
+        assert aggregator.gaps() == {side: [0]}
+    assert columns[0]["missing_values"][0] == 1
+    assert abs(columns[0]["k3_mean"][0]) < 100
+    for name, values in columns[0].items():
+        np.testing.assert_array_equal(values, columns[1][name])
+    far = np.array([-9_000.0, -0.1])
+    assert kl.without_fill(far) is far

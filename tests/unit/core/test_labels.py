@@ -172,7 +172,11 @@ def test_kappa_is_one_for_equal_labels_zero_for_chance_and_undefined_for_one_lab
     one = agreement("a", "b", pairs)
     assert one.kappa == pytest.approx(0.4)
     assert (one.n, one.equal) == (100, 70)
-    assert one.kappa_low == pytest.approx(0.4 - 1.96 * math.sqrt(0.21 / 100) / 0.5, abs=1e-3)
+    assert one.kappa_low == pytest.approx((one.low - 0.5) / 0.5)
+    assert one.kappa_low < 0.4 < one.kappa_high
+    few = agreement("a", "b", [("x", "x"), ("y", "y")])
+    assert math.isnan(few.kappa_low)
+    assert few.kappa_text == "1.00 (no interval: fewer than 10 rollouts)"
 
 
 STRATA = st.dictionaries(

@@ -17,11 +17,19 @@ def test_the_mean_is_of_ten_steps_and_the_change_from_the_ten_before():
     assert window_of(STEPS, 30).tolist() == list(range(21, 31))
 
 
-def test_the_error_is_that_of_a_difference_of_two_means():
-    values = np.random.default_rng(0).normal(size=40)
-    new, before = values[30:], values[20:30]
-    expected = np.sqrt(new.var(ddof=1) / 10 + before.var(ddof=1) / 10)
-    assert recent(STEPS, values, 40).error == pytest.approx(expected)
+def test_the_error_of_steps_that_are_alike_is_larger_than_that_of_independent_ones():
+    rng, steps = np.random.default_rng(0), np.arange(200)
+    for correlation in (0.0, 0.8):
+        errors, changes = [], []
+        for _ in range(60):
+            values = rng.normal(size=200)
+            for i in range(1, 200):
+                values[i] += correlation * values[i - 1]
+            found = recent(steps, values, 199)
+            errors.append(found.error)
+            changes.append(found.change)
+        # Half of 95 % of chance, and a bit: few steps tell their correlation badly.
+        assert 1.0 <= np.mean(errors) / np.std(changes) <= 1.9
 
 
 @pytest.mark.parametrize(("change", "noise"), [(0.19, True), (0.21, False), (-0.21, False)])

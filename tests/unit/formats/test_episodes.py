@@ -213,8 +213,10 @@ def test_agents_with_different_parts_are_compared_among_themselves():
 
 def test_a_value_that_was_not_sampled_is_no_gap():
     gaps = dict(reasons(run_at(STREAM)))
-    assert "sampling_logprobs has null, NaN or infinite entries" not in gaps
-    assert gaps["logprobs has null, NaN or infinite entries"] == 1  # st2, half annotated
+    assert "sampling_logprobs has entries that are null, NaN, infinite or a fill value" not in gaps
+    assert (
+        gaps["logprobs has entries that are null, NaN, infinite or a fill value"] == 1
+    )  # st2, half annotated
 
 
 @pytest.fixture

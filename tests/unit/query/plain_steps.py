@@ -1,5 +1,6 @@
 """The table of steps and shares of a run by numpy and pandas, one step at a time."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from board.core.groups.right import right_rule
 from board.core.metrics.definitions import base_name, is_zero_std
 from board.query import splits
 from board.query.steps import QUANTILES
@@ -22,7 +24,7 @@ def plain_steps(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         columns=[
             f"{stem}_{s}"
             for stem in empty
-            for s in ("mean", "std", "n", "se", "groups", *QUANTILES)
+            for s in ("mean", "std", "n", "se", "groups", "even", *QUANTILES)
         ]
     )
 
@@ -58,9 +60,10 @@ def _error(rows: pd.DataFrame, name: str, stem: str) -> dict[str, Any]:
         named = own.astype(str) + " " + split.where(split.notna() & (split != ""), "train")
         keys = named.where(own.notna(), keys)
     sums = deviations.groupby(keys).sum()
-    count = len(sums)
-    error = np.sqrt(count / (count - 1) * (sums**2).sum()) / len(known) if count > 1 else NAN
-    return {f"{stem}_se": error, f"{stem}_groups": count}
+    sizes, count = deviations.groupby(keys).size(), len(sums)
+    even = len(known) ** 2 / (sizes**2).sum() if count else NAN
+    error = np.sqrt(even / (even - 1) * (sums**2).sum()) / len(known) if count > 1 else NAN
+    return {f"{stem}_se": error, f"{stem}_groups": count, f"{stem}_even": even}
 
 
 def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:
@@ -78,11 +81,14 @@ def rows_of_split(names: pd.Series, name: str) -> npt.NDArray[np.bool_]:
 
 
 def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """By step of `own` the share of highest rewards of the run among highest and lowest ones; NaN where
-    most rewards of the run lie between the two.
+    """By step of `own` the share of right rollouts among those that are judged, by the rule that the
+    rewards of the run give; NaN where none is judged.
     """
-    low, high = rows["reward"].min(), rows["reward"].max()
-    if rows["reward"].isin((low, high)).sum() < rows["reward"].count() / 2:
-        low = high
-    graded = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
+    known = rows["reward"][np.isfinite(rows["reward"])]
+    rule = right_rule("reward", Counter(known.tolist()), len(known))
+
+    def judge(reward: float) -> float:
+        return 1.0 if reward >= rule.right_from else 0.0 if reward <= rule.wrong_to else NAN
+
+    graded = own["reward"].map(judge)
     return graded.groupby(own["step"]).mean().to_numpy()

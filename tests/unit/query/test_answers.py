@@ -42,7 +42,7 @@ def sentence(tmp_path, first, second, **options):
 def test_the_sentence_says_difference_interval_prompts_steps_and_answer():
     runs = [sample_run("grpo_arithmetic"), sample_run("resumed")]
     assert answer(paired_runs(*runs)).sentence("grpo_arithmetic", "resumed") == (
-        "resumed - grpo_arithmetic: solve rate -0.007 (-0.043 to 0.030) on 48 prompts, steps 1 to 24: "
+        "resumed - grpo_arithmetic: solve rate -0.007 (-0.044 to 0.032) on 48 prompts, steps 1 to 24: "
         "no difference seen"
     )
 
@@ -126,10 +126,15 @@ def test_a_narrowed_run_has_the_interval_of_the_run_that_would_hold_these_rollou
 
 
 def test_a_mean_without_groups_has_the_interval_over_its_steps(tmp_path):
-    log = [{"step": step, "response": "r", "reward": step / 10} for step in range(1, 6)]
-    (end,) = run_ends([run_of(tmp_path, log)], [0], ["reward"])
-    reach = 2.776445 * np.std([0.1, 0.2, 0.3, 0.4, 0.5], ddof=1) / np.sqrt(5)
-    assert end.means[0] == pytest.approx((0.3, 0.3 - reach, 0.3 + reach), rel=2e-3)
+    rewards = np.random.default_rng(0).normal(size=40).tolist()
+    log = [{"step": s, "response": "r", "reward": reward} for s, reward in enumerate(rewards)]
+    (end,) = run_ends([run_of(tmp_path / "a", log)], [0], ["reward"])
+    value, low, high = end.means[0]
+    assert value == pytest.approx(np.mean(rewards[-10:]))
+    # Wider than of independent steps: that they are so has to be told by these steps, too.
+    assert 2 * 1.96 / np.sqrt(10) < high - low < 6 * 1.96 / np.sqrt(10)
+    (few,) = run_ends([run_of(tmp_path / "b", log[:19])], [0], ["reward"])
+    assert np.isnan([few.means[0].low, few.means[0].high]).all()
 
 
 def test_rewards_of_different_parts_are_not_subtracted_at_the_end(tmp_path):

@@ -1,9 +1,11 @@
 """Two runs paired by prompt, at the steps that both have."""
 
+import numpy as np
 import pytest
 from read_formats import run_of, sample_run
 
-from board.query.compare.matching import matched_steps, when_diverged
+from board.query.compare.diverged import when_diverged
+from board.query.compare.matching import matched_steps
 from board.query.compare.paired import SOLVE_RATE, by_environment, paired_runs
 from board.query.compare.seeds import differing_settings, seed_groups, usual_keys
 
@@ -79,12 +81,12 @@ def test_each_environment_has_its_difference_and_its_rate_of_false_discoveries(t
             {"step": s, "prompt": f"{env} {p}", "response": "r", "env": env, "reward": reward}
             for s in (1, 2)
             for env in ("easy", "hard")
-            for p in range(6)
-            for reward in [p / 10 + gain * (env == "hard")]
+            for p in range(12)
+            for reward in [p / 20 + gain * (env == "hard")]
         ]
 
     easy, hard = by_environment(pair(tmp_path, rows(0.0), rows(0.5)), "reward")
-    assert (easy.env, easy.paired.prompts, easy.paired.difference) == ("easy", 6, 0.0)
+    assert (easy.env, easy.paired.prompts, easy.paired.difference) == ("easy", 12, 0.0)
     assert hard.paired.difference == pytest.approx(0.5)
     assert hard.rate is not None
     assert easy.rate is not None
@@ -126,10 +128,48 @@ def test_when_two_runs_went_apart_is_a_step_after_it(tmp_path):
     first, other, same = (
         run_of(tmp_path / n, rows(j)) for n, j in (("a", 0), ("b", 0.5), ("c", 0))
     )
-    apart = when_diverged(first, other, "reward")
+    apart = when_diverged(first, other, ["reward"])["reward"]
     assert apart.step is not None
     assert 20 < apart.step < 27
-    assert when_diverged(first, same, "reward").step is None
+    assert apart.since == 21
+    assert apart.paired == apart.steps == 40
+    assert when_diverged(first, same, ["reward"])["reward"].step is None
+
+
+def rewards_of_prompts(jump, seed, prompts, steps=100, groups=8):
+    """Rollouts whose prompts are right with chances of their own, better by `jump` from step 31 on."""
+    draw = np.random.default_rng(seed)
+    chances = np.random.default_rng(7).beta(2, 2, (steps, groups))
+    return [
+        {
+            "step": s,
+            "prompt": f"{prompts} {s} {g}",
+            "group_id": str(g),
+            "response": "r",
+            "reward": float(draw.random() < chances[s - 1, g] + jump * (s > 30)),
+        }
+        for s in range(1, steps + 1)
+        for g in range(groups)
+        for _ in range(8)
+    ]
+
+
+def test_a_small_difference_on_the_same_prompts_is_found_and_without_them_by_the_means_of_steps(
+    tmp_path,
+):
+    first = run_of(tmp_path / "a", rewards_of_prompts(0, 1, "shared"))
+    better = run_of(tmp_path / "b", rewards_of_prompts(0.1, 2, "shared"))
+    found = when_diverged(first, better, ["reward"])["reward"]
+    assert found.paired == 100
+    assert found.step is not None
+    assert found.earliest <= 31 <= found.latest
+    assert found.difference == pytest.approx(0.1, abs=0.03)
+    other = run_of(tmp_path / "c", rewards_of_prompts(0.3, 3, "others"))
+    unpaired = when_diverged(first, other, ["reward"])["reward"]
+    assert (unpaired.paired, unpaired.steps) == (0, 100)
+    assert unpaired.step is not None
+    filtered = when_diverged(first.where("step > 10"), better, ["reward"])["reward"]
+    assert filtered.steps == 90
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one(tmp_path):

@@ -210,7 +210,7 @@ def test_the_columns_of_the_views_are_documented(run):
         assert [*run.sql(f"select * from {view}")] == [*documented[view]]
     for view in ("rollouts", "steps"):
         stored = {
-            re.sub(r"^.*(?=_(?:mean|std|n|se|groups|q00)$)", "M", name)
+            re.sub(r"^.*(?=_(?:mean|std|n|se|groups|even|q00)$)", "M", name)
             for name in run.sql(f"from {view}")
         }
         assert {*documented[view]} <= stored | {*run.sql(f"from {view}")}

@@ -1,0 +1,211 @@
+"""Simulations of what is shown of steps: bands, shares, pass@k, tasks, labels, and changes over steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from benchmarks.simulated import Row, covers, false_alarms, found
+from board.core.arrays import FloatArray
+from board.core.groups.environments import EnvCurves, hidden
+from board.core.groups.solve_rates import pass_at_k
+from board.core.labels.shares import Stratum, agreement, label_shares
+from board.core.metrics.autocorrelation import error_of_mean, wander
+from board.core.metrics.intervals import (
+    Scale,
+    independent_share,
+    interval_of_means,
+    share_interval,
+    student_t,
+)
+from board.core.metrics.recent import recent
+
+_SIZES: Final = {
+    "2 groups of 8": [8] * 2,
+    "4 groups of 8": [8] * 4,
+    "8 groups of 8": [8] * 8,
+    "32 groups of 8": [8] * 32,
+    "4 groups of 64": [64] * 4,
+    "8 rollouts without groups": [1] * 8,
+    "groups of 1, 1, 2, 2, 4, 8, 16, 16": [1, 1, 2, 2, 4, 8, 16, 16],
+}
+_STEPS: Final = 50
+
+
+def _interval(
+    values: FloatArray, sizes: list[int], scale: Scale | None
+) -> tuple[FloatArray, FloatArray]:
+    """Of rollouts [steps, rollouts], one group after the other, as query.steps and charts have it."""
+    starts, n = np.cumsum([0, *sizes[:-1]]), float(sum(sizes))
+    even = n**2 / float((np.array(sizes) ** 2).sum())
+    mean = values.mean(axis=1)
+    sums = np.add.reduceat(values - mean[:, None], starts, axis=1)
+    error = np.sqrt(even / (even - 1) * (sums**2).sum(axis=1)) / n
+    steps = len(values)
+    return interval_of_means(mean, error, np.full(steps, even), np.full(steps, n), scale)
+
+
+def bands(runs: int) -> Iterator[Row]:
+    """Coverage of the band of a mean, of rewards of any value and of two, in groups that are alike."""
+    shown = "Overview and exports: 95 % of the mean"
+    for name, sizes in _SIZES.items():
+        rng = np.random.default_rng([20, len(sizes), sum(sizes)])
+        steps = 4 * runs
+        of_group = rng.normal(0, 1, (steps, len(sizes))).repeat(sizes, axis=1)
+        for kind, noise in (("normal", rng.normal), ("heavy tails (t3)", _t3(rng))):
+            low, high = _interval(of_group + noise(0, 1, of_group.shape), sizes, None)
+            yield covers(shown, f"{name}, {kind}", (low <= 0) & (high >= 0), is_conservative=True)
+        for share, alike in ((0.02, 1.0), (0.1, 1.0), (0.5, 0.2), (0.5, 1000.0)):
+            right: list[bool] = []
+            for _ in range(max(runs // 25, 3)):
+                ends = share * alike, (1 - share) * alike
+                chance = rng.beta(*ends, (_STEPS, len(sizes))).repeat(sizes, axis=1)
+                values = (rng.random(chance.shape) < chance).astype(np.float64)
+                low, high = _interval(values, sizes, (0.0, 1.0))
+                right += [*((low <= share) & (high >= share))]
+            how = "alike" if alike < 10 else "independent"
+            setting = f"{name}, 0 or 1, {share:.0%} right, {how} within groups, {_STEPS} steps"
+            yield covers(shown, setting, right, is_conservative=True)
+
+
+def _t3(rng: np.random.Generator):
+    return lambda _, scale, shape: scale * rng.standard_t(3, shape)
+
+
+def single_shares(runs: int) -> Iterator[Row]:
+    """Coverage of single shares: an environment's mean, a task, labels, and pass@k of a step."""
+    for groups, size in ((4, 8), (8, 8), (40, 8), (4, 64)):
+        for share in (0.1, 0.5):
+            rng = np.random.default_rng([21, groups, size, int(10 * share)])
+            right: list[bool] = []
+            for _ in range(4 * runs):
+                chance = rng.beta(share, 1 - share, (1, groups)).repeat(size, axis=1)
+                values = (rng.random(chance.shape) < chance).astype(np.float64)
+                low, high = _interval(values, [size] * groups, (0.0, 1.0))
+                right.append(bool(low[0] <= share <= high[0]))
+            yield covers(
+                "Overview: mean of an environment; Compare: ends",
+                f"{groups} groups of {size}, 0 or 1, {share:.0%} right, alike within groups",
+                right,
+                is_conservative=True,
+            )
+    for count in (4, 8, 20, 100):
+        for share in (0.02, 0.1, 0.5):
+            rng = np.random.default_rng([22, count, int(100 * share)])
+            ends = [
+                independent_share(int(k) / count, count)
+                for k in rng.binomial(count, share, 4 * runs)
+            ]
+            right = [low <= share <= high for low, high in ends]
+            setting = f"{count} rollouts, {share:.0%}"
+            yield covers(
+                "Tasks, label shares, agreement: share", setting, right, is_conservative=True
+            )
+    for k in (1, 4, 8):
+        for groups in (4, 32):
+            rng = np.random.default_rng([23, k, groups])
+            truth = float(np.mean(1 - (1 - rng.beta(0.5, 1.5, 200_000)) ** k))
+            solved = rng.binomial(8, rng.beta(0.5, 1.5, (4 * runs, groups))).astype(np.float64)
+            tries = np.full(solved.size, 8)
+            mean = pass_at_k(tries, solved.reshape(-1), k).reshape(solved.shape).mean(axis=1)
+            unknown, counts = np.full(len(mean), np.nan), np.full(len(mean), float(groups))
+            low, high = share_interval(mean, unknown, counts)
+            right = [*((low <= truth) & (truth <= high))]
+            yield covers(
+                "Groups: pass@k", f"pass@{k}, {groups} groups of 8", right, is_conservative=True
+            )
+
+
+def _wandering(curves: int, steps: int, correlation: float, rng: np.random.Generator) -> FloatArray:
+    values = rng.normal(0, 1, (curves, steps))
+    values[:, 0] /= np.sqrt(1 - correlation**2)
+    for i in range(1, steps):
+        values[:, i] += correlation * values[:, i - 1]
+    return values
+
+
+def changes(runs: int) -> Iterator[Row]:
+    """False changes of tiles and of the banner of environments, where means wander over the steps."""
+    tile, banner = "Overview: change of a tile", "Overview: environments that the mean hides"
+    for steps in (20, 60, 200):
+        for correlation in (0.0, 0.3, 0.6, 0.9):
+            rng = np.random.default_rng([24, steps, int(10 * correlation)])
+            curves, at = _wandering(2 * runs, steps, correlation, rng), np.arange(steps)
+            alarms = [not recent(at, curve, steps - 1).is_noise for curve in curves]
+            yield false_alarms(tile, f"{steps} steps, correlation {correlation:g}", alarms)
+    rng = np.random.default_rng(25)
+    jumps = _wandering(runs, 60, 0.0, rng) + 2.0 * (np.arange(60) >= 50)
+    finds = [not recent(np.arange(60), curve, 59).is_noise for curve in jumps]
+    yield found(tile, "60 steps, a jump by 2 standard deviations of a step", finds)
+    for environments in (2, 10, 20):
+        for steps in (10, 20, 60):
+            for correlation in (0.0, 0.5, 0.9):
+                rng = np.random.default_rng([26, environments, steps, int(10 * correlation)])
+                alarms = []
+                for _ in range(runs // 2):
+                    means = _wandering(environments, steps, correlation, rng)
+                    counts, names = np.full(means.shape, 8), [str(i) for i in range(environments)]
+                    drawn = EnvCurves(np.arange(steps), names, means, counts, means.mean(axis=0))
+                    alarms.append(bool(hidden(drawn)))
+                setting = f"{environments} environments, {steps} steps, correlation {correlation:g}"
+                yield false_alarms(banner, setting, alarms)
+
+
+def labels(runs: int) -> Iterator[Row]:
+    """Coverage of the shares of labels in a stratified sample, half labelled too, and of kappa."""
+    for strata, each, share in ((4, 5, 0.1), (10, 4, 0.3), (20, 8, 0.05)):
+        for labelled in (1.0, 0.5):
+            rng = np.random.default_rng([27, strata, int(100 * share), int(10 * labelled)])
+            right: list[bool] = []
+            for _ in range(4 * runs):
+                sizes = rng.integers(50, 2000, strata)
+                # Each stratum is a population of its own, of which a sample is drawn.
+                has = [
+                    int(rng.binomial(n, min(rng.beta(2 * share, 2 - 2 * share), 1))) for n in sizes
+                ]
+                counts = (
+                    rng.binomial(each, labelled, strata) if labelled < 1 else np.full(strata, each)
+                )
+                drawn = [
+                    Stratum(int(n), ["x"] * k + ["y"] * (int(m) - k))
+                    for n, h, m in zip(sizes, has, counts, strict=True)
+                    for k in [int(rng.hypergeometric(h, n - h, m)) if m else 0]
+                ]
+                used = [place for place, m in enumerate(counts) if m]
+                truth = sum(has[place] for place in used) / sum(sizes[place] for place in used)
+                of_x = next(one for one in label_shares(drawn, ["x"]) if one.label == "x")
+                right.append(bool(of_x.low <= truth <= of_x.high))
+            setting = f"{strata} strata of {each}, {labelled:.0%} labelled, share {share:.0%}"
+            yield covers("Labels: share of a label", setting, right, is_conservative=True)
+    for count in (10, 20, 50):
+        for kappa, common in ((0.6, 0.5), (0.6, 0.8), (0.0, 0.5), (0.9, 0.7)):
+            rng = np.random.default_rng([28, count, int(10 * kappa), int(10 * common)])
+            right = []
+            for _ in range(4 * runs):
+                first = rng.random(count) < common
+                second = np.where(rng.random(count) < kappa, first, rng.random(count) < common)
+                pairs = [*zip(first.astype(str).tolist(), second.astype(str).tolist(), strict=True)]
+                of_pairs = agreement("a", "b", pairs)
+                if of_pairs.kappa_low == of_pairs.kappa_low:
+                    right.append(of_pairs.kappa_low <= kappa <= of_pairs.kappa_high)
+            setting = f"{count} rollouts, kappa {kappa:g}, one label in {common:.0%}"
+            yield covers("Labels: kappa", setting, right, is_conservative=True)
+
+
+def ends(runs: int) -> Iterator[Row]:
+    """Coverage of the mean over the last ten steps, by the steps alone, where they wander."""
+    for steps in (20, 60):
+        for correlation in (0.0, 0.5, 0.9):
+            rng = np.random.default_rng([29, steps, int(10 * correlation)])
+            right: list[bool] = []
+            for curve in _wandering(2 * runs, steps, correlation, rng):
+                found_of = wander(curve, 10, 2.5)
+                assert found_of is not None, "there are two stretches"
+                bound = float(student_t(np.array([found_of.freedom]))[0])
+                right.append(abs(curve[-10:].mean()) <= bound * error_of_mean(found_of, 10))
+            setting = f"{steps} steps, correlation {correlation:g}"
+            yield covers(
+                "Compare: ends of the trainer's metrics", setting, right, is_conservative=True
+            )
