@@ -32,6 +32,7 @@ TAKERS: Final[Mapping[str, str]] = {
     "rewards": "_take_parts",
 }
 """By keys of the record RecordBuilder's method for such values; for others it is `_take_unknown`."""
+_TOTALS: Final = ("total", "total_reward", "score", "reward")
 CONTENT: Final = frozenset(TAKERS) - {
     *schema.TOKEN_ARRAY_FIELDS,
     *("step", "index", "type", "remarks", "timestamp", "rank", "micro_step", "split"),
@@ -210,3 +211,25 @@ def split_named(text: str) -> str:
 def split_of(text: str) -> str:
     """Of whatever a framework calls its splits train or eval: eval, val, validation, test are eval."""
     return "eval" if _EVALUATION.search(text.lower()) else "train"
+
+
+def split_reward(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
+    total = next((key for key in _TOTALS if is_number(reward.get(key))), None)
+    # A total that is null is none, and no part that was not scored either.
+    empty = {key for key in _TOTALS if reward.get(key) is None}
+    entries = {k: v for k, v in reward.items() if k != total and k not in empty}
+    parts = {key: value for key, value in entries.items() if value is None or is_number(value)}
+    others = {key: value for key, value in entries.items() if key not in parts}
+    return parts, None if total is None else reward[total], others
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number, or one written as text."""
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

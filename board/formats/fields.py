@@ -17,12 +17,14 @@ from board.errors import RecordError
 from board.formats.field_values import (
     EXTRA,
     TAKERS,
+    is_number,
     is_truncated,
     read_id,
     read_number,
     read_score,
     read_step,
     read_text,
+    split_reward,
     without_system_prompt,
 )
 from board.formats.messages import (
@@ -43,7 +45,6 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
-_TOTALS: Final = ("total", "total_reward", "score", "reward")
 """Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
@@ -121,7 +122,7 @@ def named_rewards(parts: Mapping[str, Any], total: object = None) -> Fields:
         return {"rewards": scored, "reward": total}
     if len(parts) > 1 and scored:
         return {"rewards": scored, "remarks": (SEVERAL_REWARDS,)}
-    values = [value for value in scored.values() if _is_number(value)]
+    values = [value for value in scored.values() if is_number(value)]
     return {"rewards": scored, "reward": values[0] if values else None}
 
 
@@ -215,7 +216,7 @@ class RecordBuilder:
         if not is_object(value):
             self._take_score(key, value)
             return
-        parts, total, others = _named_rewards(value)
+        parts, total, others = split_reward(value)
         self.take_rewards(parts, total)
         self.take("reward_payload", others or None)
 
@@ -281,13 +282,25 @@ class RecordBuilder:
                 self.refuse(f"rewards.{name}", error)
 
     def _take_pieces(self, key: str, value: Any) -> None:
-        if is_texts(value) and not are_sentences(value):
+        if is_texts(value):
             self.response_tokens = value
-            return
-        reason = "holds texts of several words" if is_texts(value) else "is not a list of texts"
+        else:
+            self._note_no_pieces(key, value, "is not a list of texts")
+
+    def _note_no_pieces(self, key: str, value: Any, reason: str) -> None:
         self.extras[f"logged.{key}"] = value
         hint = f"logged.{key} has it; expected: one piece of text per response token"
         self.note(key, f"{key} {reason}", hint)
+
+    def _leave_out_sentences(self) -> None:
+        """Texts of several words are tokens only where something is recorded of each."""
+        pieces = self.response_tokens
+        if not pieces or not are_sentences(pieces):
+            return
+        arrays = [*self.tokens.values(), *self.unknown_arrays.values(), self.response_ids]
+        if all(array is None or len(array) != len(pieces) for array in arrays):
+            self.response_tokens = None
+            self._note_no_pieces("response_tokens", pieces, "holds texts of several words")
 
     def _take_objects(self, key: str, value: Any) -> None:
         if not is_list(value) or not all(map(is_object, value)):
@@ -311,6 +324,7 @@ class RecordBuilder:
             self.scores.setdefault("is_truncated", is_truncated(reason))
         if prompt is not None:
             self.texts["prompt"] = without_system_prompt(prompt, self.options)
+        self._leave_out_sentences()
         pad_tokens = self._drop_padding()
         record = Record(
             step=number,
@@ -367,27 +381,5 @@ class RecordBuilder:
         return len(pieces) - (end - start)
 
 
-def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
-    total = next((key for key in _TOTALS if _is_number(reward.get(key))), None)
-    # A total that is null is none, and no part that was not scored either.
-    empty = {key for key in _TOTALS if reward.get(key) is None}
-    entries = {k: v for k, v in reward.items() if k != total and k not in empty}
-    parts = {key: value for key, value in entries.items() if value is None or _is_number(value)}
-    others = {key: value for key, value in entries.items() if key not in parts}
-    return parts, None if total is None else reward[total], others
-
-
 def _is_unscored(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _is_number(value: object) -> bool:
-    """Whether it is a number, or one written as text."""
-    if not isinstance(value, str):
-        return isinstance(value, int | float)
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True

@@ -64,8 +64,14 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
         parsed, mended = _parse_tolerantly(line, str(error))
     if not is_object(parsed):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
-    if not mended and any(type(value) is float and abs(value) >= _LARGE for value in parsed.values()):
-        parsed = _with_all_digits(line, parsed)
+    for key, value in parsed.items():
+        if (
+            type(value) is float
+            and abs(value) >= _LARGE
+            and key.lower().endswith("id")
+            and not mended
+        ):
+            parsed[key] = _with_all_digits(line, parsed)[key]
     return parsed, mended
 
 

@@ -197,12 +197,19 @@ def with_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
 
 
 def _numbers_in(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers of their texts, of which each different one is parsed once."""
-    import pandas as pd
-
+    """Numbers of their texts, of which each different one is parsed once: whole ones where all are, and
+    have 64 bits.
+    """
     different = texts.unique().drop_null()
-    numbers = pa.chunked_array([pa.array(pd.to_numeric(different.to_pandas()))])
+    numbers = pa.chunked_array([_parsed(different.to_pylist())])
     return numbers.take(pc.index_in(texts, different))
+
+
+def _parsed(texts: Sequence[str]) -> pa.Array:
+    try:
+        return pa.array([int(text) for text in texts], pa.int64())
+    except (ValueError, OverflowError):
+        return pa.array([float(text) for text in texts], pa.float64())
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:

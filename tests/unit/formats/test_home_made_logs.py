@@ -221,6 +221,21 @@ def test_texts_of_several_words_are_no_tokens_and_are_shown(texts, has_response)
         assert ("response_tokens holds texts of several words", 2) in reasons(run)
 
 
+@settings(max_examples=20, deadline=None)
+@given(SENTENCES, st.sampled_from(["logprobs", "response_ids", "my_array"]))
+def test_texts_of_several_words_are_tokens_where_each_has_a_value(texts, key):
+    row = {
+        "step": 1,
+        "prompt": ASKED,
+        "response_tokens": texts,
+        key: [1] * len(texts),
+        "reward": 1.0,
+    }
+    with TemporaryDirectory() as folder:
+        run = run_of(Path(folder), [row, row | {"step": 2}])
+        assert run.rollouts["response_tokens"].tolist() == [len(texts)] * 2
+
+
 def test_a_count_where_tokens_are_expected_is_shown(tmp_path):
     row = {"step": 1, "prompt": ASKED, "response": "4", "response_tokens": 123, "reward": 1.0}
     run = run_of(tmp_path, [row])
