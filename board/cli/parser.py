@@ -149,8 +149,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "why rollouts failed, and what that did to training",
         "run --source --split --env --where --group-by-prompt --reward --json",
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
-        "policy and truncated are the model's own (docs/failures.md). Lists failures with equal "
-        "evidence, and how rewards, groups and advantages would be without those of infrastructure.",
+        "unknown, unscored and aborted are unclear, policy is the model's own, truncated and timeout are "
+        "limits (docs/failures.md). Lists failures with equal evidence, and how rewards, groups and "
+        "advantages would be without those of infrastructure and the unclear ones.",
     ),
     "label": Command(
         "labels",

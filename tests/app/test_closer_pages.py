@@ -467,7 +467,6 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
     ]
     app = open_rows("failures", *rows)
     assert metrics(app)["Infrastructure failed"] == "13 %"
-    assert metrics(app)["Most common"] == "server"
     assert [card["title"] for card in cards(app)][:2] == [
         "Failures and limits",
         "All causes",
@@ -482,15 +481,15 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
 
 def test_failures_of_a_run_without_any_are_no_empty_charts(open_rows):
     app = open_rows("failures", {"step": 1, "prompt": "p", "response": "r", "reward": 1.0})
-    assert metrics(app)["The model's own"] == "0"
+    assert metrics(app)["The model's own"] == "0 %"
     assert cards(app) == []
     assert "Causes by step" not in texts(app)
 
 
-def test_truncated_rollouts_are_the_model_s_own_failures(open_rows):
+def test_truncated_rollouts_are_at_a_limit(open_rows):
     row = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "finish_reason": "length"}
     app = open_rows("failures", row, row | {"finish_reason": "stop"})
-    assert metrics(app)["The model's own"] == "1"
+    assert metrics(app)["At a limit"] == "50 %"
     assert [card["title"] for card in cards(app)] == ["Failures and limits"]
 
 

@@ -9,7 +9,7 @@ from read_formats import info_at, run_of
 from written_logs import write_lines
 
 from board.core.failures.causes import recorded, undecided
-from board.query.failures import cause_counts, clusters, counts_by, plumbing_share, run_effect
+from board.query.failures import cause_counts, clusters, counts_by, headline, run_effect
 from board.query.open_run import Run, open_run
 
 
@@ -189,7 +189,8 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_failures_are_counted_by_step_and_kind_and_put_together(failed_run):
     counts = cause_counts(failed_run)
-    assert plumbing_share(counts) == (1, 16)
+    assert headline(counts).by_class["infrastructure"] == 1
+    assert headline(counts).rollouts == 16
     failed = counts[counts["cause"] == "tool_error"]
     assert failed["step"].tolist() == [2]
     by_rank, by_tool = counts_by(failed_run, "rank"), counts_by(failed_run, "tool")
