@@ -17,7 +17,7 @@ from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY
 from board.query.failures import KINDS, TOOL, cause_counts, has_causes
 from board.query.run import Run
 
-_CAUSE, _EVIDENCE, _ = CAUSE_COLUMNS
+_CAUSE, _EVIDENCE, *_ = CAUSE_COLUMNS
 _FAILED: Final = (*PLUMBING, "timeout", "unknown")
 """Causes that may have a place in common; what is aborted or unscored is so on purpose, or all over."""
 _MOST_VALUES: Final = 64

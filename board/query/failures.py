@@ -17,11 +17,12 @@ from board.core.groups.statistics import CONVENTIONS, correctness_column
 from board.core.metrics.shares import of_many
 from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
 from board.query.advantages import convention_of
+from board.query.causes import without_numbers
 from board.query.groups import score_range
 from board.query.predicate import text_literal
 from board.query.run import Run
 
-CAUSE, EVIDENCE, PATTERN = CAUSE_COLUMNS
+CAUSE, EVIDENCE, _, BASIS = CAUSE_COLUMNS
 TOOL: Final = "tool"
 KINDS: Final = ("env", TOOL, "rank")
 """What failures are counted by."""
@@ -57,8 +58,9 @@ class Headline:
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """table: a row for each cause and evidence, but for numbers in it, of all but wrong answers
-    and budgets; the most rollouts first. Columns: cause, pattern, evidence (an example), rollouts,
-    prompts, first_step, last_step, and step and index of the example. total: how many there are.
+    and budgets; the most rollouts first. Columns: cause, pattern, basis (of causes.BASES), evidence (an
+    example), rollouts, prompts, first_step, last_step, and step and index of the example. total: how
+    many there are.
     """
 
     table: pd.DataFrame
@@ -137,9 +139,10 @@ def clusters(run: Run) -> Clusters:
     sql = f"""
         WITH failed AS (
             SELECT step, position, {run.column(CAUSE)} AS cause, {run.column(EVIDENCE)} AS evidence,
-                {run.column(PATTERN)} AS pattern, {run.column(PROMPT_KEY)} AS prompt
+                {run.column(BASIS)} AS basis, {run.column(PROMPT_KEY)} AS prompt
             FROM {run.view} WHERE {run.condition} AND {run.column(CAUSE)} NOT IN ('policy', 'truncated'))
-        SELECT cause, pattern, arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
+        SELECT cause, {without_numbers("evidence")} AS pattern, any_value(basis) AS basis,
+            arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
             nullif(count(DISTINCT prompt), 0) AS prompts,
             min(step) AS first_step, max(step) AS last_step,
             arg_min(step, (step, position)) AS step, arg_min(position, (step, position)) AS "index",

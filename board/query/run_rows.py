@@ -40,6 +40,7 @@ from board.query.database import Database, create_table, database_of, is_damage,
 from board.query.duplicates import find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
+from board.query.same_endings import same_endings
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -238,7 +239,7 @@ class RunRows:
     def value(self, name: str) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
         if name in segments.CAUSE_COLUMNS:
-            return causes.cause_sql(name, self.names, self.patterns, self._same_outputs)
+            return causes.cause_sql(name, self.names, self.patterns, *self._endings)
         if name in segments.LABEL_COLUMNS:
             return label_sql(name, self._label_schema)
         return column_sql.value_sql(self.column(name), self.names)
@@ -250,13 +251,23 @@ class RunRows:
         return column_sql.frame_value_sql(self.column(name), self.names)
 
     @cached_property
-    def _same_outputs(self) -> str:
-        """The table of outputs that ended many prompts; empty where no output is recorded."""
-        if not (sql := causes.same_outputs(self.view(), self.names)):
-            return ""
+    def _endings(self) -> tuple[str, float]:
+        """The table of endings that are a sign of failure, empty where there is none; and the lowest
+        reward, 0 where it is less.
+        """
+        floor = 0.0
+        if "reward" in self.names:
+            sql = f"SELECT min(reward) AS low, max(reward) AS high FROM {self.unnumbered()}"
+            (ends,) = self.table(sql).to_pylist()
+            if ends["low"] is not None and ends["low"] < ends["high"]:
+                floor = max(ends["low"], 0.0)
+        if not (sql := same_endings(self.unnumbered(), self.names, floor)):
+            return "", floor
+        table = f"{self.schema}.same_endings"
         with self.cursor() as cursor:
-            cursor.execute(f"CREATE TABLE {self.schema}.same_outputs AS {sql}")
-        return f"{self.schema}.same_outputs"
+            cursor.execute(f"CREATE TABLE {table} AS {sql}")
+            rows = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
+        return (table, floor) if rows and rows[0] else ("", floor)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""

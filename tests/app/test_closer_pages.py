@@ -472,7 +472,7 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
         "All causes",
     ]
     similar = next(own.value for own in app.dataframe if "evidence" in own.value)
-    assert similar["evidence"].tolist() == ["the response has no token"]
+    assert similar["evidence"].tolist() == ["the response is empty"]
     assert "The baseline of the changed ones moved by 0.5" in texts(app).replace("\\", "")
     app = open_rows("overview", *rows)
     labels = [link.proto.label for link in app.get("page_link")]

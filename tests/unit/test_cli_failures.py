@@ -27,7 +27,7 @@ def test_failures_are_printed_with_their_effect(failing, capsys):
     assert (
         "Infrastructure failed in 1 of 8 rollouts; 0 of 8 failed with an unclear cause" in printed
     )
-    assert "the response has no token" in printed
+    assert "the response is empty" in printed
     assert "groups whose advantages they changed: 1 of 2" in printed
     assert "moved by 0.5" in printed
 
@@ -37,7 +37,7 @@ def test_one_document_has_counts_clusters_and_effect(failing, capsys):
     document = json.loads(capsys.readouterr().out)
     assert (document["classes"]["infrastructure"], document["rollouts"]) == (1, 8)
     assert {"step": 1, "cause": "server", "rollouts": 1} in document["steps"]
-    assert document["clusters"][0]["evidence"] == "the response has no token"
+    assert document["clusters"][0]["evidence"] == "the response is empty"
     assert document["effect"]["baseline_shift"] == 0.5
     assert cli.main(["rollouts", failing, "--where", "cause = 'server'", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -57,17 +57,26 @@ BASES: Final[dict[Basis, str]] = {
 }
 """By how a cause was told, the surest of the first three first, what that means."""
 UNDECIDED: Final = "?"
+FLAGGED: Final = "~"
+NOTED: Final = "!"
+"""In the place of a cause: patterns decide, else it is "unknown"; the log says that the reward is none,
+and not why; only a pattern can make it a failure.
+"""
 _SEPARATOR: Final = ": "
 MOST_CHARACTERS: Final = 300
 
 
-def recorded(cause: Cause, evidence: str) -> str:
-    """What a reader puts into `Record.texts["failure"]`: a cause, and the key and value that say so, such
-    as "error=SandboxError: no route".
+def recorded(cause: str, evidence: str) -> str:
+    """What a reader puts into `Record.texts["failure"]`: a cause, or one of the signs above, and the key
+    and value that say so, such as "error=SandboxError: no route".
     """
     return f"{cause}{_SEPARATOR}{evidence}"[:MOST_CHARACTERS]
 
 
-def undecided(evidence: str) -> str:
-    """The same where the format does not say which cause it is, such as the text of an exception."""
-    return f"{UNDECIDED}{_SEPARATOR}{evidence}"[:MOST_CHARACTERS]
+def undecided(evidence: str, likely: Cause | None = None) -> str:
+    """The same where the format does not say which cause it is, such as the text of an exception.
+
+    likely: whose record it is, so that it is of that cause where no pattern calls it the policy's or a
+    limit.
+    """
+    return recorded(UNDECIDED + (likely or ""), evidence)

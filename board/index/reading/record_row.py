@@ -23,6 +23,7 @@ from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values, finite_numbers
+from board.formats.failures.any_field import asks, failure_in
 from board.formats.fields import is_flat_numbers
 from board.formats.last_outputs import LastOutput, last_output, output_in_text
 from board.formats.messages import message_text, message_texts, role_texts
@@ -100,6 +101,7 @@ def _first_numbers(array: RawNumbers) -> list[Any]:
 
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
+_REASON: Final = "finish_reason"
 _OUTPUTS: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
 
 
@@ -113,6 +115,28 @@ def _outputs(rollouts: FieldColumns) -> Values:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)
     return [by_text if messages is None else output for by_text, messages, output in of_messages]
+
+
+def _asked_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields that a log may tell a failure by."""
+    return {_REASON: texts[_REASON], **extras} if _REASON in texts else extras
+
+
+def _failures(rollouts: FieldColumns) -> Values:
+    """What the log says of a failure of each rollout: by its reader, else by fields of any name."""
+    asked = {
+        key: values
+        for key, values in _asked_fields(rollouts.texts, rollouts.extras).items()
+        if asks(key, values)
+    }
+    known = rollouts.texts.get("failure", [None] * len(rollouts.rows))
+    if not asked:
+        return known
+    rows = zip(*asked.values(), strict=True)
+    return [
+        failure or failure_in(dict(zip(asked, row, strict=True)))
+        for failure, row in zip(known, rows, strict=True)
+    ]
 
 
 def _output_columns(output: LastOutput | None) -> dict[str, Any]:
@@ -176,7 +200,7 @@ def row_of(
         "finish_reason": texts.get("finish_reason"),
         **{WHOLE + name: texts.get(name) for name in _WITHOUT_PREVIEW},
         TOKEN_ROLES: may_have_token_roles(record, vocabulary) or None,
-        segments.FAILURE: texts.get("failure"),
+        segments.FAILURE: texts.get("failure") or failure_in(_asked_fields(texts, record.extras)),
     }
     if record.messages:
         row |= _output_columns(last_output(record.messages))
@@ -279,9 +303,11 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
     for key in TEXTS:
         if (texts := rollouts.texts.get(key)) is not None:
             _add_text(columns, key, texts)
-    for key in (*_WITHOUT_PREVIEW, "failure"):
+    for key in _WITHOUT_PREVIEW:
         if (texts := rollouts.texts.get(key)) is not None:
             columns[WHOLE + key] = text_array(texts)
+    if any(failures := _failures(rollouts)):
+        columns[segments.FAILURE] = text_array(failures)
     if any(outputs := _outputs(rollouts)):
         rows = [_output_columns(one) for one in outputs]
         columns |= {name: [row.get(name) for row in rows] for name in _OUTPUTS}
