@@ -126,11 +126,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "analysis",
         "what looks wrong in a run, worst first",
         "run --source --split --env --where --group-by-prompt --reward --thresholds --metrics "
-        "--metric-shift --index-only --json",
+        "--metric-shift --index-only --require --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
-        "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
-        "severe; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts of each "
-        "step, and of as many steps as fit in 256 MB of the log.",
+        "evidence, threshold and source: leads, not verdicts; then which rules checked the run, and what "
+        "the others lack. Exits 1 when anything found is severe, 3 when a rule of --require did not "
+        "check the run; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts "
+        "of each step, and of as many steps as fit in 256 MB of the log.",
     ),
     "export": Command(
         "export",

@@ -147,7 +147,7 @@ class RunTools:
         offset: Offset = 0,
         limit: Limit = 20,
     ) -> Answer:
-        """What looks wrong in a run, the worst first: leads, not verdicts.
+        """What looks wrong in a run, the worst first: leads, not verdicts; and what could not be checked.
 
         Each names its rule, steps, measured value and threshold, evidence (rollouts and tokens), and
         where the tool `spike` shows more, its arguments.
@@ -163,6 +163,12 @@ class RunTools:
             **diagnosis.counts,
             "steps": diagnosis.steps,
             "steps_whose_tokens_were_read": diagnosis.steps_read,
+            "checked": diagnosis.checked_words,
+            "rules_that_did_not_check": {
+                rule.rule: f"{rule.state}: {rule.missing}" if rule.missing else rule.state
+                for rule in diagnosis.rules
+                if rule.state != "checked"
+            },
             "link": self.links.page("findings", chosen),
         }
         return paged(head, rows, offset, limit)
