@@ -61,7 +61,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 _TITLE: Final = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL | re.IGNORECASE)
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line \d+', re.MULTILINE)
 _OWN_CODE: Final = re.compile(
-    r"^<|^/tmp/|^/testbed/|^/workspace/|^/root/|^/home/(?!.*(?:site|dist)-packages)"
+    r"^<(?!frozen )|^/tmp/|^/testbed/|^/workspace/|^/root/|^/home/(?!.*(?:site|dist)-packages)"
     r"|(?:^|/)(?:script|solution|main|test[^/]*)\.py$"
 )
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages/|/lib/python3|^<frozen ")
@@ -166,9 +166,10 @@ def traceback_line(text: str) -> str | None:
     error = after[0].strip() if after else ""
     if len("\n".join(after[1:])) > _AFTER:
         return None
-    if any(_OWN_CODE.search(frame[1]) for frame in frames):
+    paths = [frame[1] for frame in frames]
+    if any(_OWN_CODE.search(path) and not _LIBRARY.search(path) for path in paths):
         where = "own code"
-    elif all(_LIBRARY.search(frame[1]) for frame in frames):
+    elif all(map(_LIBRARY.search, paths)):
         where = "libraries" if len(frames) > 1 else "library"
     else:
         where = "program"

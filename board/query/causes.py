@@ -162,7 +162,9 @@ def _recorded_cases(
         f"{_matches(evidence, one)} THEN '{one.cause}'"
         for one in patterns.recorded
     )
-    decided = f"coalesce(CASE {whens} END, {likely}, 'unknown')"
+    # Who generated nothing failed by its server, if nobody says more.
+    unsaid = f"CASE WHEN {empty} THEN 'server' END" if (empty := _no_output(names)) else "NULL"
+    decided = f"coalesce(CASE {whens} END, {likely}, {unsaid}, 'unknown')"
     paid_for = f"CASE WHEN {reward} > 0 THEN 'policy' ELSE '' END"
     is_open = _begins(UNDECIDED)
     return (
