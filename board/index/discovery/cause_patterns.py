@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,6 +57,13 @@ class CausePatterns:
     output: tuple[Pattern, ...] = ()
     response: tuple[Pattern, ...] = ()
     evidence: tuple[Pattern, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Another one whenever a pattern is another; empty for those of the package."""
+        if self == packaged_patterns():
+            return ""
+        return hashlib.blake2b(repr(self).encode(), digest_size=16).hexdigest()
 
     def before(self, others: CausePatterns) -> CausePatterns:
         """These, and then the others."""

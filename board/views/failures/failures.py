@@ -11,7 +11,7 @@ import streamlit as st
 from board.charts.curves import light
 from board.charts.failure_charts import causes_by_value, causes_over_steps
 from board.components.curve_grid import Card
-from board.core.failures.causes import CLASSES, PLUMBING, CauseClass
+from board.core.failures.causes import BASES, CLASSES, PLUMBING, CauseClass
 from board.core.metrics.shares import percent
 from board.export.run_pages import failures_page
 from board.query.failures import (
@@ -24,7 +24,7 @@ from board.query.failures import (
     shares_by_step,
 )
 from board.query.open_run import Run
-from board.views.failures import tools
+from board.views.failures import tools, verdicts
 from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import Column
 from board.views.shared.text import number, one_line, plain
@@ -50,6 +50,11 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
         about = "Their part of the sum of |advantage| over all rollouts, by the rewards as trained."
         cards.append(("Weight of failures", number(share, "share"), words, about))
     tables.cards(cards)
+
+
+_BASIS_HELP: Final = "How the cause was told. " + " ".join(
+    f"{name}: {about}." for name, about in BASES.items()
+)
 
 
 def _counts_of(name: CauseClass, totals: pd.Series[int], head: Headline) -> str:
@@ -139,6 +144,7 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
             "rollouts": Column(table["rollouts"].tolist(), "localized", width=80),
             "prompts": Column(table["prompts"].tolist(), "localized", width=80),
             "steps": Column(_spans(table), width=110),
+            "basis": Column(table["basis"].tolist(), width=90, help=_BASIS_HELP),
             "evidence": Column([one_line(text, 240) for text in table["evidence"]]),
         },
         key=f"failures_{run.info.name}_{run.version}",
@@ -147,6 +153,7 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
     if row is not None:
         chosen = table.iloc[row]
         page_parts.open_matching(filter_of_cluster(chosen["cause"], chosen["pattern"]))
+    verdicts.show(run, similar)
 
 
 def _spans(table: pd.DataFrame) -> list[str]:
