@@ -157,9 +157,9 @@ def _recorded_cases(
     code, evidence = f"split_part({quoted(FAILURE)}, ': ', 1)", _evidence_of_log()
     # Whose record it is goes before words of infrastructure in it: a judge has connections too.
     likely = f"nullif(substr({code}, 2), '')"
+    said = f"regexp_replace({evidence}, '[A-Za-z0-9_.]+=', '', 'g')"
     whens = " ".join(
-        f"WHEN {f'{likely} IS NULL AND ' if one.cause in PLUMBING else ''}"
-        f"{_matches(evidence, one)} THEN '{one.cause}'"
+        f"WHEN {_whose(one, likely)}{_matches(said, one)} THEN '{one.cause}'"
         for one in patterns.recorded
     )
     # Who generated nothing failed by its server, if nobody says more.
@@ -176,6 +176,13 @@ def _recorded_cases(
             f"NOT {is_open} AND {code} NOT IN ('{NOTED}', '{FLAGGED}', {paid_for})",
         ),
     )
+
+
+def _whose(pattern: Pattern, likely: str) -> str:
+    """SQL for whether a pattern is tried on the record of somebody, and AND; a judge runs programs."""
+    if pattern.cause in PLUMBING:
+        return f"{likely} IS NULL AND "
+    return f"coalesce({likely}, 'judge') = 'judge' AND " if pattern.only_unsaid else ""
 
 
 def _output_cases(names: Collection[str], patterns: Sequence[Pattern]) -> Sequence[_Case]:

@@ -4,8 +4,9 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from faults import held_out_styles, known_styles, later_styles  # noqa: F401  # list their own
+from faults import held_out_styles, known_styles, later_styles, second_styles  # noqa: F401  # list their own
 from faults.rollout_logs import FORMATS, Rollout, write_run
 from faults.styles import STYLES as STYLES
 from faults.styles import Style
@@ -25,8 +26,18 @@ class Told:
     style: Style
     format: str
     classes: Counter[str]
-    evidence: str
-    others: int
+    evidence: str = ""
+    others: int = 0
+
+    @property
+    def infrastructure(self) -> float:
+        """The share of its rollouts that are called failures of infrastructure."""
+        return self.classes["infrastructure"] / self.classes.total()
+
+    @property
+    def not_earned(self) -> float:
+        """The same with those of unclear cause."""
+        return self.infrastructure + self.classes["unclear"] / self.classes.total()
 
 
 def formats_of(style: Style) -> list[str]:
@@ -70,18 +81,44 @@ def _usual(step: int, prompt: str, dice: random.Random) -> Rollout:
 def told(style: Style, name: str, seed: int, folder: Path) -> Told:
     """What is told of a run of a style in a format."""
     rollouts, failed = run_of_style(style, random.Random(f"{style.name} {seed}"))
-    frame = write_run(folder, rollouts, name).frame(["cause", "cause_evidence"])
-    order = sorted(range(len(rollouts)), key=lambda at: rollouts[at].step)
-    assert len(frame) == len(rollouts)
-    causes = frame["cause"] if "cause" in frame else [None] * len(frame)
-    said = frame["cause_evidence"] if "cause" in frame else [None] * len(frame)
+    causes = _causes(rollouts, name, folder)
     classes, evidence, others = Counter[str](), "", 0
-    for at, cause, words in zip(order, causes, said, strict=True):
+    for at, (cause, words) in enumerate(causes):
         known = CLASS_OF.get(cause, "policy")
-        if at in failed:
-            classes[known] += 1
-            is_right = (known == "infrastructure") == style.is_infrastructure
-            evidence = evidence if is_right else f"{cause}: {words}"
-        else:
+        if at not in failed:
             others += known != "policy"
+            continue
+        classes[known] += 1
+        if (known == "infrastructure") != style.is_infrastructure:
+            evidence = f"{cause}: {words}"
     return Told(style, name, classes, evidence, others)
+
+
+def told_together(name: str, seed: int, folder: Path, each: int = 4) -> list[Told]:
+    """The same of a few rollouts of every style that a format can write, all in one run: quicker, and
+    without what only the course of a run shows.
+    """
+    dice = random.Random(seed)
+    rollouts = [_usual(step, f"How many are {n}?", dice) for step in range(4) for n in range(40)]
+    styles: list[Style | None] = [None] * len(rollouts)
+    for style in (one for one in STYLES if name in formats_of(one)):
+        for number in range(each):
+            one = _usual(4, f"How many {dice.choice(_WORDS)} things are {number}?", dice)
+            one.reward = 0.0
+            style.change(one, dice)
+            rollouts.append(one)
+            styles.append(style)
+    classes: dict[str, Counter[str]] = {style.name: Counter() for style in styles if style}
+    for style, (cause, _) in zip(styles, _causes(rollouts, name, folder), strict=True):
+        if style is not None:
+            classes[style.name][CLASS_OF.get(cause, "policy")] += 1
+    return [Told(one, name, classes[one.name]) for one in STYLES if one.name in classes]
+
+
+def _causes(rollouts: list[Rollout], name: str, folder: Path) -> list[tuple[Any, Any]]:
+    """Cause and evidence of each rollout, of a run that is written in a format."""
+    frame = write_run(folder, rollouts, name).frame(["cause", "cause_evidence"])
+    assert len(frame) == len(rollouts)
+    nothing = [None] * len(frame)
+    columns = (frame.get(key, nothing) for key in ("cause", "cause_evidence"))
+    return [*zip(*columns, strict=True)]

@@ -27,6 +27,8 @@ _MOST_KEYS: Final = 200
 _MOST_JSON: Final = 20_000
 _SHORT_NOTE: Final = 120
 _LONGEST_NOTE: Final = 1_000
+_LONGEST_TEXT: Final = 300
+"""Under a key that says nothing."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 _TABLE: Final = tomllib.loads(
@@ -125,7 +127,9 @@ def asks(key: str, values: Sequence[Any]) -> bool:
     if _says(key) != "nothing":
         return True
     is_content = not _CONTENT.isdisjoint(words_of(key))
-    return not is_content and any(type(value) is dict or _is_json(value) for value in values)
+    return not is_content and any(
+        type(value) is dict or _is_json(value) or _speaks_of_failure(value) for value in values
+    )
 
 
 def failure_in(fields: Mapping[str, Any]) -> str | None:
@@ -151,6 +155,8 @@ def _hits(
             inner = _object_of(value)
             if inner is not None:
                 yield from _hits(inner, here, depth + 1)
+            elif _speaks_of_failure(value):
+                yield "note", recorded(NOTED, _written(here, value))
 
 
 def _object_of(value: object) -> Mapping[str, Any] | None:
@@ -172,6 +178,12 @@ def _is_json(value: object) -> bool:
         and len(value) <= _MOST_JSON
         and _MAY_HOLD.search(value) is not None
     )
+
+
+def _speaks_of_failure(value: object) -> bool:
+    """Whether it is a short text of several words, one of which may be of a failure."""
+    is_text = isinstance(value, str) and len(value) <= _LONGEST_TEXT and " " in value.strip()
+    return is_text and _MAY_FAIL.search(str(value)) is not None
 
 
 def _written(path: Sequence[str], text: object) -> str:
@@ -245,7 +257,7 @@ def _status(path: Sequence[str], value: object) -> str | None:
     evidence = _written(path, value)
     if len(words) > 6 or " " in value.strip():
         return recorded(NOTED, evidence)
-    who = _who((), value)
+    who = _who(path, value)
     is_bad = words & _BAD_STATUS or (words & (_FAILED | {"failure", "failures"}) and who)
     if not is_bad or words & _NO_FAILURE:
         return None

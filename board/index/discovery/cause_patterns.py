@@ -25,15 +25,18 @@ _KEYS: Final = {
     "unless": str,
     "unless_tool": str,
     "needs_tool": bool,
+    "only_unsaid": bool,
 }
 _KINDS: Final = ("recorded", "note", "output", "response", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """cause: of what matches, but for texts that match `unless`. unless_tool: names of tools whose output
-    it is not used for; needs_tool: only where the tool's name is recorded. only: a quick expression that
-    every match matches, tried first. source: where it is from.
+    """cause: of what matches, but for texts that match `unless`. source: where it is from.
+
+    only: a quick expression that every match matches, tried first. unless_tool: names of tools whose
+    output it is not used for; needs_tool: only where the tool's name is recorded. only_unsaid: only where
+    no key says whose record it is, or that it is the judge's.
     """
 
     cause: str
@@ -42,6 +45,7 @@ class Pattern:
     unless: str = ""
     unless_tool: str = ""
     needs_tool: bool = False
+    only_unsaid: bool = False
     source: str = ""
 
 
