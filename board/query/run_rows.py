@@ -35,12 +35,12 @@ from board.index.storage import FolderStorage, StepRange, Storage
 from board.query import causes
 from board.query import columns as column_sql
 from board.query.attempts import RunFiles
+from board.query.causes.same_endings import create_endings, floor_of
 from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
-from board.query.same_endings import same_endings
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -252,22 +252,11 @@ class RunRows:
 
     @cached_property
     def _endings(self) -> tuple[str, float]:
-        """The table of endings that are a sign of failure, empty where there is none; and the lowest
-        reward, 0 where it is less.
-        """
-        floor = 0.0
-        if "reward" in self.names:
-            sql = f"SELECT min(reward) AS low, max(reward) AS high FROM {self.unnumbered()}"
-            (ends,) = self.table(sql).to_pylist()
-            if ends["low"] is not None and ends["low"] < ends["high"]:
-                floor = max(ends["low"], 0.0)
-        if not (sql := same_endings(self.unnumbered(), self.names, floor)):
-            return "", floor
-        table = f"{self.schema}.same_endings"
+        """The table of endings that are a sign of failure, empty: none is; and floor_of the rewards."""
+        floor, table = floor_of(self.table, self.unnumbered(), self.names), f"{self.schema}.endings"
         with self.cursor() as cursor:
-            cursor.execute(f"CREATE TABLE {table} AS {sql}")
-            rows = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
-        return (table, floor) if rows and rows[0] else ("", floor)
+            is_any = create_endings(cursor, table, self.unnumbered(), self.names, floor)
+        return table if is_any else "", floor
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""

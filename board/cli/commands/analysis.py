@@ -146,8 +146,8 @@ def _known_rules(names: Sequence[str]) -> frozenset[str]:
 
 def _rule_lines(diagnosis: Diagnosis) -> Iterator[str]:
     """Which rules checked the run, and in a line each what every other one lacks."""
-    found = "" if diagnosis.findings else "Nothing stood out. "
-    yield f"{found}{diagnosis.checked_words}"
+    silence = "" if diagnosis.findings else "Nothing stood out. "
+    yield f"{silence}{diagnosis.checked_words}"
     checked = [rule.rule for rule in diagnosis.rules if rule.state == "checked"]
     yield f"checked: {', '.join(checked) or 'none'}"
     for rule in diagnosis.rules:

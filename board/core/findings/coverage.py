@@ -103,8 +103,8 @@ def _steps_of(rule: Rule, recorded: Recorded) -> int:
     """Steps that have all that a rule needs."""
     every = recorded.steps
     counts = [max(recorded.steps_of.get(name, every) for name in needs) for needs in rule.needs]
-    is_read = rule.needs_tokens and recorded.steps_read is not None
-    return min([every, *counts, *([recorded.steps_read] if is_read else [])])
+    read = recorded.steps_read if rule.needs_tokens else None
+    return min(every, *counts, every if read is None else read)
 
 
 def _sum(numbers: Sequence[str | int], limits: Limits) -> int:

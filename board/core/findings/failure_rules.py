@@ -51,10 +51,10 @@ def plumbing(facts: Facts, limits: Limits) -> Iterator[Match]:
             continue
         shares = divided(counts, checks.rollouts)
         fires = (shares >= limits["share"]) & (counts >= limits["rollouts"])
-        found = [*periods(facts.steps, fires, shares, calm=int(limits["calm"]))]
-        for period in found:
+        frequent = [*periods(facts.steps, fires, shares, calm=int(limits["calm"]))]
+        for period in frequent:
             yield _failed(facts, cause, counts, checks.rollouts, period, limits)
-        if not found and counts.sum() >= max(
+        if not frequent and counts.sum() >= max(
             limits["rollouts"], limits["share"] * checks.rollouts.sum()
         ):
             (period,) = periods(facts.steps, counts > 0, shares, calm=len(counts))

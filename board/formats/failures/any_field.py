@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from board.core.failures.causes import FLAGGED, NOTED, Cause, recorded, undecided
+from board.formats.columns import Values
 from board.formats.failures import error_text
 from board.formats.parse import as_list, is_object
 
@@ -68,6 +69,7 @@ _EMPTY: Final = frozenset(
         *("stop", "no error", "no errors"),
     )
 )
+_KINDS: Final = frozenset(("type", "kind", "mode", "category", "class", "label", "tag"))
 _KILLED: Final = frozenset((137, 139, -9, -11))
 """Exit codes of a process that was killed, by whoever watches the memory, or that broke down."""
 _REFUSED: Final = frozenset((408, 429))
@@ -103,7 +105,8 @@ def _says(key: str) -> _Says:
 def _of_failure_key(words: set[str]) -> _Says:
     if words & _MEASURE:
         return "nothing"
-    if words & _OF_THE_ANSWER:
+    # A kind of error (error_type) may be of the answer too: "calculation".
+    if words & _OF_THE_ANSWER or words & _KINDS:
         return "note"
     if words & _FAILURE:
         return "failure"
@@ -132,6 +135,27 @@ def asks(key: str, values: Sequence[Any]) -> bool:
     )
 
 
+def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> str | None:
+    """What a reader says of a failure, else what failure_in says of why it ended and of extras."""
+    return texts.get(_KNOWN) or failure_in(_asked_fields(texts, extras))
+
+
+def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values]) -> Values:
+    """The same of columns of many rollouts."""
+    fields, known = _asked_fields(texts, extras), texts.get(_KNOWN)
+    asked = {key: values for key, values in fields.items() if asks(key, values)}
+    if not asked:
+        return known or []
+    rows = [
+        failure_in(dict(zip(asked, row, strict=True))) for row in zip(*asked.values(), strict=True)
+    ]
+    return rows if known is None else [a or b for a, b in zip(known, rows, strict=True)]
+
+
+def _asked_fields(texts: Mapping[str, Any], extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {_REASON: texts[_REASON], **extras} if _REASON in texts else extras
+
+
 def failure_in(fields: Mapping[str, Any]) -> str | None:
     """What fields of a log say of a failure, the surest of them; None where nothing says so.
 
@@ -145,8 +169,9 @@ def failure_in(fields: Mapping[str, Any]) -> str | None:
 def _hits(
     fields: Mapping[str, Any], path: tuple[str, ...], depth: int
 ) -> Iterator[tuple[_Says, str]]:
-    for key, value in [*fields.items()][:_MOST_KEYS]:
-        if value is None or not isinstance(key, str):
+    for name, value in [*fields.items()][:_MOST_KEYS]:
+        key = str(name)  # of a pickled object it may be a number
+        if value is None:
             continue
         says, here = _says(key), (*path, key)
         if says != "nothing" and (hit := _HITS[says](here, value)) is not None:
@@ -278,6 +303,7 @@ def _note(path: Sequence[str], value: object) -> str | None:
     return recorded(NOTED, _written(path, text))
 
 
+_KNOWN, _REASON = "failure", "finish_reason"
 _LINE: Final = "\n"
 _OWN_PROGRAM: Final = re.compile(
     r'File "(?:<(?:string|stdin|ipython[^"]*|unknown)>|/tmp/[^"]*|[^"]*(?:solution|submission)\w*\.py)"'

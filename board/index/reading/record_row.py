@@ -23,7 +23,7 @@ from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values, finite_numbers
-from board.formats.failures.any_field import asks, failure_in
+from board.formats.failures.any_field import failure_of_fields, failures_of_columns
 from board.formats.fields import is_flat_numbers
 from board.formats.last_outputs import LastOutput, last_output, output_in_text
 from board.formats.messages import message_text, message_texts, role_texts
@@ -45,12 +45,11 @@ PREVIEW_CHARS: Final = 240
 """So much of a text is in the table."""
 CUT_SIGN: Final = "…"
 PREVIEW_TOKENS: Final = 80
-_JSON_BYTES: Final = 8 << 10
+_JSON_BYTES: Final = 8192
 _WITHOUT_PREVIEW: Final = ("ref_response", "ground_truth")
-_RESERVED: Final = (
-    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"))
-    | frozenset((*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS, segments.FAILED_TOOLS))
-    | segments.FIXED
+_RESERVED: Final = segments.FIXED.union(
+    (*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"),
+    (*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS, segments.FAILED_TOOLS),
 )
 """Columns the board fills itself."""
 
@@ -70,9 +69,7 @@ def cell(value: object) -> float | str | None:
         except OverflowError:
             return None
         return number if math.isfinite(number) else None
-    if isinstance(value, str):
-        return value[:PREVIEW_CHARS]
-    return _json_cell(value)
+    return value[:PREVIEW_CHARS] if isinstance(value, str) else _json_cell(value)
 
 
 def _json_cell(value: object) -> str | None:
@@ -101,7 +98,6 @@ def _first_numbers(array: RawNumbers) -> list[Any]:
 
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
-_REASON: Final = "finish_reason"
 _OUTPUTS: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
 
 
@@ -115,28 +111,6 @@ def _outputs(rollouts: FieldColumns) -> Values:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)
     return [by_text if messages is None else output for by_text, messages, output in of_messages]
-
-
-def _asked_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields that a log may tell a failure by."""
-    return {_REASON: texts[_REASON], **extras} if _REASON in texts else extras
-
-
-def _failures(rollouts: FieldColumns) -> Values:
-    """What the log says of a failure of each rollout: by its reader, else by fields of any name."""
-    asked = {
-        key: values
-        for key, values in _asked_fields(rollouts.texts, rollouts.extras).items()
-        if asks(key, values)
-    }
-    known = rollouts.texts.get("failure", [None] * len(rollouts.rows))
-    if not asked:
-        return known
-    rows = zip(*asked.values(), strict=True)
-    return [
-        failure or failure_in(dict(zip(asked, row, strict=True)))
-        for failure, row in zip(known, rows, strict=True)
-    ]
 
 
 def _output_columns(output: LastOutput | None) -> dict[str, Any]:
@@ -183,10 +157,10 @@ def preview(text: str | None) -> str | None:
 def row_of(
     record: Record, vocabulary: Vocabulary | None, *, is_joined: bool = False
 ) -> dict[str, Any]:
-    """The table row of a rollout, without location and aggregates; None is not recorded.
+    """The table row of a rollout, without location and aggregates; None is not recorded. is_joined:
+    whether other logs may say what prompt and response are, so that messages can't be parts of them.
 
-    is_joined: whether other logs may say what prompt and response are, so that messages can't be parts of
-    them. Raises RecordError where token ids can't be read.
+    Raises RecordError where token ids can't be read.
     """
     texts, prompt_ids = record.texts, record.prompt_ids
     row: dict[str, Any] = {
@@ -200,7 +174,7 @@ def row_of(
         "finish_reason": texts.get("finish_reason"),
         **{WHOLE + name: texts.get(name) for name in _WITHOUT_PREVIEW},
         TOKEN_ROLES: may_have_token_roles(record, vocabulary) or None,
-        segments.FAILURE: texts.get("failure") or failure_in(_asked_fields(texts, record.extras)),
+        segments.FAILURE: failure_of_fields(texts, record.extras),
     }
     if record.messages:
         row |= _output_columns(last_output(record.messages))
@@ -306,13 +280,13 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
     for key in _WITHOUT_PREVIEW:
         if (texts := rollouts.texts.get(key)) is not None:
             columns[WHOLE + key] = text_array(texts)
-    if any(failures := _failures(rollouts)):
+    if any(failures := failures_of_columns(rollouts.texts, rollouts.extras)):
         columns[segments.FAILURE] = text_array(failures)
     if any(outputs := _outputs(rollouts)):
-        rows = [_output_columns(one) for one in outputs]
+        rows = [*map(_output_columns, outputs)]
         columns |= {name: [row.get(name) for row in rows] for name in _OUTPUTS}
     if any(uses := rollouts.tool_uses or ()):
-        rows = [_tool_columns(one) for one in uses]
+        rows = [*map(_tool_columns, uses)]
         columns |= {name: [row.get(name) for row in rows] for name in _TOOL_COLUMNS}
     if rollouts.messages is not None:
         columns[segments.MESSAGES] = [

@@ -31,7 +31,7 @@ FAILED: list[tuple[dict[str, Any], str]] = [
     ({"http_status": 503}, "server"),
     ({"meta": json.dumps({"errors": ["a", "RuntimeError: b"]})}, "?"),
     ({"is_crashed": True}, "?"),
-    ({"worker_exception": "ActorDiedError"}, "?"),
+    ({"worker_exception": "ActorDiedError"}, "?server"),
 ]
 HONEST: list[dict[str, Any]] = [
     *({"error": value} for value in (None, "", "none", "no error", [], {}, 0, False, "0")),

@@ -26,7 +26,7 @@ from board.index.segments import (
     MESSAGES,
     Column,
 )
-from board.query import same_endings
+from board.query.causes import same_endings
 from board.query.database import quoted
 
 CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
@@ -199,13 +199,13 @@ def _first_match(text: str, patterns: Sequence[Pattern], tool: str = "NULL") -> 
         (only, " ".join(f"WHEN {_guard(p, tool)}{_matches(text, p)} THEN '{p.cause}'" for p in own))
         for only, own in groupby(patterns, attrgetter("only"))
     ]
-    found = [
+    decisions = [
         f"CASE WHEN regexp_matches({text}, {_literal(only)}) THEN CASE {whens} END END"
         if only
         else f"CASE {whens} END"
         for only, whens in groups
     ]
-    return f"coalesce({', '.join(found)}, NULL)" if found else "NULL"
+    return f"coalesce({', '.join(decisions)}, NULL)" if decisions else "NULL"
 
 
 def _matches(text: str, pattern: Pattern) -> str:

@@ -8,8 +8,11 @@ where there was next to nothing of it before, or is on one rank alone; and nobod
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
+
+import duckdb
+import pyarrow as pa
 
 from board.core.failures.causes import MOST_CHARACTERS, NOTED
 from board.index.segments import FAILURE, LAST_OUTPUT, LAST_OUTPUT_KEY, PROMPT_KEY
@@ -18,7 +21,7 @@ from board.query.database import quoted
 _LEAST_PROMPTS: Final = 3
 _LEAST_ROLLOUTS: Final = 4
 _LEAST_SHARE: Final = 0.1
-"""Of the rollouts of a step that have any ending of this kind, where it begins."""
+"""Of the rollouts of the step at which it begins."""
 _TIMES: Final = 10
 """As large a share as before, at least."""
 _STEPS_BEFORE: Final = 3
@@ -31,6 +34,15 @@ _CHANCE: Final = math.log(1e-6)
 _SPEAKS_OF_ERROR: Final = (
     "(?i)error|exception|fail|time.?d? ?out|unavailab|unreach|overload|refused|denied|crash|abort"
 )
+
+
+def floor_of(read: Callable[[str], pa.Table], view: str, names: Collection[str]) -> float:
+    """The lowest reward of a run, at which nobody was paid; 0 where it is less, or all are equal."""
+    if "reward" not in names:
+        return 0.0
+    (ends,) = read(f"SELECT min(reward) AS low, max(reward) AS high FROM {view}").to_pylist()
+    is_spread = ends["low"] is not None and ends["low"] < ends["high"]
+    return max(ends["low"], 0.0) if is_spread else 0.0
 
 
 def _sources(names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
@@ -59,6 +71,17 @@ def conditions(names: Collection[str], table: str) -> Iterator[tuple[str, str]]:
         yield f"left({said}, {MOST_CHARACTERS})", f"{is_one} AND (step, {key}) IN ({own})"
 
 
+def create_endings(
+    cursor: duckdb.DuckDBPyConnection, table: str, view: str, names: Collection[str], floor: float
+) -> bool:
+    """Creates the table of what same_endings gives; whether it has a row."""
+    if not (sql := same_endings(view, names, floor)):
+        return False
+    cursor.execute(f"CREATE TABLE {table} AS {sql}")
+    rows = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
+    return bool(rows and rows[0])
+
+
 def same_endings(view: str, names: Collection[str], floor: float) -> str:
     """SQL for (kind, step, ending): an ending, by its key, at a step at which it is a sign of failure;
     empty where nothing of that kind is recorded. view, names: of the run's rows.
@@ -81,10 +104,9 @@ def _of_kind(view: str, names: Collection[str], key: str, is_one: str, floor: fl
                 max({rank}) AS high, count(DISTINCT {PROMPT_KEY}) AS prompts
             FROM {view} WHERE {is_one} GROUP BY ALL),
         steps AS (
-            SELECT step, sum(rollouts) AS of_step,
-                coalesce(sum(sum(rollouts)) OVER earlier, 0) AS before,
+            SELECT step, count(*) AS of_step, coalesce(sum(count(*)) OVER earlier, 0) AS before,
                 coalesce(count(*) OVER earlier, 0) AS steps_before
-            FROM endings GROUP BY step
+            FROM {view} GROUP BY step
             WINDOW earlier AS (ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
         common AS (
             SELECT *, coalesce(sum(rollouts) OVER (PARTITION BY ending ORDER BY step
