@@ -136,18 +136,19 @@ def tool_results(run: Run) -> pd.DataFrame | None:
 
 def clusters(run: Run) -> Clusters:
     """Failures with the same evidence, but for its numbers. Raises UnreadableError."""
+    # Materialized, a cause is told once: a filter pushed below it would tell it again.
     sql = f"""
-        WITH failed AS (
+        WITH told AS MATERIALIZED (
             SELECT step, position, {run.column(CAUSE)} AS cause, {run.column(EVIDENCE)} AS evidence,
                 {run.column(BASIS)} AS basis, {run.column(PROMPT_KEY)} AS prompt
-            FROM {run.view} WHERE {run.condition} AND {run.column(CAUSE)} NOT IN ('policy', 'truncated'))
+            FROM {run.view} WHERE {run.condition})
         SELECT cause, {without_numbers("evidence")} AS pattern, any_value(basis) AS basis,
             arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
             nullif(count(DISTINCT prompt), 0) AS prompts,
             min(step) AS first_step, max(step) AS last_step,
             arg_min(step, (step, position)) AS step, arg_min(position, (step, position)) AS "index",
             count(*) OVER () AS total
-        FROM failed GROUP BY cause, pattern
+        FROM told WHERE cause NOT IN ('policy', 'truncated') GROUP BY cause, pattern
         ORDER BY rollouts DESC, step LIMIT {_MOST_CLUSTERS}
     """
     table = run.table(sql).to_pandas()

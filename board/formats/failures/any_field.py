@@ -146,10 +146,23 @@ def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values
     asked = {key: values for key, values in fields.items() if asks(key, values)}
     if not asked:
         return known or []
-    rows = [
-        failure_in(dict(zip(asked, row, strict=True))) for row in zip(*asked.values(), strict=True)
-    ]
+    rows = [_failure_of_row((*asked,), row) for row in zip(*asked.values(), strict=True)]
     return rows if known is None else [a or b for a, b in zip(known, rows, strict=True)]
+
+
+def _failure_of_row(keys: tuple[str, ...], row: tuple[Any, ...]) -> str | None:
+    try:
+        return _failure_of_values(keys, row, (*map(type, row),))
+    except TypeError:  # an object, which can't be remembered
+        return failure_in(dict(zip(keys, row, strict=True)))
+
+
+@lru_cache(maxsize=1024)
+def _failure_of_values(
+    keys: tuple[str, ...], row: tuple[Any, ...], types: tuple[type, ...]
+) -> str | None:
+    """Of most rows the values are the same few. types: tell True and 1 apart."""
+    return failure_in(dict(zip(keys, row, strict=True)))
 
 
 def _asked_fields(texts: Mapping[str, Any], extras: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,13 +187,14 @@ def _hits(
         if value is None:
             continue
         says, here = _says(key), (*path, key)
-        if says != "nothing" and (hit := _HITS[says](here, value)) is not None:
+        hit = None if says == "nothing" else _HITS[says](here, value)
+        if hit is not None:
             yield says, hit
         elif depth < _MOST_DEPTH and _CONTENT.isdisjoint(words_of(key)):
             inner = _object_of(value)
             if inner is not None:
                 yield from _hits(inner, here, depth + 1)
-            elif _speaks_of_failure(value):
+            elif says == "nothing" and _speaks_of_failure(value):
                 yield "note", recorded(NOTED, _written(here, value))
 
 
