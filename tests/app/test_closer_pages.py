@@ -479,6 +479,19 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
     assert any("Infrastructure failed in 2 of 16" in label for label in labels), labels[8:]
 
 
+def test_a_verdict_on_failures_that_are_alike_is_applied_at_once(open_rows):
+    row = {"step": 1, "prompt": "p", "response": "r", "reward": 0.0}
+    app = open_rows("failures", row, *({**row, "error": f"odd thing {n}"} for n in range(3)))
+    assert metrics(app)["Unclear"] == "75 %"
+    app.selectbox("failures_verdict_0").select("judge").run()
+    app.button("failures_verdict_save").click().run()
+    assert not app.exception
+    assert metrics(app)["Infrastructure failed"] == "75 %"
+    similar = next(own.value for own in app.dataframe if "evidence" in own.value)
+    assert similar[["cause", "basis"]].values.tolist() == [["judge", "confirmed"]]
+    assert "[[evidence]]" in app.code[0].value
+
+
 def test_failures_of_a_run_without_any_are_no_empty_charts(open_rows):
     app = open_rows("failures", {"step": 1, "prompt": "p", "response": "r", "reward": 1.0})
     assert metrics(app)["The model's own"] == "0 %"
