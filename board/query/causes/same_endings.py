@@ -41,8 +41,8 @@ def floor_of(read: Callable[[str], pa.Table], view: str, names: Collection[str])
     if "reward" not in names:
         return 0.0
     (ends,) = read(f"SELECT min(reward) AS low, max(reward) AS high FROM {view}").to_pylist()
-    is_spread = ends["low"] is not None and ends["low"] < ends["high"]
-    return max(ends["low"], 0.0) if is_spread else 0.0
+    low, high = ends["low"], ends["high"]
+    return max(low, 0.0) if low is not None and low < high else 0.0
 
 
 def _sources(names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
