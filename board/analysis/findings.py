@@ -15,6 +15,7 @@ import pandas as pd
 from board.analysis.token_sample import Budget, Progress, TokenSample
 from board.core.arrays import FloatArray, IntArray
 from board.core.findings import TOKEN_RULES, find, in_order
+from board.core.findings.coverage import Coverage, Recorded, checked_words, coverage
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import (
@@ -26,7 +27,7 @@ from board.core.findings.finding import (
 )
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import reward_parts
-from board.core.metrics.trainer import Agreement
+from board.core.metrics.trainer import PREFIX, Agreement
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
 from board.formats import reader_named
 from board.formats.io.locations import Location
@@ -48,12 +49,20 @@ _REFINEMENTS: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """findings: the worst first. steps_read: whose tokens were looked at, of `steps`; rollouts_read."""
+    """findings: the worst first. steps_read: whose tokens were looked at, of `steps`; rollouts_read.
+    rules: whether each checked the run.
+    """
 
     findings: tuple[Finding, ...]
     steps_read: int
     steps: int
     rollouts_read: int
+    rules: tuple[Coverage, ...] = ()
+
+    @property
+    def checked_words(self) -> str:
+        """How many rules checked the run, and what the others lack."""
+        return checked_words(self.rules)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -71,6 +80,7 @@ class Diagnosis:
             "steps": self.steps,
             "steps_read": self.steps_read,
             "rollouts_read": self.rollouts_read,
+            "rules": [asdict(rule) for rule in self.rules],
             **self.counts,
             "findings": [asdict(finding) for finding in self.findings],
         }
@@ -93,7 +103,8 @@ def diagnose(
     limits = thresholds or default_thresholds()
     facts = facts_of(run)
     if not tokens or not len(facts.steps):
-        return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0)
+        rules = coverage(recorded_of(run), limits)
+        return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0, rules)
     sample = TokenSample(run, budget or Budget(), progress)
     digests = dict(sample.digests())
     findings = find(_with(facts, digests), limits)
@@ -104,7 +115,15 @@ def diagnose(
         digests |= sample.digests_of(between)
         findings = find(_with(facts, digests), limits)
     read = sum(digest.read for digest in digests.values())
-    return Diagnosis(tuple(findings), len(digests), len(facts.steps), read)
+    rules = coverage(replace(recorded_of(run), steps_read=len(digests)), limits)
+    return Diagnosis(tuple(findings), len(digests), len(facts.steps), read, rules)
+
+
+def recorded_of(run: Run) -> Recorded:
+    """What a run has for rules, its tokens and the trainer's metrics aside."""
+    steps = run.steps
+    known = {str(name): int(values.notna().sum()) for name, values in steps.items()}
+    return Recorded(run.columns, len(steps), run.rollout_count, known, None)
 
 
 def with_trainer(
@@ -116,9 +135,16 @@ def with_trainer(
     """
     if not compared:
         return diagnosis
+    limits = thresholds or default_thresholds()
     facts = Facts(compared[0].steps, {}, _no_rows, trainer=compared)
-    own = find(facts, thresholds or default_thresholds(), only=("trainer_differs",))
-    return replace(diagnosis, findings=tuple(in_order([*diagnosis.findings, *own])))
+    own = find(facts, limits, only=("trainer_differs",))
+    steps = max(len(one.steps) for one in compared)
+    trainer = {
+        rule.rule: rule for rule in coverage(Recorded((PREFIX,), steps, 0, {}, None), limits)
+    }
+    rules = (trainer[r.rule] if r.rule == "trainer_differs" else r for r in diagnosis.rules)
+    findings = tuple(in_order([*diagnosis.findings, *own]))
+    return replace(diagnosis, findings=findings, rules=tuple(rules))
 
 
 def whole_diagnosis(run: Run, *, tokens: bool = True) -> Diagnosis:

@@ -286,6 +286,11 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "type": int,
         "help": "seed of the random draw (default: the number of samples that the run has)",
     },
+    "--require": {
+        "action": "append",
+        "metavar": "RULE",
+        "help": "exit 3 where this rule could not check the run; may be given several times",
+    },
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--as": {
         "choices": ("parquet", "jsonl", "csv", "hf", "sft", "dpo"),

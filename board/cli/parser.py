@@ -126,11 +126,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "analysis",
         "what looks wrong in a run, worst first",
         "run --source --split --env --where --group-by-prompt --reward --thresholds --metrics "
-        "--metric-shift --index-only --json",
+        "--metric-shift --index-only --require --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
-        "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
-        "severe; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts of each "
-        "step, and of as many steps as fit in 256 MB of the log, at most 2,048.",
+        "evidence, threshold and source: leads, not verdicts; then which rules checked the run, and what "
+        "the others lack. Exits 1 when anything found is severe, 3 when a rule of --require did not "
+        "check the run; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts "
+        "of each step, and of as many steps as fit in 256 MB of the log, at most 2,048.",
     ),
     "export": Command(
         "export",
@@ -149,8 +150,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "why rollouts failed, and what that did to training",
         "run --source --split --env --where --group-by-prompt --reward --right-from --json",
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
-        "policy and truncated are the model's own (docs/failures.md). Lists failures with equal "
-        "evidence, and how rewards, groups and advantages would be without those of infrastructure.",
+        "unknown, unscored and aborted are unclear, policy is the model's own, truncated and timeout are "
+        "limits (docs/failures.md). Lists failures with equal evidence, and how rewards, groups and "
+        "advantages would be without those of infrastructure and the unclear ones.",
     ),
     "label": Command(
         "labels",

@@ -53,8 +53,12 @@ def finding_page(run: Run, finding: Finding, options: PageOptions) -> StaticPage
     return sheet.page(title, f"{source_of(sheet, run)} {_SAID}")
 
 
-def findings_page(run: Run, findings: Sequence[Finding], options: PageOptions) -> StaticPage:
-    """All of them, the worst first, and the first rollout of the evidence of each."""
+def findings_page(
+    run: Run, findings: Sequence[Finding], checked: str, options: PageOptions
+) -> StaticPage:
+    """All of them, the worst first, and the first rollout of the evidence of each. checked: which rules
+    checked the run, in words.
+    """
     sheet = options.sheet()
     own = add_rollouts(sheet, run, evidence_of(run, findings, 1), options)
     title = f"Findings of {run.info.name}"
@@ -64,7 +68,10 @@ def findings_page(run: Run, findings: Sequence[Finding], options: PageOptions) -
         for name in SEVERITIES
         if name in severities
     ]
-    sheet.heading(sheet.line(title), [", ".join(counts) or "Nothing stood out.", _SAID])
+    sheet.heading(
+        sheet.line(title),
+        [", ".join(counts) or "Nothing stood out.", sheet.line(checked, 1500), _SAID],
+    )
     for place, finding in enumerate(findings):
         if sheet.room < _FINDING_BYTES:
             sheet.left_out.append(

@@ -13,7 +13,7 @@ from board.charts.palette import category
 from board.core.failures.causes import CAUSES, Cause
 from board.core.metrics.definitions import Metric, reward_parts, rollout_metric
 from board.core.metrics.intervals import independent_share
-from board.core.metrics.shares import counted, interval, number, of_many, percent
+from board.core.metrics.shares import counted, interval, number, percent
 from board.core.sampling import evenly_spaced
 from board.export.curve_svg import StepCurve, step_curve
 from board.export.pages import (
@@ -25,7 +25,7 @@ from board.export.pages import (
     addresses_of,
 )
 from board.export.sheet import Sheet, StaticPage, source_of
-from board.query.failures import cause_counts, clusters, plumbing_share, shares_by_step
+from board.query.failures import cause_counts, clusters, headline, shares_by_step
 from board.query.open_run import Run
 from board.query.prompts import RunPrompts, prompt_table, run_prompts
 from board.query.rollouts import Sorting, at_step, frame
@@ -99,10 +99,9 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
     """Why rollouts failed: rollouts by cause, their shares by step, and failures with equal evidence."""
     sheet, counts = options.sheet(), cause_counts(run)
     title = f"Failures of {run.info.name}"
-    failed, total = plumbing_share(counts)
-    sheet.heading(
-        sheet.line(title), [f"Infrastructure failed in {of_many(failed, total)} rollouts."]
-    )
+    head = headline(counts)
+    total = head.rollouts
+    sheet.heading(sheet.line(title), [f"{head.sentence}."])
     by_cause = counts.dropna().groupby("cause")["rollouts"].sum()
     rows = [_cause_row(cause, int(by_cause.get(cause, 0)), total) for cause in CAUSES]
     heads = ("cause", "rollouts", "share", "95 % interval", "what it is")

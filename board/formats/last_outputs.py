@@ -25,19 +25,46 @@ _TAIL: Final = 1200
 _AFTER: Final = 200
 """Characters that may stand beside it: of the model's own text after an output, of others around a
 traceback."""
-_IN_TEXT: Final = re.compile(
-    r"<(tool_response|result|information|observation|output)>(?:(?!<\1>).)*?</\1>"
-    r"|```output\n.*?\n```",
-    re.DOTALL,
+_NAMES: Final = (
+    "(?:tool|function|search|execution|code|interpreter|api|environment)_?(?:response|results?|outputs?)"
+    "|results?|information|observation|outputs?|documents|interpreter"
 )
-_TAGS: Final = re.compile(r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$")
-_KEYS: Final = ("output", "stdout", "stderr", "result", "observation", "content")
+_IN_TEXT: Final = re.compile(
+    rf"<({_NAMES})>(?:(?!<\1>).)*?</\1>"
+    r"|```output\n.*?\n```"
+    r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
+    r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
+    r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
+    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts."""
+_TAGS: Final = re.compile(
+    r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
+    r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
+    r"|^Observation(?: \d+)?:\s*"
+)
+_MARKS: Final = ("</", "```output", "<|im_end|>", "<|eot_id|>", "[/TOOL_RESULTS]", "Observation")
+_SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")
+"""Marks that only results of a search have."""
+_KEYS: Final = (
+    "output",
+    "stdout",
+    "stderr",
+    "result",
+    "observation",
+    "content",
+    "error",
+    "message",
+)
 _TRACEBACK: Final = "Traceback (most recent call last)"
+_TITLE: Final = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL | re.IGNORECASE)
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line \d+', re.MULTILINE)
 _OWN_CODE: Final = re.compile(
-    r"^<|^/tmp/|^/testbed/|^/workspace/|^/root/|^/home/(?!.*(?:site|dist)-packages)"
+    r"^<(?!frozen )|^/tmp/|^/testbed/|^/workspace/|^/root/|^/home/(?!.*(?:site|dist)-packages)"
     r"|(?:^|/)(?:script|solution|main|test[^/]*)\.py$"
 )
+_LIBRARY: Final = re.compile(r"(?:site|dist)-packages/|/lib/python3|^<frozen ")
 _NUMBERS: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d+")
 _WORD: Final = re.compile(r"[^\W\d_]{4}")
 _PATHS: Final = re.compile(r"(?:/[\w.@+-]+){2,}")
@@ -45,8 +72,8 @@ _PATHS: Final = re.compile(r"(?:/[\w.@+-]+){2,}")
 
 @dataclass(frozen=True, slots=True)
 class LastOutput:
-    """text: at most 300 characters, of a traceback "Traceback, library PATH: ERROR", or "own code" where
-    one of its frames is the model's. tool: its name, None where it is not recorded.
+    """text: at most 300 characters, of a traceback "Traceback, KIND PATH: ERROR" (see traceback_line).
+    tool: its name, None where it is not recorded.
     """
 
     text: str
@@ -82,13 +109,14 @@ def last_output(messages: Sequence[Mapping[str, Any]]) -> LastOutput | None:
 def output_in_text(response: str) -> LastOutput | None:
     """The same of a response that is one text, with outputs in tags."""
     tail = response[-_TAIL:]
-    if "</" not in tail and "```output" not in tail:
+    if not any(mark in tail for mark in _MARKS):
         return None
     outputs = [*_IN_TEXT.finditer(tail)]
     if not outputs or len(tail) - outputs[-1].end() > _AFTER:
         return None
     text = _short(_TAGS.sub("", outputs[-1][0]))
-    return None if text is None else LastOutput(text)
+    tool = "search" if _SEARCHES.match(outputs[-1][0]) else None
+    return None if text is None else LastOutput(text, tool)
 
 
 def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
@@ -108,7 +136,9 @@ def _short(text: str) -> str | None:
     """The output in a line or a few; None where it is empty or long and no traceback."""
     text = text.strip()
     if _TRACEBACK in text[-_TAIL * 4 :]:
-        return _traceback(text)
+        return traceback_line(text)
+    if text.startswith("<") and (title := _TITLE.search(text[:_TAIL])):
+        return f"<title>{title[1][:_CUT]}</title>"
     if not text or len(text) > _MOST:
         return None
     fields = as_fields(parsed_text(text)) if text[0] == "{" else None
@@ -118,9 +148,13 @@ def _short(text: str) -> str | None:
     return text[:_CUT]
 
 
-def _traceback(text: str) -> str | None:
-    """Where the last traceback of a text was raised, and its error; None where the text is of something
-    else besides, such as a log that quotes one.
+def traceback_line(text: str) -> str | None:
+    """Where the last traceback of a text was raised, and its error: "Traceback, KIND PATH: ERROR"; None
+    where the text is of something else besides, such as a log that quotes one.
+
+    KIND: "own code" where a frame is surely of the model's program; "libraries" where all of two or more
+    are of Python and of packages, so that no program is among them; "library" where the only one is; else
+    "program".
     """
     first = text.index(_TRACEBACK)
     own = text[first:]
@@ -132,6 +166,11 @@ def _traceback(text: str) -> str | None:
     error = after[0].strip() if after else ""
     if len("\n".join(after[1:])) > _AFTER:
         return None
-    is_own = any(_OWN_CODE.search(frame[1]) for frame in frames)
-    where = "own code" if is_own else "library"
+    paths = [frame[1] for frame in frames]
+    if any(_OWN_CODE.search(path) and not _LIBRARY.search(path) for path in paths):
+        where = "own code"
+    elif all(map(_LIBRARY.search, paths)):
+        where = "libraries" if len(frames) > 1 else "library"
+    else:
+        where = "program"
     return f"Traceback, {where} {frames[-1][1][-120:]}: {error}"[:_CUT]

@@ -59,7 +59,7 @@ TURN_COLUMNS: Final = ("turns", "tool_calls", "tool_errors")
 """Columns: turns of the assistant, its calls of tools, and their results that are errors, of messages."""
 FAILED_TOOLS: Final = "failed_tools"
 """Column that is made of TOOLS: the names of those with errors, each in square brackets."""
-CAUSE_COLUMNS: Final = ("cause", "cause_evidence", "cause_pattern")
+CAUSE_COLUMNS: Final = ("cause", "cause_evidence", "cause_pattern", "cause_basis")
 """Columns that are made of others when they are asked for; see query.causes."""
 LABEL_ORDER: Final = "label_order"
 """Column: the place within its sample, in the random order in which that is labelled."""

@@ -18,7 +18,7 @@ from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrus
 from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, records_of
-from board.query.failures import cause_counts, clusters, has_causes, plumbing_share
+from board.query.failures import cause_counts, clusters, has_causes, headline
 from board.query.run import Run
 from board.query.user_sql import asks_for_metrics, plain_rows, select
 
@@ -147,7 +147,7 @@ class RunTools:
         offset: Offset = 0,
         limit: Limit = 20,
     ) -> Answer:
-        """What looks wrong in a run, the worst first: leads, not verdicts.
+        """What looks wrong in a run, the worst first: leads, not verdicts; and what could not be checked.
 
         Each names its rule, steps, measured value and threshold, evidence (rollouts and tokens), and
         where the tool `spike` shows more, its arguments.
@@ -163,6 +163,12 @@ class RunTools:
             **diagnosis.counts,
             "steps": diagnosis.steps,
             "steps_whose_tokens_were_read": diagnosis.steps_read,
+            "checked": diagnosis.checked_words,
+            "rules_that_did_not_check": {
+                rule.rule: f"{rule.state}: {rule.missing}" if rule.missing else rule.state
+                for rule in diagnosis.rules
+                if rule.state != "checked"
+            },
             "link": self.links.page("findings", chosen),
         }
         return paged(head, rows, offset, limit)
@@ -209,8 +215,9 @@ class RunTools:
     ) -> Answer:
         """Why rollouts failed: rollouts by cause, and failures with equal evidence.
 
-        tool_error, sandbox, judge and server are failures of infrastructure; policy and truncated are the
-        model's own. Find the rollouts with the tool `rollouts` and where = "cause = 'server'".
+        tool_error, sandbox, judge and server are failures of infrastructure; unknown, unscored and
+        aborted are unclear; policy is the model's own; truncated and timeout are limits. Find the
+        rollouts with the tool `rollouts` and where = "cause = 'server'".
         """
         chosen = self.open_runs.part(run, split, envs, where)
         head: Answer = {"run": run, "split": chosen.split}
@@ -218,10 +225,11 @@ class RunTools:
             return paged({**head, "not_recorded": ["causes of failures"]}, [], offset, limit)
         counts, similar = cause_counts(chosen), clusters(chosen)
         totals = counts.dropna().groupby("cause")["rollouts"].sum()
-        failed, total = plumbing_share(counts)
+        failed = headline(counts)
         head |= {
-            "rollouts": total,
-            "failures_of_infrastructure": failed,
+            "rollouts": failed.rollouts,
+            "says": failed.sentence,
+            "classes": dict(failed.by_class),
             "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
             "meanings": {cause: CAUSES[cause] for cause in CAUSES if cause in totals.index},
             "equal_failures": similar.total,

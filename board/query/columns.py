@@ -201,7 +201,8 @@ def _numbers_in(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     have 64 bits.
     """
     different = texts.unique().drop_null()
-    numbers = pa.chunked_array([_parsed(different.to_pylist())])
+    written: list[Any] = different.to_pylist()
+    numbers = pa.chunked_array([_parsed(written)])
     return numbers.take(pc.index_in(texts, different))
 
 

@@ -19,9 +19,11 @@ from board.query.run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-_CAUSE, _EVIDENCE, _ = CAUSE_COLUMNS
+_CAUSE, _EVIDENCE, *_ = CAUSE_COLUMNS
 _FAILED: Final = (*PLUMBING, "timeout", "unknown")
 """Causes that may have a place in common; what is aborted or unscored is so on purpose, or all over."""
+_ROWS: Final = (*_FAILED, "aborted")
+"""Causes of which rules name rollouts."""
 _MOST_VALUES: Final = 64
 _MOST_ROWS: Final = 10_000
 
@@ -123,7 +125,7 @@ def failed_rows(run: Run, step: int) -> FailedRows:
             SELECT position, {own.column(_CAUSE)} AS cause, {own.column(_EVIDENCE)} AS evidence,
                 CAST({own.column("reward")} AS DOUBLE) AS reward{values}
             FROM {own.view} WHERE {own.condition})
-        WHERE cause IN {_FAILED!r} ORDER BY position LIMIT {_MOST_ROWS}
+        WHERE cause IN {_ROWS!r} ORDER BY position LIMIT {_MOST_ROWS}
     """
     table = own.table(sql)
     columns = {name: table[name].to_pylist() for name in table.column_names}

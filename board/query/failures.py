@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -9,33 +10,59 @@ import numpy as np
 import pyarrow as pa
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
-from board.core.failures.causes import CAUSES, PLUMBING
+from board.core.failures.causes import CAUSES, CLASSES, NOT_EARNED, CauseClass
 from board.core.failures.effect import Effect, effect_of
 from board.core.groups.statistics import CONVENTIONS
+from board.core.metrics.shares import of_many
 from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
 from board.query import groups
 from board.query.advantages import convention_of
+from board.query.causes import without_numbers
 from board.query.predicate import text_literal
 from board.query.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CAUSE, EVIDENCE, PATTERN = CAUSE_COLUMNS
+CAUSE, EVIDENCE, _, BASIS = CAUSE_COLUMNS
 TOOL: Final = "tool"
 KINDS: Final = ("env", TOOL, "rank")
 """What failures are counted by."""
-_OWN: Final = ("policy", "truncated")
 _MOST_CLUSTERS: Final = 100
 _MOST_VALUES: Final = 200
 _LARGEST_K: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Headline:
+    """What every surface says first of the failures of a run. rollouts: all of them; by_class: of each
+    class how many failed.
+    """
+
+    rollouts: int
+    by_class: Mapping[CauseClass, int]
+
+    @property
+    def not_earned(self) -> int:
+        """Rollouts whose reward the policy did not earn, or may not have."""
+        return self.by_class["infrastructure"] + self.by_class["unclear"]
+
+    @property
+    def sentence(self) -> str:
+        """Both of these classes with count and share."""
+        infrastructure, unclear = self.by_class["infrastructure"], self.by_class["unclear"]
+        return (
+            f"Infrastructure failed in {of_many(infrastructure, self.rollouts)} rollouts; "
+            f"{of_many(unclear, self.rollouts)} failed with an unclear cause"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Clusters:
-    """table: a row for each cause and evidence, but for numbers in it, of what is not the model's own;
-    the most rollouts first. Columns: cause, pattern, evidence (an example), rollouts, prompts,
-    first_step, last_step, and step and index of the example. total: how many there are.
+    """table: a row for each cause and evidence, but for numbers in it, of all but wrong answers
+    and budgets; the most rollouts first. Columns: cause, pattern, basis (of causes.BASES), evidence (an
+    example), rollouts, prompts, first_step, last_step, and step and index of the example. total: how
+    many there are.
     """
 
     table: pd.DataFrame
@@ -44,9 +71,9 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class RunEffect:
-    """What failures of infrastructure did to a run's training. effect: over all steps; convention: by
-    which advantages are computed, is_recognized: whether the recorded ones follow it. steps: [n] and
-    failed: [n] of its rollouts.
+    """What failures that the policy did not earn did to a run's training. effect: over all steps;
+    convention: by which advantages are computed, is_recognized: whether the recorded ones follow it.
+    steps: [n] and failed: [n] of its rollouts.
     """
 
     effect: Effect
@@ -111,18 +138,19 @@ def tool_results(run: Run) -> pd.DataFrame | None:
 
 def clusters(run: Run) -> Clusters:
     """Failures with the same evidence, but for its numbers. Raises UnreadableError."""
-    own = ", ".join(f"'{cause}'" for cause in _OWN)
+    # Materialized, a cause is told once: a filter pushed below it would tell it again.
     sql = f"""
-        WITH failed AS (
+        WITH told AS MATERIALIZED (
             SELECT step, position, {run.column(CAUSE)} AS cause, {run.column(EVIDENCE)} AS evidence,
-                {run.column(PATTERN)} AS pattern, {run.column(PROMPT_KEY)} AS prompt
-            FROM {run.view} WHERE {run.condition} AND {run.column(CAUSE)} NOT IN ({own}))
-        SELECT cause, pattern, arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
+                {run.column(BASIS)} AS basis, {run.column(PROMPT_KEY)} AS prompt
+            FROM {run.view} WHERE {run.condition})
+        SELECT cause, {without_numbers("evidence")} AS pattern, any_value(basis) AS basis,
+            arg_min(evidence, (step, position)) AS evidence, count(*) AS rollouts,
             nullif(count(DISTINCT prompt), 0) AS prompts,
             min(step) AS first_step, max(step) AS last_step,
             arg_min(step, (step, position)) AS step, arg_min(position, (step, position)) AS "index",
             count(*) OVER () AS total
-        FROM failed GROUP BY cause, pattern
+        FROM told WHERE cause NOT IN ('policy', 'truncated') GROUP BY cause, pattern
         ORDER BY rollouts DESC, step LIMIT {_MOST_CLUSTERS}
     """
     table = run.table(sql).to_pandas()
@@ -131,12 +159,12 @@ def clusters(run: Run) -> Clusters:
 
 
 def run_effect(run: Run) -> RunEffect | None:
-    """What failures of infrastructure (PLUMBING) did; None where no rollout with a group and a reward has
-    one. Raises UnreadableError.
+    """What failures that the policy did not earn (NOT_EARNED) did; None where no rollout with a group and
+    a reward has one. Raises UnreadableError.
     """
     if not {"group_id", "reward"} <= {*run.columns} or not has_causes(run):
         return None
-    causes = ", ".join(f"'{cause}'" for cause in PLUMBING)
+    causes = ", ".join(f"'{cause}'" for cause in NOT_EARNED)
     rule = groups.rule_of(run)
     sql = f"""
         WITH rollouts AS (
@@ -185,10 +213,13 @@ def shares_by_step(counts: pd.DataFrame) -> pd.DataFrame:
     return shares[[cause for cause in CAUSES if cause in shares]]
 
 
-def plumbing_share(counts: pd.DataFrame) -> tuple[int, int]:
-    """Rollouts with a failure of infrastructure, and all."""
-    failed = counts.loc[counts["cause"].isin(PLUMBING), "rollouts"].sum()
-    return int(failed), int(counts["rollouts"].sum())
+def headline(counts: pd.DataFrame) -> Headline:
+    """The headline of what cause_counts gives."""
+    totals = counts.groupby("cause")["rollouts"].sum()
+    by_class: dict[CauseClass, int] = {
+        name: int(totals.reindex(causes, fill_value=0).sum()) for name, causes in CLASSES.items()
+    }
+    return Headline(int(counts["rollouts"].sum()), by_class)
 
 
 def _numbers(column: pa.ChunkedArray) -> FloatArray:

@@ -13,11 +13,12 @@ from board.core.metrics.definitions import REDUCTIONS
 from board.core.metrics.reward_sum import RewardSum
 from board.core.problems import RUN_ITSELF, Problem, ProblemLog
 from board.core.records import ReadOptions
-from board.errors import NotFoundError, UnreadableError
+from board.errors import ChoiceError, NotFoundError, UnreadableError
 from board.formats import reader_named
 from board.formats.fields import SEVERAL_REWARDS
 from board.formats.generic import OTHER_RESPONSES, OTHER_REWARDS
 from board.index.build import Extended, Progress, extend
+from board.index.cause_rules import read_rules
 from board.index.discovery.run_info import JOINED, RunInfo, is_remote
 from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
 from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
@@ -248,7 +249,11 @@ def _run_of(
     if reward is not None and reward.total is not None:
         derived, known = replace(derived, reward=reward.total), rows.duplicates
         rows = RunRows(storage, index.manifest, info, duplicates=known, derived=derived)
-    rows.patterns = sidecars.causes
+    try:
+        rows.patterns = read_rules(info).before(sidecars.causes)
+    except ChoiceError as error:
+        rows.patterns = sidecars.causes
+        sidecars = _with_note(sidecars, str(error), "causes that people gave are left out")
     superseded, repeated = [*rows.files.superseded()], [*rows.repeated()]
     maybe = rows.files.maybe_written_again()
     log = ProblemLog(

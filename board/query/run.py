@@ -373,6 +373,7 @@ class Run:
             self.expression,
             labels,
             self.rows.derived,
+            self.rows.patterns.version,
         )
         return f"{self.rows.version} {self.done} {vocabulary} {chosen!r}"
 

@@ -35,6 +35,7 @@ from board.index.storage import FolderStorage, StepRange, Storage
 from board.query import causes
 from board.query import columns as column_sql
 from board.query.attempts import RunFiles
+from board.query.causes.same_endings import create_endings, floor_of
 from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import counts_of, find_duplicates, notes_on
@@ -252,17 +253,16 @@ class RunRows:
     def _made(self, name: str) -> str:
         """SQL for a column that is made of others; empty for those of the log."""
         if name in segments.CAUSE_COLUMNS:
-            return causes.cause_sql(name, self.names, self.patterns, self._same_outputs)
+            return causes.cause_sql(name, self.names, self.patterns, *self._endings)
         return label_sql(name, self._label_schema) if name in segments.LABEL_COLUMNS else ""
 
     @cached_property
-    def _same_outputs(self) -> str:
-        """The table of outputs that ended many prompts; empty where no output is recorded."""
-        if not (sql := causes.same_outputs(self.view(), self.names)):
-            return ""
+    def _endings(self) -> tuple[str, float]:
+        """The table of endings that are a sign of failure, empty: none is; and floor_of the rewards."""
+        floor, table = floor_of(self.table, self.unnumbered(), self.names), f"{self.schema}.endings"
         with self.cursor() as cursor:
-            cursor.execute(f"CREATE TABLE {self.schema}.same_outputs AS {sql}")
-        return f"{self.schema}.same_outputs"
+            is_any = create_endings(cursor, table, self.unnumbered(), self.names, floor)
+        return table if is_any else "", floor
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""

@@ -467,30 +467,42 @@ def test_failures_are_drawn_by_step_and_kind_with_their_effect(open_rows):
     ]
     app = open_rows("failures", *rows)
     assert metrics(app)["Infrastructure failed"] == "13 %"
-    assert metrics(app)["Most common"] == "server"
     assert [card["title"] for card in cards(app)][:2] == [
         "Failures and limits",
         "All causes",
     ]
     similar = next(own.value for own in app.dataframe if "evidence" in own.value)
-    assert similar["evidence"].tolist() == ["the response has no token"]
+    assert similar["evidence"].tolist() == ["the response is empty"]
     assert "The baseline of the changed ones moved by 0.5" in texts(app).replace("\\", "")
     app = open_rows("overview", *rows)
     labels = [link.proto.label for link in app.get("page_link")]
     assert any("Infrastructure failed in 2 of 16" in label for label in labels), labels[8:]
 
 
+def test_a_verdict_on_failures_that_are_alike_is_applied_at_once(open_rows):
+    row = {"step": 1, "prompt": "p", "response": "r", "reward": 0.0}
+    app = open_rows("failures", row, *({**row, "error": f"odd thing {n}"} for n in range(3)))
+    assert metrics(app)["Unclear"] == "75 %"
+    app.selectbox("failures_verdict_0").select("judge").run()
+    app.button("failures_verdict_save").click().run()
+    assert not app.exception
+    assert metrics(app)["Infrastructure failed"] == "75 %"
+    similar = next(own.value for own in app.dataframe if "evidence" in own.value)
+    assert similar[["cause", "basis"]].values.tolist() == [["judge", "confirmed"]]
+    assert "[[evidence]]" in app.code[0].value
+
+
 def test_failures_of_a_run_without_any_are_no_empty_charts(open_rows):
     app = open_rows("failures", {"step": 1, "prompt": "p", "response": "r", "reward": 1.0})
-    assert metrics(app)["The model's own"] == "0"
+    assert metrics(app)["The model's own"] == "0 %"
     assert cards(app) == []
     assert "Causes by step" not in texts(app)
 
 
-def test_truncated_rollouts_are_the_model_s_own_failures(open_rows):
+def test_truncated_rollouts_are_at_a_limit(open_rows):
     row = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "finish_reason": "length"}
     app = open_rows("failures", row, row | {"finish_reason": "stop"})
-    assert metrics(app)["The model's own"] == "1"
+    assert metrics(app)["At a limit"] == "50 %"
     assert [card["title"] for card in cards(app)] == ["Failures and limits"]
 
 

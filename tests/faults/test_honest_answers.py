@@ -176,8 +176,11 @@ def test_a_right_answer_after_any_error_has_no_cause(tmp_path):
 
 
 RECORDED = {
-    *("harbor/2026-11-01__09-59-50", "nemo_gym", "prime_rl/stream"),
+    *("harbor/2026-11-01__09-59-50", "nemo_gym", "prime_rl/stream", "xtuner/exp", "xtuner/spread"),
+    *("inspect", "inspect/older"),  # nothing was generated
     "verifiers/traces/adder-v1--tiny--bash/7b1f",
+    "verifiers/example_id/outputs/evals/two-digits--tiny/5f2c9a10",
+    "tinker/texts",
 }
 
 

@@ -652,6 +652,26 @@ def test_the_trainer_is_compared_with_all_rollouts_of_training_only(call, tmp_pa
     assert "trainer_differs" not in rules("--env", "a")
 
 
+def test_findings_say_what_was_not_checked_and_a_required_rule_sets_the_exit_code(tmp_path, call):
+    rows = [f'{{"step": {n}, "response": "r{n}", "reward": {n % 2}}}' for n in range(4)]
+    folder = write(tmp_path / "run" / "rank_0.jsonl", rows).parent
+    document = call("findings", folder, "--json").document
+    states = {rule["rule"]: rule["state"] for rule in document["rules"]}
+    assert states["mismatch"] == "not recorded"
+    assert states["reward_outliers"] == "not enough data"
+    called = call("findings", folder)
+    assert "not recorded: mismatch (logprobs and sampling_logprobs)" in called.out
+    assert "not enough data: reward_outliers (has 4 steps, needs 6)" in called.out
+    assert called.code == 0
+    assert call("findings", folder, "--require", "unscored").code == 0
+    required = call("findings", folder, "--require", "unscored", "--require", "mismatch")
+    assert required.code == 3
+    assert "--require mismatch: not recorded" in required.err
+    wrong = call("findings", folder, "--require", "mismatches")
+    assert wrong.code == 2
+    assert "did you mean mismatch" in wrong.err
+
+
 def test_metrics_of_a_run_without_any_are_none(call, run_folder):
     result = call("metrics", run_folder, "--json")
     assert (result.document, result.code) == ([], 0)

@@ -24,8 +24,10 @@ def failing(tmp_path: Path) -> str:
 def test_failures_are_printed_with_their_effect(failing, capsys):
     assert cli.main(["failures", failing]) == 0
     printed = capsys.readouterr().out
-    assert "failures of infrastructure in 1 of 8 rollouts" in printed
-    assert "the response has no token" in printed
+    assert (
+        "Infrastructure failed in 1 of 8 rollouts; 0 of 8 failed with an unclear cause" in printed
+    )
+    assert "the response is empty" in printed
     assert "groups whose advantages they changed: 1 of 2" in printed
     assert "moved by 0.5" in printed
 
@@ -33,9 +35,9 @@ def test_failures_are_printed_with_their_effect(failing, capsys):
 def test_one_document_has_counts_clusters_and_effect(failing, capsys):
     assert cli.main(["failures", failing, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["plumbing"], document["rollouts"]) == (1, 8)
+    assert (document["classes"]["infrastructure"], document["rollouts"]) == (1, 8)
     assert {"step": 1, "cause": "server", "rollouts": 1} in document["steps"]
-    assert document["clusters"][0]["evidence"] == "the response has no token"
+    assert document["clusters"][0]["evidence"] == "the response is empty"
     assert document["effect"]["baseline_shift"] == 0.5
     assert cli.main(["rollouts", failing, "--where", "cause = 'server'", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

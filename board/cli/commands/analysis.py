@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
@@ -19,8 +19,9 @@ from board.cli.opened_runs import (
     trainer_metrics,
 )
 from board.cli.runs import find_run
+from board.core.findings import RULES
 from board.core.findings.finding import Evidence, Finding, in_words
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
 
@@ -117,7 +118,10 @@ def diagnosed(args: argparse.Namespace) -> tuple[Run, Diagnosis]:
 
 
 def findings(args: argparse.Namespace) -> int:
-    """Prints the findings; 1 when one of them is severe."""
+    """Prints the findings and which rules checked the run; 1 when a finding is severe, 3 when a rule that
+    is required did not check the run.
+    """
+    required = _known_rules(args.require or ())
     run, diagnosis = diagnosed(args)
     counts = diagnosis.counts
     if args.json:
@@ -131,7 +135,35 @@ def findings(args: argparse.Namespace) -> int:
             f"\nread {diagnosis.rollouts_read:,} rollouts in {diagnosis.steps_read} of "
             f"{diagnosis.steps} steps; findings are leads, not verdicts"
         )
-    return 1 if counts["severe"] else 0
+        output.print_lines(_rule_lines(diagnosis))
+    unchecked = [
+        rule for rule in diagnosis.rules if rule.rule in required and rule.state != "checked"
+    ]
+    for rule in unchecked:
+        output.say(
+            f"--require {rule.rule}: {rule.state}{f', {rule.missing}' if rule.missing else ''}"
+        )
+    return 1 if counts["severe"] else 3 if unchecked else 0
+
+
+def _known_rules(names: Sequence[str]) -> frozenset[str]:
+    """The names of rules. Raises ChoiceError for a name that no rule has."""
+    known = [rule.name for rule in RULES]
+    for name in names:
+        if name not in known:
+            raise ChoiceError(f"--require {name}: no such rule; {did_you_mean(name, known)}")
+    return frozenset(names)
+
+
+def _rule_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """Which rules checked the run, and in a line each what every other one lacks."""
+    silence = "" if diagnosis.findings else "Nothing stood out. "
+    yield f"{silence}{diagnosis.checked_words}"
+    checked = [rule.rule for rule in diagnosis.rules if rule.state == "checked"]
+    yield f"checked: {', '.join(checked) or 'none'}"
+    for rule in diagnosis.rules:
+        if rule.state != "checked":
+            yield f"{rule.state}: {rule.rule}{f' ({rule.missing})' if rule.missing else ''}"
 
 
 def _lines(finding: Finding) -> Iterator[str]:

@@ -9,14 +9,14 @@ from typing import Any
 from board.cli import output
 from board.cli.opened_runs import narrowed_as_asked, opened, options_of
 from board.cli.runs import find_run
-from board.core.failures.causes import CAUSES, PLUMBING
+from board.core.failures.causes import CAUSES, NOT_EARNED
 from board.core.metrics.shares import of_many, percent
 from board.query.failures import (
     RunEffect,
     cause_counts,
     clusters,
     has_causes,
-    plumbing_share,
+    headline,
     run_effect,
     shares_by_step,
 )
@@ -35,13 +35,13 @@ def failures(args: argparse.Namespace) -> int:
             output.print_json({"run": run.info.name, "steps": [], "clusters": [], "effect": None})
         return 0
     counts, similar, effect = cause_counts(run), clusters(run), run_effect(run)
+    head = headline(counts)
     if args.json:
-        failed, rollouts = plumbing_share(counts)
         output.print_json(
             {
                 "run": run.info.name,
-                "rollouts": rollouts,
-                "plumbing": failed,
+                "rollouts": head.rollouts,
+                "classes": dict(head.by_class),
                 "steps": counts.dropna().to_dict("records"),
                 "clusters": similar.table.to_dict("records"),
                 "clusters_total": similar.total,
@@ -49,17 +49,14 @@ def failures(args: argparse.Namespace) -> int:
             }
         )
         return 0
-    failed, rollouts = plumbing_share(counts)
-    output.print_lines(
-        [f"{run.info.name}: failures of infrastructure in {of_many(failed, rollouts)} rollouts"]
-    )
+    output.print_lines([f"{run.info.name}: {head.sentence}"])
     totals = counts.dropna().groupby("cause")["rollouts"].sum()
     shares = shares_by_step(counts)
     rows = [
         {
             "cause": cause,
             "rollouts": int(totals[cause]),
-            "share": percent(int(totals[cause]) / rollouts),
+            "share": percent(int(totals[cause]) / head.rollouts),
             "worst step": int(shares.index[int(shares[cause].argmax())]),
             "its share": percent(float(shares[cause].max())),
             "meaning": CAUSES[cause],
@@ -83,7 +80,7 @@ def _document(run_effect: RunEffect) -> dict[str, Any]:
     arrays = ("advantages", "valid_advantages")
     values = {name: value for name, value in asdict(effect).items() if name not in arrays}
     recognized = {"convention": run_effect.convention, "is_recognized": run_effect.is_recognized}
-    return {"causes": [*PLUMBING], **recognized, **values}
+    return {"causes": [*NOT_EARNED], **recognized, **values}
 
 
 def _number(value: float) -> str:

@@ -35,20 +35,48 @@ CAUSES: Final[dict[Cause, str]] = {
     "unknown": "something failed, and the log does not say what",
 }
 """By cause what it means."""
-PLUMBING: Final[tuple[Cause, ...]] = ("tool_error", "sandbox", "judge", "server")
-"""Failures of infrastructure, which the policy can't cause."""
+CauseClass = Literal["infrastructure", "unclear", "policy", "limit"]
+CLASSES: Final[dict[CauseClass, tuple[Cause, ...]]] = {
+    "infrastructure": ("tool_error", "sandbox", "judge", "server"),
+    "unclear": ("unknown", "unscored", "aborted"),
+    "policy": ("policy",),
+    "limit": ("truncated", "timeout"),
+}
+"""By class its causes. infrastructure: what the policy can't cause. unclear: recorded as failed, and not
+by whose fault. limit: a budget of tokens, turns or time ran out.
+"""
+PLUMBING: Final = CLASSES["infrastructure"]
+NOT_EARNED: Final = CLASSES["infrastructure"] + CLASSES["unclear"]
+"""Failures whose rewards the policy did not earn, as far as the log says."""
+Basis = Literal["recorded", "structural", "lexical", "confirmed"]
+BASES: Final[dict[Basis, str]] = {
+    "recorded": "a field of the log says that the rollout failed",
+    "structural": "no words were needed: nothing was generated, or many prompts suddenly end alike",
+    "lexical": "only the words of a tool, a judge or an error say so: read one before you rely on it",
+    "confirmed": "somebody who looked said so",
+}
+"""By how a cause was told, the surest of the first three first, what that means."""
 UNDECIDED: Final = "?"
+FLAGGED: Final = "~"
+NOTED: Final = "!"
+"""In the place of a cause: patterns decide, else it is "unknown"; the log says that the reward is none,
+and not why; only a pattern can make it a failure.
+"""
 _SEPARATOR: Final = ": "
 MOST_CHARACTERS: Final = 300
 
 
-def recorded(cause: Cause, evidence: str) -> str:
-    """What a reader puts into `Record.texts["failure"]`: a cause, and the key and value that say so, such
-    as "error=SandboxError: no route".
+def recorded(cause: str, evidence: str) -> str:
+    """What a reader puts into `Record.texts["failure"]`: a cause, or one of the signs above, and the key
+    and value that say so, such as "error=SandboxError: no route".
     """
     return f"{cause}{_SEPARATOR}{evidence}"[:MOST_CHARACTERS]
 
 
-def undecided(evidence: str) -> str:
-    """The same where the format does not say which cause it is, such as the text of an exception."""
-    return f"{UNDECIDED}{_SEPARATOR}{evidence}"[:MOST_CHARACTERS]
+def undecided(evidence: str, likely: Cause | None = None) -> str:
+    """The same where the format does not say which cause it is, such as the text of an exception.
+
+    likely: whose record it is, so that it is of that cause where no pattern calls it the policy's or a
+    limit.
+    """
+    return recorded(UNDECIDED + (likely or ""), evidence)

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -27,10 +27,6 @@ from board.core.findings import (
 )
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Limits, Match, Thresholds, merged, worst_first
-from board.core.metrics.definitions import REWARD_PART
-from board.core.metrics.trainer import PREFIX
-
-State = Literal["checked", "not recorded", "off", "not read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +34,16 @@ class Rule:
     """A rule with its table in rules.toml.
 
     needs: columns of the table of rollouts, one of each entry; REWARD_PART is any part of the reward.
-    needs_tokens: whether it looks at what was read of tokens. title, unit, source: of its findings.
+    needs_tokens: whether it looks at what was read of tokens. needs_steps, needs_rollouts: numbers and
+    names of thresholds, whose sum is how many must be recorded. title, unit, source: of its findings.
     effects: rules whose findings may follow from one of this rule.
     """
 
     check: Callable[[Facts, Limits], Iterator[Match]]
     needs: Sequence[Sequence[str]] = ()
     needs_tokens: bool = False
+    needs_steps: Sequence[str | int] = (1,)
+    needs_rollouts: Sequence[str | int] = ()
     title: str = ""
     unit: str = ""
     source: str = "threshold set by Rollout Board"
@@ -125,20 +124,6 @@ RULES: Final = _rules(
 )
 TOKEN_RULES: Final = frozenset(rule.name for rule in RULES if rule.needs_tokens)
 
-_WORDS: Final = {
-    "k3_mean": "logprobs and ref_logprobs",
-    "mismatch_kl_mean": "logprobs and sampling_logprobs",
-    "importance_ratio_mean": "logprobs and old_logprobs",
-    "logprobs_mean": "logprobs",
-    "entropy_mean": "entropy",
-    "loss_tokens": "token arrays",
-    "missing_values": "token arrays",
-    "response_tokens": "response tokens",
-    PREFIX: "a metric of the trainer that the rollouts have, too",
-    REWARD_PART: "parts of the reward",
-    "cause": "a reward, a limit or a stop reason",
-}
-
 
 def find(
     facts: Facts, thresholds: Thresholds, only: Collection[str] | None = None
@@ -158,39 +143,3 @@ def find(
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Findings of any rules, the worst first and causes before their effects."""
     return worst_first(findings, {rule.name: rule.effects for rule in RULES})
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Whether a rule checked the run, and if not, why: a rule without data says nothing about a run.
-
-    about: what it looks for. missing: what is not recorded.
-    """
-
-    rule: str
-    about: str
-    state: State
-    missing: str = ""
-
-
-def coverage(
-    columns: Collection[str], thresholds: Thresholds, *, tokens_read: bool
-) -> list[Coverage]:
-    """Of every rule. columns: of the table of rollouts, and PREFIX where the trainer has metrics of them.
-    tokens_read: whether token arrays were read.
-    """
-    # REWARD_PART means any part of the reward.
-    known = {REWARD_PART if name.startswith(REWARD_PART) else name for name in columns}
-    covered: list[Coverage] = []
-    for rule in RULES:
-        state: State = "checked"
-        missing = [needs for needs in rule.needs if known.isdisjoint(needs)]
-        if not thresholds[rule.name].get("enabled", 1.0):
-            state, missing = "off", []
-        elif missing:
-            state = "not recorded"
-        elif rule.needs_tokens and not tokens_read:
-            state = "not read"
-        words = (" or ".join(dict.fromkeys(_WORDS.get(n, n) for n in needs)) for needs in missing)
-        covered.append(Coverage(rule.name, rule.about, state, " and ".join(words)))
-    return covered

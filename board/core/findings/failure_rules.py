@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray, divided
-from board.core.failures.causes import CAUSES, PLUMBING
+from board.core.failures.causes import CAUSES, PLUMBING, Cause
 from board.core.findings.facts import Facts, FailedRows, FailuresBy, RewardModes, StepChecks
 from board.core.findings.finding import Evidence, Limits, Match, Target, first_index, rounded
 from board.core.findings.trailing import Period, periods
@@ -24,6 +24,8 @@ _TITLES: Final = {
     "sandbox": "Sandboxes failed, not the policy",
     "judge": "The judge failed, not the policy",
     "server": "The model's server failed, not the policy",
+    "unknown": "Rollouts failed, and the log does not say whose fault it is",
+    "aborted": "Rollouts were stopped from outside and are trained on",
 }
 _OF: Final = {"rank": "of rank {}", "env": "of env {!r}", "tool": "whose last tool is {!r}"}
 _NAMED: Final = 3
@@ -36,39 +38,58 @@ _TO_STD: Final = 1.4826
 
 
 def plumbing(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """Rollouts that failed by a tool, a sandbox, a judge or a server, and not by the policy."""
+    """Rollouts that failed by a tool, a sandbox, a judge or a server, or whose log says that they failed.
+
+    Failures that are too few at each step for that are found over the whole run.
+    """
     checks = facts.checks
     if checks is None:
         return
-    for cause in PLUMBING:
+    for cause in (*PLUMBING, "unknown", "aborted"):
         counts = facts.causes.get(cause)
         if counts is None:
             continue
         shares = divided(counts, checks.rollouts)
         fires = (shares >= limits["share"]) & (counts >= limits["rollouts"])
-        for period in periods(facts.steps, fires, shares, calm=int(limits["calm"])):
-            step, value = period.step, float(shares[period.worst])
-            rows = facts.failed_of(step)
-            own = np.array([one == cause for one in rows.causes], bool)
-            share = of_many(int(counts[period.worst]), int(checks.rollouts[period.worst]))
-            text = (
-                f"{share} rollouts of step {step} have the cause {cause}: {CAUSES[cause]}. "
-                f"{_scored_as(rows.rewards[own])} Read a few, and see what the log says of them."
-            )
-            evidence = _evidence(rows, step, own)
-            target = Target("failures", step, first_index(evidence), metric=cause)
-            yield Match(
-                "severe" if value >= limits["severe"] else "warning",
-                text,
-                period.steps,
-                value,
-                limits["share"],
-                target,
-                evidence,
-                _TITLES[cause],
-                subject=cause,
-                rollouts=int(counts[period.first : period.last + 1].sum()),
-            )
+        frequent = [*periods(facts.steps, fires, shares, calm=int(limits["calm"]))]
+        for period in frequent:
+            yield _failed(facts, cause, counts, checks.rollouts, period, limits)
+        if not frequent and counts.sum() >= max(
+            limits["rollouts"], limits["share"] * checks.rollouts.sum()
+        ):
+            (period,) = periods(facts.steps, counts > 0, shares, calm=len(counts))
+            yield _failed(facts, cause, counts, checks.rollouts, period, limits)
+
+
+def _failed(
+    facts: Facts, cause: Cause, counts: IntArray, rollouts: IntArray, period: Period, limits: Limits
+) -> Match:
+    """Failures of one cause in a period."""
+    step, value = period.step, float(counts[period.worst] / rollouts[period.worst])
+    rows = facts.failed_of(step)
+    own = np.array([one == cause for one in rows.causes], bool)
+    share = of_many(int(counts[period.worst]), int(rollouts[period.worst]))
+    during = slice(period.first, period.last + 1)
+    total, of = int(counts[during].sum()), int(rollouts[during].sum())
+    longer = f", {of_many(total, of)} in this period" if period.last > period.first else ""
+    text = (
+        f"{share} rollouts of step {step}{longer} have the cause {cause}: {CAUSES[cause]}. "
+        f"{_scored_as(rows.rewards[own])} Read a few, and see what the log says of them."
+    )
+    evidence = _evidence(rows, step, own)
+    is_severe = cause in PLUMBING and value >= limits["severe"] and total >= limits["rollouts"]
+    return Match(
+        "lead" if cause == "aborted" else "severe" if is_severe else "warning",
+        text,
+        period.steps,
+        value,
+        limits["share"],
+        Target("failures", step, first_index(evidence), metric=cause),
+        evidence,
+        _TITLES[cause],
+        subject=cause,
+        rollouts=total,
+    )
 
 
 def _scored_as(rewards: FloatArray) -> str:

@@ -19,6 +19,7 @@ from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
+from board.formats.failures.any_field import failure_of_fields, failures_of_columns
 from board.formats.last_outputs import LastOutput, last_output, output_in_text
 from board.formats.messages import message_text, message_texts, role_texts
 from board.formats.number_arrays import (
@@ -41,10 +42,9 @@ from board.index.whole_texts import (
 CUT_SIGN: Final = "…"
 PREVIEW_TOKENS: Final = 80
 _WITHOUT_PREVIEW: Final = ("ref_response", "ground_truth")
-_RESERVED: Final = (
-    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"))
-    | frozenset((*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS, segments.FAILED_TOOLS))
-    | segments.FIXED
+_RESERVED: Final = segments.FIXED.union(
+    (*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index"),
+    (*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS, segments.FAILED_TOOLS),
 )
 """Columns the board fills itself."""
 
@@ -114,10 +114,10 @@ def preview(text: str | None) -> str | None:
 def row_of(
     record: Record, vocabulary: Vocabulary | None, *, is_joined: bool = False
 ) -> dict[str, Any]:
-    """The table row of a rollout, without location and aggregates; None is not recorded.
+    """The table row of a rollout, without location and aggregates; None is not recorded. is_joined:
+    whether other logs may say what prompt and response are, so that messages can't be parts of them.
 
-    is_joined: whether other logs may say what prompt and response are, so that messages can't be parts of
-    them. Raises RecordError where token ids can't be read.
+    Raises RecordError where token ids can't be read.
     """
     texts, prompt_ids = record.texts, record.prompt_ids
     row: dict[str, Any] = {
@@ -131,7 +131,7 @@ def row_of(
         "finish_reason": texts.get("finish_reason"),
         **{WHOLE + name: texts.get(name) for name in _WITHOUT_PREVIEW},
         TOKEN_ROLES: may_have_token_roles(record, vocabulary) or None,
-        segments.FAILURE: texts.get("failure"),
+        segments.FAILURE: failure_of_fields(texts, record.extras),
     }
     if record.messages:
         row |= _output_columns(last_output(record.messages))
@@ -234,14 +234,16 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
     for key in TEXTS:
         if (texts := rollouts.texts.get(key)) is not None:
             _add_text(columns, key, texts)
-    for key in (*_WITHOUT_PREVIEW, "failure"):
+    for key in _WITHOUT_PREVIEW:
         if (texts := rollouts.texts.get(key)) is not None:
             columns[WHOLE + key] = text_array(texts)
+    if any(failures := failures_of_columns(rollouts.texts, rollouts.extras)):
+        columns[segments.FAILURE] = text_array(failures)
     if any(outputs := _outputs(rollouts)):
-        rows = [_output_columns(one) for one in outputs]
+        rows = [*map(_output_columns, outputs)]
         columns |= {name: [row.get(name) for row in rows] for name in _OUTPUTS}
     if any(uses := rollouts.tool_uses or ()):
-        rows = [_tool_columns(one) for one in uses]
+        rows = [*map(_tool_columns, uses)]
         columns |= {name: [row.get(name) for row in rows] for name in _TOOL_COLUMNS}
     if rollouts.messages is not None:
         columns[segments.MESSAGES] = [

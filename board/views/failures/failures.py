@@ -11,22 +11,23 @@ import streamlit as st
 from board.charts.curves import light
 from board.charts.failure_charts import causes_by_value, causes_over_steps
 from board.components.curve_grid import Card
-from board.core.failures.causes import CAUSES, PLUMBING
+from board.core.failures.causes import BASES, CLASSES, PLUMBING, CauseClass
 from board.core.metrics.shares import percent
 from board.export.run_pages import failures_page
 from board.query.failures import (
     KINDS,
     Clusters,
+    Headline,
     RunEffect,
     filter_of_cluster,
-    plumbing_share,
+    headline,
     shares_by_step,
 )
 from board.query.open_run import Run
-from board.views.failures import tools
+from board.views.failures import tools, verdicts
 from board.views.shared import cache, page_export, page_parts, state, tables
 from board.views.shared.tables import Column
-from board.views.shared.text import counted, number, one_line, plain
+from board.views.shared.text import number, one_line, plain
 
 _KIND_NAMES: Final = {"env": "environment", "tool": "tool", "rank": "rank"}
 _HELP: Final = (
@@ -37,36 +38,11 @@ _HELP: Final = (
 
 
 def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
-    failed, rollouts = plumbing_share(counts)
+    head = headline(counts)
     totals = counts.dropna().groupby("cause")["rollouts"].sum()
-    worst = max(PLUMBING, key=lambda cause: totals.get(cause, 0))
-    unknown = int(totals.get("unknown", 0))
-    wrong, truncated = (int(totals.get(cause, 0)) for cause in ("policy", "truncated"))
     cards = [
-        (
-            "Infrastructure failed",
-            percent(failed / rollouts),
-            f"{failed:,} of {rollouts:,} rollouts",
-            f"Causes {', '.join(PLUMBING)}: failures that the policy can't cause.",
-        ),
-        (
-            "Most common",
-            worst if failed else "–",
-            counted(int(totals.get(worst, 0)), "rollout") if failed else "no such failure",
-            CAUSES[worst],
-        ),
-        (
-            "Not clear",
-            f"{unknown:,}",
-            f"{percent(unknown / rollouts)} of the rollouts",
-            "Something failed, or seems to have, and the log does not say what: see the evidence below.",
-        ),
-        (
-            "The model's own",
-            f"{wrong + truncated:,}",
-            f"{wrong:,} wrong, {truncated:,} truncated",
-            _HELP,
-        ),
+        (title, percent(head.by_class[name] / head.rollouts), _counts_of(name, totals, head), about)
+        for name, title, about in _CLASS_CARDS
     ]
     if effect is not None:
         share, groups = effect.effect.weight_share, effect.effect
@@ -74,6 +50,35 @@ def _show_cards(counts: pd.DataFrame, effect: RunEffect | None) -> None:
         about = "Their part of the sum of |advantage| over all rollouts, by the rewards as trained."
         cards.append(("Weight of failures", number(share, "share"), words, about))
     tables.cards(cards)
+
+
+_BASIS_HELP: Final = "How the cause was told. " + " ".join(
+    f"{name}: {about}." for name, about in BASES.items()
+)
+
+
+def _counts_of(name: CauseClass, totals: pd.Series[int], head: Headline) -> str:
+    """How many of the rollouts are of a class, by cause."""
+    causes = [cause for cause in CLASSES[name] if cause in totals.index]
+    by_cause = ", ".join(f"{totals[cause]:,} {cause}" for cause in causes)
+    return f"{head.by_class[name]:,} of {head.rollouts:,}" + (f": {by_cause}" if causes else "")
+
+
+_CLASS_CARDS: Final[tuple[tuple[CauseClass, str, str], ...]] = (
+    (
+        "infrastructure",
+        "Infrastructure failed",
+        f"Causes {', '.join(PLUMBING)}: failures that the policy can't cause.",
+    ),
+    (
+        "unclear",
+        "Unclear",
+        "Recorded as failed, aborted or without a reward, and the log does not say whose it is: see the "
+        "evidence below.",
+    ),
+    ("policy", "The model's own", _HELP),
+    ("limit", "At a limit", "A budget of tokens, turns or time ran out."),
+)
 
 
 def _show_steps(run: Run, counts: pd.DataFrame) -> None:
@@ -139,6 +144,7 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
             "rollouts": Column(table["rollouts"].tolist(), "localized", width=80),
             "prompts": Column(table["prompts"].tolist(), "localized", width=80),
             "steps": Column(_spans(table), width=110),
+            "basis": Column(table["basis"].tolist(), width=90, help=_BASIS_HELP),
             "evidence": Column([one_line(text, 240) for text in table["evidence"]]),
         },
         key=f"failures_{run.info.name}_{run.version}",
@@ -147,6 +153,7 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
     if row is not None:
         chosen = table.iloc[row]
         page_parts.open_matching(filter_of_cluster(chosen["cause"], chosen["pattern"]))
+    verdicts.show(run, similar)
 
 
 def _spans(table: pd.DataFrame) -> list[str]:
@@ -158,8 +165,8 @@ def _show_effect(effect: RunEffect | None) -> None:
     own = None if effect is None else effect.effect
     if effect is None or own is None:
         st.caption(
-            "No rollout with a group and a reward failed by its infrastructure: there is no effect on "
-            "training to show."
+            "No rollout with a group and a reward failed by infrastructure, or with an unclear cause: "
+            "there is no effect on training to show."
         )
         return
     with st.container(border=True, height="stretch"):

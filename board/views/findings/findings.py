@@ -13,10 +13,9 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.analysis.reviewed_findings import Reviewed, read_reviewed, set_muted, set_seen
 from board.charts.finding_charts import findings_chart
-from board.core.findings import RULES, Coverage, coverage
+from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding, Target, in_words
 from board.core.metrics.definitions import MEAN_COLUMNS
-from board.core.metrics.trainer import PREFIX
 from board.export.findings_page import findings_page
 from board.query.groups import group_names
 from board.query.open_run import Run
@@ -32,7 +31,6 @@ from board.views.shared import (
     shortcuts,
     state,
     tables,
-    trainer,
 )
 from board.views.shared.background import show_progress
 from board.views.shared.page_export import Table
@@ -219,18 +217,16 @@ def _list(run: Run, findings: Sequence[Finding], reviewed: Reviewed) -> None:
         st.button(words, icon=":material/expand_more:", **draw_all)
 
 
-def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
+def _rules(diagnosis: Diagnosis, limits: OwnThresholds) -> None:
     """Which rules checked the run, and why the others could not."""
+    rules = diagnosis.rules
     by_state: dict[str, list[str]] = defaultdict(list)
     for rule in rules:
         by_state[rule.state].append(rule.rule)
-    checked, steps = len(by_state["checked"]), counted(diagnosis.steps, "step")
-    words = [f"{checked} of {len(rules)} rules checked {steps}."]
+    words = [diagnosis.checked_words]
     if count := diagnosis.rollouts_read:
         read = f"{counted(count, 'rollout')} of {counted(diagnosis.steps_read, 'step')}"
         words.append(f"The tokens and texts of {read} were read: problems in others are not found.")
-    if missing := by_state["not recorded"]:
-        words.append(f"{len(missing)} need values that are not recorded: see the rules below.")
     if unread := by_state["not read"]:
         words.append(f"{len(unread)} read tokens and have not run yet.")
     if off := by_state["off"]:
@@ -262,12 +258,12 @@ def _show(run: Run) -> None:
     diagnosis = done or known_findings.task(run, tokens=False).finish()
     every = known_findings.with_trainer(run, diagnosis)
     diagnosis, reviewed = known_findings.without_muted(run, every), read_reviewed(run.info)
-    columns = (*run.columns, *([PREFIX] if trainer.compared(run) else []))
-    rules = coverage(columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     name = f"{run.info.name}_findings"
     files = _tables(run, diagnosis)
-    page_export.offer(name, partial(findings_page, run, diagnosis.findings), tables=files)
+    page_export.offer(
+        name, partial(findings_page, run, diagnosis.findings, diagnosis.checked_words), tables=files
+    )
     if diagnosis.findings:
         _bar(run, diagnosis, reviewed)
         st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
@@ -279,21 +275,26 @@ def _show(run: Run) -> None:
                 page_parts.draw_figure(figure, "findings_chart")
         chosen = state.get("findings_severity")
         listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
-        page_export.offer(name, partial(findings_page, run, listed), tables=files)
+        page_export.offer(
+            name, partial(findings_page, run, listed, diagnosis.checked_words), tables=files
+        )
         if listed:
             _one_at_a_time(run, listed)
         _list(run, listed, reviewed)
     elif every.findings:
         st.success("All findings of this run are muted.", icon=":material/notifications_off:")
     else:
-        checked = counted(sum(rule.state == "checked" for rule in rules), "rule")
-        words = f"Nothing stood out: {checked} checked {counted(len(run.counts), 'step')}."
-        st.success(words, icon=":material/check_circle:")
+        is_all = all(rule.state in ("checked", "off") for rule in diagnosis.rules)
+        say, icon = (st.success, "check_circle") if is_all else (st.info, "rule")
+        words = (
+            f"Nothing stood out in {counted(len(run.counts), 'step')}. {diagnosis.checked_words}"
+        )
+        say(plain(words, 1500), icon=f":material/{icon}:")
         words = "This does not prove that nothing is wrong: the rules know a few signs of trouble."
         st.caption(words)
     if muted := [one for one in every.findings if reviewed.is_muted(one)]:
         _muted(run, muted)
-    _rules(rules, diagnosis, limits)
+    _rules(diagnosis, limits)
     if done is None:
         state.push()
         with progress:

@@ -10,7 +10,6 @@ from typing import Final, Literal
 import numpy as np
 import streamlit as st
 
-from board.core.findings import coverage
 from board.core.findings.audit import culprit
 from board.core.findings.digest import Digest
 from board.core.findings.log_checks import (
@@ -118,9 +117,8 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
 def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     """Every check in a line: what it says, over how much, and where to look."""
     st.markdown("#### Checks")
-    limits = known_findings.limits_of(run)
-    findings = known_findings.task(run, tokens=False).finish().findings
-    rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
+    diagnosis = known_findings.task(run, tokens=False).finish()
+    findings, rules = diagnosis.findings, {rule.rule: rule for rule in diagnosis.rules}
     checks = [_lines(run), _audit(run), _groups(run), *array_checks(digests)]
     rollouts, steps = counted(run.rollout_count, "rollout"), counted(len(run.counts), "step")
     ids = f"no id twice in a step, in {rollouts}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from board.errors import BoardError
+from board.index import cause_rules
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
 from board.index.discovery.sidecar_files import files_state, state_of
@@ -65,7 +66,7 @@ def opened(info: RunInfo, options: OpenOptions) -> Run:
     slot = _slot(info.path, info.part, options)
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building
-        sidecar_state = state_of(info)
+        sidecar_state = state_of(info) + cause_rules.state_of(info)
         if slot.run is not None and slot.run.reward is not None:  # the trainer's says what it is
             sidecar_state += files_state(info.metric_files)
         is_changed = slot.run is None or slot.run.info != info

@@ -14,7 +14,6 @@ from board.charts.curves import LightCurve
 from board.charts.layout import PLOTLY_CONFIG, notes_of
 from board.components.curve_grid import Card, Click, curve_grid
 from board.core.metrics.definitions import rollout_metric
-from board.core.metrics.shares import of_many
 from board.errors import BoardError
 from board.index.discovery import mapping_editor
 from board.query import failures, splits
@@ -148,13 +147,14 @@ def _split_badge(run: Run) -> None:
 
 
 def failures_line(run: Run) -> None:
-    """A link to the failures in a line, where infrastructure failed in more than 1 % of the rollouts."""
+    """A link to the failures in a line, where more than 1 % of the rollouts failed by infrastructure, or
+    with an unclear cause.
+    """
     if lacking("Failures", run) or not run.counts:
         return
-    failed, rollouts = failures.plumbing_share(cache.cause_counts(run))
-    if failed > _SAID_FROM * rollouts:
-        words = f"Infrastructure failed in {of_many(failed, rollouts)} rollouts"
-        state.link("findings", words, "plumbing", findings_part="failures")
+    head = failures.headline(cache.cause_counts(run))
+    if head.not_earned > _SAID_FROM * head.rollouts:
+        state.link("findings", head.sentence, "plumbing", findings_part="failures")
 
 
 def has_step(run: Run) -> bool:

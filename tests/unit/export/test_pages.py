@@ -43,6 +43,9 @@ from board.query.compare.ends import run_ends
 from board.query.compare.paired import paired_runs
 from board.query.open_run import Run, open_run
 
+CHECKED = "30 of 30 rules checked the run."
+
+
 TAGS = frozenset(
     re.findall(
         r"\w+",
@@ -116,7 +119,7 @@ def every_page(run: Run, options: PageOptions = PLAIN) -> dict[str, StaticPage]:
         "list": partial(listed_page, run, rows, len(rows) + 1, HOSTILE[2]),
         "step": partial(step_page, run, step, 4),
         "group": partial(group_page, run, group, step),
-        "findings": partial(findings_page, run, findings),
+        "findings": partial(findings_page, run, findings, CHECKED),
         "overview": partial(overview_page, run, step),
         "failures": partial(failures_page, run),
         "prompts": partial(prompts_page, run),
@@ -338,7 +341,7 @@ def test_a_long_transcript_says_in_a_few_words_what_is_left_out(tmp_path):
 def test_of_very_many_findings_the_worst_fit(native):
     findings = diagnose(native).findings
     longer = [replace(findings[0], text=findings[0].text * 20, title=f"{n}") for n in range(2_000)]
-    page = findings_page(native, longer, PageOptions(most_bytes=500_000))
+    page = findings_page(native, longer, CHECKED, PageOptions(most_bytes=500_000))
     assert len(page.html) <= 500_000
     (left_out,) = (int(words.split(" of 2000 findings")[0]) for words in page.left_out)
     assert page.html.count(b"<h2><span") == 2_000 - left_out > 50

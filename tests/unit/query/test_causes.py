@@ -9,7 +9,7 @@ from read_formats import info_at, run_of
 from written_logs import write_lines
 
 from board.core.failures.causes import recorded, undecided
-from board.query.failures import cause_counts, clusters, counts_by, plumbing_share, run_effect
+from board.query.failures import cause_counts, clusters, counts_by, headline, run_effect
 from board.query.open_run import Run, open_run
 
 
@@ -65,7 +65,9 @@ def traceback(*files: str) -> str:
         (conversation("Search request failed or timed out after retries."), "tool_error"),
         (conversation("UnknownError"), "tool_error"),
         (conversation(traceback(LIBRARY)), "tool_error"),
-        (conversation(traceback(LIBRARY), "python"), "policy"),  # its program called an API
+        (conversation(traceback(LIBRARY), "python"), "policy"),  # a piece, maybe of its program
+        (conversation(traceback(LIBRARY, LIBRARY), "python"), "tool_error"),  # no program in it
+        ({"response": ""}, "server"),
         (conversation(traceback(LIBRARY, "/tmp/script.py")), "policy"),
         (conversation("Error code: 429 - too many requests"), "server"),
         (conversation("Error code: 429 - too many requests", "bash"), "policy"),
@@ -112,23 +114,35 @@ def test_a_recorded_failure_leaves_the_other_rollouts_their_causes(tmp_path):
     assert causes_of(run_of(tmp_path, rows)) == causes
 
 
-def of_outputs(folder: Path, outputs: list[str], reward: float = 0.0) -> list[str | None]:
-    """Causes of rollouts of prompts of their own that end with these outputs."""
-    rows = [
-        {"step": 1, **conversation(output), "reward": reward} | {"prompt": f"prompt {n}"}
-        for n, output in enumerate(outputs)
-    ]
+def of_outputs(
+    folder: Path, before: list[str], after: list[str], reward: float = 0.0
+) -> list[str | None]:
+    """Causes of rollouts that end with the outputs `after` at the last of five steps, each of a prompt of
+    its own; at the others rollouts end with `before`, and every second one is right.
+    """
+    steps = [(step, output, float(n % 2)) for step in range(4) for n, output in enumerate(before)]
+    steps += [(4, output, reward) for output in after]
+    rows = [{"step": step, **conversation(output), "reward": own} for step, output, own in steps]
     for n, row in enumerate(rows):
         row["prompt"] = [{"role": "user", "content": f"prompt {n}"}]
-    return causes_of(run_of(folder, rows))
+    return causes_of(run_of(folder, rows))[-len(after) :]
 
 
-def test_an_output_that_ends_many_prompts_is_not_clear(tmp_path):
-    same = ["The oracle is away, try in 3 minutes.", "The oracle is away, try in 99 minutes."] * 2
-    assert of_outputs(tmp_path / "a", same) == ["unknown"] * 4
-    assert of_outputs(tmp_path / "b", same[:2]) == ["policy"] * 2
-    assert of_outputs(tmp_path / "c", ["43", "17", "8", "1"]) == ["policy"] * 4
-    assert of_outputs(tmp_path / "d", same, reward=0.5) == [None] * 4
+AWAY = ["The oracle is away, try in 3 minutes.", "The oracle is away, try in 99 minutes."] * 2
+FOUND = [f"{word} was found" for word in ("tea", "gold", "a cave", "rain", "salt", "wood")]
+
+
+def test_an_output_that_many_prompts_suddenly_end_with_is_not_clear(tmp_path):
+    assert of_outputs(tmp_path / "a", FOUND, AWAY) == ["unknown"] * 4
+    assert of_outputs(tmp_path / "b", FOUND, AWAY[:2]) == ["policy"] * 2
+    assert of_outputs(tmp_path / "c", FOUND, ["43", "17", "8", "1"]) == ["policy"] * 4
+    assert of_outputs(tmp_path / "d", FOUND, AWAY, reward=0.5) == [None] * 4
+
+
+def test_an_output_that_prompts_have_always_ended_with_is_the_policy_s(tmp_path):
+    usual = ["nothing was found"] * 4
+    assert of_outputs(tmp_path / "a", [*FOUND, *usual], usual) == ["policy"] * 4
+    assert of_outputs(tmp_path / "b", [], AWAY) == ["policy"] * 4
 
 
 def test_the_evidence_names_what_was_seen(tmp_path):
@@ -189,7 +203,8 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_failures_are_counted_by_step_and_kind_and_put_together(failed_run):
     counts = cause_counts(failed_run)
-    assert plumbing_share(counts) == (1, 16)
+    assert headline(counts).by_class["infrastructure"] == 1
+    assert headline(counts).rollouts == 16
     failed = counts[counts["cause"] == "tool_error"]
     assert failed["step"].tolist() == [2]
     by_rank, by_tool = counts_by(failed_run, "rank"), counts_by(failed_run, "tool")

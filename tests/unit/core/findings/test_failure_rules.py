@@ -52,9 +52,23 @@ def test_plumbing_needs_four_rollouts_of_a_step_and_is_severe_from_half_on(count
     assert [f.severity for f in result(of, "plumbing")] == ([severity] if severity else [])
 
 
-def test_every_cause_of_plumbing_is_a_finding_of_its_own_and_others_are_none():
-    causes = dict.fromkeys(("judge", "server", "timeout", "policy", "unknown"), at(8))
-    assert {f.subject for f in result(facts(causes=causes), "plumbing")} == {"judge", "server"}
+def test_every_failure_that_was_not_earned_is_a_finding_and_limits_and_wrong_answers_are_none():
+    names = ("judge", "server", "timeout", "policy", "truncated", "unknown", "aborted")
+    found = result(facts(causes=dict.fromkeys(names, at(8))), "plumbing")
+    assert {f.subject: f.severity for f in found} == {
+        **dict.fromkeys(("judge", "server", "unknown"), "warning"),
+        "aborted": "lead",
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "times", "is_found"), [(2, 40, True), (1, 40, False), (2, 1, False)]
+)
+def test_failures_that_are_few_at_each_step_are_found_over_the_whole_run(count, times, is_found):
+    every = np.zeros(S, np.int64)
+    every[:: S // times] = count
+    found = result(facts(causes={"unknown": every}), "plumbing")
+    assert len(found) == is_found
 
 
 @pytest.mark.parametrize(

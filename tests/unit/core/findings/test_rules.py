@@ -12,7 +12,8 @@ from plain_facts import plain_facts
 from plain_groups import groups_of
 
 from board.analysis.findings import default_thresholds
-from board.core.findings import RULES, coverage, find
+from board.core.findings import RULES, find
+from board.core.findings.coverage import Recorded, checked_words, coverage
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import (
@@ -261,7 +262,7 @@ EVERYTHING = {
 
 def states(columns: set[str], limits: Thresholds = LIMITS, *, read: bool = True) -> dict[str, str]:
     """State of each rule, or what is missing."""
-    covered = coverage(columns, limits, tokens_read=read)
+    covered = coverage(Recorded(columns, 40, 1280, {}, 40 if read else None), limits)
     assert all(rule.about for rule in covered)
     return {rule.rule: rule.missing or rule.state for rule in covered}
 
@@ -275,5 +276,38 @@ def test_a_rule_says_whether_it_has_looked_and_else_why_not():
     assert missing["kl_spike"] == "logprobs and ref_logprobs"
     assert missing["part_falls"] == "parts of the reward"
     assert missing["zero_std_groups"] == "checked"
+    assert missing["hidden_env"] == "env"
     off = states(EVERYTHING, {**LIMITS, "kl_spike": {"enabled": 0.0}})
     assert [rule for rule, state in off.items() if state == "off"] == ["kl_spike"]
+
+
+def test_a_rule_without_enough_data_says_what_there_is_and_what_it_needs():
+    few = Recorded(EVERYTHING, 8, 40, {"k3_mean": 3, "entropy_mean": 8}, 2)
+    missing = {rule.rule: rule.missing for rule in coverage(few, LIMITS)}
+    assert missing["entropy_collapse"] == "has 8 steps, needs 20"
+    assert missing["kl_spike"] == "has 3 steps, needs 6"
+    assert missing["mismatch_drift"] == "has 2 steps, needs 10"
+    assert missing["reward_length"] == "has 40 rollouts, needs 64"
+    assert missing["truncation"] == ""
+
+
+def test_a_rule_is_checked_from_the_number_of_steps_on_that_it_needs():
+    for rule in RULES:
+        limits = LIMITS[rule.name]
+        needs = sum(int(limits[n]) if isinstance(n, str) else n for n in rule.needs_steps)
+        enough = Recorded(EVERYTHING, needs, 10_000, {}, needs)
+        states = {one.rule: one.state for one in coverage(enough, LIMITS)}
+        less = {one.rule: one.state for one in coverage(replace(enough, steps=needs - 1), LIMITS)}
+        assert (states[rule.name], less[rule.name]) == ("checked", "not enough data")
+
+
+def test_the_words_name_what_is_not_recorded_once_each():
+    covered = coverage(Recorded({"reward", "cause", "logprobs_mean"}, 40, 1280, {}, 40), LIMITS)
+    words = checked_words(covered)
+    assert words.count("ref_logprobs") == 1
+    assert {"sampling_logprobs", "group_id"} <= {*words.replace(",", "").split()}
+    assert " logprobs" not in words.replace("ref_logprobs", "").replace("sampling_logprobs", "")
+    everything = Recorded(EVERYTHING, 40, 1280, {}, 40)
+    count = len(RULES)
+    words = checked_words(coverage(everything, LIMITS))
+    assert words == f"{count} of {count} rules checked the run."

@@ -1,0 +1,336 @@
+"""Failures that a log records under keys of any name, told by the words of keys and the shape of values.
+
+Readers say what their own formats record; this is for what anybody adds to a log: `judgeError`,
+`harness.exception`, `exit_code`, `mask_sample`. A number is a measure (`error_rate`, `n_errors`), but for
+exit codes and statuses. Keys about the answer itself (`parse_error`, `failed_tests`) and about tools are
+no failures by themselves: what they say is a note, which only patterns can make one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final, Literal
+
+import orjson
+
+from board.core.failures.causes import FLAGGED, NOTED, Cause, recorded, undecided
+from board.formats.columns import Values
+from board.formats.failures import error_text
+from board.formats.parse import as_list, is_object
+
+_Says = Literal["failure", "health", "code", "status", "flag", "note", "nothing"]
+_MOST_DEPTH: Final = 4
+_MOST_KEYS: Final = 200
+_MOST_JSON: Final = 20_000
+_SHORT_NOTE: Final = 120
+_LONGEST_NOTE: Final = 1_000
+_LONGEST_TEXT: Final = 300
+"""Under a key that says nothing."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+_TABLE: Final = tomllib.loads(
+    resources.files(__name__.rpartition(".")[0])
+    .joinpath("key_words.toml")
+    .read_text(encoding="utf-8")
+)
+_WHO: Final[Mapping[str, Cause]] = {
+    word: cause for cause, text in _TABLE.pop("who").items() for word in text.split()
+}
+_WORDS_OF: Final = {name: frozenset(text.split()) for name, text in _TABLE.items()}
+_FAILURE, _FAILED, _HEALTH = (_WORDS_OF[name] for name in ("failure", "failed", "healthy"))
+_MEASURE, _OF_THE_ANSWER, _CONTENT = (
+    _WORDS_OF[name] for name in ("measure", "of_the_answer", "content")
+)
+_STATUS, _HARNESS, _NOTES = (_WORDS_OF[name] for name in ("status", "harness", "notes"))
+_BAD_STATUS, _NO_FAILURE = _WORDS_OF["bad_status"], _WORDS_OF["no_failure"]
+_JUDGES: Final = frozenset(word for word, cause in _WHO.items() if cause == "judge")
+_EMPTY: Final = frozenset(
+    (
+        *(
+            "",
+            "none",
+            "none.",
+            "null",
+            "false",
+            "no",
+            "0",
+            "ok",
+            "nan",
+            "success",
+            "n/a",
+            "na",
+            "-",
+        ),
+        *("[]", "{}", "normal", "completed", "complete", "done", "passed", "undefined", "finished"),
+        *("stop", "no error", "no errors"),
+    )
+)
+_KINDS: Final = frozenset(("type", "kind", "mode", "category", "class", "label", "tag"))
+_KILLED: Final = frozenset((137, 139, -9, -11))
+"""Exit codes of a process that was killed, by whoever watches the memory, or that broke down."""
+_REFUSED: Final = frozenset((408, 429))
+_ORDER: Final[Sequence[_Says]] = ("failure", "health", "code", "status", "flag", "note")
+_MAY_HOLD: Final = re.compile(r'"\w*(?:error|exc|fail|abort|crash|exit|status|mask)', re.IGNORECASE)
+
+
+@lru_cache(maxsize=4096)
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a key in snake, kebab or camel case, in small letters."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+@lru_cache(maxsize=4096)
+def _says(key: str) -> _Says:
+    """What a value under a key may say of a failure."""
+    words = {*words_of(key)}
+    is_exit = words & {"exitcode", "returncode"} or ("code" in words and words & {"exit", "return"})
+    if is_exit or ("status" in words and words & {"code", "http"}):
+        return "nothing" if words & (_OF_THE_ANSWER - {"code"}) else "code"
+    if _is_flag(words):
+        return "flag"
+    if words & (_FAILURE | _FAILED):
+        return _of_failure_key(words)
+    if words & _HEALTH and words & _WHO.keys() and not words & (_JUDGES - {"judge", "verifier"}):
+        return "health"
+    if words & _JUDGES and words & _NOTES:
+        return "note"
+    last = words_of(key)[-1:]
+    return "status" if {*last} & _STATUS else "nothing"
+
+
+def _of_failure_key(words: set[str]) -> _Says:
+    if words & _MEASURE:
+        return "nothing"
+    # A kind of error (error_type) may be of the answer too: "calculation".
+    if words & _OF_THE_ANSWER or words & _KINDS:
+        return "note"
+    if words & _FAILURE:
+        return "failure"
+    return "failure" if words & (_WHO.keys() | _HARNESS) else "nothing"
+
+
+def _is_flag(words: set[str]) -> bool:
+    """Whether true means that a rollout has no score of its own, whatever the reason."""
+    return not words & {"loss", "token", "tokens"} and bool(
+        words & {"unscored", "ungraded"}
+        or (
+            words & {"mask", "masked", "remove", "drop", "dropped"}
+            and words & {"sample", "rollout"}
+        )
+        or (words & {"reward", "score"} and words & {"none", "null", "missing", "nan"})
+    )
+
+
+def asks(key: str, values: Sequence[Any]) -> bool:
+    """Whether values under a key have to be looked at."""
+    if _says(key) != "nothing":
+        return True
+    is_content = not _CONTENT.isdisjoint(words_of(key))
+    return not is_content and any(
+        type(value) is dict or _is_json(value) or _speaks_of_failure(value) for value in values
+    )
+
+
+def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> str | None:
+    """What a reader says of a failure, else what failure_in says of why it ended and of extras."""
+    return texts.get(_KNOWN) or failure_in(_asked_fields(texts, extras))
+
+
+def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values]) -> Values:
+    """The same of columns of many rollouts."""
+    fields, known = _asked_fields(texts, extras), texts.get(_KNOWN)
+    asked = {key: values for key, values in fields.items() if asks(key, values)}
+    if not asked:
+        return known or []
+    rows = [_failure_of_row((*asked,), row) for row in zip(*asked.values(), strict=True)]
+    return rows if known is None else [a or b for a, b in zip(known, rows, strict=True)]
+
+
+def _failure_of_row(keys: tuple[str, ...], row: tuple[Any, ...]) -> str | None:
+    try:
+        return _failure_of_values(keys, row, (*map(type, row),))
+    except TypeError:  # an object, which can't be remembered
+        return failure_in(dict(zip(keys, row, strict=True)))
+
+
+@lru_cache(maxsize=1024)
+def _failure_of_values(
+    keys: tuple[str, ...], row: tuple[Any, ...], types: tuple[type, ...]
+) -> str | None:
+    """Of most rows the values are the same few. types: tell True and 1 apart."""
+    return failure_in(dict(zip(keys, row, strict=True)))
+
+
+def _asked_fields(texts: Mapping[str, Any], extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {_REASON: texts[_REASON], **extras} if _REASON in texts else extras
+
+
+def failure_in(fields: Mapping[str, Any]) -> str | None:
+    """What fields of a log say of a failure, the surest of them; None where nothing says so.
+
+    The result is as causes.recorded and its like write it: a cause; UNDECIDED; FLAGGED, which says that
+    the reward is none; or NOTED, which is a failure only where a pattern says so.
+    """
+    hits = sorted(_hits(fields, (), 0), key=lambda hit: _ORDER.index(hit[0]))
+    return hits[0][1] if hits else None
+
+
+def _hits(
+    fields: Mapping[str, Any], path: tuple[str, ...], depth: int
+) -> Iterator[tuple[_Says, str]]:
+    for name, value in [*fields.items()][:_MOST_KEYS]:
+        key = str(name)  # of a pickled object it may be a number
+        if value is None:
+            continue
+        says, here = _says(key), (*path, key)
+        hit = None if says == "nothing" else _HITS[says](here, value)
+        if hit is not None:
+            yield says, hit
+        elif depth < _MOST_DEPTH and _CONTENT.isdisjoint(words_of(key)):
+            inner = _object_of(value)
+            if inner is not None:
+                yield from _hits(inner, here, depth + 1)
+            elif says == "nothing" and _speaks_of_failure(value):
+                yield "note", recorded(NOTED, _written(here, value))
+
+
+def _object_of(value: object) -> Mapping[str, Any] | None:
+    if is_object(value):
+        return value
+    if not isinstance(value, str) or not _is_json(value):
+        return None
+    try:
+        parsed: object = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+    return parsed if is_object(parsed) else None
+
+
+def _is_json(value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and value.startswith("{")
+        and len(value) <= _MOST_JSON
+        and _MAY_HOLD.search(value) is not None
+    )
+
+
+def _speaks_of_failure(value: object) -> bool:
+    """Whether it is a short text of several words, one of which may be of a failure."""
+    is_text = isinstance(value, str) and len(value) <= _LONGEST_TEXT and " " in value.strip()
+    return is_text and _MAY_FAIL.search(str(value)) is not None
+
+
+def _written(path: Sequence[str], text: object) -> str:
+    return f"{'.'.join(path)}={' '.join(str(text).split())}"
+
+
+def _who(path: Sequence[str], text: str = "") -> Cause | None:
+    """Of whom the nearest key speaks, or a text of a few words."""
+    for name in (text, *reversed(path)):
+        for word in words_of(name):
+            if (cause := _WHO.get(word)) is not None:
+                return cause
+    return None
+
+
+def _text_of(value: object) -> str | None:
+    """The text of an error, as failures.error_text has it; of several errors the last one. A traceback
+    with a frame of the model's program says so first.
+    """
+    entries = as_list(value)
+    value = entries[-1] if entries else value
+    text = error_text(value)
+    if text is not None and isinstance(value, str) and _OWN_PROGRAM.search(value):
+        text = f"own program: {text.strip().rpartition(_LINE)[2]}"
+    return None if text is None or text.strip().lower() in _EMPTY or _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _failure(path: Sequence[str], value: object) -> str | None:
+    if (text := _text_of(value)) is None:
+        return None
+    evidence = _written(path, text)
+    return undecided(evidence, _who(path))
+
+
+def _health(path: Sequence[str], value: object) -> str | None:
+    who = _who(path)
+    is_bad = value is False or (isinstance(value, str) and value.lower() == "false")
+    return recorded(who, _written(path, "false")) if is_bad and who else None
+
+
+def _code(path: Sequence[str], value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        code = int(float(value))
+    except (ValueError, OverflowError):
+        return None
+    words = {*words_of(path[-1])}
+    is_status = "status" in words and "exit" not in words
+    is_bad = (500 <= code < 600 or code in _REFUSED) if is_status else code in _KILLED
+    if not is_bad:
+        return None
+    who = _who(path)
+    if is_status:
+        return recorded(who or "server", _written(path, code))
+    return recorded(who or "unknown", _written(path, code))
+
+
+def _status(path: Sequence[str], value: object) -> str | None:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NOTE:
+        return None
+    words = {*words_of(value)}
+    evidence = _written(path, value)
+    if len(words) > 6 or " " in value.strip():
+        return recorded(NOTED, evidence)
+    who = _who(path, value)
+    is_bad = words & _BAD_STATUS or (words & (_FAILED | {"failure", "failures"}) and who)
+    if not is_bad or words & _NO_FAILURE:
+        return None
+    if words <= {"abort", "aborted", "cancelled", "canceled", "preempted", "interrupted", "user"}:
+        return recorded("aborted", evidence)
+    return undecided(evidence, who)
+
+
+def _flag(path: Sequence[str], value: object) -> str | None:
+    return recorded(FLAGGED, _written(path, "true")) if value is True or value == 1 else None
+
+
+def _note(path: Sequence[str], value: object) -> str | None:
+    if (text := _text_of(value)) is None or len(text) > _LONGEST_NOTE:
+        return None
+    if len(text) > _SHORT_NOTE and not _MAY_FAIL.search(text[:_SHORT_NOTE]):
+        return None
+    return recorded(NOTED, _written(path, text))
+
+
+_KNOWN, _REASON = "failure", "finish_reason"
+_LINE: Final = "\n"
+_OWN_PROGRAM: Final = re.compile(
+    r'File "(?:<(?:string|stdin|ipython[^"]*|unknown)>|/tmp/[^"]*|[^"]*(?:solution|submission)\w*\.py)"'
+)
+_MAY_FAIL: Final = re.compile(
+    r"(?i)error|exception|fail|time.?out|timed|unavail|unreach|refus|reset|clos|denied|rate.?limit|quota|"
+    r"overload|\b[45]\d\d\b|crash|kill|memory|abort|traceback|empty|could|can.?not|unable"
+)
+_HITS: Final = {
+    "failure": _failure,
+    "health": _health,
+    "code": _code,
+    "status": _status,
+    "flag": _flag,
+    "note": _note,
+}
