@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _NOT_OFFERED: Final = frozenset((*segments.LOCATION, segments.PART)) - {"line"}
 
 _LARGEST_WHOLE: Final = 2.0**53
-_LONGEST_SQL: Final = 100_000
-"""Characters. A chain of comparisons and a modulo repeat their operands."""
+_LONGEST_SQL: Final = 1_000_000
+"""Characters. A chain of comparisons and a modulo repeat their operands; a cause alone has 100,000."""
 TRUTHS: Final = {"true": 1.0, "false": 0.0}
 _FLAGS: Final = {**TRUTHS, "yes": 1.0, "no": 0.0}
 """What flags are compared with, as rows say it."""
