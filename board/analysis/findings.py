@@ -36,6 +36,7 @@ from board.index.discovery.mappings import content_of
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.columns import numbers
+from board.query.duplicates import copied_files
 from board.query.environments import environment_curves
 from board.query.failure_facts import causes_by_step, failed_rows, failures_by, reward_modes
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
@@ -206,6 +207,7 @@ def facts_of(run: Run) -> Facts:
         world_sizes=run.rows.world_sizes() if expects_all_ranks(run) else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=copies(run),
+        copied_files=copied_files(run.rows.duplicates, run.rows.files.states),
         rewritten=_rewritten(run),
         by_restart=run.rows.files.written_again_by == "a restart",
         trained_until=_trained_until(run),

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from board.core.arrays import BoolArray
+from board.core.findings.facts import CopiedFile
 from board.core.problems import Problem
 from board.formats import reader_named
 from board.formats.base import Repeats
@@ -128,6 +129,20 @@ def counts_of(duplicates: pa.Table) -> dict[int, Counter[int]]:
     for (file, step), count in Counter(zip(files, steps, strict=True)).items():
         copies.setdefault(file, Counter())[step] = count
     return copies
+
+
+def copied_files(duplicates: pa.Table, states: Iterable[FileState]) -> list[CopiedFile]:
+    """The files that are copies of others. duplicates: see find_duplicates."""
+    paths = {state.id: state.path for state in states}
+    steps: dict[tuple[int, int], list[int]] = {}
+    columns = (duplicates[name].to_pylist() for name in ("file", "original", "step"))
+    for file, original, step in zip(*columns, strict=True):
+        if original is not None:
+            steps.setdefault((file, original), []).append(step)
+    return [
+        CopiedFile(paths[file], paths[original], len(of_file), (min(of_file), max(of_file)))
+        for (file, original), of_file in steps.items()
+    ]
 
 
 def notes_on(

@@ -50,6 +50,18 @@ class Copy:
     rank: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A file that holds the rollouts of another one alone: they are counted once. steps: of these the
+    first and the last.
+    """
+
+    path: str
+    original: str
+    rollouts: int
+    steps: tuple[int, int]
+
+
 ExpectedAdvantages = Callable[[int, str], tuple[FloatArray, BoolArray]]
 """Of a step and a convention: [n] its advantages of the rollouts, [n] whether recorded ones differ."""
 
@@ -125,8 +137,9 @@ class Facts:
     fit: of recorded advantages, None where none is; expected_advantages: those of a step.
     env_rewards: by environment, None without rewards. parts: columns of the reward's parts.
     world_sizes: by step, how many ranks write, where the log says so. growing: steps that are still
-    written. copies: rollouts that are there twice. rewritten: (first step, last step, rollouts) that were
-    written again, None where none were; by_restart: by a process that names no launch of its own.
+    written. copies: rollouts that are there twice; copied_files: files that are not counted. rewritten:
+    (first step, last step, rollouts) that were written again, None where none were; by_restart: by a
+    process that names no launch of its own.
     trained_until: the newest step of the trainer's log, where what
     the sampler says is in another log that may be ahead; None where there is one log. digests: of steps
     whose tokens were read, in ascending order. trainer: what the trainer says of the same quantities.
@@ -146,6 +159,7 @@ class Facts:
     world_sizes: Mapping[int, int] = field(default_factory=dict[int, int])
     growing: frozenset[int] = frozenset()
     copies: Sequence[Copy] = ()
+    copied_files: Sequence[CopiedFile] = ()
     rewritten: tuple[int, int, int] | None = None
     by_restart: bool = False
     trained_until: int | None = None

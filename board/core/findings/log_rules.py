@@ -172,7 +172,18 @@ def _presence(facts: Facts, checks: StepChecks) -> dict[int, BoolArray]:
 
 
 def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """The log holds a rollout twice, by its id: all means count it twice."""
+    """The log holds a rollout twice, by its id: all means count it twice. Or a file is a copy of another
+    one, which is counted once.
+    """
+    for copied in facts.copied_files:
+        first, last = copied.steps
+        text = (
+            f"{copied.path} holds the rollouts of {copied.original} and no others: {copied.rollouts} of "
+            f"steps {first} to {last}, each counted once here. What else reads this folder counts them "
+            "twice: delete one of the two files."
+        )
+        target = Target("health", first)
+        yield Match("severe", text, (first, first, last), float(copied.rollouts), 0.0, target)
     if not facts.copies:
         return
     steps = np.array([copy.step for copy in facts.copies])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from read_formats import DATA, info_at, reasons, run_at
 from written_logs import write_lines
 
+from board.analysis.findings import diagnose
 from board.core.records import Record
 from board.index import build, storage
 from board.index.reading import batch
@@ -283,6 +284,12 @@ def test_a_step_that_was_copied_to_another_file_is_shown_once_and_counted(write_
     assert (run.counts, run.repeated) == ({1: 6, 2: 6}, 6)
     assert run.of_step(1)["response"].tolist() == [line["output"] for line in answers]
     assert ("the file is a copy: 1.jsonl holds all its rollouts too", 6) in reasons(run)
+    (found,) = [one for one in diagnose(run).findings if one.rule == "duplicated_rollouts"]
+    assert (found.severity, found.value, found.step) == ("severe", 6, 1)
+    assert (
+        "resumed_1.jsonl holds the rollouts of 1.jsonl and no others: 6 of steps 1 to 1"
+        in found.text
+    )
 
 
 OTHERS = {
