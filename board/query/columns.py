@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -207,10 +208,10 @@ def _numbers_in(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _parsed(texts: Sequence[str]) -> pa.Array:
-    try:
-        return pa.array([int(text) for text in texts], pa.int64())
-    except (ValueError, OverflowError):
-        return pa.array([float(text) for text in texts], pa.float64())
+    for kind in (pa.int64(), pa.uint64()):
+        with suppress(ValueError, OverflowError):  # a fraction, a sign, more than 64 bits
+            return pa.array([int(text) for text in texts], kind)
+    return pa.array([float(text) for text in texts], pa.float64())
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:

@@ -24,7 +24,7 @@ FIELD = {"text": "", "count": "1 rollout", "columns": [], "words": [], "refused"
 
 def mount_twice(page: Page, module, html: str, data) -> None:
     # What all components have, then the component's own scripts.
-    shared = ("../elements.js", "../keys.js", "../outbox.js")
+    shared = ("../elements.js", "../keys.js", "../outbox.js", "../rerun.js")
     scripts = (f"js/{name}.js" for name in module._SCRIPTS if not name.startswith("../"))
     script = read_files(module.__file__, (*shared, *scripts))
     # The address of the list and the browser's storage are those of a site.
