@@ -13,7 +13,7 @@ from board.query import open_run
 
 # How long an example takes is the machine's affair; figures are taken in benchmarks/. Each run has other
 # examples: the number is what fits into the time of a run.
-settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.register_profile("untimed", deadline=None, max_examples=30)
 settings.load_profile("untimed")
 
 # Workers and the many programs that tests start import the same modules. They are compiled once, whatever
