@@ -44,7 +44,6 @@ _TAGS: Final = re.compile(
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
     r"|^Observation(?: \d+)?:\s*"
 )
-_MARKS: Final = ("</", "```output", "<|im_end|>", "<|eot_id|>", "[/TOOL_RESULTS]", "Observation")
 _SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")
 """Marks that only results of a search have."""
 _KEYS: Final = (
@@ -109,7 +108,9 @@ def last_output(messages: Sequence[Mapping[str, Any]]) -> LastOutput | None:
 def output_in_text(response: str) -> LastOutput | None:
     """The same of a response that is one text, with outputs in tags."""
     tail = response[-_TAIL:]
-    if not any(mark in tail for mark in _MARKS):
+    # Written out: most texts have none of these, and are looked at in a few microseconds.
+    is_tagged = "</" in tail or "```output" in tail or "<|eot_id|>" in tail or "<|im_end|>" in tail
+    if not is_tagged and "[/TOOL_RESULTS]" not in tail and "Observation" not in tail:
         return None
     outputs = [*_IN_TEXT.finditer(tail)]
     if not outputs or len(tail) - outputs[-1].end() > _AFTER:

@@ -78,11 +78,13 @@ class CausePatterns:
 def packaged_patterns() -> CausePatterns:
     """Those of the package."""
     text = resources.files("board.core.failures").joinpath(FILE).read_text(encoding="utf-8")
-    return parse_patterns(text)
+    return parse_patterns(text, is_checked=True)
 
 
-def parse_patterns(text: str) -> CausePatterns:
-    """The patterns of a file. Raises ChoiceError, which names the mistake."""
+def parse_patterns(text: str, *, is_checked: bool = False) -> CausePatterns:
+    """The patterns of a file. Raises ChoiceError, which names the mistake. is_checked: that they are
+    regular expressions is known; to look takes most of the time.
+    """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -98,6 +100,9 @@ def parse_patterns(text: str) -> CausePatterns:
             raise ChoiceError(f"{FILE}: write [[{name}]] with two brackets")
         entries = cast("list[Any]", tables)
         parts[name] = tuple(_pattern(name, table, words) for table in entries)
+        if not is_checked:
+            for pattern in parts[name]:
+                _check(name, pattern)
     return CausePatterns(**parts)
 
 
@@ -121,16 +126,16 @@ def _pattern(part: str, table: Mapping[str, Any], words: Mapping[str, str]) -> P
     for key, text in patterns.items():
         for name, expression in words.items():
             text = text.replace(f"{{{name}}}", expression)
-        _check(part, text)
         patterns[key] = text
     return Pattern(**{**table, **patterns})
 
 
-def _check(part: str, pattern: str) -> None:
-    try:
-        pc.match_substring_regex(pa.array([""]), pattern)
-    except pa.ArrowInvalid as error:
-        reason = str(error).removeprefix("Invalid regular expression: ")
-        raise ChoiceError(
-            f"{FILE} [[{part}]]: {pattern!r} is no regular expression: {reason}"
-        ) from None
+def _check(part: str, pattern: Pattern) -> None:
+    for text in (pattern.pattern, pattern.only, pattern.unless, pattern.unless_tool):
+        try:
+            pc.match_substring_regex(pa.array([""]), text)
+        except pa.ArrowInvalid as error:
+            reason = str(error).removeprefix("Invalid regular expression: ")
+            raise ChoiceError(
+                f"{FILE} [[{part}]]: {text!r} is no regular expression: {reason}"
+            ) from None
