@@ -713,7 +713,7 @@ def test_compare_prints_paired_differences(call, tmp_path):
         "p": None,
         "no_interval": "no interval: fewer than 6 prompts",
     }
-    assert document["right"] == "right is a reward of 0.75 or more, wrong one of 0.25 or less"
+    assert document["right"] == "right means reward ≥ 0.75, wrong means reward ≤ 0.25"
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
     assert "A a, B b: steps 1 to 2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document

@@ -38,12 +38,12 @@ class RightRule:
             return f"no {name} says what is right: set from which value on it is"
         if math.isinf(self.right_from):
             return f"no rollout is right: no {name} is above 0"
-        words = f"right is a {name} of {self.right_from:g} or more"
+        words = f"right means {name} ≥ {self.right_from:g}"
         if self.is_set:
             return f"{words}, as set"
         if math.nextafter(self.right_from, -math.inf) == self.wrong_to:
-            return f"{words}, wrong a smaller one"
-        return f"{words}, wrong one of {self.wrong_to:g} or less"
+            return f"{words}, wrong means less"
+        return f"{words}, wrong means {name} ≤ {self.wrong_to:g}"
 
 
 def right_rule(

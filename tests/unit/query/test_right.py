@@ -30,7 +30,7 @@ def test_one_odd_reward_does_not_change_the_difference_of_solve_rates(tmp_path):
     runs = [run_of(tmp_path / n, rollouts(r)) for n, r in (("a", rewards), ("b", odd))]
     pair = paired_runs(*runs)
     assert pair.differences[SOLVE_RATE].difference == 0
-    assert pair.right_note == "right is a reward of 1 or more, wrong one of 0 or less"
+    assert pair.right_note == "right means reward ≥ 1, wrong means reward ≤ 0"
 
 
 def test_runs_that_are_compared_have_one_rule_and_say_what_it_does_not_judge(tmp_path):
