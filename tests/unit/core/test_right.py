@@ -60,7 +60,7 @@ def test_of_a_part_that_says_what_is_right_every_score_is_judged(scores, expecte
 def test_a_threshold_that_is_set_judges_everything():
     assert judged([0.1, 0.5, 0.7, 0.2], threshold=0.5) == (2, 2, 0)
     rule = right_rule("reward", Counter([0.1]), 1, 0.5)
-    assert "0.5 or more, as set" in rule.text
+    assert "reward ≥ 0.5, as set" in rule.text
 
 
 def test_an_odd_reward_among_many_changes_no_more_than_itself():
