@@ -31,7 +31,7 @@ from faults.cause_families import (  # noqa: E402  # pyright: ignore[reportMissi
 )
 from faults.rollout_logs import FORMATS  # noqa: E402  # pyright: ignore[reportMissingImports]
 
-from board.core.metrics.intervals import wilson  # noqa: E402
+from board.core.metrics.intervals import independent_share  # noqa: E402
 from board.core.metrics.shares import interval, percent  # noqa: E402
 
 _FULL: Final = 0.95
@@ -77,7 +77,7 @@ def table(results: Sequence[Told]) -> Iterator[str]:
             ]
             names = sorted({one.style.name for one in own})
             full = sum(_share(own, name, _right(is_infrastructure)) >= _FULL for name in names)
-            bounds = interval(*wilson(full / len(names), len(names)))
+            bounds = interval(*independent_share(full / len(names), len(names)))
             rollouts = sum(one.classes.total() for one in own)
             called = sum(one.classes["infrastructure"] for one in own)
             unclear = sum(one.classes["unclear"] for one in own)
