@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from board.cli.parser import COMMANDS, build_parser
+from board.cli.terminal import harmless_output
 from board.errors import BoardError, ChoiceError, close_to, did_you_mean
 
 __all__ = ["build_parser", "main"]
@@ -44,14 +45,19 @@ def _with_command(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. Raises SystemExit on arguments it can't parse."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # JSON is, whatever the locale says
+    with harmless_output():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         given = _with_command(sys.argv[1:] if arguments is None else arguments)
     except ChoiceError as error:
         print(f"rollout-board: {error}", file=sys.stderr)
         return 2
     args = build_parser().parse_args(given)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # JSON is, whatever the locale says
     try:
         code = _run(args)
         sys.stdout.flush()

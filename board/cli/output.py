@@ -13,16 +13,14 @@ from typing import Any, Final, TextIO, cast
 import numpy as np
 import orjson
 
-from board.core.csv_rows import CsvRows
+from board.cli.terminal import HarmlessStream, escaped_cell, escaped_json, one_line
+from board.core.csv_rows import CsvRows, harmless_cell
 from board.core.metrics.shares import ROUNDING_NOISE, percent
 
 _MAX_CELL: Final = 48
 _DEEPEST_PIECES: Final = 2
 _MANY_BYTES: Final = 10_000_000
 """From here on an amount is said in MB, below it in kB."""
-_BIDI: Final = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)
-_CONTROL: Final = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233, *_BIDI), " ")
-"""A model's text must not move the cursor, colour the terminal or turn the line around."""
 
 
 def print_json(document: object) -> None:
@@ -50,6 +48,10 @@ def _pieces(document: object, depth: int) -> Iterator[str]:
 
 
 def _encoded(document: object) -> str:
+    return escaped_json(_json(document))
+
+
+def _json(document: object) -> str:
     try:
         return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     except TypeError:  # integers beyond 64 bits, which JSON has and orjson does not
@@ -67,9 +69,9 @@ def print_rows(
     """Rows as `--json`, `--jsonl` or `--csv` say, else as a table of `table_columns` (default: all)."""
     if args.csv:
         writer = CsvRows(sys.stdout)
-        writer.add(columns)
+        writer.add(map(_csv_cell, columns))
         for row in (row for rows in batches for row in rows):
-            writer.add(row.get(name, "") for name in columns)
+            writer.add(_csv_cell(row.get(name, "")) for name in columns)
     elif getattr(args, "jsonl", False):
         for rows in batches:
             sys.stdout.writelines(f"{_encoded(row)}\n" for row in rows)
@@ -79,6 +81,10 @@ def print_rows(
             print_json(rows)
         else:
             print_table(rows, columns if table_columns is None else table_columns)
+
+
+def _csv_cell(value: Any) -> Any:
+    return harmless_cell(escaped_cell(value))
 
 
 def print_table(
@@ -96,7 +102,7 @@ def print_table(
         [cell(row.get(column), width) for column, width in zip(columns, widths, strict=True)]
         for row in rows
     ]
-    heads = [(titles or {}).get(column, column) for column in columns]
+    heads = [one_line((titles or {}).get(column, column)) for column in columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     numeric = [any(isinstance(row.get(column), int | float) for row in rows) for column in columns]
     for line in (heads, *cells):
@@ -119,16 +125,6 @@ def cell(value: object, width: int = _MAX_CELL) -> str:
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
     text = one_line(str(value))
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks and other characters that steer a terminal."""
-    return text.translate(_CONTROL)
-
-
-def printable(text: str) -> str:
-    """The text with its line breaks and tabs, and nothing else that steers a terminal."""
-    return "\n".join(one_line(line.replace("\t", "    ")) for line in text.split("\n"))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -158,7 +154,9 @@ class ProgressLine:
         stream: TextIO | None = None,
         text: Callable[[int, int, float], str] | None = None,
     ) -> None:
-        self._stream, self._text = stream or sys.stderr, text or progress_text
+        given = stream or sys.stderr
+        self._stream = given.stream if isinstance(given, HarmlessStream) else given
+        self._text = text or progress_text
         self._terminal = self._stream.isatty()
         self._begun = time.monotonic()
         self._last = self._begun + self._QUIET_SECONDS - self._WRITE_SECONDS
@@ -204,4 +202,4 @@ def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     recorded = [(name, value) for name, value in pairs if value is not None]
     width = max((len(name) for name, _ in recorded), default=0)
     for name, value in recorded:
-        print(f"{name.ljust(width)}  {cell(value, 200)}")
+        print(f"{one_line(name).ljust(width)}  {cell(value, 200)}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
 
 
 class TextFile(Protocol):
@@ -34,6 +36,12 @@ class CsvRows:
     def add(self, cells: Iterable[Any]) -> None:
         """Writes a row."""
         self._writer.writerow(cells)
+
+
+def harmless_cell(cell: Any) -> Any:
+    """Return a cell that no spreadsheet runs: one that begins like a formula gets a quote in front."""
+    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
+    return f"'{cell}" if is_formula else cell
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

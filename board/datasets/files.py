@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from board.core.csv_rows import CsvRows
+from board.core.csv_rows import CsvRows, harmless_cell
 from board.errors import ChoiceError
 
 Rows = Sequence[Mapping[str, Any]]
@@ -30,7 +30,6 @@ SHARD_BYTES: Final = 500_000_000
 README: Final = "README.md"
 _DATA: Final = "data"
 _NO_WORD: Final = re.compile(r"\W+")
-_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
 """How a cell begins that is a formula, the wide signs of Chinese and Japanese keyboards included."""
 
 
@@ -175,12 +174,6 @@ FORMATS: Final[Mapping[str, Callable[[Path, pa.Schema], Writer]]] = {
     "parquet": ParquetFile,
     "hf": DatasetFolder,
 }
-
-
-def harmless_cell(cell: Any) -> Any:
-    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
-    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
-    return f"'{cell}" if is_formula else cell
 
 
 def json_text(value: Any) -> str:

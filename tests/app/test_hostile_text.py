@@ -11,7 +11,7 @@ from page_elements import PAGES, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts, native_run
 
-from board.datasets.files import harmless_cell
+from board.core.csv_rows import harmless_cell
 from board.views.shared.text import number
 
 # Elements that show their content as it is. Their titles and help are Markdown all the same.

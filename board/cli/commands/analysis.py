@@ -19,6 +19,7 @@ from board.cli.opened_runs import (
     trainer_metrics,
 )
 from board.cli.runs import find_run
+from board.cli.terminal import one_line, printable
 from board.core.findings import RULES
 from board.core.findings.finding import Evidence, Finding, in_words
 from board.errors import ChoiceError, did_you_mean
@@ -83,7 +84,7 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
     head = [("run", whole["run"]), ("step", whole["step"]), ("index", whole["index"])]
     output.print_fields([*head, ("line", place), *whole["ids"].items(), *whole["scores"].items()])
     for name, text in whole["texts"].items():
-        print(f"\n== {name}\n{output.printable(text)}")
+        print(f"\n== {one_line(name)}\n{printable(text)}")
     if tokens := whole["tokens"]:
         # An array of another length has no place beside them.
         aligned = {name: v for name, v in whole["metrics"].items() if len(v) == len(tokens)}

@@ -12,6 +12,7 @@ from typing import Final
 from board import __version__
 from board.cli import output
 from board.cli.runs import default_root, mapping_hint, no_runs
+from board.cli.terminal import printable
 from board.core.metrics.shares import counted
 from board.core.problems import count_of
 from board.errors import ChoiceError
@@ -164,7 +165,7 @@ def _print_sniffed(path: Location, folder: SniffedFolder, *, each: bool) -> None
         lines = [f"  {name}: {text}" for name, text in _facts_of(file) if text]
         if file.suggested:
             lines.append("  a mapping to try, as rollout-board.toml in the run's folder:")
-            lines += [f"    {line}" for line in output.printable(file.suggested).splitlines()]
+            lines += [f"    {line}" for line in printable(file.suggested).splitlines()]
             lines += [
                 "  gives: " + ", ".join(f"{key} {output.cell(row[key], _WIDTH)}" for key in row)
                 for row in file.preview

@@ -15,6 +15,7 @@ from board.analysis.rollout import open_rollout
 from board.cli import output
 from board.cli.commands.analysis import diagnosed
 from board.cli.opened_runs import listed, narrowed_as_asked, open_run
+from board.cli.terminal import one_line
 from board.core.metrics.shares import counted
 from board.datasets.export import Request, write_dataset
 from board.datasets.files import replacing
@@ -97,7 +98,7 @@ def export(args: argparse.Namespace) -> int:
         raise ChoiceError(f"{path} is a folder; give a file by -o")
     with replacing(path, overwrite=True) as partial_file:
         partial_file.write_bytes(html)
-    print(output.one_line(str(path)))
+    print(one_line(str(path)))
     return 0
 
 
@@ -256,5 +257,5 @@ def _write_dataset(args: argparse.Namespace) -> int:
         summary = write_dataset(run, request, progress)
     for line in summary.lines():
         output.say(line)
-    output.say(f"written to {output.one_line(args.output)}")
+    output.say(f"written to {one_line(args.output)}")
     return 0

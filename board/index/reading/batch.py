@@ -122,6 +122,8 @@ def put_rows(storage: Storage, table: pa.Table) -> Segment:
     table = _with_prompt_keys(table)
     names = table.column_names
     table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
+    if any("\0" in name for name in names):  # DuckDB ends a name there
+        table = table.rename_columns([n.replace("\0", "\ufffd") for n in table.column_names])
     steps = table.column("step").to_numpy()
     files = np.unique(table.column("file").to_numpy()).tolist()
     schema = segments.encode_columns(segments.columns_of(table))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from board.core.csv_rows import csv_text
+from board.core.csv_rows import csv_text, harmless_cell
 from board.core.findings.finding import Evidence, Finding
-from board.datasets.files import harmless_cell
 
 
 def findings_csv(findings: Sequence[Finding]) -> bytes:
