@@ -19,8 +19,10 @@ from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, records_of
 from board.query.failures import cause_counts, clusters, has_causes, headline
+from board.query.limited_sql import Question, ask
+from board.query.open_run import OpenOptions
 from board.query.run import Run
-from board.query.user_sql import asks_for_metrics, plain_rows, select
+from board.query.user_sql import plain_rows
 
 RunName = Annotated[str, Field(description="name of a run, as the tool `runs` lists it")]
 Split = Annotated[str, Field(description='a split, "all" for all; default: that of training')]
@@ -258,8 +260,8 @@ class RunTools:
         columns. It reads nothing else, changes nothing, and is stopped after 30 seconds.
         """
         chosen = self.open_runs.run(run)
-        trainer = self.open_runs.trainer(run) if asks_for_metrics(statement) else None
-        table = select(chosen, statement, SQL_SECONDS, trainer, limit=limit + 1)
+        options = OpenOptions()
+        table = ask(Question(chosen.info, options, statement, SQL_SECONDS, limit=limit + 1))
         rows = [cells(row) for row in plain_rows(table.slice(0, limit))]
         answer = page_of({"run": run, "columns": [*map(cell, table.column_names)]}, rows, len(rows))
         if table.num_rows > limit:

@@ -171,7 +171,34 @@ def create_views(run: Run, database: Database) -> None:
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     """One dict per row as JSON has it: dates, intervals and the like as text, None where NULL."""
-    return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    columns = [[_plain(value) for value in _values(column)] for column in table.columns]
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; as Arrow writes them where Python has none such, as a date after 9999."""
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException):
+        return [*map(_value, column)]
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, pa.ArrowException):
+        return str(_as_text(scalar))
+
+
+def _as_text(scalar: pa.Scalar) -> Any:
+    """What Arrow writes for a value, and the number behind it where Arrow writes nothing."""
+    for kind in (pa.string(), pa.int64(), pa.int32()):
+        try:
+            return scalar.cast(kind).as_py()
+        except pa.ArrowException:
+            continue
+    return f"a value of type {scalar.type} that can't be shown"
 
 
 def _plain(value: object) -> Any:

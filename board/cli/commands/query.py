@@ -15,18 +15,20 @@ from board.cli.opened_runs import (
     of_environments,
     of_split,
     open_run,
+    options_of,
     trainer_metrics,
 )
 from board.core.metrics.trainer import TOPICS
-from board.errors import ChoiceError
+from board.errors import ChoiceError, NotFoundError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
 from board.query.columns import known_column, known_columns, records_of, rows_of
+from board.query.limited_sql import Question, ask
 from board.query.open_run import Run
 from board.query.predicate import parsed
 from board.query.rollouts import Sorting, batches, rollout_table
 from board.query.steps import NO_STEPS
-from board.query.user_sql import asks_for_metrics, plain_rows, select
+from board.query.user_sql import plain_rows
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -135,8 +137,18 @@ def metrics(args: argparse.Namespace) -> int:
 def sql(args: argparse.Namespace) -> int:
     """Prints what a SELECT gives, or writes it."""
     run = open_run(args)
-    trainer = trainer_metrics(run, args) if asks_for_metrics(args.statement) else None
-    table = select(run, args.statement, args.timeout, trainer)
+    metrics = args.metrics
+    if metrics is not None and not metrics.exists():
+        raise NotFoundError(f"--metrics {metrics} does not exist; give a file or a folder")
+    question = Question(
+        run.info,
+        options_of(args),
+        args.statement,
+        args.timeout,
+        metrics=metrics and metrics.absolute(),
+        shift=args.metric_shift,
+    )
+    table = ask(question)
     if args.parquet is not None:
         import pyarrow.parquet as pq
 

@@ -1,0 +1,85 @@
+"""SQL of a user ends in time and in memory, whatever it says, and gives what the same SELECT gives."""
+
+import pytest
+from opened_logs import run_at
+from written_logs import native_run
+
+from board.errors import ChoiceError
+from board.query import limited_sql
+from board.query.limited_sql import Question, ask
+from board.query.open_run import OpenOptions
+from board.query.user_sql import plain_rows, select
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_at(native_run(tmp_path_factory.mktemp("sql") / "native"))
+
+
+def asked(run, statement, seconds=2.0, **options):
+    return ask(Question(run.info, OpenOptions(), statement, seconds, **options))
+
+
+def test_the_rows_are_those_of_the_statement(run, monkeypatch):
+    statement = (
+        "select step, count(*) as n, avg(reward) as mean from rollouts group by step order by step"
+    )
+    assert asked(run, statement).equals(select(run, statement))
+    assert asked(run, "select * from rollouts", limit=3).num_rows == 3
+    # A run may be named from where the user is.
+    monkeypatch.chdir(run.info.root)
+    named = run_at(run.info.path.relative_to(run.info.root))
+    assert asked(named, statement).equals(select(run, statement))
+
+
+GREEDY = (
+    "printf('%2000000000d', 1)",
+    "map_from_entries([(i, i) for i in range(10000000)])",
+)
+"""Each has several GB in one value."""
+UNENDING = "levenshtein(repeat('x', 100000), repeat('y', 100000))"
+"""One value that takes a minute: DuckDB does not look at interrupts meanwhile."""
+
+
+@pytest.mark.parametrize("expression", GREEDY)
+def test_a_value_that_takes_all_the_memory_is_refused_in_a_sentence(run, expression):
+    with pytest.raises(ChoiceError, match=r"(?i)memory"):
+        asked(run, f"select {expression}", 60.0)
+
+
+def test_a_value_that_takes_too_long_is_ended(run):
+    with pytest.raises(ChoiceError, match="took more than 1 seconds"):
+        asked(run, f"select {UNENDING}", 1.0)
+
+
+def test_a_statement_that_takes_long_to_parse_is_refused(run):
+    with pytest.raises(ChoiceError, match="characters"):
+        asked(run, "(" * (limited_sql.MOST_CHARACTERS + 1))
+
+
+ODD = (
+    "timestamp '290000-12-31 00:00:00'",
+    "date '290000-01-01'",
+    "[date '290000-01-01']",
+    "{'a': timestamp '290000-12-31 00:00:00'}",
+    "interval 90 years",
+    "'nan'::double",
+    "-170141183460469231731687303715884105728",
+    "uuid()",
+    "'\\xAA'::blob",
+)
+"""Values that Python or JSON can't hold."""
+
+
+def test_every_value_is_a_value_of_json(run):
+    selected = ", ".join(f"{value} AS v{number}" for number, value in enumerate(ODD))
+    (row,) = plain_rows(asked(run, f"select {selected}"))
+    assert len(row) == len(ODD)
+    assert all(isinstance(value, str | float | list | dict) for value in row.values())
+    assert "290000" in str(row["v1"]) or "105200797" in str(row["v1"])
+
+
+def test_every_type_of_duckdb_is_shown(run):
+    rows = plain_rows(asked(run, "select * from test_all_types()"))
+    assert len(rows) == 3
+    assert all(value is not None for value in rows[0].values())
