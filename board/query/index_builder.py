@@ -1,10 +1,17 @@
-"""Builds an index in a process of its own, so that the server stays small and quick."""
+"""Builds an index in a process of its own, so that the server stays small and quick.
+
+The process ends with its server, however that ends: the server holds the other end of its standard input,
+which the system closes. What is built of an index by then is kept, and the next process goes on from it.
+"""
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
+import threading
+import weakref
 from pathlib import Path
 
 from board.core.records import ReadOptions
@@ -13,18 +20,31 @@ from board.query.open_run import Follower, OpenOptions
 
 
 def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
-    """Begins to build the index of a run; it is finished when the process has ended."""
+    """Begin to build the index of a run; it is finished when the process has ended.
+
+    The process is ended where the returned object is no longer held.
+    """
     project = str(Path(__file__).parents[2])
     command = [sys.executable, "-m", __name__]
-    process = subprocess.Popen(
-        command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    assert process.stdin is not None
-    with process.stdin as its_input:
-        pickle.dump((info, options), its_input)
+    its_input, held = os.pipe()
+    try:
+        process = subprocess.Popen(command, cwd=project, stdin=its_input, stdout=subprocess.DEVNULL)
+    finally:
+        os.close(its_input)
+    weakref.finalize(process, os.close, held)
+    with open(held, "wb", closefd=False) as file:  # a descriptor has no path
+        pickle.dump((info, options), file)
     return process
+
+
+def _exit_with_server() -> None:
+    """End this process once its standard input has ended."""
+    while os.read(sys.stdin.fileno(), 1 << 16):
+        pass
+    os._exit(1)
 
 
 if __name__ == "__main__":
     info, options = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_exit_with_server, daemon=True).start()
     Follower(OpenOptions(options), persist=True).run(info)

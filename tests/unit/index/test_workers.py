@@ -1,6 +1,7 @@
 """Batches of a large log are read in several processes: in order, each once, whatever ends."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from board.index.reading import workers
 from board.index.reading.batch import MIN_SEGMENT_ROWS
 from board.index.reading.shard import Shard
 from board.index.reading.workers import Engine, InProcess, Job, ProcessPool, local_engine
-from board.index.storage import FolderStorage, MemoryStorage
+from board.index.storage import FolderStorage, MemoryStorage, index_folder
 from board.query import index_builder
 from board.query.open_run import Follower, OpenOptions
 
@@ -156,3 +157,41 @@ def test_a_builder_makes_the_index_of_a_run_in_a_process_of_its_own(tmp_path):
     options = ReadOptions(system_prompt_end="<|end|>")
     assert index_builder.start(info, options).wait(60) == 0
     assert Follower(OpenOptions(options), persist=True).unread(info) == 0
+
+
+SERVER = """
+import sys
+from pathlib import Path
+from board.core.records import ReadOptions
+from board.index.discovery.discovered_runs import discover
+from board.query import index_builder
+(info,) = discover(Path(sys.argv[1])).runs
+builder = index_builder.start(info, ReadOptions())
+print(builder.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def is_running(process: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for yet has."""
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("ended_by", ["TERM", "INT", "HUP", "KILL"])
+def test_a_builder_ends_with_its_server_however_that_ends(tmp_path, ended_by):
+    info = info_at(native_run(tmp_path / "run"))
+    folder = index_folder(info.path, "", ReadOptions(), make=True)
+    # While this holds the lock, the builder waits for it.
+    with FolderStorage(folder).writer():
+        command = [sys.executable, "-c", SERVER, str(info.path)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
+            builder = int(server.stdout.readline())
+            assert is_running(builder)
+            server.send_signal(getattr(signal, f"SIG{ended_by}"))
+            server.wait(60)
+        deadline = time.monotonic() + 60
+        while is_running(builder):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
