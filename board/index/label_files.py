@@ -20,7 +20,7 @@ from board.errors import ChoiceError
 from board.formats.io.remote import RemoteLocation
 from board.index.discovery.mappings import LARGEST_BYTES, content_of, leads_outside
 from board.index.discovery.run_info import RunInfo
-from board.index.shared_files import FileStates, append_lines, places_for, states_of
+from board.index.shared_files import FileStates, append_lines, places_for, read_all, states_of
 
 FILE: Final = "labels.jsonl"
 NAMED_BY: Final = "ROLLOUT_BOARD_LABELS"
@@ -60,7 +60,7 @@ def read_entries(info: RunInfo) -> tuple[tuple[Entry, ...], int]:
 def _read(path: str, mtime_ns: int, size: int) -> tuple[tuple[Entry, ...], int]:
     """The arguments besides path tell states of the file apart."""
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        text = read_all(path).decode("utf-8", "replace")
     except OSError as error:
         raise ChoiceError(f"labels can't be read: {path}: {error.strerror}") from error
     lines = [line for line in text.split("\n") if line.strip()]
@@ -72,8 +72,9 @@ def _read(path: str, mtime_ns: int, size: int) -> tuple[tuple[Entry, ...], int]:
 def append(info: RunInfo, entries: list[Entry]) -> Path:
     """Adds entries to the labels of a run, all or none; returns the file.
 
-    Raises ChoiceError where no place for it can be written.
+    Raises ChoiceError where no place for it can be written, or a label would not be read again.
     """
+    read_entries(info)
     content = "".join(encode(replace(entry, run=_run_name(info))) for entry in entries).encode()
     try:
         return append_lines(_places(info), content, is_deep=not os.environ.get(NAMED_BY))

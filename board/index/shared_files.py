@@ -7,13 +7,14 @@ nothing.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from board.errors import ChoiceError
 from board.formats.io.locations import Location, cache_folder
@@ -23,6 +24,9 @@ from board.index.storage import INDEX_FOLDER
 
 LARGEST_BYTES: Final = 4 << 20
 """Of a file of notes or views; of a larger one the end is read."""
+MOST_BYTES: Final = 256 << 20
+"""Of any file beside a log that is read at once. Labels of a million rollouts have some 150 MB."""
+_NOT_REGULAR: Final = "it is no regular file"
 
 FileStates = tuple[tuple[str, int, int], ...]
 """Path, time of the last change and size of each file."""
@@ -63,22 +67,33 @@ def lines_of(places: Sequence[Path]) -> list[str]:
 def _lines(path: str, mtime_ns: int, size: int) -> tuple[str, ...]:
     """The arguments besides path tell states of the file apart."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with _regular_file(path, os.O_NOFOLLOW) as file:
+            start = max(os.fstat(file.fileno()).st_size - LARGEST_BYTES, 0)
+            file.seek(start)
+            lines = file.read(LARGEST_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
         return ()
-    try:
-        return _lines_in(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _lines_in(descriptor: int) -> tuple[str, ...]:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        return ()
-    start = max(status.st_size - LARGEST_BYTES, 0)
-    lines = os.pread(descriptor, LARGEST_BYTES, start).decode("utf-8", "replace").split("\n")
     return tuple(line for line in lines[start > 0 :] if line.strip())
+
+
+def read_all(path: str | Path) -> bytes:
+    """Return what a small file beside a log holds.
+
+    Raises OSError, also where it is no regular file, which may never end, or larger than MOST_BYTES.
+    """
+    with _regular_file(path) as file:
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES >> 20} MB", str(path))
+        return file.read(MOST_BYTES)
+
+
+def _regular_file(path: str | Path, flags: int = 0) -> BinaryIO:
+    """Open a file to read, without waiting for the writer of a pipe. Raises OSError of anything else."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | flags), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
 
 
 def append_lines(
@@ -111,6 +126,8 @@ def append_lines(
 def _append(path: Path, content: bytes, check: Callable[[], None] | None) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if check is not None:
             check()

@@ -38,6 +38,8 @@ StepRange = tuple[int, int]
 _GROUP_ROWS: Final = 16_384
 _GROUP_BYTES: Final = 8 << 20
 """Of a row group, uncompressed: a reader unpacks all of a column's texts in it to read one."""
+_LARGEST_MANIFEST: Final = 256 << 20
+"""Bytes; one of 100,000 files has some 60 MB. What is larger is none of ours."""
 INDEX_FOLDER: Final = ".rollout-board"
 """Name of the folder in the run's own, which holds its indexes."""
 _NAME: Final = re.compile(r"[a-z]+-([0-9a-f]{32})-([0-9]{1,15})\.parquet")
@@ -68,6 +70,9 @@ def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) 
         # A link here would let whoever made the run choose where this process writes.
         if parent.is_symlink() or folder.is_symlink():
             continue
+        # DuckDB takes a backslash in a path for the end of a folder's name.
+        if "\\" in str(parent.absolute()):
+            continue
         try:
             if make:
                 # A run that was deleted must not come back as an empty folder.
@@ -92,7 +97,8 @@ class FolderStorage:
         """The committed manifest; None where there is none that can be used."""
         try:
             with open_binary(self.folder / "manifest.json") as file:
-                return Manifest.from_bytes(file.read())
+                content = file.read(_LARGEST_MANIFEST + 1)
+            return Manifest.from_bytes(content) if len(content) <= _LARGEST_MANIFEST else None
         except (OSError, BrokenIndexError):
             return None
 

@@ -68,6 +68,8 @@ def _tokens(text: str | None) -> tuple[int, int] | None:
 def labels(args: argparse.Namespace) -> int:
     """Prints what is labelled, or draws a sample."""
     run = narrowed_as_asked(open_run(args), args)
+    if run.labels.refused:
+        raise ChoiceError(run.labels.refused)
     if args.draw is not None:
         name = args.sample or next_sample_name(run)
         author = args.author or usual_author()

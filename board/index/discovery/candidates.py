@@ -152,7 +152,7 @@ class Listing:
     def _files(self, root: Path) -> Iterator[Path]:
         """The same of a folder; hidden files and folders are passed over."""
         for folder, subfolders, names in os.walk(root, onerror=self._note_unlisted):
-            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            subfolders[:] = self._readable_names(folder, subfolders)
             for path in (Path(folder, name) for name in subfolders):
                 if path.is_symlink():
                     self._note(path, "links to folders are not followed", "note")
@@ -160,9 +160,7 @@ class Listing:
             is_live = (
                 _PENDING in subfolders and _LIVE.search(str(Path(folder).absolute())) is not None
             )
-            for name in names:
-                if name.startswith("."):
-                    continue
+            for name in self._readable_names(folder, names):
                 path = Path(folder, name)
                 lower = name.lower()
                 is_known = lower.endswith(_SUFFIXES) and not (is_live and lower.endswith(".jsonl"))
@@ -172,6 +170,18 @@ class Listing:
                     self.metric_files.append(path)
                 elif not _is_page_of_log(name, names):
                     self.ignored.add(posixpath.join(relative, name))
+
+    def _readable_names(self, folder: str, names: Iterable[str]) -> list[str]:
+        """The names that are not hidden, in order. Names that are not UTF-8 are noted: neither a URL nor
+        an index can hold them.
+        """
+        shown = sorted(name for name in names if not name.startswith("."))
+        for name in (name for name in shown if not is_utf8(name)):
+            hint = "rename it, in UTF-8"
+            reason = f"the name is not UTF-8; what it holds is not read: {escaped(name)}"
+            relative = below(Path(folder), self.root)
+            self.problems.append(Problem(relative, None, None, reason, hint, "lost"))
+        return [*filter(is_utf8, shown)]
 
     def _may_be_log(self, path: Location) -> bool:
         own = self.mappings.of(path)
@@ -199,6 +209,10 @@ def list_root(root: Location) -> Listing:
     """What a folder, or a single file, holds. Raises NotFoundError, UnreadableError."""
     if isinstance(root, RemoteLocation):
         return _list_objects(root)
+    if not is_utf8(str(root)):
+        raise UnreadableError(
+            f"{escaped(str(root))} is a name that is not UTF-8; rename it, in UTF-8"
+        )
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -211,6 +225,16 @@ def list_root(root: Location) -> Listing:
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
     return Listing(root, Mappings(root))
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name of a file or folder is UTF-8; Python puts surrogates for other bytes."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def escaped(name: str) -> str:
+    """Return a name with the bytes that are not UTF-8 as hexadecimal escapes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _list_objects(root: RemoteLocation) -> Listing:

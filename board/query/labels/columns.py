@@ -22,7 +22,8 @@ Address = tuple[int, int, int]
 @dataclass(frozen=True, slots=True)
 class Labels:
     """The labels of a run. rollouts: by their key. addresses: of those that the run has. unreadable:
-    lines of the file that are no entry. version: another one when any of it is another, "" without any.
+    lines of the file that are no entry. refused: why the file can't be read, "" where it can. version:
+    another one when any of it is another, "" without any.
     """
 
     rollouts: Mapping[RolloutKey, RolloutLabels] = field(
@@ -31,6 +32,7 @@ class Labels:
     addresses: Mapping[RolloutKey, Address] = field(default_factory=dict[RolloutKey, Address])
     entries: tuple[Entry, ...] = ()
     unreadable: int = 0
+    refused: str = ""
     version: str = ""
 
     @property

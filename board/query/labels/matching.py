@@ -7,9 +7,11 @@ import hashlib
 import time
 import uuid
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from board.core.labels.entries import Entry, Kind, RolloutKey, RolloutLabels, labels_of, last_of
+from board.core.problems import Problem
 from board.errors import ChoiceError
 from board.index import label_files
 from board.index.segments import PART, PROMPT_KEY
@@ -25,19 +27,27 @@ _TEXT_CHARACTERS: Final = 200
 def with_labels(run: Run) -> Run:
     """The whole run with the labels that its files have now; the run itself where they are the same.
 
-    Raises ChoiceError where the label file can't be read.
+    A file of labels that can't be read is a problem of the run, which opens without them.
     """
-    entries, unreadable = label_files.read_entries(run.info)
-    content = repr((entries, unreadable)).encode("utf-8", "replace")
-    is_any = entries or unreadable
+    refused, entries, unreadable = "", (), 0
+    try:
+        entries, unreadable = label_files.read_entries(run.info)
+    except ChoiceError as error:
+        refused = str(error)
+    content = repr((entries, unreadable, refused)).encode("utf-8", "replace")
+    is_any = entries or unreadable or refused
     version = hashlib.blake2b(content, digest_size=16).hexdigest() if is_any else ""
     if version == run.labels.version:
         return run
     rollouts, before = labels_of(entries), run.labels.addresses
     known = {key: before[key] for key in rollouts if key in before}
     addresses = known | _addresses(run, [key for key in rollouts if key not in known])
-    labels = Labels(rollouts, addresses, entries, unreadable, version)
-    return run.labelled(labels, label_table(labels))
+    labels = Labels(rollouts, addresses, entries, unreadable, refused, version)
+    problems = [problem for problem in run.problems if problem.path != label_files.FILE]
+    if refused:
+        hint = "no label is shown until it is moved away or mended"
+        problems.append(Problem(label_files.FILE, None, None, refused, hint))
+    return replace(run.labelled(labels, label_table(labels)), problems=(*problems,))
 
 
 def _key_sql(run: Run) -> str:

@@ -241,6 +241,8 @@ def show(run: Run, title: DeltaGenerator) -> None:
     page_export.offer(f"{run.info.name}_labels", partial(labels_page, run, author))
     with title:
         _draw_form(run)
+    if run.labels.refused:
+        st.warning(plain(f"{run.labels.refused}. No label is shown."))
     samples = samples_of(run, author)
     if not samples and not label_counts(run):
         st.info(

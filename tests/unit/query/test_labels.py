@@ -14,7 +14,7 @@ from read_formats import info_at
 
 from board.core.labels.entries import Entry
 from board.errors import ChoiceError, ExpressionError
-from board.index import label_files
+from board.index import label_files, shared_files
 from board.index.discovery.discovered_runs import RunInfo
 from board.query.labels.matching import labels_at, set_label, undo_last, with_labels
 from board.query.labels.samples import (
@@ -184,6 +184,33 @@ def test_a_link_in_the_runs_folder_is_not_followed(folder, tmp_path):
     set_label(run, "ann", max(run.counts), 0, "label", "good")
     assert not (tmp_path / "victim").exists()
     assert label_counts(opened(folder)) == {"good": 1}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "too large"])
+def test_a_run_opens_without_labels_that_cannot_be_read_and_names_them(folder, kind):
+    path = folder / ".rollout-board" / "labels.jsonl"
+    path.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(shared_files.MOST_BYTES + 1)
+    run = opened(folder)
+    assert label_counts(run) == {}
+    assert run.labels.refused
+    assert len([problem for problem in run.problems if problem.path == "labels.jsonl"]) == 1
+    with pytest.raises(ChoiceError, match=r"can't be read"):
+        set_label(run, "ann", max(run.counts), 0, "label", "good")
+    assert with_labels(run) is run
+    if kind == "folder":
+        path.rmdir()
+    else:
+        path.unlink()
+    mended = with_labels(run)
+    assert mended.labels.refused == ""
+    assert mended.problems == run_at(folder).problems
 
 
 def test_a_named_file_has_the_labels_of_several_runs_apart(log, tmp_path, monkeypatch):
