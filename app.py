@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import streamlit as st
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
 from board.views.shared.pages import PAGES
@@ -62,6 +63,24 @@ def trusted_hosts(application: ASGIApp) -> TrustedHostMiddleware:
     return TrustedHostMiddleware(application, allowed_hosts=bracketed, www_redirect=False)
 
 
+class FramedByItself:
+    """Lets pages of no other origin show the board within theirs, where clicks could be stolen."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with the header on what goes over HTTP."""
+
+        async def send_with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Content-Security-Policy"] = "frame-ancestors 'self'"
+            await send(message)
+
+        await self._application(scope, receive, send_with_header)
+
+
 if Path(sys.argv[0]).name == Path(__file__).name and sys.argv[1:]:
     os.environ["ROLLOUT_BOARD_ROOT"] = sys.argv[1]
 
@@ -71,5 +90,5 @@ app = st.App(
         *(Route(f"/{page}", redirect) for page in _PAGES_MOVED),
         *(Route(f"/{page.name}", page_below_root) for page in PAGES if page.name != "overview"),
     ],
-    middleware=[Middleware(trusted_hosts)],
+    middleware=[Middleware(trusted_hosts), Middleware(FramedByItself)],
 )

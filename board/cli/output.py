@@ -197,6 +197,12 @@ def rows_text(done: int, total: int, seconds: float) -> str:
     return f"writing {done:,} of {total:,} ({percent(done / max(total, 1))}), {left:.0f} s left"
 
 
+def runs_text(done: int, total: int, seconds: float) -> str:
+    """Such as `reading run 120 of 500, 8 s left`."""
+    left = (total - done) * seconds / done if done else 0.0
+    return f"reading run {done + 1:,} of {total:,}, {left:.0f} s left"
+
+
 def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     """`name  value`, one a line, names aligned; what is not recorded is left out."""
     recorded = [(name, value) for name, value in pairs if value is not None]

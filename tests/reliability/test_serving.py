@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -49,11 +49,16 @@ class Server:
 
     def get(self, path: str, host: str = "localhost") -> tuple[int, str]:
         """Status and Location of the answer to a request to that host."""
+        status, headers = self.ask(path, host)
+        return status, headers.get("Location", "")
+
+    def ask(self, path: str, host: str = "localhost") -> tuple[int, Mapping[str, str]]:
+        """Status and headers of the same."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         connection.request("GET", path, headers={"Host": f"{host}:{self.port}"})
         answer = connection.getresponse()
         connection.close()
-        return answer.status, answer.headers.get("Location", "")
+        return answer.status, answer.headers
 
     def end(self, number: int) -> tuple[int, str]:
         """Exit code and output after a signal."""
@@ -109,6 +114,12 @@ def test_requests_to_own_hosts_are_answered(server, host):
 @pytest.mark.parametrize("path", ["/", "/rollouts?run=a"])
 def test_requests_to_other_hosts_are_refused(server, host, path):
     assert server.get(path, host)[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/", "/rollouts", "/_stcore/health", "/nothing"])
+def test_pages_of_other_origins_cannot_frame_the_board(server, path):
+    _, headers = server.ask(path)
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,5 +1,6 @@
 import argparse
 import csv
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from board import cli
 from board.cli import opened_runs, output, runs
 from board.cli.commands import serve
 from board.cli.parser import COMMANDS
+from board.index import storage
 from board.index.discovery import format_detection
 
 Call = Callable[..., "Called"]
@@ -782,3 +784,19 @@ def test_a_server_has_looked_into_the_logs_before_the_first_page_asks(run_folder
     serve._warm_up(run_folder.parent)
     assert run_folder / "rank_0.jsonl" in format_detection._seen
     serve._warm_up(tmp_path / "gone")  # the page says so
+
+
+def test_index_fails_where_it_cannot_be_kept(run_folder, call, monkeypatch):
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage.pq, "write_table", refuse)
+    called = call("index", run_folder)
+    assert called.code == 2
+    assert "can't be kept" in called.err
+
+
+def test_what_takes_long_for_many_runs_says_how_far_it_is(run_folder, call, monkeypatch):
+    monkeypatch.setattr(output.ProgressLine, "_QUIET_SECONDS", 0.0)
+    shutil.copytree(run_folder, run_folder.parent / "run_b")
+    assert "run 1 of 2" in call("runs", run_folder.parent).err

@@ -81,7 +81,9 @@ def _all_counts(infos: Sequence[RunInfo]) -> list[Mapping[str, int]]:
     keys = [f"{info.path}\n{info.part}" for info in infos]
     known = cache.read(keys)
     counts: list[Mapping[str, int]] = []
-    for key, info in zip(keys, infos, strict=True):
+    progress = output.ProgressLine(text=output.runs_text)
+    for number, (key, info) in enumerate(zip(keys, infos, strict=True)):
+        progress(number, len(infos))
         parts = repr((info.files, info.left_out, state_of(info)))
         signature = digest(parts.encode("utf-8", "replace"))
         cached_signature, document = known.get(key, ("", b""))
@@ -90,6 +92,7 @@ def _all_counts(infos: Sequence[RunInfo]) -> list[Mapping[str, int]]:
             continue
         counts.append(_counted(info))
         cache.write(key, signature, json.dumps(counts[-1]).encode())
+    progress.close()
     return counts
 
 

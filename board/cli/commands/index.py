@@ -27,7 +27,7 @@ from board.query.trainer.metrics import TrainerMetrics
 
 
 def index(args: argparse.Namespace) -> int:
-    """Builds or extends the index of a run, and says what it covers."""
+    """Builds or extends the index of a run, and says what it covers; 2 where it can't be kept."""
     begun = time.monotonic()
     with _engine(args) as engine:
         run = open_run(args, persist=True, engine=engine)
@@ -45,7 +45,8 @@ def index(args: argparse.Namespace) -> int:
         output.print_json(document)
     else:
         output.print_fields(document.items())
-    return 0
+    # Why there is none on the disk was said when the run was opened.
+    return 0 if run.index_folder is not None else 2
 
 
 def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
