@@ -26,13 +26,15 @@ def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
     """
     project = str(Path(__file__).parents[2])
     command = [sys.executable, "-m", __name__]
-    its_input, held = os.pipe()
+    reading_end, writing_end = os.pipe()
     try:
-        process = subprocess.Popen(command, cwd=project, stdin=its_input, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=project, stdin=reading_end, stdout=subprocess.DEVNULL
+        )
     finally:
-        os.close(its_input)
-    weakref.finalize(process, os.close, held)
-    with open(held, "wb", closefd=False) as file:  # a descriptor has no path
+        os.close(reading_end)
+    weakref.finalize(process, os.close, writing_end)
+    with open(writing_end, "wb", closefd=False) as file:  # a descriptor has no path
         pickle.dump((info, options), file)
     return process
 

@@ -175,13 +175,13 @@ class Listing:
         """The names that are not hidden, in order. Names that are not UTF-8 are noted: neither a URL nor
         an index can hold them.
         """
-        shown = sorted(name for name in names if not name.startswith("."))
-        for name in (name for name in shown if not is_utf8(name)):
+        visible = sorted(name for name in names if not name.startswith("."))
+        for name in (name for name in visible if not is_utf8(name)):
             hint = "rename it, in UTF-8"
             reason = f"the name is not UTF-8; what it holds is not read: {escaped(name)}"
             relative = below(Path(folder), self.root)
             self.problems.append(Problem(relative, None, None, reason, hint, "lost"))
-        return [*filter(is_utf8, shown)]
+        return [*filter(is_utf8, visible)]
 
     def _may_be_log(self, path: Location) -> bool:
         own = self.mappings.of(path)
