@@ -18,6 +18,7 @@ from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.permutation import number_p, presence_p
 from board.core.metrics.intervals import difference_of_shares, student_t
 from board.core.metrics.paired import false_discovery_rates
+from board.core.metrics.skewed_means import skewed_mean_interval
 
 LEAST_GROUPS: Final = 5
 _ROUNDING: Final = 1e-9
@@ -30,7 +31,7 @@ class Contrast:
     """Of a feature. winners, losers: its mean over the groups, of the winners and the losers of each.
 
     difference: of the two, with its 95 % interval over groups: of shares by `difference_of_shares`, of
-    numbers Student's t. groups: with a value on both sides. z: how far the winners' total is from what
+    numbers by `skewed_mean_interval`. groups: with a value on both sides. z: how far the winners' total is from what
     shuffles within groups give, in standard deviations of these. p: two-sided, of the shuffles. rate: the
     least rate of false discoveries at which it counts, over all features of its kind.
     """
@@ -190,8 +191,7 @@ def _contrasts_of_values(
     winners = sums(values * won[:, None]) / wins[:, None]
     losers = sums(values * ~won[:, None]) / (sizes - wins)[:, None]
     differences, count = winners - losers, len(sizes)
-    error = differences.std(axis=0, ddof=1) / sqrt(count)
-    reach = float(student_t(np.array([count - 1.0]))[0]) * error
+    low, high = skewed_mean_interval(differences)
     weights = wins * (sizes - wins) / (sizes * (sizes - 1))
     squares = (weights[:, None] * sums(deviations**2)).sum(axis=0)
     z = _in_deviations(won.astype(np.float64) @ deviations, squares)
@@ -204,7 +204,8 @@ def _contrasts_of_values(
             float(winners[:, i].mean()),
             float(losers[:, i].mean()),
             float(mean[i]),
-            *_bounds(float(mean[i]), float(reach[i])),
+            float(low[i]),
+            float(high[i]),
             count,
             float(z[i]),
             float(p[i]),

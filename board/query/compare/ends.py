@@ -13,7 +13,13 @@ import pandas as pd
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.autocorrelation import Wander, error_of_mean, wander
 from board.core.metrics.definitions import base_name, reward_parts, rollout_metric
-from board.core.metrics.intervals import Scale, interval_of_means, student_t, two_values
+from board.core.metrics.intervals import (
+    Scale,
+    difference_of_estimates,
+    interval_of_means,
+    student_t,
+    two_values,
+)
 from board.core.metrics.seeds import LEAST
 from board.core.metrics.shares import with_interval, without_residue
 from board.core.metrics.trainer import PREFIX
@@ -227,13 +233,10 @@ def _estimate(course: _Course, metric: str) -> Estimate:
 
 
 def _gap(first: Estimate, second: Estimate) -> Estimate:
-    """The second minus the first, its interval from theirs: the method of variance estimates recovery
-    (Zou and Donner 2008), which of shares is Newcombe's.
-    """
-    value = second.value - first.value
-    below = np.hypot(second.value - second.low, first.high - first.value)
-    above = np.hypot(second.high - second.value, first.value - first.low)
-    return Estimate(value, value - float(below), value + float(above))
+    """The second minus the first."""
+    sides = ([np.array([end]) for end in (one.value, one.low, one.high)] for one in (first, second))
+    value, low, high = difference_of_estimates(*(tuple(side) for side in sides))
+    return Estimate(float(value[0]), float(low[0]), float(high[0]))
 
 
 def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
