@@ -104,6 +104,30 @@ def numbers_of_winners(runs: int) -> Iterator[Row]:
             yield false_alarms(_WINNERS, f"numbers, {name}, 40 groups of 8, {kind}", alarms, RATE)
 
 
+def intervals_of_numbers(runs: int) -> Iterator[Row]:
+    """Coverage of the difference of numbers between winners and losers, whose groups have levels."""
+    draws = {
+        "normal": lambda rng, shape: rng.normal(size=shape),
+        "exponential": lambda rng, shape: rng.exponential(size=shape),
+        "lognormal, sigma 1": lambda rng, shape: rng.lognormal(0, 1, shape),
+        "counts, mostly 0": lambda rng, shape: rng.poisson(0.3, shape).astype(np.float64),
+    }
+    for groups in (6, 20, 160):
+        for kind in ("1 of 8 wins", "right 1 in 2"):
+            for name, draw in draws.items():
+                rng = np.random.default_rng([8, groups, len(kind), len(name)])
+                right: list[bool] = []
+                while len(right) < runs:
+                    rewards = _rewards(kind, np.full(groups, 8), rng)
+                    codes = np.repeat(np.arange(groups), 8)
+                    values = draw(rng, (20, len(rewards))) + rng.normal(size=groups).repeat(8)
+                    features = {str(i): row for i, row in enumerate(values)}
+                    made = contrasts(sides(codes, rewards), "numbers", features)
+                    right += [one.low <= 0 <= one.high for one in made if np.isfinite(one.low)]
+                setting = f"{groups} groups of 8, {kind}, {name}"
+                yield covers(f"{_INTERVAL} of numbers", setting, right, is_conservative=True)
+
+
 def intervals_of_contrasts(runs: int) -> Iterator[Row]:
     """Coverage of the difference between winners and losers, of shares that vary between groups."""
     for groups in (6, 20, 160):

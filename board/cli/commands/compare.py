@@ -314,13 +314,15 @@ def sample_size(args: argparse.Namespace) -> int:
             f"between prompts, {own.within:.3g} between rollouts of a prompt",
             f"same prompts: {percent(gains.share)} of them gain, the others nothing "
             f"({gains.source}); --gain-share sets another share, 1 if all prompts gain",
-            "found in: of simulated comparisons, from gains in proportion to what is left to gain to equal ones",
+            "found in: of simulated comparisons; least and most, by which of the prompts gain how much",
         ]
     )
     titles = {
         "rollouts": "rollouts each",
-        **{"paired": "same prompts", "paired_power": "found in"},
-        **{"unpaired": "other prompts", "unpaired_power": "found in "},
+        "paired": "same prompts",
+        "paired_power": "found in",
+        "unpaired": "other prompts",
+        "unpaired_power": "found in ",
     }
     powers = [name for name in titles if name.endswith("_power")]
     shown = [row | {name: _found_in(row[name]) for name in powers} for row in rows]

@@ -31,9 +31,10 @@ class Contrast:
     """Of a feature. winners, losers: its mean over the groups, of the winners and the losers of each.
 
     difference: of the two, with its 95 % interval over groups: of shares by `difference_of_shares`, of
-    numbers by `skewed_mean_interval`. groups: with a value on both sides. z: how far the winners' total is from what
-    shuffles within groups give, in standard deviations of these. p: two-sided, of the shuffles. rate: the
-    least rate of false discoveries at which it counts, over all features of its kind.
+    numbers by `skewed_mean_interval`. groups: with a value on both sides. z: how far the winners' total
+    is from what shuffles within groups give, in standard deviations of these. p: two-sided, of the
+    shuffles. rate: the least rate of false discoveries at which it counts, over all features of its
+    kind.
     """
 
     feature: str

@@ -127,8 +127,9 @@ Estimated = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def difference_of_estimates(first: Estimated, second: Estimated) -> Estimated:
-    """The second minus the first of two independent estimates [n], its interval from theirs: the method of
-    variance estimates recovery (Zou and Donner 2008), which of shares is Newcombe's (1998, method 10).
+    """The second minus the first of two independent estimates [n], its interval from theirs: the method
+    of variance estimates recovery (Zou and Donner 2008), which of shares is Newcombe's (1998, method
+    10).
     """
     value = second[0] - first[0]
     below = np.hypot(second[0] - second[1], first[2] - first[0])

@@ -1,8 +1,8 @@
 """How many prompts show a difference of a given size? By simulating the comparison that will be made.
 
-Prompts and rollouts are drawn as a run has them: of two values, such as rewards of 0 and 1, each prompt has a
-chance, and chances are Beta distributed; of other metrics, levels and rollouts are normal. Then the intervals
-that *Compare* shows are computed, and counted where they leave 0 out on the right side.
+Prompts and rollouts are drawn as a run has them: of two values, such as rewards of 0 and 1, each prompt
+has a chance, and chances are Beta distributed; of other metrics, levels and rollouts are normal. Then
+the intervals that *Compare* shows are computed, and counted where they leave 0 out on the right side.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ as much, but for those that come to that value.
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Two runs that are to be compared. variances, mean: of the first. difference: of the second's mean,
-    not 0. share: of the prompts that gain it, the others gaining nothing. scale: the two values that all of
-    the metric are; None where there are others, whose mean does not matter.
+    not 0. share: of the prompts that gain it, the others gaining nothing. scale: the two values that
+    all of the metric are; None where there are others, whose mean does not matter.
     """
 
     variances: Variances
@@ -58,8 +58,8 @@ class Plan:
 
 
 def least_share(mean: float, scale: Scale | None, difference: float) -> float:
-    """The share of prompts of which fewer can't change a mean of two values by a difference; above 1 where
-    no share can, 0 of other metrics.
+    """The share of prompts of which fewer can't change a mean of two values by a difference; above 1
+    where no share can, 0 of other metrics.
     """
     if scale is None:
         return 0.0
@@ -80,9 +80,9 @@ class Prompts:
 def prompts_needed(plan: Plan, rollouts: int, *, is_paired: bool) -> Prompts:
     """How many prompts, with so many rollouts each in both runs, show the difference of a plan.
 
-    is_paired: the same prompts in both, so that their difficulty falls out; what they gain does not, where
-    it is another one for each. Never fewer than LEAST_PROMPTS. Where the mean can't gain as much (see
-    least_share) what is found is less.
+    is_paired: the same prompts in both, so that their difficulty falls out; what they gain does not,
+    where it is another one for each. Never fewer than LEAST_PROMPTS. Where the mean can't gain as much
+    (see least_share) what is found is less.
     """
     gains: tuple[Gain, ...] = ("by room", "alike") if plan.scale and is_paired else ("alike",)
     pools = [_pool(plan, rollouts, gain, is_paired=is_paired) for gain in gains]
@@ -179,8 +179,7 @@ def _power(
     else:
         others = rng.integers(0, _POOL, (count, comparisons))
         sides = [
-            _with_interval(plan, rollouts, values)
-            for values in (first[drawn], second[others])
+            _with_interval(plan, rollouts, values) for values in (first[drawn], second[others])
         ]
         _, low, high = difference_of_estimates(*sides)
     return float(((low > 0) if plan.difference > 0 else (high < 0)).mean())

@@ -59,8 +59,8 @@ def group_variances(run: Run, metric: str) -> Variances | None:
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """The share of prompts that is taken to gain, and where it is from. mean: of the last steps. scale: the
-    two values that all of the metric are, None where there are others.
+    """The share of prompts that is taken to gain, and where it is from. mean: of the last steps. scale:
+    the two values that all of the metric are, None where there are others.
     """
 
     share: float
@@ -133,8 +133,8 @@ def needed(
         )
     if gains.share < least:
         raise ChoiceError(
-            f"--gain-share {gains.share:g} is too few: {metric} is {gains.mean:.3g} of {gains.scale}, and "
-            f"only from {math.ceil(100 * least) / 100:g} on can its mean change by {difference:g}"
+            f"--gain-share {gains.share:g} is too few: {metric} is {gains.mean:.3g} of {gains.scale}, "
+            f"and only from {math.ceil(100 * least) / 100:g} on can its mean change by {difference:g}"
         )
     plan, found = Plan(own, difference, gains.share, gains.mean, gains.scale), list[Needed]()
     for count in rollouts:
