@@ -17,7 +17,13 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import simulated_fresh, simulated_groups, simulated_runs, simulated_steps
+from benchmarks import (
+    simulated_fresh,
+    simulated_groups,
+    simulated_runs,
+    simulated_steps,
+    simulated_uneven,
+)
 from benchmarks.simulated import Row
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "statistics.md"
@@ -31,7 +37,7 @@ _HEAD_LINES: Final = len(_HEAD)
 Simulation = Callable[[int], Iterator[Row]]
 SIMULATIONS: Final[dict[Simulation, int]] = {
     simulated_groups.winners_and_losers: 1,
-    simulated_groups.numbers_of_winners: 5,
+    simulated_groups.numbers_of_winners: 2,
     simulated_groups.intervals_of_numbers: 10,
     simulated_groups.intervals_of_contrasts: 15,
     simulated_groups.rewards_of_phrases: 8,
@@ -50,6 +56,11 @@ SIMULATIONS: Final[dict[Simulation, int]] = {
     simulated_steps.means_of_tasks: 1,
     simulated_steps.differences_of_ends: 3,
     simulated_steps.ends: 5,
+    simulated_uneven.words: 2,
+    simulated_uneven.winners: 1,
+    simulated_uneven.environments: 4,
+    simulated_uneven.labels: 4,
+    simulated_uneven.skewed_seeds: 3,
     simulated_fresh.fresh_series: 4,
     simulated_fresh.fresh_prompts: 4,
     simulated_fresh.rare_values: 3,
@@ -101,6 +112,11 @@ def table_of(rows: Sequence[Row], before: str) -> str:
     return "\n".join((*_HEAD, *lines.values()))
 
 
+def _name(simulate: Simulation) -> str:
+    """Its module, without "simulated_", and its own: groups.winners_and_losers."""
+    return f"{simulate.__module__.rpartition('_')[2]}.{simulate.__name__}"
+
+
 def _key(line: str) -> str:
     return "|".join(line.split("|")[:3])
 
@@ -125,11 +141,13 @@ def main() -> None:
     """Runs the simulations, prints each row, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--only", default="", help="names of simulations, separated by commas")
+    parser.add_argument(
+        "--only", default="", help="simulations alone, such as runs.seeds,groups.rewards_of_phrases"
+    )
     args = parser.parse_args()
     rows: list[Row] = []
     for simulate, times in SIMULATIONS.items():
-        if not args.only or simulate.__name__ in args.only.split(","):
+        if not args.only or _name(simulate) in args.only.split(","):
             for row in simulate(times * args.runs):
                 mark = " " if row.holds else "!"
                 print(f"{mark} {row.share:6.1%} {row.kind}: {row.shown}, {row.setting}", flush=True)

@@ -47,14 +47,38 @@ def interval_by_moments(
     count = np.where(count >= LEAST_VALUES, count, np.nan)
     # What is left of equal values is rounding.
     deviation = np.where(deviation > _ROUNDING * np.abs(mean), deviation, np.nan)
-    below, above = (count - 2) * (count + 1) * (count + 3), 6 * count * (count - 1)
-    return _hull(
-        mean,
-        deviation / np.sqrt(count),
-        student_t(count - 1),
-        skewness / np.sqrt(count),
-        np.sqrt(above / below / count),
+    root = np.sqrt(count)
+    uncertainty = _error_of_skewness(count) / root
+    return _hull(mean, deviation / root, student_t(count - 1), skewness / root, uncertainty)
+
+
+def _error_of_skewness(count: FloatArray) -> FloatArray:
+    return np.sqrt(6 * count * (count - 1) / ((count - 2) * (count + 1) * (count + 3)))
+
+
+def weighted_mean_interval(
+    values: FloatArray, weights: FloatArray, freedom: float
+) -> tuple[float, float]:
+    """The 95 % interval of the weighted mean of values [n], as of `interval_by_moments`.
+
+    Values of unequal weights count as (Σ w)² / Σ w² equal ones (Kish 1965); NaN for fewer than LEAST_VALUES
+    of these. freedom: degrees that the error has at most.
+    """
+    count, even = len(values), float(weights.sum() ** 2 / (weights**2).sum())
+    mean = float((values * weights).sum() / weights.sum())
+    terms = weights * (values - mean) / weights.sum()
+    squares = float((terms**2).sum())
+    if even < LEAST_VALUES or not np.sqrt(squares) > _ROUNDING * abs(mean):
+        return float("nan"), float("nan")
+    unbiased = np.sqrt(even * (even - 1)) / (even - 2)
+    ends = _hull(
+        np.array(mean),
+        np.array(np.sqrt(squares * count / (count - 1))),
+        student_t(np.array(min(freedom, even - 1))),
+        np.array((terms**3).sum() / squares**1.5 * unbiased),
+        _error_of_skewness(np.array(even)) / np.sqrt(even),
     )
+    return float(ends[0]), float(ends[1])
 
 
 def interval_of_steps(
