@@ -7,6 +7,7 @@ tell two runs apart than the difference of their means over different prompts wo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -46,8 +47,9 @@ class PairedDifference:
     no_interval: str = ""
 
 
-def paired_difference(deltas: FloatArray) -> PairedDifference:
-    """The mean difference of two runs. deltas: [n] of each prompt, B minus A; NaN: not in both.
+def paired_difference(deltas: FloatArray, most: float = inf) -> PairedDifference:
+    """The mean difference of two runs. deltas: [n] of each prompt, B minus A; NaN: not in both. most: no
+    difference can be larger, 1 of shares.
 
     The interval is that of `skewed_mean_interval`, rather too wide. Prompts stand for those like them;
     where one among many holds most of the difference, a sample that misses it is too sure of itself. None
@@ -66,7 +68,8 @@ def paired_difference(deltas: FloatArray) -> PairedDifference:
         why = "no interval: the difference is the same on all prompts"
         return PairedDifference(count, mean, None, None, *sides, p, why)
     low, high = skewed_mean_interval(deltas)
-    return PairedDifference(count, mean, float(low), float(high), *sides, p)
+    low, high = max(float(low), -most), min(float(high), most)
+    return PairedDifference(count, mean, low, high, *sides, p)
 
 
 def sign_flip_p(deltas: FloatArray) -> float:

@@ -61,8 +61,8 @@ def weighted_mean_interval(
 ) -> tuple[float, float]:
     """The 95 % interval of the weighted mean of values [n], as of `interval_by_moments`.
 
-    Values of unequal weights count as (Σ w)² / Σ w² equal ones (Kish 1965); NaN for fewer than LEAST_VALUES
-    of these. freedom: degrees that the error has at most.
+    Values of unequal weights count as (Σ w)² / Σ w² equal ones (Kish 1965); NaN for fewer than
+    LEAST_VALUES of these. freedom: degrees that the error has at most.
     """
     count, even = len(values), float(weights.sum() ** 2 / (weights**2).sum())
     mean = float((values * weights).sum() / weights.sum())
