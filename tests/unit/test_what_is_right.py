@@ -5,6 +5,9 @@ from written_logs import write_lines
 
 import board
 from board import cli
+from board.analysis.rollout import open_rollout
+from board.cli.opened_runs import open_run
+from board.export.rollout_frame import content_and_frame
 from board.formats.io.locations import location_of
 
 pytest.importorskip("mcp")
@@ -41,7 +44,8 @@ def test_a_threshold_decides_alike_in_python_mcp_and_exports(root, right_from, r
     assert [row["earlier"] for row in answer["rows"]] == [right / 4] * 2
     assert f"right_from={right_from:g}" in answer["link"]
     assert "as set" in str(answer["what_is_right"])
-    page = root / "page.html"
-    arguments = ["--step", "1", "--index", "2", "--right-from", str(right_from), "-o", str(page)]
-    assert cli.main(["export", str(root / "run"), *arguments]) == 0
-    assert f"{right}/4 solved" in page.read_text(encoding="utf-8")
+    asked = ["export", str(root / "run"), "--step", "1", "--index", "2", "--interactive"]
+    args = cli.build_parser().parse_args([*asked, "--right-from", str(right_from)])
+    run = open_run(args)
+    facts = content_and_frame(run, open_rollout(run, 1, 2))[1].facts
+    assert [fact.after for fact in facts if fact.label == "group"] == [f"· {right}/4 solved"]

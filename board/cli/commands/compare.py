@@ -325,8 +325,8 @@ def sample_size(args: argparse.Namespace) -> int:
         "unpaired_power": "found in ",
     }
     powers = [name for name in titles if name.endswith("_power")]
-    shown = [row | {name: _found_in(row[name]) for name in powers} for row in rows]
-    output.print_table(shown, tuple(titles), titles=titles)
+    printed = [row | {name: _found_in(row[name]) for name in powers} for row in rows]
+    output.print_table(printed, tuple(titles), titles=titles)
     return 0
 
 

@@ -96,8 +96,8 @@ def prompts_needed(plan: Plan, rollouts: int, *, is_paired: bool) -> Prompts:
         return [_power(plan, rollouts, count, *pool, is_paired=is_paired) for pool in pools]
 
     count = _least_count(lambda count: powers(count)[0], max(start, LEAST_PROMPTS))
-    found = powers(count)
-    return Prompts(count, (min(found), max(found)))
+    both = powers(count)
+    return Prompts(count, (min(both), max(both)))
 
 
 def _least_count(power_of: Callable[[int], float], count: int) -> int:

@@ -115,8 +115,8 @@ def _hull(
     standard error. bound: of Student's t.
     """
     ends = [np.broadcast_to(sign * bound, np.shape(error)) for sign in (-1.0, 1.0)]
-    for taken in (skewness - uncertainty, skewness, skewness + uncertainty):
-        ends += [_without_skewness(sign * bound, taken) for sign in (-1.0, 1.0)]
+    for assumed in (skewness - uncertainty, skewness, skewness + uncertainty):
+        ends += [_without_skewness(sign * bound, assumed) for sign in (-1.0, 1.0)]
     # Where no skewness is known, Student's t is left.
     return mean - error * np.fmax.reduce(ends), mean - error * np.fmin.reduce(ends)
 

@@ -136,8 +136,8 @@ def needed(
             f"--gain-share {gains.share:g} is too few: {metric} is {gains.mean:.3g} of {gains.scale}, "
             f"and only from {math.ceil(100 * least) / 100:g} on can its mean change by {difference:g}"
         )
-    plan, found = Plan(own, difference, gains.share, gains.mean, gains.scale), list[Needed]()
+    plan, rows = Plan(own, difference, gains.share, gains.mean, gains.scale), list[Needed]()
     for count in rollouts:
         paired, unpaired = (prompts_needed(plan, count, is_paired=same) for same in (True, False))
-        found.append(Needed(count, paired.count, unpaired.count, paired.power, unpaired.power))
-    return found
+        rows.append(Needed(count, paired.count, unpaired.count, paired.power, unpaired.power))
+    return rows

@@ -287,7 +287,13 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatc
 def test_steps_have_the_interval_that_charts_draw(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
-        {"step": step, "group_id": f"{group}", "response": "r", "reward": reward, "correct": bool(right)}
+        {
+            "step": step,
+            "group_id": f"{group}",
+            "response": "r",
+            "reward": reward,
+            "correct": bool(right),
+        }
         for step in range(20)
         for group in range(4)
         for reward, right in zip(rng.lognormal(size=4), rng.random(4) < 0.5, strict=True)
