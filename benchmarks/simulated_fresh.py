@@ -144,7 +144,8 @@ def rare_values(runs: int) -> Iterator[Row]:
             rng = np.random.default_rng((_RANDOM, 40, prompts, int(size)))
             right: list[bool] = []
             for _ in range(2 * runs):
-                values = (rng.random(prompts) < 0.4) + size * (rng.random(prompts) < share)
+                has, is_rare = rng.random((2, prompts))
+                values = (has < 0.4) * 1.0 + size * (is_rare < share)
                 one = paired_difference(values)
                 if one.low is not None and one.high is not None:
                     right.append(one.low <= 0.4 + size * share <= one.high)

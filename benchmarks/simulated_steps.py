@@ -131,7 +131,7 @@ def single_shares(runs: int) -> Iterator[Row]:
             for _ in range(4 * runs):
                 chance = rng.beta(share, 1 - share, (1, groups)).repeat(size, axis=1)
                 values = (rng.random(chance.shape) < chance).astype(np.float64)
-                low, high = _of_all(values[0], groups)
+                _, low, high = _of_all(values[0], groups)
                 right.append(bool(low[0] <= share <= high[0]))
             yield covers(
                 "Overview: mean of an environment; Compare: ends",

@@ -97,8 +97,10 @@ def environments(runs: int) -> Iterator[Row]:
                 values = (rng.random(len(chance)) < chance).astype(np.float64)
                 sums = np.add.reduceat(values - values.mean(), starts)
                 error = np.sqrt(even / (even - 1) * (sums**2).sum()) / count
-                one = (np.array([float(x)]) for x in (values.mean(), error, even, count))
-                low, high = interval_of_means(*one, (0.0, 1.0))
+                mean, of_mean, groups, many = (
+                    np.array([float(x)]) for x in (values.mean(), error, even, count)
+                )
+                low, high = interval_of_means(mean, of_mean, groups, many, (0.0, 1.0))
                 right.append(bool(low[0] <= share <= high[0]))
             setting = f"{len(sizes)} {_UNEVEN}, {share:.1%} right, alike within groups"
             shown = "Overview: mean of an environment; Compare: ends"

@@ -14,6 +14,7 @@ from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.autocorrelation import reach_of_mean
 from board.core.metrics.definitions import base_name, reward_parts, rollout_metric
 from board.core.metrics.intervals import (
+    Estimated,
     Scale,
     difference_of_estimates,
     interval_of_means,
@@ -230,9 +231,12 @@ def _estimate(course: _Course, metric: str) -> Estimate:
 
 def _gap(first: Estimate, second: Estimate) -> Estimate:
     """The second minus the first."""
-    sides = ([np.array([end]) for end in (one.value, one.low, one.high)] for one in (first, second))
-    value, low, high = difference_of_estimates(*(tuple(side) for side in sides))
+    value, low, high = difference_of_estimates(_arrays(first), _arrays(second))
     return Estimate(float(value[0]), float(low[0]), float(high[0]))
+
+
+def _arrays(one: Estimate) -> Estimated:
+    return np.array([one.value]), np.array([one.low]), np.array([one.high])
 
 
 def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
