@@ -37,7 +37,7 @@ _HEAD_LINES: Final = len(_HEAD)
 Simulation = Callable[[int], Iterator[Row]]
 SIMULATIONS: Final[dict[Simulation, int]] = {
     simulated_groups.winners_and_losers: 1,
-    simulated_groups.numbers_of_winners: 2,
+    simulated_groups.numbers_of_winners: 10,
     simulated_groups.intervals_of_numbers: 10,
     simulated_groups.intervals_of_contrasts: 15,
     simulated_groups.rewards_of_phrases: 8,

@@ -20,6 +20,8 @@ from board.core.metrics.exact_test import fisher_p, least_fisher_p
 from board.core.metrics.paired import false_discovery_rates
 
 RATE: Final = 0.05
+_AT_ONCE: Final = 10
+"""Runs with the same rewards."""
 _WINNERS: Final = "Winners and losers: rate"
 _INTERVAL: Final = "Winners and losers: difference"
 _REWARDS: Final = ("1 of 8 wins", "7 of 8 win", "right 1 in 10", "right 1 in 2")
@@ -95,12 +97,14 @@ def numbers_of_winners(runs: int) -> Iterator[Row]:
         for name, draw in draws.items():
             rng = np.random.default_rng([3, len(kind), len(name)])
             alarms: list[bool] = []
-            for _ in range(runs):
-                rewards = _rewards(kind, np.full(40, 8), rng)
-                features = {f"n{i}": draw(rng, len(rewards)) for i in range(12)}
-                codes = np.repeat(np.arange(40), 8)
-                rated = with_rates(contrasts(sides(codes, rewards), "numbers", features))
-                alarms.append(any(one.rate <= RATE for one in rated))
+            while len(alarms) < runs:
+                rewards, codes = _rewards(kind, np.full(40, 8), rng), np.repeat(np.arange(40), 8)
+                # Runs of twelve numbers: with the same rewards they are independent of one another.
+                features = {f"n{i}": draw(rng, len(rewards)) for i in range(12 * _AT_ONCE)}
+                made = contrasts(sides(codes, rewards), "numbers", features)
+                for first in range(0, len(made), 12):
+                    rated = with_rates(made[first : first + 12])
+                    alarms.append(any(one.rate <= RATE for one in rated))
             yield false_alarms(_WINNERS, f"numbers, {name}, 40 groups of 8, {kind}", alarms, RATE)
 
 

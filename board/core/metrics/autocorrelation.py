@@ -28,6 +28,8 @@ LEAST_STRETCHES: Final = 2
 LEAST_CHANGES: Final = 20
 _MEDIAN: Final = 0.6744897501960817
 """Of the absolute values of the normal distribution, in standard deviations."""
+_CAUTION_OF_USUAL: Final = 1.1
+"""Of skewed steps the median of the changes is less than that of normal ones of their spread."""
 _FREEDOM_OF_STRETCH: Final = 1.2
 """Degrees that each stretch adds: changes that overlap say less than others."""
 
@@ -96,7 +98,8 @@ def usual_change(values: FloatArray, stretch: int) -> tuple[float, float] | None
     changes = np.abs(means[stretch:] - means[:-stretch])[:-stretch]
     if len(changes) < LEAST_CHANGES:
         return None
-    return float(np.median(changes)) / _MEDIAN, _FREEDOM_OF_STRETCH * len(changes) / stretch
+    usual = float(np.median(changes)) / _MEDIAN
+    return _CAUTION_OF_USUAL * usual, _FREEDOM_OF_STRETCH * len(changes) / stretch
 
 
 def error_of_mean(wanders: Wander, steps: int) -> float:
