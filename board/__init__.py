@@ -23,12 +23,15 @@ __version__ = "0.1.0"
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
-def open_run(path: str | os.PathLike[str], source: str | None = None) -> OpenRun:
+def open_run(
+    path: str | os.PathLike[str], source: str | None = None, *, right_from: float | None = None
+) -> OpenRun:
     """A run for a script or a notebook: `open_run("runs/my_run").steps` is a pandas frame.
 
     Args:
         path: a run's folder, a log file or a URL of either, or the name of a bundled run.
         source: which logs of a folder that holds several formats, as `--source` of the command line.
+        right_from: from which score on a rollout is right, as `--right-from`; None: what the log says.
 
     Raises:
         NotFoundError: there is no run, or there are several.
@@ -37,8 +40,9 @@ def open_run(path: str | os.PathLike[str], source: str | None = None) -> OpenRun
     from board.api import OpenRun
     from board.cli.opened_runs import opened
     from board.cli.runs import find_run
+    from board.query.open_run import OpenOptions
 
-    return OpenRun(opened(find_run(os.fspath(path), source)))
+    return OpenRun(opened(find_run(os.fspath(path), source), OpenOptions(right_from=right_from)))
 
 
 def list_runs(path: str | os.PathLike[str]) -> pd.DataFrame:

@@ -136,9 +136,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "export": Command(
         "export",
         "a finding or rollouts as one HTML file, or rollouts as a data set",
-        "run --source --split --env --where --group-by-prompt --reward --finding --step --index=maybe "
-        "--group --compare --limit=export --metric=colour --interactive --redact --max-mb --as --columns "
-        "--margin --output --overwrite --thresholds --metrics --metric-shift --index-only --labels",
+        "run --source --split --env --where --group-by-prompt --reward --right-from --finding --step "
+        "--index=maybe --group --compare --limit=export --metric=colour --interactive --redact --max-mb "
+        "--as --columns --margin --output --overwrite --thresholds --metrics --metric-shift "
+        "--index-only --labels",
         "Without --as writes a page that needs no server or network: the headline, the curve with its "
         "step, the facts, the texts, and the tokens in the colours of a metric with their values on "
         "hover; --interactive: the reader itself, to page through the rollouts (docs/export.md). Give "

@@ -22,7 +22,13 @@ class Links:
 
         choices: by the names that the dashboard's URL has for them; None and "" are left out.
         """
-        named = {"run": run.info.name, "split": split_of(run), **choices}
+        right_from = run.options.right_from
+        named = {
+            "run": run.info.name,
+            "split": split_of(run),
+            "right_from": None if right_from is None else f"{right_from:g}",
+            **choices,
+        }
         query = urlencode({k: v for k, v in named.items() if v is not None and v != ""})
         return f"{self.base.rstrip('/')}/{page}?{query}"
 

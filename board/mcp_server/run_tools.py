@@ -10,14 +10,16 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.findings import whole_diagnosis
+from board.core.arrays import FloatArray
 from board.core.citations import citation_text
 from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
-from board.core.metrics.definitions import MEAN_COLUMNS, base_name
+from board.core.metrics.definitions import MEAN_COLUMNS, base_name, rollout_metric
+from board.core.metrics.step_means import interval_of_step_means
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
-from board.query.columns import known_column, known_columns, records_of
+from board.query.columns import known_column, known_columns, numbers, records_of
 from board.query.failures import cause_counts, clusters, has_causes, headline
 from board.query.limited_sql import Question, ask
 from board.query.open_run import OpenOptions
@@ -33,11 +35,15 @@ Where = Annotated[
     str,
     Field(description="filter over columns, such as: reward < 0.5 and response contains 'I think'"),
 ]
+RightFrom = Annotated[
+    float | None,
+    Field(description="from which score on a rollout is right; default: what the log says"),
+]
 Offset = Annotated[int, Field(ge=0, description="rows to pass over")]
 Limit = Annotated[int, Field(ge=0, le=200, description="rows at most")]
 
 _USUAL: Final = ("reward", "k3", "mismatch_kl", "entropy", "response_tokens", "is_truncated")
-_PARTS: Final = ("mean", "n", "se")
+_PARTS: Final = ("mean", "n", "se", "low", "high")
 _MOST_EVIDENCE: Final = 5
 SQL_SECONDS: Final = 30.0
 
@@ -81,11 +87,11 @@ class RunTools:
         """Means of metrics over the rollouts of each step, with n and standard error.
 
         M_mean is the mean of metric M, M_n how many rollouts have a value, M_se its standard error,
-        clustered by group: the 95 % interval is about M_mean plus or minus 2 M_se. Names of all metrics
-        of the run are in `metrics`.
+        clustered by group, M_low and M_high its 95 % interval, the one that the dashboard draws (null
+        where it has none: never take 2 M_se for it). Names of all metrics of the run are in `metrics`.
         """
         chosen = self.open_runs.part(run, split, envs, where)
-        table = chosen.step_table(quantiles=True).to_pandas()
+        table = _with_intervals(chosen.step_table(quantiles=True).to_pandas(), metrics)
         names = _step_columns([*map(str, table.columns)], metrics)
         recorded = [name for name in names if name in table]
         rows = [*map(cells, records_of(_of_steps(table[recorded], first, last, limit)))]
@@ -267,6 +273,20 @@ class RunTools:
         if table.num_rows > limit:
             answer["more"] = f"there are more than {limit} rows; use LIMIT and OFFSET, or aggregate"
         return answer
+
+
+def _with_intervals(table: pd.DataFrame, wanted: list[str]) -> pd.DataFrame:
+    """The table of steps with M_low and M_high of the metrics whose error it has."""
+    ends: dict[str, FloatArray] = {}
+    for name in wanted or _USUAL:
+        stem = base_name(name)
+        if f"{stem}_se" in table:
+            is_share = rollout_metric(name).unit == "share"
+            low, high = interval_of_step_means(
+                lambda part, stem=stem: numbers(table, f"{stem}_{part}"), is_share=is_share
+            )
+            ends |= {f"{stem}_low": low, f"{stem}_high": high}
+    return table.assign(**ends)
 
 
 def _step_columns(columns: list[str], wanted: list[str]) -> list[str]:

@@ -26,9 +26,9 @@ from board.errors import ChoiceError
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links, cite_mean
 from board.mcp_server.open_runs import OpenRuns
-from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Where
+from board.mcp_server.run_tools import Envs, Limit, Offset, RightFrom, RunName, Split, Where
 from board.query.columns import known_column, numbers, records_of
-from board.query.groups import group_table
+from board.query.groups import group_table, judged_rollouts
 from board.query.prompts import LISTS, prompt_table, prompts_with, run_prompts, written_key
 from board.query.rollouts import at_step
 from board.query.run import Run
@@ -186,6 +186,7 @@ class StepTools:
         ] = [],
         split: Split = "",
         envs: Envs = [],
+        right_from: RightFrom = None,
         offset: Offset = 0,
         limit: Limit = 20,
     ) -> Answer:
@@ -196,11 +197,12 @@ class StepTools:
         """
         if which not in LISTS:
             raise ChoiceError(f"there is no list of prompts {which!r}; it has {', '.join(LISTS)}")
-        chosen = self.open_runs.part(run, split, envs)
+        chosen = self.open_runs.part(run, split, envs, right_from=right_from)
         head: Answer = {"run": run, "which": which, "link": self.links.page("prompts", chosen)}
         own = run_prompts(chosen)
         if own is None:
             return paged({**head, "not_recorded": ["prompt or reward"]}, [], offset, limit)
+        head["what_is_right"] = cell(judged_rollouts(chosen).text)
         places = own.listed(which)
         if words:
             places = places[np.isin(own.keys[places], prompts_with(chosen, words))]

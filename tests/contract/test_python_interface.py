@@ -9,7 +9,8 @@ from board.api import OpenRun, Rollout
 
 FUNCTIONS = {
     "list_runs": "(path: 'str | os.PathLike[str]') -> 'pd.DataFrame'",
-    "open_run": "(path: 'str | os.PathLike[str]', source: 'str | None' = None) -> 'OpenRun'",
+    "open_run": "(path: 'str | os.PathLike[str]', source: 'str | None' = None, *, "
+    "right_from: 'float | None' = None) -> 'OpenRun'",
 }
 METHODS = {
     "findings": "(self, *, tokens: 'bool' = True) -> 'pd.DataFrame'",

@@ -15,9 +15,9 @@ from board.cli.opened_runs import listed, narrowed_as_asked, opened, options_of
 from board.cli.runs import find_run
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
-from board.core.metrics.sample_size import POWER
+from board.core.metrics.planned import POWER
 from board.core.metrics.seeds import performance_profile
-from board.core.metrics.shares import percent, with_interval
+from board.core.metrics.shares import interval, percent, with_interval
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
@@ -288,7 +288,7 @@ def sample_size(args: argparse.Namespace) -> int:
     rows = (
         []
         if own is None or gains is None
-        else [asdict(one) for one in needed(own, args.difference, gains)]
+        else [asdict(one) for one in needed(own, args.metric, args.difference, gains)]
     )
     if args.json:
         output.print_json(
@@ -312,10 +312,25 @@ def sample_size(args: argparse.Namespace) -> int:
             f"prompts needed to detect a difference of {args.difference:g} in {args.metric} with "
             f"{POWER:.0%} power; variance over the groups of the last {LAST} steps: {own.between:.3g} "
             f"between prompts, {own.within:.3g} between rollouts of a prompt",
-            f"same prompts: {percent(gains.share)} of them gain, all as much, the others nothing "
-            f"({gains.source}); --gain-share sets another share, 1 if each prompt gains the same",
+            f"same prompts: {percent(gains.share)} of them gain, the others nothing "
+            f"({gains.source}); --gain-share sets another share, 1 if all prompts gain",
+            "found in: of simulated comparisons; least and most, by which of the prompts gain how much",
         ]
     )
-    titles = {"rollouts": "rollouts each", "paired": "same prompts", "unpaired": "other prompts"}
-    output.print_table(rows, tuple(titles), titles=titles)
+    titles = {
+        "rollouts": "rollouts each",
+        "paired": "same prompts",
+        "paired_power": "found in",
+        "unpaired": "other prompts",
+        "unpaired_power": "found in ",
+    }
+    powers = [name for name in titles if name.endswith("_power")]
+    printed = [row | {name: _found_in(row[name]) for name in powers} for row in rows]
+    output.print_table(printed, tuple(titles), titles=titles)
     return 0
+
+
+def _found_in(power: tuple[float, float]) -> str:
+    """The range of a simulated power in words."""
+    low, high = (percent(round(end, 2)) for end in power)
+    return low if low == high else interval(*power)

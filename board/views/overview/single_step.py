@@ -27,7 +27,7 @@ _ACROSS, _MOST_ACROSS = 3, 4
 _MOST_PIXELS: Final = 460
 _INTERVAL: Final = (
     "95 % interval of the mean reward: Agresti and Coull's where all are 0 or 1, of four or more; else "
-    "Student's t, of three or more."
+    "Student's t and its like without skewness, of four or more."
 )
 
 

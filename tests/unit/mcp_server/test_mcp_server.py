@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 from written_logs import HOSTILE, hostile_run, native_run, native_sample, write_lines
 
@@ -20,7 +21,9 @@ from faults.plant import FAULTS
 from faults.scene import TUNED, clean
 from mcp import Client, StdioServerParameters
 
+import board
 from board import cli
+from board.charts.curve_data import CurveOptions, Series, prepared
 from board.mcp_server.answers import MOST_BYTES
 from board.mcp_server.server import server_of
 from board.views.shared.state import CHOICES
@@ -279,3 +282,29 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatc
     native_run(tmp_path / "run")
     assert cli.main(["mcp", str(tmp_path)]) == 2
     assert "rollout-board[board,mcp]" in capsys.readouterr().err
+
+
+def test_steps_have_the_interval_that_charts_draw(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "step": step,
+            "group_id": f"{group}",
+            "response": "r",
+            "reward": reward,
+            "correct": bool(right),
+        }
+        for step in range(20)
+        for group in range(4)
+        for reward, right in zip(rng.lognormal(size=4), rng.random(4) < 0.5, strict=True)
+    ]
+    write_lines(tmp_path / "run" / "log.jsonl", rows)
+    table = board.open_run(tmp_path / "run").run.steps
+    answer = asked(tmp_path, "steps", run="run", metrics=["reward"])["rows"]
+    drawn = prepared(table, Series.of("reward"), CurveOptions(band="mean"))
+    assert drawn is not None
+    ((low, high, _),) = drawn.edges
+    assert [row["reward_low"] for row in answer] == pytest.approx(low.tolist(), rel=1e-5)
+    assert [row["reward_high"] for row in answer] == pytest.approx(high.tolist(), rel=1e-5)
+    upper, lower = high - drawn.values, drawn.values - low
+    assert upper.sum() > lower.sum()  # of skewed rewards
