@@ -221,8 +221,11 @@ def are_sentences(texts: Sequence[str]) -> bool:
     fewer begin with white space, by which pieces are put together.
     """
     texts = texts[:_MOST_SENTENCES]
-    several = sum(len(text.split(maxsplit=1)) > 1 for text in texts)
-    return 2 * several >= len(texts) > 2 * sum(text[:1].isspace() for text in texts)
+    begin_with_space = sum(map(str.isspace, [text[:1] for text in texts]))
+    if len(texts) <= 2 * begin_with_space:
+        return False
+    of_several_words = [text for text in texts if len(text.split(None, 1)) > 1]
+    return 2 * len(of_several_words) >= len(texts)
 
 
 def as_object(value: object) -> dict[str, Any]:

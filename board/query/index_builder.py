@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from board.core.records import ReadOptions
+from board.index.arrow_start import leave_pandas_out
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import Follower, OpenOptions
 
@@ -26,5 +27,6 @@ def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
 
 
 if __name__ == "__main__":
+    leave_pandas_out()
     info, options = pickle.load(sys.stdin.buffer)
     Follower(OpenOptions(options), persist=True).run(info)

@@ -61,8 +61,6 @@ def _first_numbers(array: RawNumbers) -> list[Any]:
 
 def _without_arrays(values: Values, lengths: Values) -> Values:
     """The values without lists of a number for each token, which are metrics of tokens and no column."""
-    if not {list, RawNumbers} & set(map(type, values)):
-        return values
     return [
         None if is_flat_numbers(value) and len(value) == length and begins_exact(value) else value
         for value, length in zip(values, lengths, strict=True)
@@ -71,8 +69,10 @@ def _without_arrays(values: Values, lengths: Values) -> Values:
 
 def cells_of(values: Values, lengths: Values) -> Values | FloatArray | None:
     """The cells of an extra key; None where no row has any. lengths: of the responses."""
-    values = _without_arrays(values, lengths)
     kinds = set(map(type, values))
+    if not kinds.isdisjoint((list, RawNumbers)):
+        values = _without_arrays(values, lengths)
+        kinds = set(map(type, values))
     if kinds == {str}:
         return [value[:PREVIEW_CHARS] for value in values]
     if (numbers := finite_numbers(values)) is not None:

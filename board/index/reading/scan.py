@@ -26,7 +26,7 @@ from board.formats.sources import Row
 from board.index.discovery.run_info import AT_REST_SECONDS
 from board.index.reading.row_batch import LONG_LINE_BYTES, RowBatch
 from board.index.reading.shard import END_BYTES, Shard, ShardIndex
-from board.index.repeat_keys import BY_FILE, NO_KEY, line_key
+from board.index.repeat_keys import BY_FILE, NO_KEY, keys_of, line_key
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
@@ -127,8 +127,8 @@ class _Scan:
         self._consumed = lines.offset + lines.size
         is_plain = len(plain) == len(sizes) and max(sizes) <= LONG_LINE_BYTES
         if self._batch.reads_columns and is_plain and self._batch.are_rollouts(plain):
-            numbers, keys = count(self._number + 1), map(self._key, texts)
-            addresses = zip(numbers, offsets, sizes, repeat(0), keys)
+            keys = keys_of(filter(None, texts)) if self._is_hashed else repeat(NO_KEY)
+            addresses = zip(count(self._number + 1), offsets, sizes, repeat(0), keys)
             self._batch.collect(plain, addresses, lines.size)
             self._number += len(sizes)
             return
