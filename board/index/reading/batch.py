@@ -137,8 +137,8 @@ def _with_prompt_keys(table: pa.Table) -> pa.Table:
         return table
     prompts = pc.coalesce(*(table.column(name) for name in texts))
     encoded = prompts.combine_chunks().dictionary_encode()
-    distinct: list[bytes] = encoded.dictionary.cast(pa.binary()).to_pylist()
-    known = pa.array(keys_of(distinct), pa.int64())
+    distinct: list[bytes | None] = encoded.dictionary.cast(pa.binary()).to_pylist()
+    known = pa.array(keys_of(text or b"" for text in distinct), pa.int64())
     keys = pa.chunked_array([known.take(encoded.indices)])
     if PROMPT_KEY not in table.column_names:
         return table.append_column(PROMPT_KEY, keys)
