@@ -31,8 +31,8 @@ _BUFFER: Final = 256 << 10
 
 
 class ParquetFiles(Source):
-    """One table per file. tells_nulls: whether rows have nulls of numbers alone: a column of text, of lists
-    or of nothing has no key then, so that a number that is missing is told from anything else.
+    """One table per file. tells_nulls: whether rows have nulls of numbers alone: a column of text, of
+    lists or of nothing has no key then, so that a missing number is told from anything else.
     """
 
     suffixes = (".parquet",)
