@@ -40,7 +40,14 @@ from board.formats.messages import (
     role_texts,
 )
 from board.formats.number_arrays import RawNumbers, lengths_together, values_together
-from board.formats.parse import are_sentences, as_object, is_list, is_texts
+from board.formats.parse import (
+    LACKS_DIGITS,
+    are_sentences,
+    as_object,
+    is_list,
+    is_texts,
+    lacks_digits,
+)
 
 Values = list[Any]
 """One value per row; None: the row has none."""
@@ -345,7 +352,15 @@ def filled(values: Values, defaults: Values) -> Values:
 
 
 def _as_texts(values: Iterable[Any]) -> Values:
-    return [value if value is None or type(value) is str else str(value) for value in values]
+    return [
+        value if value is None or type(value) is str else _text_of_number(value) for value in values
+    ]
+
+
+def _text_of_number(value: Any) -> str:
+    if lacks_digits(value):
+        raise RecordError(LACKS_DIGITS)
+    return str(value)
 
 
 def _take_conversations(

@@ -35,10 +35,14 @@ _IN_TEXT: Final = re.compile(
     r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
     r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
     r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
-    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
+    r"|O(?<=^O)bservation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts."""
+"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts. Each
+begins with a letter that is written out, so that Python's re looks only where there is one.
+"""
+_END: Final = _AFTER + 40
+"""Where the mark stands that closes an output; the longest has fewer than 40 characters."""
 _TAGS: Final = re.compile(
     r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
@@ -105,12 +109,29 @@ def last_output(messages: Sequence[Mapping[str, Any]]) -> LastOutput | None:
     return None if text is None else LastOutput(text, _tool_name(messages, place))
 
 
+def outputs_in_texts(responses: Sequence[str | None]) -> list[LastOutput | None]:
+    """The same of responses that are each one text, with outputs in tags."""
+    texts = [*filter(None, responses)]
+    # Most logs have no tags, which takes a fraction of a microsecond a text where all are asked at once.
+    if max(map(len, texts), default=0) <= _END:
+        ends = tails = "\n".join(texts)
+    else:
+        ends = "\n".join([text[-_END:] for text in texts])
+        tails = "\n".join([text[-_TAIL:] for text in texts])
+    if not _may_end_an_output(ends, tails):
+        return [None] * len(responses)
+    return [None if text is None else output_in_text(text) for text in responses]
+
+
+def _may_end_an_output(end: str, tail: str) -> bool:
+    is_closed = "</" in end or "```" in end or "<|" in end or "[/TOOL_RESULTS]" in end
+    return is_closed or "Observation" in tail
+
+
 def output_in_text(response: str) -> LastOutput | None:
-    """The same of a response that is one text, with outputs in tags."""
+    """The same of one response."""
     tail = response[-_TAIL:]
-    # Written out: most texts have none of these, and are looked at in a few microseconds.
-    is_tagged = "</" in tail or "```output" in tail or "<|eot_id|>" in tail or "<|im_end|>" in tail
-    if not is_tagged and "[/TOOL_RESULTS]" not in tail and "Observation" not in tail:
+    if not _may_end_an_output(response[-_END:], tail):
         return None
     outputs = [*_IN_TEXT.finditer(tail)]
     if not outputs or len(tail) - outputs[-1].end() > _AFTER:

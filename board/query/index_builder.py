@@ -15,6 +15,7 @@ import weakref
 from pathlib import Path
 
 from board.core.records import ReadOptions
+from board.index.arrow_start import leave_pandas_out
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import Follower, OpenOptions
 
@@ -47,6 +48,7 @@ def _exit_with_server() -> None:
 
 
 if __name__ == "__main__":
+    leave_pandas_out()
     info, options = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_exit_with_server, daemon=True).start()
     Follower(OpenOptions(options), persist=True).run(info)

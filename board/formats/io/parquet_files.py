@@ -31,10 +31,15 @@ _BUFFER: Final = 256 << 10
 
 
 class ParquetFiles(Source):
-    """One table per file."""
+    """One table per file. tells_nulls: whether rows have nulls of numbers alone: a column of text, of
+    lists or of nothing has no key then, so that a missing number is told from anything else.
+    """
 
     suffixes = (".parquet",)
     unpacks = 3
+
+    def __init__(self, *, tells_nulls: bool = False) -> None:
+        self._tells_nulls = tells_nulls
 
     def head(self, path: Location) -> Iterator[Line]:
         with _opened(path) as file:
@@ -51,8 +56,10 @@ class ParquetFiles(Source):
             rows_wanted = _most_rows(file, min(max(few_megabytes, 64), 2048))
             for batch in file.iter_batches(batch_size=rows_wanted, use_threads=False):
                 names = batch.schema.names
+                optional = self._optional(batch.schema)
                 for row in zip(*map(_values, batch.columns), strict=True):
-                    yield Row(number, 1, None, record=dict(zip(names, row, strict=True)))
+                    record = _without_nulls(dict(zip(names, row, strict=True)), optional)
+                    yield Row(number, 1, None, record=record)
                     number += 1
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
@@ -75,11 +82,27 @@ class ParquetFiles(Source):
                     records = batch.take(own - first).to_pylist()
                     if _has_odd_types(batch.schema):
                         records = [*map(_as_json, records)]
+                    optional = self._optional(batch.schema)
                     for number, record in zip(own.tolist(), records, strict=True):
-                        yield Row(number, 1, None, record=record)
+                        yield Row(number, 1, None, record=_without_nulls(record, optional))
                     first += batch.num_rows
                     if first > wanted[-1]:
                         break
+
+    def _optional(self, schema: Any) -> frozenset[str]:
+        """Columns whose nulls are left out."""
+        fields = zip(schema.names, schema.types, strict=True) if self._tells_nulls else ()
+        return frozenset(name for name, kind in fields if not _is_number(kind))
+
+
+def _without_nulls(record: dict[str, Any], optional: frozenset[str]) -> dict[str, Any]:
+    if not optional:
+        return record
+    return {key: value for key, value in record.items() if value is not None or key not in optional}
+
+
+def _is_number(kind: Any) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
 
 
 def _has_odd_types(schema: Any) -> bool:
@@ -126,8 +149,7 @@ def _text_of(value: bytes) -> bytes | str:
 def _values(column: Any) -> list[Any]:
     """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
     kind = column.type
-    is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-    has_all = is_number and column.null_count == 0
+    has_all = _is_number(kind) and column.null_count == 0
     if has_all:
         return column.to_numpy().tolist()
     values = column.to_pylist()

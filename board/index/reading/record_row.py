@@ -20,7 +20,7 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
 from board.formats.failures.any_field import failure_of_fields, failures_of_columns
-from board.formats.last_outputs import LastOutput, last_output, output_in_text
+from board.formats.last_outputs import LastOutput, last_output, output_in_text, outputs_in_texts
 from board.formats.messages import message_text, message_texts, role_texts
 from board.formats.number_arrays import (
     first_values,
@@ -63,7 +63,7 @@ def _outputs(rollouts: FieldColumns) -> Values:
     responses = rollouts.texts.get("response")
     if responses is None:
         return []
-    outputs = [None if text is None else output_in_text(text) for text in responses]
+    outputs = outputs_in_texts(responses)
     if rollouts.messages is None or rollouts.outputs is None:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from board.formats.base import Event, LineContext, Reader
 from board.formats.columns import gather, usual_columns
 from board.formats.fields import record_of
 from board.formats.metric_lines import ASIDE, METRICS, METRICS_WITH_TEXT
+from board.formats.parse import lacks_digits
 from board.index import segments
 from board.index.reading.cells import cell
 from board.index.reading.record_row import (
@@ -60,7 +61,8 @@ for. No class, for one is made per rollout.
 class RowBatch:
     """Takes the rollouts, events and problems of lines. path: the file's path as problems name it.
 
-    is_joined: whether rows get the keys by which they are joined with those of other logs.
+    is_joined: whether rows get the keys by which they are joined with those of other logs. parse_exactly:
+    gives the line at an address with all digits of its integers.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class RowBatch:
         place: LineContext,
         vocabulary: Vocabulary | None,
         is_joined: bool,
+        parse_exactly: Callable[[Address], Mapping[str, Any]],
     ) -> None:
         self._path = path
         self._reader = reader
@@ -81,6 +84,7 @@ class RowBatch:
         self._options = place.options
         self._vocabulary = vocabulary
         self._is_joined = is_joined
+        self._parse_exactly = parse_exactly
         self._aggregator = Aggregator()
         self._waiting: list[Mapping[str, Any]] = []
         self._addresses: list[Address] = []
@@ -190,6 +194,8 @@ class RowBatch:
             if isinstance(rollout, Record):
                 record = rollout
             else:
+                if self.reads_columns and lacks_digits(rollout):
+                    rollout = self._parse_exactly(at)
                 fields = {name: value for name, (value,) in self._columns([rollout]).items()}
                 record = record_of(fields, self._options)
             # Arrays of ids are parsed here.
