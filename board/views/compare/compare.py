@@ -12,6 +12,7 @@ from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Click, curve_bar
 from board.core.metrics.trainer import PREFIX
 from board.export.compared_page import compared_page
+from board.export.file_names import file_of
 from board.query.compare.answer import run_names
 from board.query.compare.matching import Match
 from board.query.open_run import Run
@@ -186,8 +187,10 @@ def _render() -> None:
         metrics = _curves(compared, offered)
         drawn = [name for name in metrics if not name.startswith(PREFIX)]
         matched = cast("Match", state.get("compare_match"))
+        names = compared.names[1:]
+        others = names[0] if len(names) == 1 else counted(len(names), "run")
         page_export.offer(
-            f"{run.info.name}_compared",
+            file_of(run, f"against_{others}"),
             partial(compared_page, compared.runs, drawn, compared.shifts, matched),
         )
         if len(compared.runs) > 2:
