@@ -34,8 +34,8 @@ _FETCH_SECONDS: Final = 60.0
 
 
 class FileJob:
-    """A file that is made for a download. page: what offers it; label: of its button; file: what it is of.
-    pressed_at: when the browser had its button pressed, by the monotonic clock.
+    """A file that is made for a download. page: what offers it; label: of its button; file: what it is
+    of. pressed_at: when the browser had its button pressed, by the monotonic clock.
     """
 
     def __init__(
