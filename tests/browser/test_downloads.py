@@ -157,6 +157,7 @@ def test_a_file_arrives_though_the_reader_goes_elsewhere_while_it_is_made(page, 
     page.on("download", lambda download: names.append(download.suggested_filename))
     panel.get_by_role("button", name="Interactive reader", exact=True).click()
     panel.get_by_role("button", name="Parquet", exact=True).click()
+    expect(panel.get_by_text(re.compile("Making Parquet|Parquet, "))).to_be_visible()
     if leave == "close":
         page.keyboard.press("Escape")
         expect(panel).to_have_count(0)
@@ -164,3 +165,18 @@ def test_a_file_arrives_though_the_reader_goes_elsewhere_while_it_is_made(page, 
         page.get_by_role("link", name="Prompts").click()
     until(page, "two files", lambda: len(names) == 2)
     assert {name.rpartition(".")[2] for name in names} == {"html", "parquet"}
+
+
+@pytest.mark.parametrize(("opener", "words"), [("Export", "Redact"), ("Views", "Save what")])
+def test_a_tab_opens_its_page_though_a_panel_is_open(page, serve, root, opener, words):
+    page.goto(f"{board_on(serve, root)}/rollouts?run=tokens")
+    expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
+    settled(page)
+    page.get_by_role("button", name=opener).click()
+    expect(page.get_by_test_id("stPopoverBody").get_by_text(words)).to_be_visible()
+    settled(page)
+    page.get_by_role("link", name="Prompts").click()
+    expect(page.get_by_text("Prompts at more than one step")).to_be_visible()
+    settled(page)
+    expect(page).to_have_url(re.compile("/prompts"))
+    expect(page.locator(".st-key-export_place")).to_be_visible()

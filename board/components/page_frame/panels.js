@@ -5,7 +5,7 @@ const OPENER = '[data-testid="stPopoverButton"][aria-expanded="true"]';
 const PANEL = '[data-testid="stPopoverBody"]';
 const OF_PANEL = `${PANEL}, [data-testid="stPopover"], [data-testid="stFloatingOverlayPortal"], [data-baseweb="popover"], [data-baseweb="layer"]`;
 const CLOSED_LOOK_MS = 20;
-const MOST_CLOSED_LOOKS = 100;
+const MOST_CLOSED_LOOKS = 150; // a run of the script that takes longer goes on without what was pressed in the panel
 
 function closePanelsFirst() {
   let isClosing = false;
@@ -31,6 +31,7 @@ function closePanelsFirst() {
 }
 
 function whenClosed(act, looks = 0) {
-  if (document.querySelector(PANEL) && looks < MOST_CLOSED_LOOKS) setTimeout(() => whenClosed(act, looks + 1), CLOSED_LOOK_MS);
+  const isWaiting = document.querySelector(PANEL) || isScriptRunning();
+  if (isWaiting && looks < MOST_CLOSED_LOOKS) setTimeout(() => whenClosed(act, looks + 1), CLOSED_LOOK_MS);
   else setTimeout(act, CLOSED_LOOK_MS);
 }

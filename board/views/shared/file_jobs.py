@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitAPIException
 
 from board.components.press_once import press_once
 from board.errors import BoardError
@@ -29,6 +31,8 @@ _SAVE: Final = "export_save"
 _BAR_SECONDS: Final = 0.3
 """Before a bar shows how far a file is."""
 _POLL_SECONDS: Final = 0.1
+_TURN_SECONDS: Final = 1.0
+"""For which a run of the panel waits for files."""
 _FETCH_SECONDS: Final = 60.0
 """For which a file stays drawn after its button was pressed: only then the browser fetches it."""
 
@@ -51,6 +55,7 @@ class FileJob:
         self.page, self.label, self.mime = page, label, mime
         self.id = uuid4().hex
         self.task = BackgroundTask(make)
+        self.begun_at = time.monotonic()
         self.pressed_at: float | None = None
         self.file, self._ending, self._redaction = file, ending, redaction
 
@@ -74,6 +79,7 @@ def begin(job: FileJob) -> None:
         one for one in jobs if not one.is_due and (one.page, one.label) != (job.page, job.label)
     ]
     st.session_state[_JOBS] = [*again[-_MOST_SAVED:], *due, job]
+    job.begun_at = time.monotonic()
     job.task.start()
 
 
@@ -114,13 +120,19 @@ def watch(lines: Sequence[tuple[FileJob, DeltaGenerator]], unseen: Collection[st
     waiting, started = [*lines], time.monotonic()
     bars: dict[str, DeltaGenerator] = {}
     while waiting:
+        if time.monotonic() > started + _TURN_SECONDS:
+            # Another button of the panel that was pressed meanwhile has its turn.
+            with suppress(
+                StreamlitAPIException
+            ):  # in a run of the whole page there is no such thing
+                st.rerun(scope="fragment")
         for job, line in [*waiting]:
             briefly = job.id in unseen
             if not job.task.is_running:
                 _end(job, line, briefly=briefly)
                 waiting.remove((job, line))
             # What is drawn anew gives way to a run of the page that is asked for meanwhile.
-            elif briefly or time.monotonic() < started + _BAR_SECONDS:
+            elif briefly or time.monotonic() < job.begun_at + _BAR_SECONDS:
                 line.caption(_words(job), width="content")
             else:
                 _show_progress(job, line, bars)
