@@ -176,7 +176,7 @@ def test_a_tab_opens_its_page_though_a_panel_is_open(page, serve, root, opener, 
     expect(page.get_by_test_id("stPopoverBody").get_by_text(words)).to_be_visible()
     settled(page)
     page.get_by_role("link", name="Prompts").click()
-    expect(page.get_by_text("Prompts at more than one step")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Search prompts")).to_be_visible()
     settled(page)
     expect(page).to_have_url(re.compile("/prompts"))
     expect(page.locator(".st-key-export_place")).to_be_visible()
