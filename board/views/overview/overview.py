@@ -82,7 +82,8 @@ def _caption(run: Run) -> str:
     if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
         return f"{words} ± standard error. The change is shown from {_COMPARED_STEPS} steps on."
     change = f"its change from the {WINDOW} before"
-    return f"{words} and {change}, ± error. Grey: within {ERRORS:g} of them, as 95 % of chance is."
+    chance = f"Grey: within {ERRORS:g} of these, as chance alone is in 95 %."
+    return f"{words} and {change}, ± standard error. {chance}"
 
 
 def _show_tiles(run: Run, kl: str) -> None:
