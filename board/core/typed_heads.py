@@ -27,21 +27,21 @@ def typed_heads(
     names = ColumnNames(columns, meanings, RESERVED)
     return {
         name: next(
-            (words for words in (head, one_line(name, _LONGEST)) if _means(words, name, names)),
+            (text for text in (head, one_line(name, _LONGEST)) if _means(text, name, names)),
             text_literal(name),
         )
         for name, head in heads.items()
     }
 
 
-def _means(words: str, column: str, names: ColumnNames) -> bool:
-    """Whether a filter that begins with these words is over the column."""
-    if names.meant(words) != (column,):
+def _means(text: str, column: str, names: ColumnNames) -> bool:
+    """Whether a filter that begins with this text is over the column."""
+    if names.meant(text) != (column,):
         return False
-    if _PLAIN.fullmatch(words) and not {*words.lower().split(" ")} & {*RESERVED}:
+    if _PLAIN.fullmatch(text) and not {*text.lower().split(" ")} & {*RESERVED}:
         return True
     try:
-        tree = tree_of(f"{words} > 0", names)
+        tree = tree_of(f"{text} > 0", names)
     except ExpressionError:
         return False
     left = tree.parts[0] if isinstance(tree, Operation) and tree.op == ">" else None

@@ -55,7 +55,7 @@ def nearest(info: RunInfo, others: Sequence[RunInfo], most_bytes: int) -> list[R
         return is_elsewhere, other.formats != info.formats, -likeness
 
     chosen: list[RunInfo] = []
-    for other in sorted((one for one in others if one.name != info.name), key=distance):
+    for other in sorted((other for other in others if other.name != info.name), key=distance):
         if len(chosen) < MOST_LOOKED_AT and other.bytes <= most_bytes:
             chosen.append(other)
             most_bytes -= other.bytes

@@ -81,8 +81,8 @@ def _most_shared(run: Run, split: str) -> tuple[list[str], str]:
     known: dict[str, Any] = st.session_state.setdefault(_PARTNER, {})
     if known.get("key") != key:
         with st.spinner("Looking for the run that shares most with this one …"):
-            known.update(key=key, found=_look_for_partner(run, split, infos))
-    return known["found"]
+            known.update(key=key, partner=_look_for_partner(run, split, infos))
+    return known["partner"]
 
 
 def _look_for_partner(run: Run, split: str, infos: Sequence[RunInfo]) -> tuple[list[str], str]:

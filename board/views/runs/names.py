@@ -46,14 +46,16 @@ def meanings_in(names: Collection[str], heads: Mapping[str, Sequence[str]]) -> M
     """What heads of the table mean, then what a metric is called on other pages, and what paths of
     settings end with. names: of the columns in expressions. heads: the names that each head means.
     """
-    own = {name: [name] for name in names if name in OTHER_NAMES} | {"worst finding": ["finding"]}
+    of_heads = {name: [name] for name in names if name in OTHER_NAMES} | {
+        "worst finding": ["finding"]
+    }
     for head, meant in heads.items():
-        own.setdefault(head, [*meant])
+        of_heads.setdefault(head, [*meant])
     others: dict[str, list[str]] = {}
     for name in names:
         for end in (*_ELSEWHERE.get(name, ()), *ends_of(name)):
             others.setdefault(end, []).append(name)
-    return meanings_of(names, (own, others))
+    return meanings_of(names, (of_heads, others))
 
 
 def typed_names(heads: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:

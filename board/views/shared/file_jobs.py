@@ -74,9 +74,11 @@ class FileJob:
 def begin(job: FileJob) -> None:
     """Begins to make a file. Those that are not saved yet go on."""
     jobs: list[FileJob] = st.session_state.get(_JOBS, [])
-    due = [one for one in jobs if one.is_due]
+    due = [known for known in jobs if known.is_due]
     again = [
-        one for one in jobs if not one.is_due and (one.page, one.label) != (job.page, job.label)
+        known
+        for known in jobs
+        if not known.is_due and (known.page, known.label) != (job.page, job.label)
     ]
     st.session_state[_JOBS] = [*again[-_MOST_SAVED:], *due, job]
     job.begun_at = time.monotonic()
@@ -88,11 +90,11 @@ def asked_for(page: Hashable) -> list[FileJob]:
     return [*{(job.label, job.file): job for job in _jobs() if job.page == page}.values()]
 
 
-def due_besides(shown: Sequence[FileJob]) -> list[FileJob]:
-    """Files that the reader waits for and that are not shown, since another page, or a panel that is
+def due_besides(drawn: Sequence[FileJob]) -> list[FileJob]:
+    """Files that the reader waits for and that are not drawn, since another page, or a panel that is
     closed now, was asked for them.
     """
-    return [job for job in _jobs() if job.is_due and job not in shown]
+    return [job for job in _jobs() if job.is_due and job not in drawn]
 
 
 def announce(jobs: Iterable[FileJob]) -> list[tuple[FileJob, DeltaGenerator]]:
