@@ -82,7 +82,7 @@ def _caption(run: Run) -> str:
     if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
         return f"{words} ± standard error. The change is shown from {_COMPARED_STEPS} steps on."
     change = f"its change from the {WINDOW} before"
-    chance = f"Grey: within {ERRORS:g} of these, as chance alone is in 95 %."
+    chance = f"Grey: within {ERRORS:g} of these, as 95 % of changes by chance are."
     return f"{words} and {change}, ± standard error. {chance}"
 
 
