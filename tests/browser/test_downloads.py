@@ -106,7 +106,9 @@ def test_every_file_that_the_list_offers_has_the_rollouts_that_it_says(page, ser
     page.goto(f"{board_on(serve, root)}/rollouts?run={run}")
     panel, files = open_export(page), Files()
     download_all(page, panel, files)
-    count = int(re.search(r"As listed (\d+)", panel.inner_text())[1])
+    counted = re.search(r"As listed (\d+)", panel.inner_text())
+    assert counted is not None
+    count = int(counted[1])
     assert {subject for subject, _ in files} == {f"As listed {count}"}
     has = {label: number for (_, label), number in files.items()}
     assert has["CSV"] == has["Parquet"] == has["JSON lines"] == count

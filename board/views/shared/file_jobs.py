@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.errors import StreamlitAPIException
 
 from board.components.press_once import press_once
 from board.errors import BoardError
@@ -31,8 +29,6 @@ _SAVE: Final = "export_save"
 _BAR_SECONDS: Final = 0.3
 """Before a bar shows how far a file is."""
 _POLL_SECONDS: Final = 0.1
-_TURN_SECONDS: Final = 1.0
-"""For which a run of the panel waits for files."""
 _FETCH_SECONDS: Final = 60.0
 """For which a file stays drawn after its button was pressed: only then the browser fetches it."""
 
@@ -119,15 +115,9 @@ def watch(lines: Sequence[tuple[FileJob, DeltaGenerator]], unseen: Collection[st
     """Says how far files are, and saves each when it is there, whichever is first. unseen: ids of those
     outside of the panel, of which the browser alone says that they are saved.
     """
-    waiting, started = [*lines], time.monotonic()
+    waiting = [*lines]
     bars: dict[str, DeltaGenerator] = {}
     while waiting:
-        if time.monotonic() > started + _TURN_SECONDS:
-            # Another button of the panel that was pressed meanwhile has its turn.
-            with suppress(
-                StreamlitAPIException
-            ):  # in a run of the whole page there is no such thing
-                st.rerun(scope="fragment")
         for job, line in [*waiting]:
             briefly = job.id in unseen
             if not job.task.is_running:

@@ -4,6 +4,7 @@ import threading
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -23,7 +24,7 @@ def run(tmp_path, monkeypatch):
     return opened
 
 
-def sent(number: int, value: str, **others: object) -> dict[str, object]:
+def sent(number: int, value: str, **others: Any) -> dict[str, Any]:
     about = {"id": f"{number:016x}", "run": "native", "kind": "label", "author": "ann", "index": 1}
     return {**about, "step": 1, "value": value, **others}
 
