@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from board.core.expression_tree import text_literal
 from board.index.segments import ANY_TEXT, PART
 from board.query.columns import aliased, frame_of, with_names
-from board.query.predicate import text_literal
 from board.query.run import Run
 
 if TYPE_CHECKING:

@@ -107,14 +107,14 @@ if page == OVERVIEW and not state.get("run") and len(sidebar.discovered()) > 1:
     st.switch_page(RUNS, query_params=state.encoded())  # what `/` opens where no link names a run
 navigation = Navigation(page)
 folder = sidebar.find_runs()
+exported = None
 if page == RUNS and folder:
     page_parts.run(page)
-    page_export.draw()
     navigation.draw()
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
     page_parts.run(page)
-    page_export.draw(sidebar.narrowed())
+    exported = sidebar.narrowed()
     navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:
@@ -126,3 +126,5 @@ shortcuts.end()
 sidebar.choose_folder()
 state.show_notices()
 state.push()
+# Last: it waits for files that are being made.
+page_export.draw(exported)

@@ -21,8 +21,9 @@ from board.datasets.export import Request, write_dataset
 from board.datasets.files import replacing
 from board.errors import ChoiceError
 from board.export.comparison_part import Side
+from board.export.file_names import FileOf
 from board.export.findings_page import evidence_of, finding_page, named
-from board.export.page_text import Redaction, file_name
+from board.export.page_text import Redaction
 from board.export.pages import (
     PageOptions,
     addresses_of,
@@ -92,7 +93,7 @@ def export(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(html)
         return 0
-    name = file_name(redaction.text(f"{chosen.run.info.name}_{chosen.what}"))
+    name = FileOf(chosen.run.info.name, chosen.what).name(".html", redaction=redaction)
     path = Path(args.output or name)
     if path.is_dir():
         raise ChoiceError(f"{path} is a folder; give a file by -o")

@@ -8,6 +8,7 @@ from typing import Any
 
 from board.cli import output
 from board.cli.opened_runs import narrowed_as_asked, open_run
+from board.core.expression_tree import text_literal
 from board.core.labels.entries import LONGEST_NOTE, RolloutLabels
 from board.core.labels.shares import Agreement
 from board.core.metrics.shares import interval, of_many
@@ -23,7 +24,6 @@ from board.query.labels.samples import (
     samples_of,
 )
 from board.query.open_run import Run
-from board.query.predicate import text_literal
 
 
 def label(args: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ from board.core.metrics.definitions import (
 )
 from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
 from board.errors import BoardError
+from board.export.file_names import file_of
 from board.export.run_pages import overview_page
 from board.query import splits
 from board.query.open_run import Run
@@ -81,7 +82,8 @@ def _caption(run: Run) -> str:
     if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
         return f"{words} ± standard error. The change is shown from {_COMPARED_STEPS} steps on."
     change = f"its change from the {WINDOW} before"
-    return f"{words} and {change}, ± error. Grey: within {ERRORS:g} of them, as 95 % of chance is."
+    chance = f"Grey: within {ERRORS:g} of these, as 95 % of changes by chance are."
+    return f"{words} and {change}, ± standard error. {chance}"
 
 
 def _show_tiles(run: Run, kl: str) -> None:
@@ -303,9 +305,7 @@ def _show_curves(run: Run) -> None:
 def _render() -> None:
     run = sidebar.narrowed()
     page_parts.header(run)
-    page_export.offer(
-        f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
-    )
+    page_export.offer(file_of(run, "overview"), partial(overview_page, run, int(state.get("step"))))
     with st.container(key="overview_lines", horizontal=True, vertical_alignment="center"):
         known_findings.link(sidebar.current())
         page_parts.failures_line(sidebar.current())
