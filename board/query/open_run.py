@@ -82,6 +82,7 @@ def index_key(info: RunInfo, options: ReadOptions, sidecars: SidecarFiles) -> st
     """What the rows of an index depend on besides the log."""
     aggregates = " ".join(column for column, _, _ in REDUCTIONS)
     key = f"{options!r} {sidecars.vocabulary_hash} {aggregates}"
+    key += " outline" if options.outline else ""
     # Where logs are joined the rows have keys that they lack where each is shown alone.
     return f"{key} {JOINED}" if info.is_joined else key
 
@@ -260,7 +261,8 @@ def _run_of(
         (*maybe, *sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated)
     )
     log.extend(rows.joins.differences)
-    log.extend(_unread_fields(rows))
+    if not options.read.outline:
+        log.extend(_unread_fields(rows))
     log.extend(note_on(rows.model_split))
     if reward is not None:
         log.add(Problem(RUN_ITSELF, None, "reward", reward.summary, _CHOOSE_REWARD, "note"))

@@ -82,6 +82,8 @@ class _Scan:
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
         source = known.source(source_of(shard.origin))
+        if options.outline:
+            source = source.outline
         self.source = source.of_run(shard.run) if shard.run else source
         self._has_rows = type(known).rows is not Reader.rows
         self._is_hashed = known.repeats in BY_FILE
