@@ -14,7 +14,7 @@ from board.core.metrics.reward_sum import RewardSum
 from board.core.problems import RUN_ITSELF, Problem, ProblemLog
 from board.core.records import ReadOptions
 from board.errors import ChoiceError, NotFoundError, UnreadableError
-from board.formats import reader_named
+from board.formats import reader_named, source_read_by
 from board.formats.fields import SEVERAL_REWARDS
 from board.formats.generic import OTHER_RESPONSES, OTHER_REWARDS
 from board.index.build import Extended, Progress, extend
@@ -109,9 +109,11 @@ class Follower:
         self._trainer = TrainerMetricsReader()
 
     def unread(self, info: RunInfo) -> int:
-        """Bytes of the run that its index does not cover."""
+        """Bytes of the run that its index does not cover, about as many as they are unpacked."""
         manifest = self._storage(info).load()
-        return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
+        unread = info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
+        files = {(file.reader, file.path.suffix): file for file in info.files}
+        return unread * max(source_read_by(f.reader, f.path).unpacks for f in files.values())
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
         """The run as its files are now. wait: for another process that builds its index."""
