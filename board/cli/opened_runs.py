@@ -17,7 +17,7 @@ from board.query import splits
 from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
-from board.query.outlines import OUTLINE_BYTES, may_tell, outlined, tells
+from board.query.outlines import may_tell, outlined, pays, tells
 from board.query.splits import chosen_split, splits_of
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
@@ -35,7 +35,7 @@ def open_for(args: argparse.Namespace, names: Collection[str]) -> Run:
     where that holds them and the log is not read yet.
     """
     info, options = find_run(args.run, args.source), options_of(args)
-    if may_tell(names) and Follower(options).unread(info) >= OUTLINE_BYTES:
+    if may_tell(names) and pays(info, Follower(options).unread(info)):
         with closing(ProgressLine()) as progress:
             run = Follower(outlined(options)).run(info, progress)
         if tells(run, names):

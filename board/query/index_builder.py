@@ -1,4 +1,6 @@
-"""Builds an index in a process of its own, so that the server stays small and quick."""
+"""Builds an index in a process of its own, so that the server stays small and quick: of a log of which
+nothing is read yet the outline first.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from pathlib import Path
 from board.core.records import ReadOptions
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import Follower, OpenOptions
+from board.query.outlines import outlined, pays
 
 
 def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
@@ -26,5 +29,9 @@ def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
 
 
 if __name__ == "__main__":
-    info, options = pickle.load(sys.stdin.buffer)
-    Follower(OpenOptions(options), persist=True).run(info)
+    info, read_options = pickle.load(sys.stdin.buffer)
+    options = OpenOptions(read_options)
+    whole = Follower(options, persist=True)
+    if whole.so_far(info).done == 0 and pays(info, whole.unread(info)):
+        Follower(outlined(options), persist=True).run(info)
+    whole.run(info)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from board.core.schema import ID_FIELDS, SCORE_FIELDS
+from board.formats import reader_named
+from board.index.discovery.run_info import RunInfo
 from board.query.open_run import OpenOptions
 from board.query.run import Run
 
@@ -18,6 +20,12 @@ OUTLINE_BYTES: Final = 64 << 20
 """Less is read whole before an outline would have saved any time."""
 _NAMES: Final = frozenset({*ID_FIELDS, *SCORE_FIELDS, "rollouts"})
 _OF_A_STEP: Final = ("_mean", "_std")
+
+
+def pays(info: RunInfo, unread: int) -> bool:
+    """Whether an outline stands long before so many bytes of a run are read."""
+    is_known = all(reader_named(name).has_outline for name in info.formats)
+    return unread >= OUTLINE_BYTES and is_known and not info.is_joined
 
 
 def outlined(options: OpenOptions) -> OpenOptions:

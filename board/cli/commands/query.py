@@ -64,7 +64,9 @@ def steps(args: argparse.Namespace) -> int:
 def rollouts(args: argparse.Namespace) -> int:
     """Prints rollouts: filtered, then sorted, then cut to the limit."""
     asked = listed(args.columns)
-    opened = open_run(args) if args.where else open_for(args, asked and [*asked, *listed(args.sort)])
+    opened = (
+        open_run(args) if args.where else open_for(args, asked and [*asked, *listed(args.sort)])
+    )
     run = of_environments(of_split(opened, args.split or splits.ALL), args.env)
     if args.step is not None:
         run.row(args.step, 0)  # raises for an unknown step

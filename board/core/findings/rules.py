@@ -85,7 +85,9 @@ class Rule:
 
 
 def _rules(*checks: Callable[[Facts, Limits], Iterator[Match]]) -> tuple[Rule, ...]:
-    table = resources.files("board.core.findings").joinpath("rules.toml").read_text(encoding="utf-8")
+    table = (
+        resources.files("board.core.findings").joinpath("rules.toml").read_text(encoding="utf-8")
+    )
     about = tomllib.loads(table)
     return tuple(Rule(check, **about[check.__name__]) for check in checks)
 

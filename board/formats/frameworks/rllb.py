@@ -65,6 +65,7 @@ class RLLoggingBoardReader(Reader):
     title = "RLLoggingBoard"
     family = "jsonl"
     repeats = "copied_steps"
+    has_outline = True
     recording: Mapping[str, str] = {
         **{
             key: f'Write "{key}" into each line.' for key in ("reward", "prompt", "group_id", "env")

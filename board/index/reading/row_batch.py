@@ -77,7 +77,7 @@ class RowBatch:
         self._columns = gather
         if self.reads_columns:
             self._columns = lambda lines: reader.read_columns(lines, place)
-        if place.options.outline:
+        if place.options.outline and reader.has_outline and not is_joined:
             columns_of = self._columns
             self._columns = lambda lines: outline(columns_of(lines))
         self._place = place

@@ -28,9 +28,18 @@ from board.errors import BoardError
 from board.export.run_pages import overview_page
 from board.query import splits
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.views.frame import sidebar
 from board.views.overview import curves, environments, single_step, trainer
-from board.views.shared import cache, examples, known_findings, page_export, page_parts, state
+from board.views.shared import (
+    cache,
+    examples,
+    known_findings,
+    opened_runs,
+    page_export,
+    page_parts,
+    state,
+)
 from board.views.shared.text import counted, number, one_line, plain
 from board.views.shared.trainer import metrics as trainer_metrics
 
@@ -256,6 +265,7 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
 def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     main, others = _charts(run)
     _draw(run, main, options, marks, key="curves")
+    _draw_read(run, main, options, marks)
     if others:
         st.toggle(
             counted(len(others), "more curve"),
@@ -269,8 +279,22 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     _say_missing(run)
 
 
+def _draw_read(run: Run, drawn: list[_Columns], options: CurveOptions, marks: list[Mark]) -> None:
+    """Of an outline the curves that it lacks, over the steps that the index has by now."""
+    read = opened_runs.read_so_far(sidebar.whole())
+    if read is sidebar.whole() or not len(read.steps):
+        return
+    chosen = cache.of_split(read, str(state.get("split"))) or read
+    charts = [columns for columns in _charts(chosen)[0] if columns not in drawn]
+    if charts and len(chosen.steps) > 1:
+        st.caption(f"Read by now: {len(read.steps):,} of {len(run.steps):,} steps.")
+        _draw(chosen, charts, options, marks, key="curves_read")
+
+
 def _say_missing(run: Run) -> None:
-    """What a run lacks that most have, and what it would take."""
+    """What a run lacks that most have, and what it would take; of an outline nothing is known to lack."""
+    if is_outline(run):
+        return
     needs = {name: needed for name, needed in _NEEDS.items() if not _has(run, name)}
     missing = [f"{rollout_metric(name).label} (needs {one})" for name, one in needs.items()]
     if missing:
@@ -307,8 +331,9 @@ def _render() -> None:
         f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
     )
     with st.container(key="overview_lines", horizontal=True, vertical_alignment="center"):
-        known_findings.link(sidebar.current())
-        page_parts.failures_line(sidebar.current())
+        if not is_outline(run):
+            known_findings.link(sidebar.current())
+            page_parts.failures_line(sidebar.current())
         st.space("stretch")
         st.caption(plain(_caption(run)), width="content")
     _show_tiles(run, curves.KL[state.get("overview_kl")])
