@@ -112,7 +112,7 @@ class Follower:
         """Bytes of the run that its index does not cover, about as many as they are unpacked."""
         manifest = self._storage(info).load()
         unread = info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
-        files = {(file.reader, file.path.suffix): file for file in info.files}
+        files = {(file.reader, file.path.name.rpartition(".")[2]): file for file in info.files}
         return unread * max(source_read_by(f.reader, f.path).unpacks for f in files.values())
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:

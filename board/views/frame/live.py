@@ -145,7 +145,7 @@ def watch_building(info: RunInfo, options: OpenOptions) -> None:
 
 
 def say_read(read: Run) -> None:
-    """Says, of a run that is shown as an outline, how much of its index is made. read: as far as it is."""
+    """Says how much is read of a run that is shown as an outline. read: the run as far as it is."""
     done, total = read.done, read.info.bytes
     st.caption(
         ":material/hourglass_top: Step, rewards and ids are here. Texts, lengths, KL and entropy are "

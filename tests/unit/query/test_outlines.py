@@ -3,6 +3,7 @@
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from read_formats import DATA, REAL_RUNS, info_at, real_run
@@ -18,7 +19,7 @@ from board.index.segments import CAUSE_COLUMNS
 from board.query import outlines
 from board.query.columns import rows_of
 from board.query.open_run import Follower, OpenOptions, Run
-from board.query.outlines import may_tell, outlined, tells
+from board.query.outlines import may_tell, outlined
 from board.query.rollouts import Sorting, rollout_table
 
 OUTLINED = [i for i in REAL_RUNS if all(reader_named(n).has_outline for n in i.formats)]
@@ -105,7 +106,7 @@ def eval_log(folder: Path, parts: dict[str, slice]) -> RunInfo:
     samples[2] |= {"limit": {"type": "token", "limit": 10}}
     with zipfile.ZipFile(folder / log.name, "w") as archive:
         archive.writestr("header.json", json.dumps(header))
-        summaries = list[dict[str, object]]()
+        summaries = list[dict[str, Any]]()
         for sample in samples:
             name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
             archive.writestr(name, json.dumps({k: v for k, v in sample.items() if k != "header"}))
