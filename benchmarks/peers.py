@@ -42,7 +42,7 @@ from board.formats.io.inspect_files import INSPECT  # noqa: E402
 INDEX = ".rollout-board"
 EVAL = next((ROOT / "tests" / "formats" / "data" / "inspect").glob("*.eval"))
 SAMPLES = (2_000, 20_000)
-MEGABYTES = 200
+MEGABYTES = 500
 CURVES, POINTS = 100, 10_000
 MOST_SECONDS = 120
 """That a server may take to answer."""
