@@ -18,7 +18,7 @@ from board.query.run import Run
 
 OUTLINE_BYTES: Final = 64 << 20
 """Less is read whole before an outline would have saved any time."""
-_NAMES: Final = frozenset({*ID_FIELDS, *SCORE_FIELDS, "rollouts"})
+_NAMES: Final = frozenset({*ID_FIELDS, *SCORE_FIELDS, "rollouts", "epoch"})
 _OF_A_STEP: Final = ("_mean", "_std")
 
 
