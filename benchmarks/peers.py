@@ -95,6 +95,7 @@ print(json.dumps([[str(s.id), s.epoch] for s in read_eval_log_sample_summaries(s
 """
 MEANS_BY_DUCKDB = """
 import duckdb, json, sys
+duckdb.sql("SET enable_progress_bar = false")  # it would be in the answer
 rows = duckdb.sql(f'''SELECT step, avg(reward) FROM read_json('{sys.argv[1]}/*.jsonl',
     format='newline_delimited', columns={{step: 'BIGINT', reward: 'DOUBLE'}})
     GROUP BY step ORDER BY step''').fetchall()
