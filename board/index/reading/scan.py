@@ -65,11 +65,11 @@ def index_shard(
 
 
 @lru_cache(maxsize=256)
-def _parser_of(path: Location) -> LineParser:
+def _parser_of(path: Location, *, leaves_texts: bool) -> LineParser:
     """The parser of a file, the same for all its shards: learning the layout of long lines takes longer
     than reading a dozen of them.
     """
-    return LineParser()
+    return LineParser(leaves_texts=leaves_texts)
 
 
 class _Scan:
@@ -88,7 +88,9 @@ class _Scan:
         self._has_rows = type(known).rows is not Reader.rows
         self._is_hashed = known.repeats in BY_FILE
         self._place = LineContext(shard.origin, options, known.layout)
-        self._parser = _parser_of(shard.path)
+        # Of an outline nobody looks into arrays.
+        leaves_texts = options.outline and known.has_outline and not shard.joined
+        self._parser = _parser_of(shard.path, leaves_texts=leaves_texts)
         self._number = shard.first_line - 1
         self._consumed = shard.start
         self._last_bytes = b""

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from read_formats import DATA, REAL_RUNS, info_at, real_run
 
 from board.analysis.rollout import open_rollout
@@ -13,6 +15,7 @@ from board.cli import main
 from board.formats import reader_named
 from board.formats.io import inspect_files
 from board.formats.io.inspect_files import INSPECT
+from board.formats.number_arrays import LineParser
 from board.formats.sources import Row
 from board.index.discovery.run_info import RunInfo
 from board.index.segments import CAUSE_COLUMNS
@@ -84,6 +87,38 @@ def test_a_question_about_scores_is_answered_as_the_whole_log_answers_it(
         monkeypatch.setattr(outlines, "OUTLINE_BYTES", 1)
         assert asked(command, str(tmp_path / "outlined"), *options) == whole
     assert opened == [False, True] * 3 + [False] * 4
+
+
+TEXTS = st.lists(
+    st.sampled_from(["]", '"]', '" ]', "\\", "a", ", ", '"k": [', "{", "é"]), max_size=6
+)
+
+
+@given(
+    lines=st.lists(
+        st.fixed_dictionaries(
+            {"step": st.integers(1, 3), "response": st.just("r"), "pieces": TEXTS},
+            optional={"k": TEXTS, "reward": st.floats(0, 1), "n": st.just([0.5, 1])},
+        ).flatmap(lambda line: st.permutations([*line.items()]).map(dict)),
+        min_size=1,
+        max_size=6,
+    ),
+    end=st.sampled_from(["]", " ]", "\t]"]),
+)
+def test_arrays_of_texts_that_an_outline_leaves_hide_no_other_value(lines, end):
+    written = [json.dumps(line) for line in lines]
+    written[-1] = written[-1].replace('"]', f'"{end}')  # a line by another hand
+    try:
+        same = [json.loads(text) for text in written] == lines
+    except ValueError:
+        same = False
+    assume(same)
+    parser, whole = LineParser(leaves_texts=True), LineParser()
+    for text in written:
+        found, expected = (one.parse(text.encode())[0] for one in (parser, whole))
+        assert found.keys() == expected.keys()
+        for key in ("step", "reward", "response"):
+            assert found.get(key) == expected.get(key)
 
 
 SUMMARIES = {
