@@ -318,8 +318,8 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
         if start < 0 or end < len(ending):
             return None
         # Texts may hold anything: where one ends like the array, what is left of it is no JSON.
-        others = _IN_NO_NUMBERS if ending is _END else _ENDS_OF_KEYS
-        if any(find(other, begin + 1, end) >= 0 for other in others):
+        excluded = _IN_NO_NUMBERS if ending is _END else _ENDS_OF_KEYS
+        if any(find(code, begin + 1, end) >= 0 for code in excluded):
             return None
         parts += (line[position:begin], _PLACEHOLDER)
         cuts.append(RawNumbers(line, begin, end))

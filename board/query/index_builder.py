@@ -31,7 +31,7 @@ def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
 if __name__ == "__main__":
     info, read_options = pickle.load(sys.stdin.buffer)
     options = OpenOptions(read_options)
-    whole = Follower(options, persist=True)
-    if whole.so_far(info).done == 0 and pays(info, whole.unread(info)):
+    follower = Follower(options, persist=True)
+    if follower.so_far(info).done == 0 and pays(info, follower.unread(info)):
         Follower(outlined(options), persist=True).run(info)
-    whole.run(info)
+    follower.run(info)

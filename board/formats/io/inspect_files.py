@@ -107,15 +107,15 @@ class _Samples:
         names = [name for name in self._archive.namelist() if _SUMMARY.fullmatch(name)]
         if _ALL_SUMMARIES in names:
             names = [_ALL_SUMMARIES]
-        found: dict[str, Mapping[str, Any]] = {}
+        by_member: dict[str, Mapping[str, Any]] = {}
         with suppress(ValueError):
             for name in names:
                 text = _content(self._archive, self._archive.getinfo(name))
                 for summary in objects_in(json.loads(text or "[]")):
                     member = f"samples/{summary.get('id')}_epoch_{summary.get('epoch')}.json"
-                    found[member] = _as_sample(summary)
-        is_complete = sorted(found) == sorted(member.filename for member in self.members)
-        return found if is_complete else None
+                    by_member[member] = _as_sample(summary)
+        is_complete = sorted(by_member) == sorted(member.filename for member in self.members)
+        return by_member if is_complete else None
 
     def row(self, number: int) -> Line:
         """A sample; one that can't be read is a line without text, or with what it holds instead."""

@@ -144,9 +144,9 @@ def watch_building(info: RunInfo, options: OpenOptions) -> None:
         st.rerun()
 
 
-def say_read(read: Run) -> None:
-    """Says how much is read of a run that is shown as an outline. read: the run as far as it is."""
-    done, total = read.done, read.info.bytes
+def say_progress(so_far: Run) -> None:
+    """Says how much is read of a run that is shown as an outline. so_far: the run as its index has it."""
+    done, total = so_far.done, so_far.info.bytes
     st.caption(
         ":material/hourglass_top: Step, rewards and ids are here. Texts, lengths, KL and entropy are "
         f"being read: {plain(size(done))} of {plain(size(total))}."

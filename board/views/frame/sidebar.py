@@ -120,7 +120,7 @@ def open_run(folder: Discovery) -> bool:
     if is_building:
         live.watch_building(info, options)
     if is_outline(run):
-        live.say_read(opened_runs.read_so_far(run))
+        live.say_progress(opened_runs.read_so_far(run))
     # While an index is made there are rollouts before there are means of a step.
     if run.rollout_count == 0 or not len(run.counts):
         if is_building:

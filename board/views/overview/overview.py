@@ -265,7 +265,7 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
 def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     main, others = _charts(run)
     _draw(run, main, options, marks, key="curves")
-    _draw_read(run, main, options, marks)
+    _draw_so_far(run, main, options, marks)
     if others:
         st.toggle(
             counted(len(others), "more curve"),
@@ -279,15 +279,15 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     _say_missing(run)
 
 
-def _draw_read(run: Run, drawn: list[_Columns], options: CurveOptions, marks: list[Mark]) -> None:
+def _draw_so_far(run: Run, drawn: list[_Columns], options: CurveOptions, marks: list[Mark]) -> None:
     """Of an outline the curves that it lacks, over the steps that the index has by now."""
-    read = opened_runs.read_so_far(sidebar.whole())
-    if read is sidebar.whole() or not len(read.steps):
+    so_far = opened_runs.read_so_far(sidebar.whole())
+    if so_far is sidebar.whole() or not len(so_far.steps):
         return
-    chosen = cache.of_split(read, str(state.get("split"))) or read
+    chosen = cache.of_split(so_far, str(state.get("split"))) or so_far
     charts = [columns for columns in _charts(chosen)[0] if columns not in drawn]
     if charts and len(chosen.steps) > 1:
-        st.caption(f"Read by now: {len(read.steps):,} of {len(run.steps):,} steps.")
+        st.caption(f"Read by now: {len(so_far.steps):,} of {len(run.steps):,} steps.")
         _draw(chosen, charts, options, marks, key="curves_read")
 
 

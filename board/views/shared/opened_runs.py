@@ -37,8 +37,8 @@ def discovered(root: str) -> Discovery:
 class _Slot:
     """An opened run; the lock lets one tab at a time open it.
 
-    outline: opens its outline. builder: the process that makes its indexes, while there is one. read: the
-    run as far as its index has it, while `run` is the outline. sidecar_state: of its settings and its
+    outline: opens its outline. builder: the process that makes its indexes, while there is one. so_far:
+    the run as far as its index has it, while `run` is the outline. sidecar_state: of its settings and its
     vocabulary when it was opened.
     """
 
@@ -46,7 +46,7 @@ class _Slot:
     outline: Follower
     lock: threading.Lock = field(default_factory=threading.Lock)
     run: Run | None = None
-    read: Run | None = None
+    so_far: Run | None = None
     opening: BackgroundTask[Run] | None = None
     builder: subprocess.Popen[bytes] | None = None
     sidecar_state: tuple[tuple[str, int, int], ...] = ()
@@ -95,16 +95,16 @@ def is_building(info: RunInfo, options: OpenOptions) -> bool:
 def read_so_far(run: Run) -> Run:
     """The run as far as its index has it, while it is shown as an outline; else the run itself."""
     options = replace(run.options, read=replace(run.options.read, outline=False))
-    return _slot(run.info.path, run.info.part, options).read or run
+    return _slot(run.info.path, run.info.part, options).so_far or run
 
 
 def _read(slot: _Slot, info: RunInfo, unread: int) -> Run:
     """unread: bytes that the index does not cover, where no other process makes it."""
     if slot.builder is not None:  # it may not have begun: this process would be the one that reads
-        read, outline = slot.follower.so_far(info), slot.outline.so_far(info)
-        slot.read = read if outline.rollout_count > read.rollout_count else None
-        return read if slot.read is None else outline
-    slot.read = None
+        run, outline = slot.follower.so_far(info), slot.outline.so_far(info)
+        slot.so_far = run if outline.rollout_count > run.rollout_count else None
+        return run if slot.so_far is None else outline
+    slot.so_far = None
     if slot.opening is None:
         if unread < _BACKGROUND_BYTES:
             return slot.follower.run(info, wait=False)

@@ -41,12 +41,12 @@ _TEXT_PIXELS: Final = 190
 _LINE_PIXELS: Final = 24
 
 
-def run(page: st.Page, opened: Run | None = None) -> None:
-    """Runs a page; what it refuses to do becomes a message, never a traceback. opened: the run that is
+def run(page: st.Page, current: Run | None = None) -> None:
+    """Runs a page; what it refuses to do becomes a message, never a traceback. current: the run that is
     shown; None on the page of all runs.
     """
-    if opened is not None and is_outline(opened) and page.title not in _OF_OUTLINES:
-        header(opened)
+    if current is not None and is_outline(current) and page.title not in _OF_OUTLINES:
+        header(current)
         say_reading(page.title)
         return
     try:
