@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from contextlib import closing
 
 from board.cli.output import ProgressLine, say
@@ -16,6 +17,7 @@ from board.query import splits
 from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
+from board.query.outlines import may_tell, outlined, pays, tells
 from board.query.splits import chosen_split, splits_of
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
@@ -26,6 +28,20 @@ def open_run(
     """The run that the arguments name; persist and engine as in `opened`."""
     options = options_of(args)
     return opened(find_run(args.run, args.source), options, persist=persist, engine=engine)
+
+
+def open_for(args: argparse.Namespace, names: Collection[str]) -> Run:
+    """The run that the arguments name, of which columns of these names alone are asked for: an outline
+    where that holds them and the log is not read yet.
+    """
+    info, options = find_run(args.run, args.source), options_of(args)
+    if may_tell(names) and pays(info, Follower(options).unread(info)):
+        with closing(ProgressLine()) as progress:
+            run = Follower(outlined(options)).run(info, progress)
+        if tells(run, names):
+            _check_reward(run)
+            return run
+    return opened(info, options)
 
 
 def options_of(args: argparse.Namespace) -> OpenOptions:

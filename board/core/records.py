@@ -131,10 +131,13 @@ class ReadOptions:
         out, with the values that belong to them; the number is in `Record.pad_tokens`.
     system_prompt_end: text that ends the system prompt; what comes before and including its first
         occurrence is left out of the prompt. Empty: nothing is left out.
+    outline: ids, scores and single values alone are read, in a fraction of the time: no texts, messages
+        or tokens.
     """
 
     pad_markers: tuple[str, ...] = DEFAULT_PAD_MARKERS
     system_prompt_end: str = ""
+    outline: bool = field(default=False, repr=False)
 
 
 MOST_ALTERNATIVES: Final = 64

@@ -77,6 +77,9 @@ _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
     "ground_truth": frozenset({str, int, float, bool, _NOTHING}),
     "step": frozenset({int, float}),
 }
+_OUTLINED: Final = frozenset({"_take_id", "_take_score", "_take_reward", "_take_parts", "_leave"})
+"""The methods that take what an outline has."""
+_SINGLE: Final = _NUMBER | {str}
 _WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})
 _AGGREGATED: Final = ("loss_mask", *NEEDED)
 
@@ -132,6 +135,15 @@ def finite_numbers(values: Values) -> list[float] | None:
     except OverflowError:
         return None
     return numbers if math.isfinite(sum(numbers)) else None
+
+
+def outline(columns: Columns) -> Columns:
+    """The columns of ids and scores, and those of unknown keys with a single value in each row."""
+    return {
+        key: values
+        for key, values in columns.items()
+        if TAKERS.get(key) in _OUTLINED or (key not in TAKERS and set(map(type, values)) <= _SINGLE)
+    }
 
 
 def usual_columns(columns: Columns, rows: int, options: ReadOptions) -> FieldColumns:

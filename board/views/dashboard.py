@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from board.components.page_frame import key_help, page_frame, page_menu
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.views.frame import sidebar
 from board.views.rollouts import labels
 from board.views.shared import (
@@ -34,7 +35,7 @@ RUNS, OVERVIEW = PAGES[:2]
 def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
     """A page's name, dimmed where the run holds nothing for it; and what it needs, on hover."""
     title = page.title
-    if run is None:
+    if run is None or is_outline(run):
         return title, None
     if title == "Findings":
         return f"{title}{known_findings.badge(run)}", None
@@ -113,10 +114,10 @@ if page == RUNS and folder:
     navigation.draw()
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
-    page_parts.run(page)
+    page_parts.run(page, sidebar.whole())
     exported = sidebar.narrowed()
     navigation.draw(sidebar.whole())
-    if state.get("live"):
+    if state.get("live") and not is_outline(sidebar.whole()):
         with st.sidebar:
             known_findings.announce_severe(sidebar.current())
 else:

@@ -14,6 +14,7 @@ from board.cli.opened_runs import (
     narrowed_as_asked,
     of_environments,
     of_split,
+    open_for,
     open_run,
     options_of,
     trainer_metrics,
@@ -48,7 +49,8 @@ _ENDS: Final = {"q00": "min", "q100": "max"}
 
 def steps(args: argparse.Namespace) -> int:
     """Prints one row per step."""
-    of_steps = narrowed_as_asked(open_run(args), args).step_table(quantiles=True)
+    names = [] if args.where else listed(args.columns)
+    of_steps = narrowed_as_asked(open_for(args, names), args).step_table(quantiles=True)
     rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in rows_of(of_steps)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     names = list(dict.fromkeys((*FIXED_STEP_KEYS, *of_steps.column_names)))
@@ -63,7 +65,9 @@ def steps(args: argparse.Namespace) -> int:
 
 def rollouts(args: argparse.Namespace) -> int:
     """Prints rollouts: filtered, then sorted, then cut to the limit."""
-    run = of_environments(of_split(open_run(args), args.split or splits.ALL), args.env)
+    asked = listed(args.columns)
+    names = [*asked, *listed(args.sort)] if asked and not args.where else []
+    run = of_environments(of_split(open_for(args, names), args.split or splits.ALL), args.env)
     if args.step is not None:
         run.row(args.step, 0)  # raises for an unknown step
     hidden = ("offset", "size", PART)

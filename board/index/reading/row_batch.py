@@ -17,7 +17,7 @@ from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats.base import Event, LineContext, Reader
-from board.formats.columns import gather, usual_columns
+from board.formats.columns import gather, outline, usual_columns
 from board.formats.fields import record_of
 from board.formats.metric_lines import ASIDE, METRICS, METRICS_WITH_TEXT
 from board.formats.parse import lacks_digits
@@ -80,6 +80,9 @@ class RowBatch:
         self._columns = gather
         if self.reads_columns:
             self._columns = lambda lines: reader.read_columns(lines, place)
+        if place.options.outline and reader.has_outline and not is_joined:
+            columns_of = self._columns
+            self._columns = lambda lines: outline(columns_of(lines))
         self._place = place
         self._options = place.options
         self._vocabulary = vocabulary

@@ -72,11 +72,11 @@ def index_shard(
 
 
 @lru_cache(maxsize=256)
-def _parser_of(path: Location) -> LineParser:
+def _parser_of(path: Location, *, leaves_texts: bool) -> LineParser:
     """The parser of a file, the same for all its shards: learning the layout of long lines takes longer
     than reading a dozen of them.
     """
-    return LineParser()
+    return LineParser(leaves_texts=leaves_texts)
 
 
 class _Scan:
@@ -89,11 +89,15 @@ class _Scan:
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
         source = known.source(source_of(shard.origin))
+        if options.outline:
+            source = source.outline
         self.source = source.of_run(shard.run) if shard.run else source
         self._has_rows = type(known).rows is not Reader.rows
         self._is_hashed = known.repeats in BY_FILE
         self._place = LineContext(shard.origin, options, known.layout)
-        self._parser = _parser_of(shard.path)
+        # Of an outline nobody looks into arrays.
+        leaves_texts = options.outline and known.has_outline and not shard.joined
+        self._parser = _parser_of(shard.path, leaves_texts=leaves_texts)
         self._number = shard.first_line - 1
         self._consumed = shard.start
         self._last_bytes = b""

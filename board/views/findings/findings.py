@@ -13,8 +13,8 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.analysis.reviewed_findings import Reviewed, read_reviewed, set_muted, set_seen
 from board.charts.finding_charts import findings_chart
-from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding, Target, in_words
+from board.core.findings.rules import RULES
 from board.core.metrics.definitions import MEAN_COLUMNS
 from board.export.file_names import file_of
 from board.export.findings_page import findings_page

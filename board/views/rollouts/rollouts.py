@@ -13,6 +13,7 @@ from board.charts import step_charts
 from board.components.rollout_list import Address
 from board.export.file_names import file_of
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
 from board.views.labels import labels
@@ -136,6 +137,9 @@ def _render() -> None:
     run = sidebar.current()
     view = state.get("rollouts_view")
     title = page_parts.header(run, page="rollouts")
+    if view != "list" and is_outline(run):
+        page_parts.say_reading("This part")
+        return
     if view == "labels":
         labels.show(sidebar.narrowed(), title)
         return

@@ -19,6 +19,7 @@ from board.export.page_text import Redaction
 from board.export.pages import PageOptions
 from board.export.sheet import StaticPage
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.views.shared import cache, rollout_files, state
 from board.views.shared.background import Report
 from board.views.shared.file_jobs import FileJob, announce, asked_for, begin, due_besides, watch
@@ -84,7 +85,7 @@ def draw(run: Run | None = None) -> None:
     """The button with what the page offered. run: whose rollouts are offered, on every page of it."""
     slot = st.session_state.pop(_PLACE, None)
     offered = st.session_state.pop(_OFFERED, None)
-    if slot is not None and (offered or run):
+    if slot is not None and (offered or run) and not (run and is_outline(run)):
         with slot.container(
             key="export_place", width="content", horizontal=True, vertical_alignment="center"
         ):
