@@ -63,6 +63,8 @@ def rounded_number(value: Any, digits: int) -> Any:
 
 def rounded_tokens(name: str, values: Array, digits: int) -> Array:
     """Values of the tokens as they are written, contiguous."""
+    if values.dtype.kind == "O":  # integers, of which one is missing
+        return values
     if name in TOKEN_FLAG_FIELDS:
         return (values != 0).astype(np.uint8)
     if values.dtype.kind == "f":
@@ -79,6 +81,8 @@ def _compact(values: Array) -> Any:
 
     NaN equals nothing, so an array that was not measured stays an array.
     """
+    if values.dtype.kind == "O":
+        return values.tolist()
     is_constant = (
         values.ndim == 1
         and values.dtype.kind == "f"

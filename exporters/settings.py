@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _CHOICES = {
     "logprobs_mode": ("processed", "raw"),
@@ -28,7 +29,7 @@ class Settings:
     world_size: int
     attempt: str
     start_step: int | None
-    temperature: float
+    temperature: float | None
     logprobs_mode: str
     engine: str | None
     digits: int
@@ -88,12 +89,22 @@ class Settings:
             value, least = getattr(self, name), 1 if name == "max_samples_per_step" else 0
             is_good = value is None or (_is_whole(value) and value >= least)
             yield name, is_good, f"None or a whole number, at least {least}"
-        yield "temperature", _is_number(self.temperature) and self.temperature > 0, "more than 0"
+        heat = self.temperature
+        is_good = heat is None or (_is_number(heat) and heat > 0)
+        yield "temperature", is_good, "None (not recorded) or more than 0"
         timeout = self.full_timeout
         yield "full_timeout", _is_number(timeout) and timeout >= 0, "0 s or more"
         for name, choices in _CHOICES.items():
             expected = " or ".join(map(str, choices))
             yield name, getattr(self, name) in choices, expected
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as an int; of an array or a tensor its one number. Raises ValueError for 2.7 or None."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, int | float) and abs(number) < 1 << 63 and int(number) == number:
+        return int(number)
+    raise ValueError(f"{name}: expected a whole number, found {value!r}")
 
 
 def _is_whole(value: object) -> bool:

@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from exporters.batch import count_rollouts, take_padded
+from exporters.batch import count_rollouts, reason, take_padded
 from exporters.board_command import print_board_command
+from exporters.compiling import run_uncompiled
 from exporters.counters import Counters
 from exporters.files import default_attempt, file_part
 from exporters.intake import Intake, Take
@@ -27,7 +28,7 @@ from exporters.packed import take_packed
 from exporters.ragged import take_ragged
 from exporters.run_document import describe_run
 from exporters.sampling import GroupSampler
-from exporters.settings import Settings, rank_of_launch, size_of_launch
+from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
 from exporters.termination import drain_on_sigterm
 
 _SECONDS_TO_CLOSE = 30.0
@@ -47,7 +48,7 @@ class RolloutExporter:
         run: what belongs to the whole run (name, config, git commit, thresholds); rank 0 writes it
             to `run-{attempt}.json`.
         tokenizer: rank 0 writes its pieces to `vocab.json`, so that ids are read without it.
-        temperature: the sampling temperature that the logged logprobs include.
+        temperature: the sampling temperature that the logged logprobs include; None: not recorded.
         logprobs_mode: "processed" where logprobs are after temperature and filters, else "raw".
         engine: name and version of what sampled, e.g. "vllm 0.10".
         digits: significant decimal digits kept of every float, 1 to 9.
@@ -84,7 +85,7 @@ class RolloutExporter:
         start_step: int | None = None,
         run: Mapping[str, Any] | None = None,
         tokenizer: Any = None,
-        temperature: float = 1.0,
+        temperature: float | None = None,
         logprobs_mode: str = "processed",
         engine: str | None = None,
         digits: int = 5,
@@ -110,6 +111,7 @@ class RolloutExporter:
         self._counters = Counters()
         self._process = os.getpid()
         self._open = False
+        self._lost_because = ""
         self._closing, self._closed = threading.Lock(), threading.Event()
         self.attempt = ""
         self._journal: Journal | None = None
@@ -168,8 +170,8 @@ class RolloutExporter:
         if not self._open or os.getpid() != self._process:
             return False
         try:
-            return int(step) % self._every == 0
-        except (TypeError, ValueError, OverflowError):
+            return whole_number("step", step) % self._every == 0
+        except Exception:
             return False
 
     def log(
@@ -222,6 +224,7 @@ class RolloutExporter:
         seq_lens: Any,
         loss_mask: Any,
         prompt_lens: Any = None,
+        positions: Mapping[str, str] | None = None,
         rewards: Any = None,
         meta: Mapping[str, Sequence[Any]] | None = None,
         **arrays: Any,
@@ -238,14 +241,18 @@ class RolloutExporter:
             prompt_lens: [S]; default: a response begins with its first token of the loss.
             rewards: [S], the total.
             meta: column -> S values, as in `log`.
-            **arrays: [T] aligned with `input_ids` without a shift, or [S]. What predicts a token has
-                no value at the first of a sequence, whatever is there: null.
+            positions: array -> whose value its value at token i is: "predicted" (of token i given those
+                before it; the first of a sequence has none), "predicting" (of token i + 1, as the logits
+                at i are) or "token" (of token i itself). Default: "token" for advantages, returns,
+                values, token_rewards, versions and masks, else "predicted".
+            **arrays: [T] beside `input_ids`, or [S]. No value is carried from one sequence into another.
         """
         frame = {
             "input_ids": input_ids,
             "seq_lens": seq_lens,
             "loss_mask": loss_mask,
             "prompt_lens": prompt_lens,
+            "positions": positions,
         }
         given = {"reward": rewards, **arrays}
         self._log(take_packed, step, micro_step, frame, given, meta, seq_lens)
@@ -281,10 +288,10 @@ class RolloutExporter:
         given = {"reward": rewards, "loss_mask": loss_mask, **lists}
         self._log(take_ragged, step, micro_step, frame, given, meta, token_ids)
 
-    def end_step(self, step: int, **metrics: Any) -> None:
-        """Says that this rank logged all of `step`; `metrics` are kept with it."""
+    def end_step(self, step: int, /, **metrics: Any) -> None:
+        """Says that this rank logged all of `step`; `metrics` are kept with it, of any name."""
         try:
-            step = int(step)
+            step = whole_number("step", step)
             if self._intake is not None and self.wants(step):
                 self._intake.end_step(step, metrics)
         except Exception as error:
@@ -307,6 +314,7 @@ class RolloutExporter:
         with self._closing:
             if not self._open:
                 return
+            self._lost_because = "after the exporter was closed"
             self._open = False
         atexit.unregister(self.close)
         self._undo_sigterm()
@@ -317,16 +325,27 @@ class RolloutExporter:
         finally:
             self._closed.set()
 
+    def report_error(
+        self, where: str, error: Exception, *, step: int | None = None, rollouts: int = 0
+    ) -> None:
+        """Counts an error of a hook and the rollouts it cost. Raises it in strict mode."""
+        self._count_lost(step, rollouts)
+        self._counters.fail(where, error)
+        if self._strict:
+            raise error
+
+    def give_up(self, error: Exception) -> None:
+        """Says once why nothing will be written, and counts what is logged from now on as lost."""
+        self._lost_because = f"because nothing can be written: {reason(error)}"
+        self._counters.add("errors:open")
+        self._counters.warn(f"rollouts are not exported: {reason(error)}", always=True)
+
     def disable_in_child(self) -> None:
         """Called in a forked process: the file and the locks belong to the parent."""
         self._open = False
         self._intake = None
         self._counters = Counters()
-
-    # What torch.compile looks for: these calls are not for it to trace.
-    for _call in (log, log_packed, log_ragged, end_step):
-        _call.__dict__["_torchdynamo_disable"] = True
-    del _call
+        self._lost_because = ""
 
     def _start(self, settings: Settings, run: Mapping[str, Any], tokenizer: Any) -> None:
         started = time.time()
@@ -349,6 +368,8 @@ class RolloutExporter:
             raise
         self._intake = Intake(settings, self._journal, self._counters, sampler, strict=self._strict)
         self._open = True
+        for call in ("wants", "log", "log_packed", "log_ragged", "end_step"):
+            setattr(self, call, run_uncompiled(getattr(self, call)))
         _live.add(self)
         atexit.register(self.close)
 
@@ -369,19 +390,47 @@ class RolloutExporter:
         meta: Mapping[str, Sequence[Any]] | None,
         rollouts: Any,
     ) -> None:
+        number = None
         try:
-            step = int(step)
-            if self._intake is not None and self.wants(step):
-                self._intake.log(take, step, int(micro_step), frame, arrays, meta or {})
+            number = whole_number("step", step)
+            if self._lost_because:
+                self._lose_late(number, count_rollouts(rollouts))
+            elif self._intake is not None and self.wants(number):
+                place = (number, self._micro_step(number, micro_step))
+                columns = {} if meta is None else meta
+                self._intake.log(take, place, frame, arrays, columns)
         except Exception as error:
-            lost = count_rollouts(rollouts)
-            if isinstance(step, int):
-                self._counters.add_to_step("lost", step, lost)
-            else:
-                self._counters.add("lost", lost)
+            self._count_lost(number, count_rollouts(rollouts))
             self._counters.fail("log", error)
             if self._strict:
                 raise
+
+    def _micro_step(self, step: int, micro_step: Any) -> int:
+        try:
+            return whole_number("micro_step", micro_step)
+        except Exception as error:
+            self._counters.refuse(step, "micro_step", reason(error))
+            if self._strict:
+                raise
+            return 0
+
+    def _lose_late(self, step: int, rollouts: int) -> None:
+        if step % self._every == 0 and rollouts:
+            is_first = "late" not in self._counters.counts
+            self._counters.add("late", rollouts)
+            self._count_lost(step, rollouts)
+            if is_first:
+                self._counters.warn(
+                    f"step {step}: {rollouts} rollouts were logged {self._lost_because}", always=True
+                )
+
+    def _count_lost(self, step: int | None, rollouts: int) -> None:
+        if step is None:
+            self._counters.add("lost", rollouts)
+        else:
+            self._counters.add_to_step("lost", step, rollouts)
+        if self._journal is not None and rollouts:
+            self._journal.tell_late_losses()
 
 
 _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()
