@@ -107,7 +107,7 @@ class RolloutExporter:
     ) -> None:
         self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
         self._every = every_n_steps
-        self._strict = os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
+        self._strict = is_strict(strict)
         self._counters = Counters()
         self._process = os.getpid()
         self._open = False
@@ -431,6 +431,11 @@ class RolloutExporter:
             self._counters.add_to_step("lost", step, rollouts)
         if self._journal is not None and rollouts:
             self._journal.tell_late_losses()
+
+
+def is_strict(strict: bool | None) -> bool:
+    """`strict`, or what the environment says of it."""
+    return os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
 
 
 _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()
