@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,8 @@ class Settings:
         }
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        is_local = not re.match("[a-z][a-z0-9+.-]+:/", str(self.folder))
+        yield "folder", is_local, "a folder of this machine: upload the files, or mount the store"
         for name, least, most in (
             ("world_size", 1, None),
             ("rank", 0, self.world_size - 1 if _is_whole(self.world_size) else None),
