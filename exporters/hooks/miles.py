@@ -65,7 +65,7 @@ def log_samples(
         loss_mask=[_loss_mask(sample) for sample in samples],
         rewards=[_total(sample.reward, reward_key) for sample in samples],
         sampling_logprobs=[sample.rollout_log_probs for sample in samples],
-        teacher_logprobs=[sample.teacher_log_probs for sample in samples],
+        teacher_logprobs=[getattr(sample, "teacher_log_probs", None) for sample in samples],
         meta=_columns(samples),
     )
 
