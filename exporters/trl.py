@@ -18,6 +18,7 @@ from exporters.hooks.guard import guarded
 from exporters.hooks.once import OncePerStep
 from exporters.trl_rollouts import (
     StepBoundaries,
+    add_advantage_rewards,
     describe_batch,
     loss_batch,
     open_exporter,
@@ -108,7 +109,8 @@ class ExportGRPOTrainer(ToolUse, _Export, GRPOTrainer):
 class ExportRLOOTrainer(_Export, RLOOTrainer):
     """RLOOTrainer that writes its training rollouts; the arguments are ExportGRPOTrainer's.
 
-    `reward` is the rewards' weighted sum; RLOO's KL penalty is in `advantage` only.
+    `reward` is the rewards' weighted sum; `advantage_reward` is what RLOO makes advantages of: clipped,
+    and with the KL penalty.
     """
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -116,4 +118,8 @@ class ExportRLOOTrainer(_Export, RLOOTrainer):
         # RLOO keeps sums only. Its first forward is the old policy's, a second one the reference's.
         names = ("old_per_token_logps", "ref_per_token_logps")
         logps = [forward[0] for forward in self._forwards]
-        return output | dict(zip(names, logps, strict=False))
+        output |= dict(zip(names, logps, strict=False))
+        if self._rollouts:
+            with guarded(self.exporter, "advantage_reward"):
+                add_advantage_rewards(self._rollouts, output, self.beta, self.reward_clip_range)
+        return output

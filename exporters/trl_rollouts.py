@@ -119,6 +119,26 @@ def describe_batch(
     return described
 
 
+def add_advantage_rewards(
+    rollouts: Sequence[dict[str, Any]],
+    output: Mapping[str, Any],
+    beta: float,
+    clip: Sequence[float] | None,
+) -> None:
+    """Adds to each rollout the reward that RLOO makes its advantage of: TRL 1.16's `rloo_trainer.py:1660`.
+
+    output: what TRL generated, with old and reference logprobs [B, R] where `beta` is not 0.
+    """
+    rewards = torch.tensor([rollout["reward"] for rollout in rollouts])
+    if clip:
+        rewards = rewards.clamp(clip[0], clip[1])
+    if beta:
+        ratio = (output["old_per_token_logps"] - output["ref_per_token_logps"]).detach().cpu()
+        rewards = rewards - beta * (ratio * output["completion_mask"].cpu()).sum(-1)
+    for rollout, reward in zip(rollouts, rewards.tolist(), strict=True):
+        rollout["advantage_reward"] = reward
+
+
 def loss_batch(inputs: Mapping[str, Any], forward: Sequence[Any]) -> dict[str, Any]:
     """The arguments of `RolloutExporter.log` for the inputs of one loss and its forward pass."""
     rollouts = inputs["rollouts"]

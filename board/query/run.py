@@ -58,6 +58,10 @@ class _Cache:
     of_step: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
 
 
+GENERATION: Final = "generation"
+"""Column: the step that generated a rollout, which is not always the one that trains on it."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """A run as it was when it was opened, or those of its rollouts for which a predicate holds.
@@ -136,8 +140,12 @@ class Run:
 
     @property
     def advantage_batch(self) -> Run:
-        """All rollouts of the split and the steps: those whose rewards may scale advantages."""
-        return replace(self, envs=(), filters=(), _cache=_Cache())
+        """All rollouts of the split and the steps: those whose rewards may scale advantages.
+
+        Of all steps where a generation is trained on over several of them.
+        """
+        steps = None if GENERATION in self.columns else self.step_range
+        return replace(self, envs=(), filters=(), step_range=steps, _cache=_Cache())
 
     # SQL
 

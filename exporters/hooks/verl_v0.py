@@ -12,7 +12,7 @@ from typing import Any
 
 from exporters.hooks.guard import guarded
 from exporters.hooks.verl import Export
-from exporters.hooks.verl_columns import COLUMNS, columns_of
+from exporters.verl_columns import COLUMNS, columns_of
 from exporters.writer import RolloutExporter
 
 
