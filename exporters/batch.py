@@ -130,7 +130,9 @@ class PaddedBatch(Batch):
         scalars = {name: a[row] for name, a in self.arrays.items() if a.ndim == 1}
         loss = tokens.pop("loss_mask", None)
         # A hole in the response mask is not a trained token, whatever the loss mask says of it.
-        trained = None if loss is None else loss_flags(loss if mask is None else np.where(mask, loss, 0))
+        trained = (
+            None if loss is None else loss_flags(loss if mask is None else np.where(mask, loss, 0))
+        )
         if loss is None and mask is not None and not mask.all():
             trained = mask.astype(np.uint8)
         return Rollout(prompt, self.response_ids[row, span], trained, scalars, tokens)
@@ -315,5 +317,3 @@ def _span(mask: Array) -> slice:
     """From the first to the last token of the mask: padding goes, holes stay in place."""
     inside = np.flatnonzero(mask)
     return slice(int(inside[0]), int(inside[-1]) + 1) if len(inside) else slice(0, 0)
-
-

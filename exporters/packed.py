@@ -49,7 +49,9 @@ class PackedBatch(Batch):
     loss_mask: Array  # [T]
     tokens: Mapping[str, Array]  # [T] or [T, k]
     scalars: Mapping[str, Array]  # [S]
-    positions: Mapping[str, str]  # name -> one of POSITIONS; default: TOKEN or PREDICTED by the name
+    positions: Mapping[
+        str, str
+    ]  # name -> one of POSITIONS; default: TOKEN or PREDICTED by the name
 
     def arrays_nbytes(self) -> int:
         """Memory that the arrays take, in bytes."""

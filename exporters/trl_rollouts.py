@@ -26,7 +26,11 @@ _SETTINGS = (
     *("num_generations", "num_iterations", "max_completion_length", "mask_truncated_completions"),
     *("temperature", "top_p", "top_k", "min_p", "use_vllm", "beta", "epsilon", "epsilon_high"),
     *("delta", "loss_type", "scale_rewards", "importance_sampling_level", "reward_weights"),
-    *("use_bias_correction_kl", "vllm_importance_sampling_correction", "multi_objective_aggregation"),
+    *(
+        "use_bias_correction_kl",
+        "vllm_importance_sampling_correction",
+        "multi_objective_aggregation",
+    ),
 )
 
 
@@ -125,7 +129,7 @@ def add_advantage_rewards(
     beta: float,
     clip: Sequence[float] | None,
 ) -> None:
-    """Adds to each rollout the reward that RLOO makes its advantage of: TRL 1.16's `rloo_trainer.py:1660`.
+    """Adds the reward that RLOO makes a rollout's advantage of: TRL 1.16's `rloo_trainer.py:1660`.
 
     output: what TRL generated, with old and reference logprobs [B, R] where `beta` is not 0.
     """

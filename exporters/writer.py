@@ -421,7 +421,8 @@ class RolloutExporter:
             self._count_lost(step, rollouts)
             if is_first:
                 self._counters.warn(
-                    f"step {step}: {rollouts} rollouts were logged {self._lost_because}", always=True
+                    f"step {step}: {rollouts} rollouts were logged {self._lost_because}",
+                    always=True,
                 )
 
     def _count_lost(self, step: int | None, rollouts: int) -> None:

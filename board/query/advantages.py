@@ -15,7 +15,8 @@ from board.core.groups.statistics import (
     deciding_steps,
     fitted_convention,
 )
-from board.query.run import GENERATION, Run
+from board.core.schema import GENERATION
+from board.query.run import Run
 
 _PENALIZED: Final = "advantage_reward"
 """What a trainer makes advantages of where it is not the reward: less a KL penalty, say."""

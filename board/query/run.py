@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
+from board.core.schema import GENERATION
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.run_info import RunInfo
@@ -56,10 +57,6 @@ class _Cache:
     lock: threading.RLock = field(default_factory=threading.RLock)
     answers: dict[str, Any] = field(default_factory=dict[str, Any])
     of_step: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
-
-
-GENERATION: Final = "generation"
-"""Column: the step that generated a rollout, which is not always the one that trains on it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +137,7 @@ class Run:
 
     @property
     def advantage_batch(self) -> Run:
-        """All rollouts of the split and the steps: those whose rewards may scale advantages.
-
-        Of all steps where a generation is trained on over several of them.
-        """
+        """Rollouts whose rewards may scale advantages: of the split and, without generations, the steps."""
         steps = None if GENERATION in self.columns else self.step_range
         return replace(self, envs=(), filters=(), step_range=steps, _cache=_Cache())
 

@@ -19,7 +19,7 @@ from exporters.writer import RolloutExporter
 
 
 class MilesExport:
-    """The function that miles calls. `settings` are RolloutExporter's; the file opens at the first call."""
+    """The function that miles calls. `settings` are RolloutExporter's; the first call opens the file."""
 
     def __init__(self, out_dir: str, **settings: Any) -> None:
         self.out_dir, self.settings = out_dir, settings
@@ -35,7 +35,9 @@ class MilesExport:
             )
         exporter = self.exporter
         with guarded(exporter, "miles", rollout_id, lambda: list(_flat(samples))):
-            log_samples(exporter, rollout_id, list(_flat(samples)), getattr(args, "reward_key", None))
+            log_samples(
+                exporter, rollout_id, list(_flat(samples)), getattr(args, "reward_key", None)
+            )
         with guarded(exporter, "miles", rollout_id):
             exporter.end_step(rollout_id, **(extra_metrics or {}))
         # A Ray actor may be ended without a word.
@@ -111,6 +113,6 @@ def _named(letter: str, number: int | None) -> str | None:
 
 
 def _oldest(versions: Sequence[str]) -> int | None:
-    """miles counts versions of the weights, which engines report as text."""
+    """Miles counts versions of the weights, which engines report as text."""
     numbers = [int(version) for version in versions if str(version).isdigit()]
     return min(numbers) if numbers else None

@@ -48,7 +48,8 @@ class ExportLogger:
         self._logger, self._group_size, self._keep_dump = logger, group_size, keep_dump
         # The driver has all rollouts of a step.
         self.exporter = open_guarded(
-            lambda: RolloutExporter(out_dir, rank=0, world_size=1, **settings), settings.get("strict")
+            lambda: RolloutExporter(out_dir, rank=0, world_size=1, **settings),
+            settings.get("strict"),
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -73,7 +74,8 @@ def log_training_data(
 
     Column t is of token t (the first has logprob 0 by NeMo-RL's convention and is in the prompt). A
     response begins with the first trained token. `prev_logprobs` are the policy's before the step's
-    updates; all of them 0 where NeMo-RL did not compute any, and then they are not logged. Where a sample is left out of the loss, so are its tokens.
+    updates; where NeMo-RL did not compute any, all are 0, and they are not logged. Where a sample is left
+    out of the loss, so are its tokens.
     """
     if not exporter.wants(step):
         return

@@ -52,7 +52,8 @@ class Export(_Trainer):
             world_size=1,
             start_step=self.global_steps,
             tokenizer=self.tokenizer,
-            temperature=rollout.temperature or None,  # 0 is greedy: no temperature that logprobs include
+            temperature=rollout.temperature
+            or None,  # 0 is greedy: no temperature that logprobs include
             engine=rollout.name,
             run={"config": settings_of(self.config)},
         )

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts
 from board.core.metrics.trainer import SAME, Agreement, Means, Topic, agreement
-from board.query.run import GENERATION, Run
+from board.core.schema import GENERATION
+from board.query.run import Run
 from board.query.splits import chosen_split, splits_of
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-"""Samples of miles 31f1ca961 (`miles/utils/types.py:23`), handed over as at `miles/ray/rollout/metrics.py:75`:
-its own Sample where it can be imported.
+"""Samples of miles 31f1ca961 (`miles/utils/types.py:23`), handed over as at
+`miles/ray/rollout/metrics.py:75`: its own Sample where it can be imported.
 """
 
 from dataclasses import dataclass, field

@@ -101,7 +101,9 @@ def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = Queued)
     return SimpleNamespace(keys=["u_0_0", "u_1_0", "pad"], partition_id="train", tags=tags)
 
 
-@pytest.mark.parametrize("made", [dict, Queued, tensor_dict] if find_spec("tensordict") else [dict, Queued])
+@pytest.mark.parametrize(
+    "made", [dict, Queued, tensor_dict] if find_spec("tensordict") else [dict, Queued]
+)
 def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(tmp_path, monkeypatch, made):
     asked: list[str] = []
     trainer = V1(last=4)
