@@ -18,6 +18,7 @@ from exporters.lines import native_line
 from exporters.mending import encode_mended
 from exporters.parts import Parts
 from exporters.record import SCHEMA_VERSION, encode_line
+from exporters.redaction import Redaction
 from exporters.rllb import RllbLines
 from exporters.sampling import GroupSampler
 from exporters.sealing import Sealer
@@ -44,12 +45,14 @@ class Journal:
         counters: Counters,
         sampler: GroupSampler | None,
         tokenizer: Any,
+        redaction: Redaction | None = None,
     ) -> None:
         """Opens the rank's first file. Raises OSError where that cannot be done.
 
         With a `sampler`, lines wait until the end of their step says which groups stay.
         """
         self._settings, self._counters, self._sampler = settings, counters, sampler
+        self._redaction = redaction
         self._buffered: dict[int, list[tuple[str, bytes]]] = {}
         self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
         self._is_closed = False
@@ -172,6 +175,8 @@ class Journal:
             self._counters.refuse(batch.place.step, name, "its length is not that of the tokens")
         settings = self._settings
         fields = self._line(batch, rollout, row, rank=settings.rank, digits=settings.digits)
+        if self._redaction is not None:
+            fields = self._redaction.line(fields, rollout)
         try:
             return encode_line(fields)
         except Exception:
@@ -214,7 +219,8 @@ class Journal:
 
     def _with_metrics(self, line: dict[str, Any], end: StepEnd) -> bytes:
         """The line, without a metric that cannot be written: the step did end."""
-        metrics, refused = end.encoded(self._settings.digits)
+        keep = None if self._redaction is None else self._redaction.value
+        metrics, refused = end.encoded(self._settings.digits, keep)
         for name, what in refused.items():
             self._counters.refuse(end.step, name, what)
         return encode_line({**line, "metrics": metrics} if metrics else line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,9 @@ class StepEnd:
     metrics: Mapping[str, Any]
     ready: Sequence[Any] = ()
 
-    def encoded(self, digits: int) -> tuple[dict[str, orjson.Fragment], dict[str, str]]:
+    def encoded(
+        self, digits: int, redacted: Callable[[Any], Any] | None = None
+    ) -> tuple[dict[str, orjson.Fragment], dict[str, str]]:
         """The metrics as they are written, and why each of the others cannot be."""
         encoded: dict[str, orjson.Fragment] = {}
         refused: dict[str, str] = {}
@@ -34,7 +36,8 @@ class StepEnd:
                 for event in self.ready:
                     event.synchronize()
                 dump(name)
-                encoded[name] = orjson.Fragment(dump(rounded_metric(value, digits)))
+                number = rounded_metric(value, digits)
+                encoded[name] = orjson.Fragment(dump(redacted(number) if redacted else number))
             except Exception as error:
                 refused[name] = reason(error)
         return encoded, refused

@@ -26,6 +26,7 @@ from exporters.intake import Intake, Take
 from exporters.journal import Journal
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
+from exporters.redaction import Redact, Redaction
 from exporters.run_document import describe_run
 from exporters.sampling import GroupSampler
 from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
@@ -48,6 +49,8 @@ class RolloutExporter:
         run: what belongs to the whole run (name, config, git commit, thresholds); rank 0 writes it
             to `run-{attempt}.json`.
         tokenizer: rank 0 writes its pieces to `vocab.json`, so that ids are read without it.
+        redact: a function of a text, or regular expressions of what is replaced, applied to every text
+            before it is written. Ids stay only where `tokenizer` decodes them to a text that may.
         temperature: the sampling temperature that the logged logprobs include; None: not recorded.
         logprobs_mode: "processed" where logprobs are after temperature and filters, else "raw".
         engine: name and version of what sampled, e.g. "vllm 0.10".
@@ -85,6 +88,7 @@ class RolloutExporter:
         start_step: int | None = None,
         run: Mapping[str, Any] | None = None,
         tokenizer: Any = None,
+        redact: Redact | None = None,
         temperature: float | None = None,
         logprobs_mode: str = "processed",
         engine: str | None = None,
@@ -141,7 +145,8 @@ class RolloutExporter:
             dialect=dialect,
         )
         settings.check()
-        self._start(settings, run or {}, tokenizer)
+        redaction = None if redact is None else Redaction(redact, tokenizer)
+        self._start(settings, run or {}, tokenizer, redaction)
         if open_board and self.rank == 0:
             print_board_command(settings.folder)
         if flush_on_sigterm:
@@ -347,7 +352,13 @@ class RolloutExporter:
         self._counters = Counters()
         self._lost_because = ""
 
-    def _start(self, settings: Settings, run: Mapping[str, Any], tokenizer: Any) -> None:
+    def _start(
+        self,
+        settings: Settings,
+        run: Mapping[str, Any],
+        tokenizer: Any,
+        redaction: Redaction | None,
+    ) -> None:
         started = time.time()
         now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
         self.attempt = settings.attempt or default_attempt(self.world_size, now)
@@ -358,8 +369,9 @@ class RolloutExporter:
         try:
             settings.folder.mkdir(parents=True, exist_ok=True)
             if self.rank == 0:
-                describe_run(settings, started, run, tokenizer)
-            self._journal = Journal(settings, started, self._counters, sampler, pieces)
+                facts = run if redaction is None else redaction.value(run)
+                describe_run(settings, started, facts, tokenizer)
+            self._journal = Journal(settings, started, self._counters, sampler, pieces, redaction)
         except OSError as error:
             error.add_note(
                 f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
