@@ -137,7 +137,7 @@ class Run:
 
     @property
     def advantage_batch(self) -> Run:
-        """Rollouts whose rewards may scale advantages: the split's, of its steps or of all generations."""
+        """Rollouts whose rewards may scale advantages: of these steps, or all of their generations."""
         steps = None if GENERATION in self.columns else self.step_range
         return replace(self, envs=(), filters=(), step_range=steps, _cache=_Cache())
 
