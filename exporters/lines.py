@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exporters.batch import Batch, Rollout
+from exporters.images import with_references
 from exporters.record import (
     SCORE_FIELDS,
     TOKEN_FLAG_FIELDS,
@@ -53,7 +54,9 @@ def rounded_column(name: str, value: Any, digits: int) -> Any:
     """A caller's value; scores are rounded, and NaN and Inf become None."""
     if name == "rewards" and isinstance(value, Mapping):
         return {str(part): _rounded_score(score, digits) for part, score in value.items()}
-    return _rounded_score(value, digits) if name in SCORE_FIELDS else value
+    if name in SCORE_FIELDS:
+        return _rounded_score(value, digits)
+    return value if isinstance(value, int | float) else with_references(value)
 
 
 def rounded_number(value: Any, digits: int) -> Any:

@@ -50,7 +50,9 @@ class Settings:
         """Raises ValueError for the first setting that cannot work, ImportError for a missing part."""
         for name, is_good, expected in self._rules():
             if not is_good:
-                raise ValueError(f"{name}: expected {expected}, found {getattr(self, name)!r}")
+                found = getattr(self, name)
+                shown = "out_dir" if name == "folder" else name
+                raise ValueError(f"{shown}: expected {expected}, found {found!r}")
         if self.compress and importlib.util.find_spec("zstandard") is None:
             raise ImportError(
                 "compress='zstd' needs the package zstandard: pip install 'rollout-board[zstd]', or "
@@ -74,7 +76,7 @@ class Settings:
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
         is_local = not re.match("[a-z][a-z0-9+.-]+:/", str(self.folder))
-        yield "folder", is_local, "a folder of this machine: upload the files, or mount the store"
+        yield "folder", is_local, "a folder of this machine (mount the store, or upload the files)"
         for name, least, most in (
             ("world_size", 1, None),
             ("rank", 0, self.world_size - 1 if _is_whole(self.world_size) else None),

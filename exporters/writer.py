@@ -13,7 +13,6 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,14 @@ from exporters.batch import count_rollouts, reason, take_padded
 from exporters.board_command import print_board_command
 from exporters.compiling import run_uncompiled
 from exporters.counters import Counters
-from exporters.files import default_attempt, file_part
+from exporters.files import file_part
 from exporters.intake import Intake, Take
 from exporters.journal import Journal
+from exporters.losses import Losses
+from exporters.opening import named, open_files
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
 from exporters.redaction import Redact, Redaction
-from exporters.run_document import describe_run
-from exporters.sampling import GroupSampler
 from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
 from exporters.termination import drain_on_sigterm
 
@@ -115,7 +114,7 @@ class RolloutExporter:
         self._counters = Counters()
         self._process = os.getpid()
         self._open = False
-        self._lost_because = ""
+        self._losses = Losses(self._counters)
         self._closing, self._closed = threading.Lock(), threading.Event()
         self.attempt = ""
         self._journal: Journal | None = None
@@ -319,7 +318,7 @@ class RolloutExporter:
         with self._closing:
             if not self._open:
                 return
-            self._lost_because = "after the exporter was closed"
+            self._losses.reason = "after the exporter was closed"
             self._open = False
         atexit.unregister(self.close)
         self._undo_sigterm()
@@ -334,14 +333,14 @@ class RolloutExporter:
         self, where: str, error: Exception, *, step: int | None = None, rollouts: int = 0
     ) -> None:
         """Counts an error of a hook and the rollouts it cost. Raises it in strict mode."""
-        self._count_lost(step, rollouts)
+        self._losses.add(step, rollouts)
         self._counters.fail(where, error)
         if self._strict:
             raise error
 
     def give_up(self, error: Exception) -> None:
         """Says once why nothing will be written, and counts what is logged from now on as lost."""
-        self._lost_because = f"because nothing can be written: {reason(error)}"
+        self._losses.reason = f"because nothing can be written: {reason(error)}"
         self._counters.add("errors:open")
         self._counters.warn(f"rollouts are not exported: {reason(error)}", always=True)
 
@@ -350,7 +349,7 @@ class RolloutExporter:
         self._open = False
         self._intake = None
         self._counters = Counters()
-        self._lost_because = ""
+        self._losses = Losses(self._counters)
 
     def _start(
         self,
@@ -360,25 +359,12 @@ class RolloutExporter:
         redaction: Redaction | None,
     ) -> None:
         started = time.time()
-        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
-        self.attempt = settings.attempt or default_attempt(self.world_size, now)
-        settings = replace(settings, attempt=self.attempt)
-        pieces = tokenizer if settings.dialect == "rllb" else None
-        limit = settings.max_samples_per_step
-        sampler = None if limit is None else GroupSampler(limit)
-        try:
-            settings.folder.mkdir(parents=True, exist_ok=True)
-            if self.rank == 0:
-                facts = run if redaction is None else redaction.value(run)
-                describe_run(settings, started, facts, tokenizer)
-            self._journal = Journal(settings, started, self._counters, sampler, pieces, redaction)
-        except OSError as error:
-            error.add_note(
-                f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
-                "may make and write to, or enabled=False."
-            )
-            raise
-        self._intake = Intake(settings, self._journal, self._counters, sampler, strict=self._strict)
+        settings = named(settings, started)
+        self.attempt = settings.attempt
+        self._journal, self._intake = open_files(
+            settings, started, run, tokenizer, redaction, self._counters, strict=self._strict
+        )
+        self._losses.journal = self._journal
         self._open = True
         for call in ("wants", "log", "log_packed", "log_ragged", "end_step"):
             setattr(self, call, run_uncompiled(getattr(self, call)))
@@ -405,14 +391,14 @@ class RolloutExporter:
         number = None
         try:
             number = whole_number("step", step)
-            if self._lost_because:
-                self._lose_late(number, count_rollouts(rollouts))
+            if self._losses.reason and number % self._every == 0:
+                self._losses.add_late(number, count_rollouts(rollouts))
             elif self._intake is not None and self.wants(number):
                 place = (number, self._micro_step(number, micro_step))
                 columns = {} if meta is None else meta
                 self._intake.log(take, place, frame, arrays, columns)
         except Exception as error:
-            self._count_lost(number, count_rollouts(rollouts))
+            self._losses.add(number, count_rollouts(rollouts))
             self._counters.fail("log", error)
             if self._strict:
                 raise
@@ -425,25 +411,6 @@ class RolloutExporter:
             if self._strict:
                 raise
             return 0
-
-    def _lose_late(self, step: int, rollouts: int) -> None:
-        if step % self._every == 0 and rollouts:
-            is_first = "late" not in self._counters.counts
-            self._counters.add("late", rollouts)
-            self._count_lost(step, rollouts)
-            if is_first:
-                self._counters.warn(
-                    f"step {step}: {rollouts} rollouts were logged {self._lost_because}",
-                    always=True,
-                )
-
-    def _count_lost(self, step: int | None, rollouts: int) -> None:
-        if step is None:
-            self._counters.add("lost", rollouts)
-        else:
-            self._counters.add_to_step("lost", step, rollouts)
-        if self._journal is not None and rollouts:
-            self._journal.tell_late_losses()
 
 
 def is_strict(strict: bool | None) -> bool:
