@@ -395,7 +395,7 @@ class RolloutExporter:
                 self._losses.add_late(number, count_rollouts(rollouts))
             elif self._intake is not None and self.wants(number):
                 place = (number, self._micro_step(number, micro_step))
-                columns = {} if meta is None else meta
+                columns: Mapping[str, Any] = {} if meta is None else meta
                 self._intake.log(take, place, frame, arrays, columns)
         except Exception as error:
             self._losses.add(number, count_rollouts(rollouts))

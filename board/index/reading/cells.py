@@ -69,7 +69,7 @@ def _without_arrays(values: Values, lengths: Values) -> Values:
     ]
 
 
-def is_token_array(value: object, length: object) -> bool:
+def is_token_array(value: Any, length: object) -> bool:
     """Whether it has a number for each of `length` tokens."""
     return is_flat_numbers(value) and len(value) == length and begins_exact(value)
 

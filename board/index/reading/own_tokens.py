@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def of_columns(key: str, values: Values, rollouts: FieldColumns) -> dict[str, Fl
     return dict(zip(names_of(key), reduced, strict=True)) if np.isfinite(reduced).any() else {}
 
 
-def _values(array: object) -> FloatArray | None:
+def _values(array: Any) -> FloatArray | None:
     """[R], NaN for None; None of what is no array of numbers."""
     try:
         if isinstance(array, Sparse):
