@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
+from board.core.schema import GENERATION
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.run_info import RunInfo
@@ -139,8 +140,9 @@ class Run:
 
     @property
     def advantage_batch(self) -> Run:
-        """All rollouts of the split and the steps: those whose rewards may scale advantages."""
-        return replace(self, envs=(), filters=(), _cache=_Cache())
+        """Rollouts whose rewards may scale advantages: of these steps, or all of their generations."""
+        steps = None if GENERATION in self.columns else self.step_range
+        return replace(self, envs=(), filters=(), step_range=steps, _cache=_Cache())
 
     # SQL
 

@@ -1,4 +1,4 @@
-"""The dashboard's script: page configuration, navigation, sidebar and page. `app.py` serves it."""
+"""The dashboard's script: page configuration, navigation, sidebar and page. `server.py` serves it."""
 
 from collections.abc import Mapping
 from pathlib import Path

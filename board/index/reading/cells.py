@@ -63,9 +63,14 @@ def _first_numbers(array: RawNumbers) -> list[Any]:
 def _without_arrays(values: Values, lengths: Values) -> Values:
     """The values without lists of a number for each token, which are metrics of tokens and no column."""
     return [
-        None if is_flat_numbers(value) and len(value) == length and begins_exact(value) else value
+        None if is_token_array(value, length) else value
         for value, length in zip(values, lengths, strict=True)
     ]
+
+
+def is_token_array(value: Any, length: object) -> bool:
+    """Whether it has a number for each of `length` tokens."""
+    return is_flat_numbers(value) and len(value) == length and begins_exact(value)
 
 
 def cells_of(values: Values, lengths: Values) -> Values | FloatArray | None:

@@ -27,6 +27,7 @@ from board.formats.number_arrays import (
     last_values,
 )
 from board.index import segments
+from board.index.reading import own_tokens
 from board.index.reading.cells import PREVIEW_CHARS, cells_of
 from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
 from board.index.whole_texts import (
@@ -252,13 +253,17 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
                 rollouts.messages, rollouts.texts["prompt"], rollouts.texts["response"], strict=True
             )
         ]
+    of_tokens: dict[str, FloatArray] = {}
     for key, values in rollouts.extras.items():
+        of_tokens |= own_tokens.of_columns(key, values, rollouts)
         cells, name = cells_of(values, rollouts.lengths), column_name(key)
         if cells is None or key in TOPK_FIELDS:
             continue
         if name in columns:
             return None
         columns[name] = cells
+    for name, numbers in of_tokens.items():
+        columns.setdefault(column_name(name), numbers)
     if rollouts.lengths.count(None) < len(rollouts.lengths) or rollouts.token_ids:
         _add_tokens(columns, rollouts, vocabulary)
     return columns

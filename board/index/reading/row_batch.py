@@ -22,6 +22,7 @@ from board.formats.fields import record_of
 from board.formats.metric_lines import ASIDE, METRICS, METRICS_WITH_TEXT
 from board.formats.parse import lacks_digits
 from board.index import segments
+from board.index.reading import own_tokens
 from board.index.reading.cells import cell
 from board.index.reading.record_row import (
     arrays_for_aggregates,
@@ -290,6 +291,8 @@ class RowBatch:
             for key, value in record.extras.items()
             if key not in TOPK_FIELDS
         )
+        of_tokens = own_tokens.of_record(record.tokens)
+        logged |= {column_name(name): number for name, number in of_tokens}
         logged |= {name: value for name, value in cells if value is not None}
         row |= {name: value for name, value in logged.items() if self._has_place(name)}
         if not row.keys() >= logged.keys():

@@ -6,7 +6,7 @@ from read_formats import DATA
 from board.export.pages import PageOptions, listed_page
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower
-from board.query.rollouts import frame
+from board.query.rollouts import Sorting, frame
 from board.query.run import Run
 
 
@@ -14,7 +14,7 @@ from board.query.run import Run
 def test_the_statements_of_a_page_do_not_grow_with_its_rollouts(log, monkeypatch):
     info, *_ = discover(DATA / log).runs
     run = Follower().run(info)
-    rows = frame(run)
+    rows = frame(run, ("reward",), Sorting())
     assert len(rows) > 2
     asked = list[str]()
     select = Run._select
