@@ -304,6 +304,18 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "X",
         "help": "for dpo: the smallest difference of the two rewards (default: any above 0)",
     },
+    "--leave-out": {
+        "metavar": "A,B",
+        "help": "which rollouts are left out of a data set: infrastructure (failed by it), truncated (ended "
+        "by a limit), unscored (without a reward), duplicates, or nothing (default: of sft "
+        "infrastructure,truncated,duplicates; of dpo infrastructure, and truncated as the better one; of "
+        "tables nothing)",
+    },
+    "--by-turn": {
+        "action": "store_true",
+        "help": "for sft and dpo: each turn that the model wrote is a row, with all before it as its "
+        "prompt; of a pair the first turn that differs",
+    },
     "--overwrite": {"action": "store_true", "help": "replace the data set that is there"},
     "--engine": {
         "choices": ("local", "ray"),

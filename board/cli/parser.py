@@ -138,7 +138,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "a finding or rollouts as one HTML file, or rollouts as a data set",
         "run --source --split --env --where --group-by-prompt --reward --finding --step --index=maybe "
         "--group --compare --limit=export --metric=colour --interactive --redact --max-mb --as --columns "
-        "--margin --output --overwrite --thresholds --metrics --metric-shift --index-only --labels",
+        "--margin --leave-out --by-turn --output --overwrite --thresholds --metrics --metric-shift --index-only --labels",
         "Without --as writes a page that needs no server or network: the headline, the curve with its "
         "step, the facts, the texts, and the tokens in the colours of a metric with their values on "
         "hover; --interactive: the reader itself, to page through the rollouts (docs/export.md). Give "

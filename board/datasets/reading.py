@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from board.analysis.step_records import StepRecords
+from board.core.records import Record
 from board.index import segments
 from board.query.columns import aliased
 from board.query.open_run import Run
@@ -18,19 +19,17 @@ TEXTS: Final = segments.TEXT_NAMES[:-1]
 MESSAGES: Final = "messages"
 _PLACE: Final = ("step", "index", "file", *segments.LOCATION, segments.PART)
 _LEFT_OUT: Final = frozenset(("offset", "size", segments.PART))
+_HEADING: Final = r"^\[[^\]\n]{1,40}\]\n"
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_ROLLOUTS: Final = 1024
 """At most so many rollouts at a time, and fewer of a log whose lines are long."""
-
-_Messages = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """One rollout. values: by column, None where not recorded. split: train where none is recorded.
 
-    messages, tools: as the log has them; messages are empty where it has none, and None where the line
-    can't be read again.
+    record: what the log says, where it was asked for. is_lost: its line can't be read again.
     """
 
     step: int
@@ -38,8 +37,8 @@ class Rollout:
     split: str
     prompt_key: int | None
     values: dict[str, Any]
-    messages: _Messages | None = ()
-    tools: object = None
+    record: Record | None = None
+    is_lost: bool = False
 
 
 def column_names(run: Run) -> list[str]:
@@ -56,10 +55,25 @@ def has_messages(run: Run) -> bool:
     return segments.MESSAGES in run.rows.names
 
 
+def _keeps_more(run: Run) -> bool:
+    """Whether the log of a run has more of a conversation than the texts of the index: messages, of the
+    prompt alone too, whose text begins with a role, or schemas of tools.
+    """
+    whole = run.whole or run
+    if has_messages(run) or "tools" in whole.columns:
+        return True
+    heading = " OR ".join(
+        f"regexp_matches({whole.rows.value(name)}::VARCHAR, '{_HEADING}')"
+        for name in ("prompt", "response")
+    )
+    table = whole.table(f"SELECT 1 FROM {whole.view} AS rollouts WHERE {heading} LIMIT 1")
+    return table.num_rows > 0
+
+
 class RolloutReader:
     """Reads rollouts of a run. Asking it raises UnreadableError.
 
-    columns: of column_names. reads_log: whether messages and tools are read, where the run has any.
+    columns: of column_names. reads_log: whether what else the log says is read, where that is more.
     sorting: the order of `every`; limit: of how many rollouts at most.
     """
 
@@ -74,7 +88,7 @@ class RolloutReader:
     ) -> None:
         self._run, self._sorting, self._limit = run, sorting or Sorting(), limit
         self._columns = [name for name in columns if name != MESSAGES]
-        self._records = StepRecords(run) if reads_log and has_messages(run) else None
+        self._records = StepRecords(run) if reads_log and _keeps_more(run) else None
         rows = run.rows
         place = [rows.value(name) for name in _PLACE]
         self._values = [
@@ -106,7 +120,6 @@ class RolloutReader:
         return self._rollouts(at_addresses(self._run, self._values, columns))
 
     def _rollouts(self, table: pa.Table) -> list[Rollout]:
-        unread = None if self._records is not None else ()
         logged = self._logged(table)
         columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
         steps, indices, *_ = columns
@@ -118,18 +131,18 @@ class RolloutReader:
                 splits[place],
                 keys[place],
                 {name: own[place] for name, own in zip(self._columns, values, strict=True)},
-                *logged.get(place, (unread, None)),
+                logged.get(place),
+                self._records is not None and place not in logged,
             )
             for place in range(table.num_rows)
         ]
 
-    def _logged(self, table: pa.Table) -> dict[int, tuple[_Messages, object]]:
-        """By place, messages and tools of the log."""
+    def _logged(self, table: pa.Table) -> dict[int, Record]:
+        """By place what the log says."""
         if self._records is None or not table.num_rows:
             return {}
         places = table.select(range(len(_PLACE))).rename_columns(list(_PLACE)).to_pandas()
-        records = self._records.of(places)
-        return {place: (one.messages, one.extras.get("tools")) for place, one in records}
+        return dict(self._records.of(places))
 
 
 def _value(run: Run, name: str) -> str:

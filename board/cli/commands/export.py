@@ -56,7 +56,13 @@ _OF_PAGES: Final = {
     "metric": "--metric",
     "redact": "--redact",
 }
-_OF_DATA_SETS: Final = {"columns": "--columns", "margin": "--margin", "overwrite": "--overwrite"}
+_OF_DATA_SETS: Final = {
+    "columns": "--columns",
+    "margin": "--margin",
+    "leave_out": "--leave-out",
+    "by_turn": "--by-turn",
+    "overwrite": "--overwrite",
+}
 
 
 class _Selection(NamedTuple):
@@ -250,6 +256,8 @@ def _write_dataset(args: argparse.Namespace) -> int:
     request = Request(
         *(args.kind, path, [*dict.fromkeys(listed(args.columns))] or None, args.limit, args.margin),
         overwrite=args.overwrite,
+        leave_out=None if args.leave_out is None else listed(args.leave_out),
+        by_turn=args.by_turn,
         choices={words: text for words, text in choices.items() if text},
     )
     with closing(output.ProgressLine(text=output.rows_text)) as progress:
