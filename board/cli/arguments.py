@@ -306,8 +306,8 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--leave-out": {
         "metavar": "A,B",
-        "help": "which rollouts are left out of a data set: infrastructure (failed by it), truncated (ended "
-        "by a limit), unscored (without a reward), duplicates, or nothing (default: of sft "
+        "help": "which rollouts are left out of a data set: infrastructure (failed by it), truncated "
+        "(ended by a limit), unscored (without a reward), duplicates, or nothing (default: of sft "
         "infrastructure,truncated,duplicates; of dpo infrastructure, and truncated as the better one; of "
         "tables nothing)",
     },

@@ -138,7 +138,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "a finding or rollouts as one HTML file, or rollouts as a data set",
         "run --source --split --env --where --group-by-prompt --reward --finding --step --index=maybe "
         "--group --compare --limit=export --metric=colour --interactive --redact --max-mb --as --columns "
-        "--margin --leave-out --by-turn --output --overwrite --thresholds --metrics --metric-shift --index-only --labels",
+        "--margin --leave-out --by-turn --output --overwrite --thresholds --metrics --metric-shift "
+        "--index-only --labels",
         "Without --as writes a page that needs no server or network: the headline, the curve with its "
         "step, the facts, the texts, and the tokens in the colours of a metric with their values on "
         "hover; --interactive: the reader itself, to page through the rollouts (docs/export.md). Give "
@@ -160,7 +161,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run label --source --step=labelled --index=labelled --tokens --note --clear --undo --author "
         "--labels",
         "Appends to the run's labels (docs/labels.md). The labels to choose from are those of "
-        "labels.toml in the run's folder or in the folder above; any other name works too.",
+        "labels.toml in the run's folder or in the folder above; without one: good, wrong, cheat, "
+        "grader, broken, unclear.",
     ),
     "labels": Command(
         "labels",

@@ -103,6 +103,8 @@ def _shape(run: Run, request: Request) -> Shape:
     if request.kind == "dpo":
         return Preferences(run, request.margin or 0.0, leave_out, by_turn=request.by_turn)
     names = column_names(run)
+    if request.columns is not None and not request.columns:
+        raise ChoiceError(f"--columns names no column; {did_you_mean('', names)}")
     for name in request.columns or ():
         if name not in names:
             raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, names)}")

@@ -66,8 +66,9 @@ def best_and_worst(run: Run, margin: float, leave_out: Collection[str] = USUAL["
     """The pairs of a run: of each prompt the one with the largest margin, of equal ones the latest.
 
     The chosen rollout has the highest reward of its group, the rejected one the lowest, each the first
-    with it. A failure of infrastructure is neither, and one that a limit ended never the chosen one, where
-    leave_out has these. margin: the least, and always more than 0. Raises ChoiceError where the run has no groups or no rewards, UnreadableError.
+    with it. A failure of infrastructure is neither, and one that a limit ended never the chosen one,
+    where leave_out has these. margin: the least, and always more than 0. Raises ChoiceError where the
+    run has no groups or no rewards, UnreadableError.
     """
     if not {"group_id", "reward"} <= {*run.columns}:
         raise ChoiceError(NO_GROUPS)

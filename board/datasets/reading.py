@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from board.analysis.step_records import StepRecords
 from board.core.records import Record
+from board.formats.number_arrays import RawNumbers
+from board.formats.parse import loads_tolerantly
 from board.index import segments
-from board.query.columns import aliased
+from board.query.columns import aliased, with_names
+from board.query.database import quoted
 from board.query.open_run import Run
 from board.query.rollouts import ADDRESS, Sorting, at_addresses, tables
 
@@ -40,6 +43,10 @@ class Rollout:
     record: Record | None = None
     is_lost: bool = False
 
+    def logged(self, name: str) -> Any:
+        """What the log has under the key of a column."""
+        return None if self.record is None else _logged_value(self.record, name)
+
 
 def column_names(run: Run) -> list[str]:
     """The columns that a run records, whole texts and messages last."""
@@ -55,7 +62,7 @@ def has_messages(run: Run) -> bool:
     return segments.MESSAGES in run.rows.names
 
 
-def _keeps_more(run: Run) -> bool:
+def keeps_more(run: Run) -> bool:
     """Whether the log of a run has more of a conversation than the texts of the index: messages, of the
     prompt alone too, whose text begins with a role, or schemas of tools.
     """
@@ -70,10 +77,36 @@ def _keeps_more(run: Run) -> bool:
     return table.num_rows > 0
 
 
+def object_columns(run: Run, columns: Sequence[str]) -> list[str]:
+    """Those of the columns that hold objects or lists, of which the index has the beginning alone."""
+    whole = run.whole or run
+    logged = [
+        c for c in map(whole.rows.column, columns) if c.words and c.name not in segments.FIXED
+    ]
+    made = (*segments.CAUSE_COLUMNS, *segments.LABEL_COLUMNS, segments.FAILED_TOOLS)
+    return [c.name for c in logged if c.name not in made and _holds_objects(whole, c.name)]
+
+
+def _holds_objects(run: Run, name: str) -> bool:
+    value = run.rows.value(name)
+    begins = f"starts_with({value}, '{{') OR starts_with({value}, '[')"
+    places = ", ".join(f"{run.rows.value(one)} AS {quoted(one)}" for one in _PLACE)
+    sql = f"SELECT {places} FROM {run.view} AS rollouts WHERE {begins} LIMIT 1"
+    rows = run.table(sql).to_pandas()
+    records = dict(StepRecords(run).of(rows)) if len(rows) else {}
+    return any(isinstance(_logged_value(one, name), list | dict) for one in records.values())
+
+
+def _logged_value(record: Record, name: str) -> Any:
+    """What the log has under the key of a column."""
+    value = record.extras.get(name, record.extras.get(name.removeprefix("logged.")))
+    return loads_tolerantly(value.raw.decode()) if isinstance(value, RawNumbers) else value
+
+
 class RolloutReader:
     """Reads rollouts of a run. Asking it raises UnreadableError.
 
-    columns: of column_names. reads_log: whether what else the log says is read, where that is more.
+    columns: of column_names. reads_log: whether what else the log says is read.
     sorting: the order of `every`; limit: of how many rollouts at most.
     """
 
@@ -88,7 +121,7 @@ class RolloutReader:
     ) -> None:
         self._run, self._sorting, self._limit = run, sorting or Sorting(), limit
         self._columns = [name for name in columns if name != MESSAGES]
-        self._records = StepRecords(run) if reads_log and _keeps_more(run) else None
+        self._records = StepRecords(run) if reads_log else None
         rows = run.rows
         place = [rows.value(name) for name in _PLACE]
         self._values = [
@@ -103,7 +136,12 @@ class RolloutReader:
         values = aliased([_value(self._run, name) for name in self._columns])
         whole = self._run.whole or self._run  # which has no parameters
         table = whole.table(f"SELECT {values} FROM {whole.view} AS rollouts LIMIT 0")
-        return dict(zip(self._columns, table.schema.types, strict=True))
+        return dict(zip(self._columns, self._named(table).schema.types, strict=True))
+
+    def _named(self, table: pa.Table) -> pa.Table:
+        """The columns with their types."""
+        rows = self._run.rows
+        return with_names(table, [*map(rows.column, self._columns)], rows.exact_type)
 
     def every(self) -> Iterator[list[Rollout]]:
         """The rollouts of the run in their order."""
@@ -121,9 +159,14 @@ class RolloutReader:
 
     def _rollouts(self, table: pa.Table) -> list[Rollout]:
         logged = self._logged(table)
-        columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
+        first = len(_PLACE) + 2
+        values = [
+            column.to_pylist()
+            for column in self._named(table.select(range(first, table.num_columns))).columns
+        ]
+        columns: list[list[Any]] = [column.to_pylist() for column in table.columns[:first]]
         steps, indices, *_ = columns
-        splits, keys, *values = columns[len(_PLACE) :]
+        splits, keys = columns[len(_PLACE) :]
         return [
             Rollout(
                 steps[place],
@@ -149,4 +192,4 @@ def _value(run: Run, name: str) -> str:
     """SQL for a column."""
     if name in TEXTS:
         return run.rows.whole_text(name)
-    return "path" if name == "file" else run.rows.value(name)
+    return "path" if name == "file" else run.rows.frame_value(name)

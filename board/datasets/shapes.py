@@ -12,9 +12,16 @@ import pyarrow as pa
 
 from board.datasets.contents import TRAIT_COLUMNS, traits_of
 from board.datasets.conversations import Conversation, Message, conversation, tool_schemas
-from board.datasets.files import JSON_LIST, json_text
+from board.datasets.files import JSON, JSON_LIST, json_text
 from board.datasets.preferences import Pair, best_and_worst
-from board.datasets.reading import MESSAGES, Rollout, RolloutReader
+from board.datasets.reading import (
+    MESSAGES,
+    Rollout,
+    RolloutReader,
+    has_messages,
+    keeps_more,
+    object_columns,
+)
 from board.errors import RecordError
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, count
@@ -80,11 +87,12 @@ class Rollouts:
         # Some are counted whether or not their columns are wanted.
         texts = ("prompt", "response") if compares else ()
         read = dict.fromkeys((*columns, "group_id", *TRAIT_COLUMNS, *texts))
-        reads_log = MESSAGES in columns
+        self._objects = object_columns(run, columns)
+        reads_log = bool(self._objects) or (MESSAGES in columns and has_messages(run))
         self._reader = RolloutReader(
             run, [*read], reads_log=reads_log, sorting=sorting, limit=limit
         )
-        types = {**self._reader.types(), MESSAGES: JSON_LIST}
+        types = {**self._reader.types(), MESSAGES: JSON_LIST, **dict.fromkeys(self._objects, JSON)}
         self.schema = pa.schema([(name, types[name]) for name in columns])
         self.total, self.left_out = count(run), Counter[str]()
 
@@ -97,6 +105,7 @@ class Rollouts:
         values = {name: rollout.values.get(name) for name in self._columns}
         if MESSAGES in values:
             values[MESSAGES] = (rollout.record and rollout.record.messages) or None
+        values |= {name: rollout.logged(name) for name in self._objects}
         texts = (rollout.values.get("prompt"), rollout.values.get("response"))
         content = hash(texts) if self._compares and None not in texts else None
         return _row(rollout, values, content)
@@ -110,7 +119,9 @@ class Conversations:
     of = "rollouts"
 
     def __init__(self, run: Run, sorting: Sorting | None = None, *, by_turn: bool = False) -> None:
-        self._reader = RolloutReader(run, _OF_CONVERSATIONS, reads_log=True, sorting=sorting)
+        self._reader = RolloutReader(
+            run, _OF_CONVERSATIONS, reads_log=keeps_more(run), sorting=sorting
+        )
         self._by_turn, self._cut = by_turn, 0
         self.unit = "turns" if by_turn else "conversations"
         lists = ("prompt", "completion", "tools") if by_turn else (MESSAGES, "tools")
@@ -175,7 +186,7 @@ class Preferences:
         self, run: Run, margin: float, left_out: Collection[str], *, by_turn: bool = False
     ) -> None:
         """Raises ChoiceError where the run has no groups or no rewards."""
-        self._reader = RolloutReader(run, _OF_CONVERSATIONS, reads_log=True)
+        self._reader = RolloutReader(run, _OF_CONVERSATIONS, reads_log=keeps_more(run))
         best = best_and_worst(run, margin, left_out)
         self._pairs, self.total, self.left_out = best.pairs, best.groups, best.left_out
         self._of_pairs, self._by_turn = best.notes, by_turn

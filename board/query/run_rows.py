@@ -32,7 +32,7 @@ from board.index.discovery.run_info import RunInfo
 from board.index.manifest import NO_RANK, BrokenIndexError, DeletedIndexError, Manifest, Segment
 from board.index.segments import Column
 from board.index.storage import FolderStorage, StepRange, Storage
-from board.query import causes
+from board.query import causes, exact_numbers
 from board.query import columns as column_sql
 from board.query.attempts import RunFiles
 from board.query.causes.same_endings import create_endings, floor_of
@@ -85,6 +85,7 @@ class RunRows:
         self._label_schema, self._unlabelled = "", self
         self._lock = threading.RLock()
         self._folder: Path | None = None
+        self._exact_types: dict[str, pa.DataType] = {}
         self._schema, self._stored_names = "", frozenset[str]()
         self.duplicates = find_duplicates(self) if duplicates is None else duplicates
         if self.duplicates.num_rows:
@@ -249,6 +250,13 @@ class RunRows:
     def frame_value(self, name: str) -> str:
         """SQL for a column as columns.frame_of takes it."""
         return self._made(name) or column_sql.frame_value_sql(self.column(name), self.names)
+
+    def exact_type(self, name: str) -> pa.DataType:
+        """The type of a column whose numbers are texts in the index; of the whole run."""
+        if name not in self._exact_types:
+            value = self.frame_value(name)
+            self._exact_types[name] = exact_numbers.type_of(self.table, self.unnumbered(), value)
+        return self._exact_types[name]
 
     def _made(self, name: str) -> str:
         """SQL for a column that is made of others; empty for those of the log."""
