@@ -148,7 +148,7 @@ def _write(run: Run, request: Request, shape: Shape, writer: Writer, progress: P
         progress(done, shape.total)
         if rows.total() == limit:
             break
-    notes = [*shape.notes, *sieve.notes(run), *_notes(run, plain)]
+    notes = [*shape.notes(sieve.counts), *sieve.notes(run), *_notes(run, plain)]
     if rows.total() == limit and (unread or done < shape.total):
         notes.append(f"rows at most: {limit:,}, so that the last {shape.of} were not written")
     summary = Summary(
@@ -161,13 +161,13 @@ def _write(run: Run, request: Request, shape: Shape, writer: Writer, progress: P
 
 
 class _Sieve:
-    """Keeps away what is left out, and counts what of it is written."""
+    """Keeps away what is left out, and counts the traits of what is written."""
 
     def __init__(self, shape: Shape, leave_out: Collection[str]) -> None:
         self._shape, self._leave_out = shape, leave_out
         self._seen: set[int] = set()
         self._compares, self._repeated = False, 0
-        self._counts = Counter[str]()
+        self.counts = Counter[str]()
 
     def passing(self, rows: Sequence[Row]) -> Iterator[Row]:
         """The rows of one rollout, or of one group, that are wanted."""
@@ -186,9 +186,9 @@ class _Sieve:
     def count(self, rows: Sequence[Row]) -> None:
         """Counts rows that are written."""
         for row in rows:
-            self._counts.update(row.traits)
+            self.counts.update(row.traits)
             if DUPLICATES not in self._leave_out:
-                self._counts[DUPLICATES] += self._is_repeated(row)
+                self.counts[DUPLICATES] += self._is_repeated(row)
 
     def _is_repeated(self, row: Row) -> bool:
         if row.content is None:
@@ -209,7 +209,7 @@ class _Sieve:
             "unscored": not isinstance(self._shape, Preferences),
             DUPLICATES: self._compares,
         }
-        counts = {name: f"{self._counts[name]:,}" for name, is_known in known.items() if is_known}
+        counts = {name: f"{self.counts[name]:,}" for name, is_known in known.items() if is_known}
         said = [f"{UNWANTED[name]}: {count}" for name, count in counts.items()]
         yield f"among these {self._shape.unit}: {', '.join(said)}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Protocol
@@ -27,13 +27,15 @@ from board.query.open_run import Run
 from board.query.rollouts import Sorting, count
 
 _BATCH_PAIRS: Final = 128
+_CUT, _UNMASKED = "cut", "unmasked"
+"""Traits: messages were cut off; what the model did not write is in a response."""
 _OF_CONVERSATIONS: Final = ("prompt", "response", "group_id", *TRAIT_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a data set. split, group, prompt_key: whose it is; None where not recorded. traits: what a
-    trainer may not want, as of contents.traits_of. content: what is equal in rows that say the same; None
+    """A row of a data set. split, group, prompt_key: whose it is; None where not recorded. traits: what is
+    counted, such as what contents.traits_of gives. content: what is equal in rows that say the same; None
     where it is not looked at.
     """
 
@@ -47,8 +49,8 @@ class Row:
 
 class Shape(Protocol):
     """Rows of one kind. schema: of the rows. unit: what they are, in words. total: how many there may
-    be, in the unit `of`. left_out: how many of these are no row, by the reason; notes: what else should
-    be known. Both are complete when all batches were read.
+    be, in the unit `of`. left_out: how many of these are no row, by the reason; complete when all batches
+    were read.
     """
 
     schema: pa.Schema
@@ -57,9 +59,8 @@ class Shape(Protocol):
     total: int
     left_out: Counter[str]
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """What else should be known."""
+    def notes(self, counts: Mapping[str, int]) -> Sequence[str]:
+        """What else should be known. counts: of the traits of the rows that were written."""
         ...
 
     def batches(self) -> Iterator[list[list[Row]]]:
@@ -71,7 +72,6 @@ class Rollouts:
     """Each rollout with its columns."""
 
     unit = of = "rollouts"
-    notes: Sequence[str] = ()
 
     def __init__(
         self,
@@ -95,6 +95,10 @@ class Rollouts:
         types = {**self._reader.types(), MESSAGES: JSON_LIST, **dict.fromkeys(self._objects, JSON)}
         self.schema = pa.schema([(name, types[name]) for name in columns])
         self.total, self.left_out = count(run), Counter[str]()
+
+    def notes(self, counts: Mapping[str, int]) -> Sequence[str]:
+        """Nothing else."""
+        return ()
 
     def batches(self) -> Iterator[list[list[Row]]]:
         """The rollouts in their order, as many as are wanted."""
@@ -122,7 +126,7 @@ class Conversations:
         self._reader = RolloutReader(
             run, _OF_CONVERSATIONS, reads_log=keeps_more(run), sorting=sorting
         )
-        self._by_turn, self._cut = by_turn, 0
+        self._by_turn = by_turn
         self.unit = "turns" if by_turn else "conversations"
         lists = ("prompt", "completion", "tools") if by_turn else (MESSAGES, "tools")
         self.schema = pa.schema(
@@ -135,10 +139,9 @@ class Conversations:
         )
         self.total, self.left_out = count(run), Counter[str]()
 
-    @property
-    def notes(self) -> Sequence[str]:
+    def notes(self, counts: Mapping[str, int]) -> Sequence[str]:
         """How many were cut."""
-        return _of_cut(self._cut)
+        return () if self._by_turn else _of_cut(counts)
 
     def batches(self) -> Iterator[list[list[Row]]]:
         """Every rollout that has a conversation, in their order."""
@@ -151,7 +154,6 @@ class Conversations:
         except RecordError as error:
             self.left_out[error.reason] += 1
             return
-        self._cut += bool(talk.after)
         facts = {
             "split": rollout.split,
             "step": rollout.step,
@@ -160,7 +162,9 @@ class Conversations:
         }
         tools = _tools(rollout)
         if not self._by_turn:
-            yield _row(rollout, {MESSAGES: talk.messages, "tools": tools, **facts}, _content(talk))
+            values = {MESSAGES: talk.messages, "tools": tools, **facts}
+            traits = {_CUT} if talk.after else ()
+            yield _row(rollout, values, _content(talk), traits)
             return
         for number, turn in enumerate(talk.turns()):
             sides = {"prompt": turn.given, "completion": turn.generated}
@@ -190,16 +194,16 @@ class Preferences:
         best = best_and_worst(run, margin, left_out)
         self._pairs, self.total, self.left_out = best.pairs, best.groups, best.left_out
         self._of_pairs, self._by_turn = best.notes, by_turn
-        self._cut = self._unmasked = 0
 
-    @property
-    def notes(self) -> Sequence[str]:
+    def notes(self, counts: Mapping[str, int]) -> Sequence[str]:
         """What is in no pair, what was cut, and what is trained on that the model did not write."""
         unmasked = (
-            f"pairs with results of tools or turns of a user within a response: {self._unmasked:,}; "
-            "TRL's DPO has no mask for these, so that they are learned too: --by-turn leaves them out"
+            "pairs with results of tools or turns of a user within a response: "
+            f"{counts.get(_UNMASKED, 0):,}; TRL's DPO has no mask for these, so that they are learned "
+            "too: --by-turn leaves them out"
         )
-        return [*self._of_pairs, *_of_cut(self._cut), *([unmasked] if self._unmasked else [])]
+        cut = () if self._by_turn else _of_cut(counts)
+        return [*self._of_pairs, *cut, *([unmasked] if counts.get(_UNMASKED) else [])]
 
     def batches(self) -> Iterator[list[list[Row]]]:
         """Every pair, by step."""
@@ -216,8 +220,8 @@ class Preferences:
         except RecordError as error:
             self.left_out[error.reason] += 1
             return []
-        self._cut += any(one.after for one in sides)
-        self._unmasked += any(m["role"] != "assistant" for m in (*chosen, *rejected))
+        is_unmasked = any(m["role"] != "assistant" for m in (*chosen, *rejected))
+        found = {_CUT: any(one.after for one in sides), _UNMASKED: is_unmasked}
         values = {
             "prompt": prompt,
             "chosen": chosen,
@@ -228,7 +232,7 @@ class Preferences:
             "step": pair.step,
             "group_id": pair.group_id,
         }
-        traits = traits_of(best.values) | traits_of(worst.values)
+        traits = traits_of(best.values) | traits_of(worst.values) | {n for n in found if found[n]}
         return [Row(values, best.split, _group(best), pair.prompt_key, traits)]
 
 
@@ -252,7 +256,8 @@ def _sides(
     return [*best.given, *same], *after
 
 
-def _of_cut(count: int) -> Sequence[str]:
+def _of_cut(counts: Mapping[str, int]) -> Sequence[str]:
+    count = counts.get(_CUT, 0)
     words = "with messages after the last turn of the assistant, which were cut"
     return [f"{words}: {count:,}"] if count else []
 
@@ -273,9 +278,11 @@ def _content(talk: Conversation) -> int:
     return hash(json_text(talk.messages))
 
 
-def _row(rollout: Rollout, values: dict[str, Any], content: int | None) -> Row:
+def _row(
+    rollout: Rollout, values: dict[str, Any], content: int | None, traits: Iterable[str] = ()
+) -> Row:
     whose = (rollout.split, _group(rollout), rollout.prompt_key)
-    return Row(values, *whose, traits_of(rollout.values), content)
+    return Row(values, *whose, traits_of(rollout.values) | {*traits}, content)
 
 
 def _group(rollout: Rollout) -> object | None:

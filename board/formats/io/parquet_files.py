@@ -1,8 +1,8 @@
 """Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time.
 
 A list of objects is there one struct with the keys of all of them: where calls have arguments x or y,
-each call has both, one of them null. Nobody wrote these, and they are left out. What a null in such a list
-was before nobody can tell; of a struct that is a column its members are kept, as columns are.
+each call has both, one of them null. Nobody wrote these, and they are left out. What a null in such a
+list was before nobody can tell; of a struct that is a column its members are kept, as columns are.
 """
 
 from __future__ import annotations
