@@ -342,6 +342,11 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "PATH",
         "help": "the folder of the runs that it cites, or a run (default: the current folder)",
     },
+    "--strict": {
+        "action": "store_true",
+        "help": "fail, too, where a citation names a place alone, and on numbers and quotes without one, "
+        "or a report without any",
+    },
     "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
 }
 """What each is to argparse. What follows a = tells arguments of one name apart."""

@@ -198,7 +198,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "verify": Command(
         "verify",
         "check the quotes and numbers of a report against the logs",
-        "report --root --json",
+        "report --root --strict --json",
         "Looks up each citation of a report, such as [run=NAME step=12 rollout=3], and compares what "
         "stands before it with the log (docs/verify.md). Exits 1 when one is wrong, 2 when the "
         "report or a log can't be read.",
