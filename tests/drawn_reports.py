@@ -12,7 +12,26 @@ from written_logs import write_lines
 
 RUN = 'a "run" [1]'
 KEY = r'run="a \"run\" [1]"'
-WORDS = "the model then checks its sum, adds two; wait that's wrong: it’s größer 北京 x=1 (so) 3/4 end".split()
+WORDS = [
+    "the",
+    "model",
+    "then",
+    "checks",
+    "its",
+    "sum,",
+    "adds",
+    "two;",
+    "wait",
+    "that's",
+    "wrong:",
+    "it’s",
+    "größer",
+    "北京",
+    "x=1",
+    "(so)",
+    "3/4",
+    "end",
+]
 MARKS = ['"{}"', "“{}”", "«{}»", "‘{}’", "„{}“"]
 LINKS = [" ", ", ", " — ", " (as it says) ", ": ", " in its answer ", "\n", " – the last line – "]
 UPPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

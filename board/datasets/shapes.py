@@ -35,8 +35,8 @@ _OF_CONVERSATIONS: Final = ("prompt", "response", "group_id", *TRAIT_COLUMNS)
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a data set. split, group, prompt_key: whose it is; None where not recorded. traits: what
-    is counted, such as what contents.traits_of gives. content: what is equal in rows that say the same; None
-    where it is not looked at.
+    is counted, such as what contents.traits_of gives. content: what is equal in rows that say the same;
+    None where it is not looked at.
     """
 
     values: dict[str, Any]

@@ -10,12 +10,13 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.findings import whole_diagnosis
+from board.analysis.report_check import ReportCheck
 from board.core.citations import citation_text
 from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
 from board.core.metrics.definitions import MEAN_COLUMNS, base_name
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
-from board.mcp_server.links import Links, cite_mean
+from board.mcp_server.links import Links, citation_that_holds, cite, cite_mean, of_part
 from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, records_of
 from board.query.failures import cause_counts, clusters, has_causes, headline
@@ -121,6 +122,7 @@ class RunTools:
         head: Answer = {
             "run": run,
             "cite_as": citation_text(run, metric="NAME", step="STEP"),
+            "not_recorded": [],
             "link": self.links.page("", chosen),
         }
         if not trainer.curves:
@@ -156,7 +158,9 @@ class RunTools:
         diagnosis = chosen.remembered(
             f"diagnosis {read_tokens}", lambda: whole_diagnosis(chosen, tokens=read_tokens)
         )
-        rows = [self._finding(chosen, one) for one in diagnosis.findings]
+        check = ReportCheck(lambda _: chosen)
+        found = diagnosis.findings
+        rows = (self._finding(chosen, one, check) for one in found[offset : offset + limit])
         head = {
             "run": run,
             "split": chosen.split,
@@ -171,14 +175,15 @@ class RunTools:
             },
             "link": self.links.page("findings", chosen),
         }
-        return paged(head, rows, offset, limit)
+        return page_of(head, rows, len(found), offset)
 
-    def _finding(self, run: Run, finding: Finding) -> Answer:
+    def _finding(self, run: Run, finding: Finding, check: ReportCheck) -> Answer:
         target = finding.target
         column = MEAN_COLUMNS.get(target.metric, target.metric)
-        spike = {}
+        spike = None
         if target.step is not None and column in run.metrics:
-            spike = {"spike": {"step": target.step, "metric": column, "only": target.only}}
+            spike = {"step": target.step, "metric": column, "only": target.only}
+        mean = {"metric": f"{base_name(column)}_mean", "step": finding.step, **of_part(run)}
         return {
             "severity": finding.severity,
             "rule": finding.rule,
@@ -188,19 +193,27 @@ class RunTools:
             "value": cell(finding.value),
             "threshold": cell(finding.threshold),
             "unit": finding.unit,
+            "cite_value_as": citation_that_holds(check, run, finding.value, mean),
             "may_follow_from": finding.cause or None,
-            "evidence": [self._evidence(run, one) for one in finding.evidence[:_MOST_EVIDENCE]],
+            "evidence": [
+                self._evidence(run, one, column, check) for one in finding.evidence[:_MOST_EVIDENCE]
+            ],
             "evidence_total": len(finding.evidence),
-            **spike,
+            "spike": spike,
         }
 
-    def _evidence(self, run: Run, one: Evidence) -> Answer:
+    def _evidence(self, run: Run, one: Evidence, column: str, check: ReportCheck) -> Answer:
+        place = {"step": one.step, "rollout": one.index, "token": one.position}
+        metric = column if one.position is None else base_name(column)
+        value = citation_that_holds(check, run, one.value, {**place, "metric": metric})
         return {
             "step": one.step,
             "index": one.index,
             "token": one.position,
             "piece": untrusted(one.piece) if one.piece else None,
             "value": cell(one.value),
+            "cite_value_as": value,
+            "cite_as": cite(run, **place),
             "link": self.links.rollout(run, one.step, one.index, one.position),
         }
 
@@ -220,7 +233,14 @@ class RunTools:
         rollouts with the tool `rollouts` and where = "cause = 'server'".
         """
         chosen = self.open_runs.part(run, split, envs, where)
-        head: Answer = {"run": run, "split": chosen.split}
+        head: Answer = {
+            "run": run,
+            "split": chosen.split,
+            **dict.fromkeys(("rollouts", "says", "equal_failures")),
+            **{name: {} for name in ("classes", "causes", "meanings")},
+            "not_recorded": [],
+            "link": self.links.page("findings", chosen, findings_part="failures"),
+        }
         if not has_causes(chosen):
             return paged({**head, "not_recorded": ["causes of failures"]}, [], offset, limit)
         counts, similar = cause_counts(chosen), clusters(chosen)
@@ -233,11 +253,11 @@ class RunTools:
             "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
             "meanings": {cause: CAUSES[cause] for cause in CAUSES if cause in totals.index},
             "equal_failures": similar.total,
-            "link": self.links.page("findings", chosen, findings_part="failures"),
         }
         rows = [
             {
                 **cells(row),
+                "cite_as": cite(chosen, step=int(row["step"]), rollout=int(row["index"])),
                 "link": self.links.rollout(chosen, int(row["step"]), int(row["index"])),
             }
             for row in records_of(similar.table)

@@ -1,6 +1,5 @@
 """`verify` takes no false claim for true, and hardly any true one for false."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
