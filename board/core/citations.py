@@ -168,7 +168,7 @@ def _cited(
 ) -> tuple[list[Citation], int]:
     """What the citations of a sentence are of, each alone, and how many numbers cite nothing.
 
-    Every quote is of the next citation, else of the last one: a quotation beside a citation looks checked.
+    Every quote is of the next citation, else of the last one: beside a citation it looks checked.
     """
     cited: list[Citation] = []
     places = [place for place, sign in enumerate(sentence) if sign.kind == "citation"]

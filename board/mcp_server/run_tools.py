@@ -189,7 +189,7 @@ class RunTools:
             "rule": finding.rule,
             "says": untrusted(f"{finding.title}. {finding.text}", 1000),
             "steps": finding.steps_text or None,
-            "worst_step": finding.step,
+            "step": finding.step,
             "value": cell(finding.value),
             "threshold": cell(finding.threshold),
             "unit": finding.unit,
