@@ -79,6 +79,7 @@ def _run(args: argparse.Namespace) -> int:
         os.environ["ROLLOUT_BOARD_LABELS"] = str(args.labels_file.absolute())
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
+        importlib.import_module("board.cli.output").begin(args.command)
         module = importlib.import_module(f"board.cli.commands.{COMMANDS[args.command].module}")
         return getattr(module, args.command.replace("-", "_"))(args)
     except ModuleNotFoundError as error:

@@ -27,7 +27,8 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
     assert cli.main([*arguments, "--json"]) in (0, 1)
-    return json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
+    return document.get("rows", document)
 
 
 def test_frames_have_the_numbers_of_the_command_line(capsys):
