@@ -786,3 +786,40 @@ def test_a_server_has_looked_into_the_logs_before_the_first_page_asks(run_folder
     serve._warm_up(run_folder.parent)
     assert run_folder / "rank_0.jsonl" in format_detection._seen
     serve._warm_up(tmp_path / "gone")  # the page says so
+
+
+def test_json_has_what_was_said_beside_it(tmp_path, call):
+    rows = [rollout(1, split=split, reward=1.0) for split in ("train", "eval", "eval")]
+    write(tmp_path / "run" / "a.jsonl", rows)
+    called = call("steps", tmp_path / "run", "--json")
+    document = json.loads(called.out)
+    assert document["schema"] == "steps/1"
+    assert any("2 eval" in note for note in document["notes"])
+    assert all(note in called.err for note in document["notes"])
+
+
+def test_a_filter_by_what_a_value_is_not_says_who_has_none(tmp_path, call):
+    rows = [rollout(1, colour=colour) for colour in ("red", "blue", None)]
+    write(tmp_path / "run" / "a.jsonl", rows)
+    called = call("rollouts", tmp_path / "run", "--where", "colour != red", "--json")
+    assert [row["colour"] for row in called.document] == ["blue"]
+    assert "1 rollouts have no colour" in called.err
+    also = call("rollouts", tmp_path / "run", "--where", "colour != red or missing(colour)")
+    assert also.code == 0
+
+
+@pytest.mark.parametrize("command", ["steps", "rollouts", "metrics"])
+def test_columns_that_name_nothing_are_refused(command, with_metrics, call):
+    assert "names no column" in refuses(call, command, with_metrics, "--columns", ",")
+
+
+def test_a_limit_of_none_is_refused(run_folder, call, capsys):
+    with pytest.raises(SystemExit):
+        call("rollouts", run_folder, "--limit", 0)
+    assert "expected 1 or more" in capsys.readouterr().err
+
+
+def test_a_name_with_a_comma_stands_in_quotes(tmp_path, call):
+    write(tmp_path / "run" / "a.jsonl", [rollout(1, **{"a,b": 3.0, "env": "x, y"})])
+    options = ["--columns", 'step,"a,b"', "--env", '"x, y"', "--json"]
+    assert call("rollouts", tmp_path / "run", *options).document == [{"step": 1, "a,b": 3.0}]

@@ -18,7 +18,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def first_step(run: str, capsys) -> str:
     assert cli.main(["steps", run, "--json"]) == 0
-    return str(json.loads(capsys.readouterr().out)[0]["step"])
+    return str(json.loads(capsys.readouterr().out)["rows"][0]["step"])
 
 
 def test_a_label_is_written_listed_filtered_and_undone(run, capsys):
@@ -27,7 +27,7 @@ def test_a_label_is_written_listed_filtered_and_undone(run, capsys):
     assert cli.main(["label", run, *at, "--note", "why", "--author", "ann"]) == 0
     assert cli.main(["label", run, "unclear", *at, "--tokens", "1-3", "--author", "ann"]) == 0
     assert cli.main(["rollouts", run, "--where", "label = 'cheat'", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert (row["index"], row["label_author"], row["label_note"]) == (1, "ann", "why")
     assert cli.main(["labels", run, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -66,7 +66,7 @@ def test_a_sample_is_drawn_and_its_shares_are_printed(run, tmp_path, capsys, mon
     assert "sample01" in capsys.readouterr().err
     where = 'label_sample contains "sample01"'
     assert cli.main(["rollouts", run, "--where", where, "--json", *file]) == 0
-    for row in json.loads(capsys.readouterr().out):
+    for row in json.loads(capsys.readouterr().out)["rows"]:
         at = ["--step", str(row["step"]), "--index", str(row["index"])]
         assert cli.main(["label", run, "good", *at, *file]) == 0
     capsys.readouterr()
