@@ -88,7 +88,8 @@ def test_a_trainer_takes_two_steps_on_the_set(kind, options, tmp_path: Path):
         trainer: Any = SFTTrainer(model(), config, train_dataset=data, processing_class=tokenizer())
     else:
         config = DPOConfig(**settings)
-        trainer = DPOTrainer(model(), args=config, train_dataset=data, processing_class=tokenizer())
+        models = {"model": model(), "ref_model": model()}
+        trainer = DPOTrainer(**models, args=config, train_dataset=data, processing_class=tokenizer())
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == 2
