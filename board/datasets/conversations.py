@@ -85,8 +85,7 @@ def _cut(
     if record is None or not (record.messages or record.given or record.generated):
         return _written(prompt, response)
     given, generated = record.given, record.generated
-    is_cut = given is not None and generated is not None
-    if is_cut and [*given, *generated] == [*record.messages]:
+    if given is not None and generated is not None and [*given, *generated] == [*record.messages]:
         return _at(_recorded(record.messages), len(given))
     if record.messages:
         border = prompt_length(record.messages, prompt, response)

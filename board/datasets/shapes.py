@@ -253,7 +253,7 @@ def _sides(
         raise RecordError("one response is the beginning of the other")
     if any(message["role"] != "assistant" for (message,) in after):
         raise RecordError("what first differs is no turn of the assistant")
-    return [*best.given, *same], *after
+    return [*best.given, *same], after[0], after[1]
 
 
 def _of_cut(counts: Mapping[str, int]) -> Sequence[str]:

@@ -126,7 +126,7 @@ class RolloutTools:
             "cite_text_as": citation_text(run, step=step, rollout=index),
         }
         if text:
-            whole = texts[known_column(text, texts)]
+            whole = texts[known_column(text, texts, "the rollout has no text")]
             own = untrusted(whole, text_length, text_from)
             end = text_from + text_length
             more = {"more": f"go on with text_from={end}"} if end < len(whole) else {}

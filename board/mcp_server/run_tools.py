@@ -15,6 +15,7 @@ from board.core.citations import citation_text
 from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
 from board.core.metrics.definitions import MEAN_COLUMNS, base_name
+from board.errors import ChoiceError
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links, citation_that_holds, cite, cite_mean, of_part
 from board.mcp_server.open_runs import OpenRuns
@@ -33,7 +34,7 @@ Where = Annotated[
     Field(description="filter over columns, such as: reward < 0.5 and response contains 'I think'"),
 ]
 Offset = Annotated[int, Field(ge=0, description="rows to pass over")]
-Limit = Annotated[int, Field(ge=0, le=200, description="rows at most")]
+Limit = Annotated[int, Field(ge=1, le=200, description="rows at most")]
 
 _USUAL: Final = ("reward", "k3", "mismatch_kl", "entropy", "response_tokens", "is_truncated")
 _PARTS: Final = ("mean", "n", "se")
@@ -301,5 +302,7 @@ def _step_columns(columns: list[str], wanted: list[str]) -> list[str]:
 
 def _of_steps(table: pd.DataFrame, first: int | None, last: int | None, limit: int) -> pd.DataFrame:
     """The rows from the first step to the last one; without a first one the last `limit` of them."""
+    if first is not None and last is not None and first > last:
+        raise ChoiceError(f"first={first} is after last={last}; give the smaller step as first")
     own = table if last is None else table[table["step"] <= last]
     return own.tail(limit) if first is None else own[own["step"] >= first]

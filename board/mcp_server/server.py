@@ -95,7 +95,7 @@ class _Server(MCPServer):
         except ToolError as error:
             cause = error.__cause__
             is_refused = isinstance(cause, ValidationError)
-            text = _refused(cause) if is_refused else str(error.__cause__ or error)
+            text = _refused(cause) if is_refused else " ".join(str(cause or error).split())
             raise ToolError(text) from error
 
 

@@ -21,7 +21,7 @@ from board.core.tokens.contributions import (
     context,
     whole,
 )
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
 from board.mcp_server.links import Links, cite, cite_mean
 from board.mcp_server.open_runs import OpenRuns
@@ -37,6 +37,7 @@ Step = Annotated[int, Field(description="trainer step")]
 _FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("piece", "kind", "role")
 _TYPES: Final = 8
+_MOST_TYPES: Final = 1000
 _CONTEXT_TOKENS: Final = 8
 _COURSE: Final = (
     *("steps", "graded", "earlier", "later", "rate", "volatility"),
@@ -241,6 +242,9 @@ def _only(own: Contributions, only: str) -> Contributions:
         return own
     for known in _GROUPINGS:
         if known == grouping:
+            types = [one.name for one in own.by(known, _MOST_TYPES)]
+            if name not in types and len(types) < _MOST_TYPES:
+                raise ChoiceError(f"no token has the {known} {name!r}; {did_you_mean(name, types)}")
             return own.only(known, name)
     raise ChoiceError(f"only={only!r} is not of the form kind:NAME, piece:TEXT or role:NAME")
 

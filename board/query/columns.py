@@ -233,11 +233,11 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def known_column(name: str, columns: Collection[str]) -> str:
+def known_column(name: str, columns: Collection[str], what: str = "the run has no column") -> str:
     """`name`. Raises ChoiceError, with the names that come close, when it is none of `columns`."""
     if name in columns:
         return name
-    raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, columns)}")
+    raise ChoiceError(f"{what} {name!r}; {did_you_mean(name, columns)}")
 
 
 def known_columns(names: Sequence[str], columns: Collection[str]) -> list[str]:

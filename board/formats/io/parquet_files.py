@@ -154,10 +154,11 @@ def _without_gaps(value: Any, kind: Any, *, is_member: bool = False) -> Any:
     if value is None:
         return None
     if pa.types.is_struct(kind):
+        members: list[Any] = [kind.field(number) for number in range(kind.num_fields)]
         return {
-            field.name: _without_gaps(value[field.name], field.type, is_member=True)
-            for field in kind
-            if value[field.name] is not None or not is_member
+            member.name: _without_gaps(value[member.name], member.type, is_member=True)
+            for member in members
+            if value[member.name] is not None or not is_member
         }
     if any(test(kind) for test in _LISTS):
         return [_without_gaps(inner, kind.value_type, is_member=True) for inner in value]
