@@ -228,9 +228,9 @@ def _number_in_code(text: str, sign: _Sign, near: Sequence[_Sign]) -> Number | N
     """A number in backticks right before a citation."""
     if not near or near[-1].kind != "code" or text[near[-1].end : sign.start].strip(_MARKS):
         return None
-    found = [*numbers_in(near[-1].text.strip())]
-    is_all = len(found) == 1 and found[0][1:] == (0, len(near[-1].text.strip()))
-    return found[0][0] if is_all else None
+    numbers = [*numbers_in(near[-1].text.strip())]
+    is_all = len(numbers) == 1 and numbers[0][1:] == (0, len(near[-1].text.strip()))
+    return numbers[0][0] if is_all else None
 
 
 def _of_quotes(plain: Citation, quotes: Sequence[str], wrong: str) -> Iterator[Citation]:

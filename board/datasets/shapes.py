@@ -221,7 +221,7 @@ class Preferences:
             self.left_out[error.reason] += 1
             return []
         is_unmasked = any(m["role"] != "assistant" for m in (*chosen, *rejected))
-        found = {_CUT: any(one.after for one in sides), _UNMASKED: is_unmasked}
+        signs = {_CUT: any(one.after for one in sides), _UNMASKED: is_unmasked}
         values = {
             "prompt": prompt,
             "chosen": chosen,
@@ -232,7 +232,7 @@ class Preferences:
             "step": pair.step,
             "group_id": pair.group_id,
         }
-        traits = traits_of(best.values) | traits_of(worst.values) | {n for n in found if found[n]}
+        traits = traits_of(best.values) | traits_of(worst.values) | {n for n in signs if signs[n]}
         return [Row(values, best.split, _group(best), pair.prompt_key, traits)]
 
 

@@ -160,8 +160,9 @@ class RunTools:
             f"diagnosis {read_tokens}", lambda: whole_diagnosis(chosen, tokens=read_tokens)
         )
         check = ReportCheck(lambda _: chosen)
-        found = diagnosis.findings
-        rows = (self._finding(chosen, one, check) for one in found[offset : offset + limit])
+        everything = diagnosis.findings
+        page = everything[offset : offset + limit]
+        rows = (self._finding(chosen, one, check) for one in page)
         head = {
             "run": run,
             "split": chosen.split,
@@ -176,7 +177,7 @@ class RunTools:
             },
             "link": self.links.page("findings", chosen),
         }
-        return page_of(head, rows, len(found), offset)
+        return page_of(head, rows, len(everything), offset)
 
     def _finding(self, run: Run, finding: Finding, check: ReportCheck) -> Answer:
         target = finding.target

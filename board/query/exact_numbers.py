@@ -50,6 +50,19 @@ def type_of(table: Callable[[str], pa.Table], view: str, value: str) -> pa.DataT
     return next((kind for (_, kind), n in zip(_KINDS, counts, strict=True) if not n), pa.float64())
 
 
+class ExactTypes:
+    """Types of such columns by name, each asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, pa.DataType] = {}
+
+    def of(self, name: str, table: Callable[[str], pa.Table], view: str, value: str) -> pa.DataType:
+        """What type_of says of a column."""
+        if name not in self._known:
+            self._known[name] = type_of(table, view, value)
+        return self._known[name]
+
+
 def numbers_in(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """Numbers of a type of their texts, of which each different one is parsed once."""
     different = texts.unique().drop_null()

@@ -67,7 +67,9 @@ def test_a_trainer_takes_two_steps_on_the_set(kind, options, tmp_path: Path):
 
     FORMATS["trl"](tmp_path / "log", draw_rollouts(1))
     target = tmp_path / "set.parquet"
-    write_dataset(run_at(tmp_path / "log"), Request(kind, target, **options), lambda done, total: None)
+    write_dataset(
+        run_at(tmp_path / "log"), Request(kind, target, **options), lambda done, total: None
+    )
     data = datasets.load_dataset(
         "parquet", data_files=str(target), cache_dir=str(tmp_path / "cache"), split="train"
     )
@@ -89,7 +91,9 @@ def test_a_trainer_takes_two_steps_on_the_set(kind, options, tmp_path: Path):
     else:
         config = DPOConfig(**settings)
         models = {"model": model(), "ref_model": model()}
-        trainer = DPOTrainer(**models, args=config, train_dataset=data, processing_class=tokenizer())
+        trainer = DPOTrainer(
+            **models, args=config, train_dataset=data, processing_class=tokenizer()
+        )
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == 2

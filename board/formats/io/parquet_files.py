@@ -154,7 +154,7 @@ def _without_gaps(value: Any, kind: Any, *, is_member: bool = False) -> Any:
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        members: list[Any] = [kind.field(number) for number in range(kind.num_fields)]
+        members: list[Any] = [*cast("Any", kind)]
         return {
             member.name: _without_gaps(value[member.name], member.type, is_member=True)
             for member in members
