@@ -213,11 +213,10 @@ def _claims(
         else:
             wrong = wrong or "it names a metric, and no number comes before it"
             claims.append(replace(plain, error=wrong))
-    claims += _of_quotes(plain, quotes, wrong)
-    if any(one.kind == "alone" for one in (*near, *beyond)):
-        half = (
-            'a quotation mark of its sentence has no other half; within a quote it is written \\"'
-        )
+    if not any(one.kind == "alone" for one in (*near, *beyond)):
+        claims += _of_quotes(plain, quotes, wrong)
+    else:  # which of its marks is whose is not clear
+        half = "a quote of its sentence can't be read; a quotation mark within it is written \\\""
         claims.append(replace(plain, error=half))
     if not claims:
         claims.append(replace(plain, error=wrong))
