@@ -148,7 +148,8 @@ def board(cache: Path, *arguments: str) -> Any:
     output = subprocess.run(
         command, check=True, stdout=-1, stderr=-1, env={**os.environ, **settings}
     )
-    return json.loads(output.stdout)
+    document = json.loads(output.stdout)
+    return document.get("rows", document)
 
 
 # Event files

@@ -9,18 +9,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from board import errors
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from board.api import OpenRun
 
-__all__ = ["__version__", "list_runs", "open_run"]
+__all__ = ["__version__", "errors", "list_runs", "open_run"]
 
 __version__ = "0.1.0"
 
 # Read by Arrow when it is first imported. Its own allocator keeps what a long scan has freed: a process
 # that builds an index grew by 80 MB for each GB it read.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return [*__all__]
 
 
 def open_run(
@@ -42,7 +49,7 @@ def open_run(
     from board.cli.runs import find_run
     from board.query.open_run import OpenOptions
 
-    return OpenRun(opened(find_run(os.fspath(path), source), OpenOptions(right_from=right_from)))
+    return OpenRun(opened(find_run(_path(path), source), OpenOptions(right_from=right_from)))
 
 
 def list_runs(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -53,4 +60,12 @@ def list_runs(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     from board.api import runs_frame
 
-    return runs_frame(os.fspath(path))
+    return runs_frame(_path(path))
+
+
+def _path(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise errors.ChoiceError(
+            f"path={path!r:.60} is of the type {type(path).__name__}; give a path, such as 'runs/my_run'"
+        )
+    return os.fspath(path)

@@ -95,6 +95,7 @@ def _run(args: argparse.Namespace) -> int:
         os.environ["ROLLOUT_BOARD_LABELS"] = str(args.labels_file.absolute())
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
+        importlib.import_module("board.cli.output").begin(args.command)
         module = _module(COMMANDS[args.command].module)
         return getattr(module, args.command.replace("-", "_"))(args)
     except ModuleNotFoundError as error:

@@ -146,11 +146,14 @@ def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
     if isinstance(name := message.get("name"), str) and name:
         return name
     identity = message.get("tool_call_id")
-    for before in reversed(messages[:place]):
-        if before.get("role") == "assistant":
-            calls = [*tool_calls(before)]
-            own = [call.name for call in calls if call.id == identity]
-            return next(iter(own or [call.name for call in calls if len(calls) == 1]), None)
+    for at in range(place - 1, -1, -1):
+        if messages[at].get("role") == "assistant":
+            calls = [*tool_calls(messages[at])]
+            names = [call.name for call in calls if call.id == identity]
+            between = messages[at + 1 : place]
+            answered = sum(message.get("tool_call_id") == identity for message in between)
+            names = names[min(answered, len(names) - 1) :] if names else names
+            return next(iter(names or [call.name for call in calls if len(calls) == 1]), None)
     return None
 
 

@@ -338,7 +338,7 @@ class Run:
             names = tuple(name for name in names if name in {*columns, *_ORDER, "index"})
         values = aliased([self.rows.frame_value(name) for name in names])
         table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
-        return with_names(table, [*map(self.rows.column, names)])
+        return with_names(table, [*map(self.rows.column, names)], self.rows.exact_type)
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> Mapping[str, Any]:
         """The row of a rollout, None for what is not recorded. columns: all that is needed of it.

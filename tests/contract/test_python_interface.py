@@ -44,7 +44,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 
 def test_the_package_has_these_functions_and_no_others():
     own = {name for name in board.__all__ if not name.startswith("__")}
-    assert own == {*FUNCTIONS}
+    assert own == {*FUNCTIONS, "errors"}
+    assert {*dir(board)} == {*board.__all__}
     for name, signature in FUNCTIONS.items():
         assert str(inspect.signature(getattr(board, name))) == signature, name
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from board.analysis.contrasts import within_groups
 from board.cli import output
-from board.cli.opened_runs import listed, narrowed_as_asked, opened, options_of
+from board.cli.opened_runs import listed_columns, narrowed_as_asked, opened, options_of
 from board.cli.runs import find_run
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
@@ -19,7 +19,6 @@ from board.core.metrics.planned import POWER
 from board.core.metrics.seeds import performance_profile
 from board.core.metrics.shares import interval, percent, with_interval
 from board.errors import ChoiceError, did_you_mean
-from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
 from board.query.compare.diverged import when_diverged
 from board.query.compare.ends import LAST as LAST_COMMON
@@ -60,7 +59,7 @@ def compare(args: argparse.Namespace) -> int:
     first, *others = runs
     names = run_names(runs)
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
-    columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
+    columns = listed_columns(args.columns, sorted(shared)) if args.columns is not None else None
     pairs = [(run, paired_runs(first, run, columns, args.match, among=others)) for run in others]
     if args.metric not in shared | {"reward"}:  # the default; logs without rewards are compared too
         raise ChoiceError(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from board.cli import output
 from board.cli.opened_runs import (
     listed,
+    listed_columns,
     narrowed_as_asked,
     of_environments,
     of_split,
@@ -18,12 +19,13 @@ from board.cli.opened_runs import (
     open_run,
     options_of,
     trainer_metrics,
+    where_as_asked,
 )
 from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError, NotFoundError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
-from board.query.columns import known_column, known_columns, records_of, rows_of
+from board.query.columns import known_column, records_of, rows_of
 from board.query.limited_sql import Question, ask
 from board.query.open_run import Run
 from board.query.predicate import parsed
@@ -56,8 +58,8 @@ def steps(args: argparse.Namespace) -> int:
     names = list(dict.fromkeys((*FIXED_STEP_KEYS, *of_steps.column_names)))
     means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
     usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
-    if args.columns:
-        names = usual = known_columns(listed(args.columns), names)
+    if args.columns is not None:
+        names = usual = listed_columns(args.columns, names)
         rows = [{name: row[name] for name in names} for row in rows]
     output.print_rows(args, [rows], names, usual)
     return 0
@@ -69,11 +71,11 @@ def rollouts(args: argparse.Namespace) -> int:
     names = [*asked, *listed(args.sort)] if asked and not args.where else []
     run = of_environments(of_split(open_for(args, names), args.split or splits.ALL), args.env)
     if args.step is not None:
-        run.row(args.step, 0)  # raises for an unknown step
+        run.row(args.step, 0, ("step",))  # raises for an unknown step
     hidden = ("offset", "size", PART)
     # As the run has them, whatever split it is narrowed to.
     names = [name for name in (run.whole or run).columns if name not in hidden]
-    wanted = known_columns(listed(args.columns), (*names, *TEXT_NAMES)) if args.columns else []
+    wanted = listed_columns(args.columns, (*names, *TEXT_NAMES))
     chosen, columns = _chosen(run, args), wanted or names
     sorting = Sorting(known_column(args.sort, names) if args.sort else "", args.desc)
     texts = [name for name in columns if name in TEXT_NAMES]
@@ -104,7 +106,7 @@ def _chosen(run: Run, args: argparse.Namespace) -> Run:
     elif args.last is not None:
         last = sorted(run.counts)[-args.last :] if args.last else []
         steps = (last[0], last[-1]) if last else NO_STEPS
-    return run.where(args.where or "", steps=steps)
+    return where_as_asked(run.where(steps=steps), args.where)
 
 
 def metrics(args: argparse.Namespace) -> int:
@@ -128,8 +130,8 @@ def metrics(args: argparse.Namespace) -> int:
         )
     names = [*trainer.curves]
     usual = [name for topic in TOPICS for name in topic.of(names)]
-    if args.columns:
-        names = usual = known_columns(listed(args.columns), names)
+    if args.columns is not None:
+        names = usual = listed_columns(args.columns, names)
     frame = trainer.table(names)
     ends = {f"{name}_{q}": f"{name}_{words}" for name in names for q, words in _ENDS.items()}
     rows = records_of(frame.rename(columns=ends))

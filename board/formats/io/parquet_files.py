@@ -1,4 +1,9 @@
-"""Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time."""
+"""Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time.
+
+A list of objects is there one struct with the keys of all of them: where calls have arguments x or y,
+each call has both, one of them null. Nobody wrote these, and they are left out. What a null in such a
+list was before nobody can tell; of a struct that is a column its members are kept, as columns are.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +31,7 @@ once, and in a million rows.
 _MOST_PACKED_AT_ONCE: Final = 64 << 20
 _MANY_TIMES: Final = 50
 """What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
+_LISTS: Final = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
@@ -79,11 +85,11 @@ class ParquetFiles(Source):
                 wanted = numbers[groups == group]
                 for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
                     own = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
-                    records = batch.take(own - first).to_pylist()
-                    if _has_odd_types(batch.schema):
-                        records = [*map(_as_json, records)]
+                    rows = batch.take(own - first)
                     optional = self._optional(batch.schema)
-                    for number, record in zip(own.tolist(), records, strict=True):
+                    columns = zip(*map(_values, rows.columns), strict=True)
+                    for number, row in zip(own.tolist(), columns, strict=True):
+                        record = dict(zip(rows.schema.names, row, strict=True))
                         yield Row(number, 1, None, record=_without_nulls(record, optional))
                     first += batch.num_rows
                     if first > wanted[-1]:
@@ -103,11 +109,6 @@ def _without_nulls(record: dict[str, Any], optional: frozenset[str]) -> dict[str
 
 def _is_number(kind: Any) -> bool:
     return pa.types.is_floating(kind) or pa.types.is_integer(kind)
-
-
-def _has_odd_types(schema: Any) -> bool:
-    """Whether a column holds what JSON has no type for: decimals, times, bytes."""
-    return any(_is_odd(kind) for kind in schema.types)
 
 
 def _is_odd(kind: Any) -> bool:
@@ -152,8 +153,43 @@ def _values(column: Any) -> list[Any]:
     has_all = _is_number(kind) and column.null_count == 0
     if has_all:
         return column.to_numpy().tolist()
-    values = column.to_pylist()
-    return [*map(_as_json, values)] if _is_odd(kind) else values
+    values = column.to_pylist(maps_as_pydicts="lossy")
+    values = [*map(_as_json, values)] if _is_odd(kind) else values
+    return [_without_gaps(value, kind) for value in values] if _has_gaps(column) else values
+
+
+def _has_gaps(column: Any, *, is_member: bool = False) -> bool:
+    """Whether a struct within the column has members that are null, those of the column itself aside."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        members = [column.field(number) for number in range(kind.num_fields)]
+        if is_member and any(member.null_count for member in members):
+            return True
+        return any(_has_gaps(member, is_member=True) for member in members)
+    if any(test(kind) for test in _LISTS):
+        return _has_gaps(column.values, is_member=True)
+    return pa.types.is_map(kind) and _has_gaps(column.items, is_member=True)
+
+
+def _without_gaps(value: Any, kind: Any, *, is_member: bool = False) -> Any:
+    """A value of that type without the members of structs that are null, those of the column aside."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        members: list[Any] = [*cast("Any", kind)]
+        return {
+            member.name: _without_gaps(value[member.name], member.type, is_member=True)
+            for member in members
+            if value[member.name] is not None or not is_member
+        }
+    if any(test(kind) for test in _LISTS):
+        return [_without_gaps(inner, kind.value_type, is_member=True) for inner in value]
+    if pa.types.is_map(kind):
+        return {
+            key: _without_gaps(inner, kind.item_type, is_member=True)
+            for key, inner in value.items()
+        }
+    return value
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from board.query.run import Run
 def test_the_statements_of_a_page_do_not_grow_with_its_rollouts(log, monkeypatch):
     info, *_ = discover(DATA / log).runs
     run = Follower().run(info)
-    rows = frame(run, ("reward",), Sorting())
+    rows = frame(run, ("step", "index", "reward"), Sorting())
     assert len(rows) > 2
     asked = list[str]()
     select = Run._select
