@@ -29,8 +29,8 @@ from board.query.groups import group_table
 from board.query.rollouts import Sorting, batches, rollout_table
 from board.query.run import Run
 from board.query.splits import chosen_split
+from board.query.sql.user_sql import DEFAULT_TIMEOUT, asks_for_metrics, select
 from board.query.trainer.metrics import read_trainer_metrics
-from board.query.user_sql import DEFAULT_TIMEOUT, asks_for_metrics, select
 
 __all__ = ["OpenRun", "Rollout", "runs_frame"]
 

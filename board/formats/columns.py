@@ -20,8 +20,8 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.aggregate import NEEDED
 from board.core.records import ReadOptions
-from board.core.texts.tool_use import tool_use
 from board.errors import RecordError
+from board.formats.conversation_columns import take_conversations
 from board.formats.field_values import (
     EXTRA,
     LARGEST_WHOLE,
@@ -31,14 +31,7 @@ from board.formats.field_values import (
     without_system_prompt,
 )
 from board.formats.fields import is_flat_numbers
-from board.formats.last_outputs import last_output
-from board.formats.messages import (
-    conversation_text,
-    is_messages,
-    message_texts,
-    response_text,
-    role_texts,
-)
+from board.formats.messages import is_messages
 from board.formats.number_arrays import RawNumbers, lengths_together, values_together
 from board.formats.parse import (
     LACKS_DIGITS,
@@ -328,7 +321,7 @@ def _made(
         elif taker in ("", "_take_topk") and key != "remarks":
             key = key.removeprefix(EXTRA)
             extras[key] = filled(values, extras[key]) if key in extras else values
-    messages, outputs, tool_uses = _take_conversations(texts)
+    messages, outputs, tool_uses = take_conversations(texts)
     if options.system_prompt_end and (prompts := texts.get("prompt")) is not None:
         texts["prompt"] = [
             None if prompt is None else without_system_prompt(prompt, options) for prompt in prompts
@@ -373,35 +366,3 @@ def _text_of_number(value: Any) -> str:
     if lacks_digits(value):
         raise RecordError(LACKS_DIGITS)
     return str(value)
-
-
-def _take_conversations(
-    texts: dict[str, Values],
-) -> tuple[Values | None, Values | None, Values | None]:
-    """Makes texts of prompts and responses that are messages. Role and text of each message of rows where
-    both are, and the LastOutput and the ToolUse of these; None where no row has any.
-    """
-    parts: list[Values] = []
-    for key, text_of in (("prompt", conversation_text), ("response", response_text)):
-        values = texts.get(key, [])
-        if list not in set(map(type, values)):
-            continue
-        own = [message_texts(value) if is_list(value) else None for value in values]
-        texts[key] = [v if p is None else text_of(v, p) for v, p in zip(values, own, strict=True)]
-        parts += values, own
-    if len(parts) < 4:
-        return None, None, None
-    messages: Values = []
-    outputs: Values = []
-    tool_uses: Values = []
-    for a, before, b, after in zip(*parts, strict=True):
-        if before is None or after is None:
-            messages.append(None)
-            outputs.append(None)
-            tool_uses.append(None)
-        else:
-            both = [*a, *b]
-            messages.append(role_texts(both, [*before, *after]))
-            outputs.append(last_output(both))
-            tool_uses.append(tool_use(both))
-    return messages, outputs, tool_uses

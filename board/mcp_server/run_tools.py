@@ -23,10 +23,10 @@ from board.mcp_server.links import Links, citation_that_holds, cite, cite_mean, 
 from board.mcp_server.open_runs import OpenRuns
 from board.query.columns import known_column, known_columns, numbers, records_of
 from board.query.failures import cause_counts, clusters, has_causes, headline
-from board.query.limited_sql import Question, ask
 from board.query.open_run import OpenOptions
 from board.query.run import Run
-from board.query.user_sql import plain_rows
+from board.query.sql.limited_sql import Question, ask
+from board.query.sql.user_sql import plain_rows
 
 RunName = Annotated[str, Field(description="name of a run, as the tool `runs` lists it")]
 Split = Annotated[str, Field(description='a split, "all" for all; default: that of training')]

@@ -22,7 +22,7 @@ from board.index import segments
 from board.index.segments import Column
 from board.query import causes
 from board.query.database import quoted
-from board.query.exact_numbers import holds_number_texts, number_text_sql, numbers_in
+from board.query.sql.exact_numbers import holds_number_texts, number_text_sql, numbers_in
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,6 @@ Steps and rollouts are asked of the index when somebody needs them. Modules of q
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from board.query.columns import (
 )
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
+from board.query.run_cache import RunCache
 from board.query.run_rows import RunRows
 from board.query.splits import split_value
 from board.query.steps import recorded_counts, steps_of
@@ -43,23 +43,10 @@ from board.query.steps import recorded_counts, steps_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_MAX_CACHED_STEPS: Final = 16
 T = TypeVar("T")
 _ORDER: Final = ("step", "rank", "file", "line", PART)
 """Columns by which rollouts are ordered, which every frame has."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
-
-
-@dataclass(slots=True)
-class _Cache:
-    """Answers about a run; of single steps the last few."""
-
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    answers: dict[str, Any] = field(default_factory=dict[str, Any])
-    of_step: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
-    rows: dict[tuple[int, int], Mapping[str, Any]] = field(
-        default_factory=dict[tuple[int, int], Mapping[str, Any]]
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +81,7 @@ class Run:
     filters: tuple[BoundSql, ...] = ()
     labels: Labels = field(default_factory=Labels)
     reward: RewardSource | None = None
-    _cache: _Cache = field(default_factory=_Cache, repr=False)
+    _cache: RunCache = field(default_factory=RunCache, repr=False)
 
     def where(
         self,
@@ -132,17 +119,17 @@ class Run:
             changes["step_range"] = steps
         if not changes:
             return self
-        return replace(self, **changes, whole=self.whole or self, _cache=_Cache())
+        return replace(self, **changes, whole=self.whole or self, _cache=RunCache())
 
     def labelled(self, labels: Labels, table: pa.Table) -> Run:
         """The whole run with other labels. table: of them, from labels.columns.label_table."""
-        return replace(self, rows=self.rows.with_labels(table), labels=labels, _cache=_Cache())
+        return replace(self, rows=self.rows.with_labels(table), labels=labels, _cache=RunCache())
 
     @property
     def advantage_batch(self) -> Run:
         """Rollouts whose rewards may scale advantages: of these steps, or all of their generations."""
         steps = None if GENERATION in self.columns else self.step_range
-        return replace(self, envs=(), filters=(), step_range=steps, _cache=_Cache())
+        return replace(self, envs=(), filters=(), step_range=steps, _cache=RunCache())
 
     # SQL
 
@@ -206,22 +193,11 @@ class Run:
 
     def remembered(self, name: str, make: Callable[[], T]) -> T:
         """What `make` gives, computed once and cached as long as the run."""
-        answers = self._cache.answers
-        if name not in answers:  # who asks for what is known waits for no question of others
-            with self._cache.lock:
-                if name not in answers:
-                    answers[name] = make()
-        return answers[name]
+        return self._cache.remembered(name, make)
 
     def remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
         """The same about one step; cached for the last few steps."""
-        with self._cache.lock:
-            of_step = self._cache.of_step
-            if (what, step) not in of_step:
-                of_step[what, step] = make()
-                if len(of_step) > _MAX_CACHED_STEPS:
-                    del of_step[next(iter(of_step))]
-            return of_step[what, step]
+        return self._cache.remembered_of_step(what, step, make)
 
     @property
     def steps(self) -> pd.DataFrame:

@@ -38,10 +38,10 @@ from board.query.causes.same_endings import create_endings, floor_of
 from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import counts_of, find_duplicates, notes_on
-from board.query.exact_numbers import ExactTypes
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
 from board.query.splits import split_sql, with_models
+from board.query.sql.exact_numbers import ExactTypes
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""

@@ -26,12 +26,12 @@ from board.errors import ChoiceError, NotFoundError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
 from board.query.columns import known_column, records_of, rows_of
-from board.query.limited_sql import Question, ask
 from board.query.open_run import Run
 from board.query.predicate import parsed
 from board.query.rollouts import Sorting, batches, rollout_table
+from board.query.sql.limited_sql import Question, ask
+from board.query.sql.user_sql import plain_rows
 from board.query.steps import NO_STEPS
-from board.query.user_sql import plain_rows
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),

@@ -20,7 +20,7 @@ from board.datasets.export import Request, write_dataset
 from board.datasets.reading import column_names
 from board.query.open_run import Run
 from board.query.rollouts import Sorting
-from board.query.user_sql import select
+from board.query.sql.user_sql import select
 
 RUNS = {
     "native": lambda: run_at(SAMPLES / "grpo_calculator").where(steps=(1, 4)),

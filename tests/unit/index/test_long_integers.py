@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from read_formats import run_at
 from written_logs import write_lines
 
-from board.query.user_sql import select
+from board.query.sql.user_sql import select
 
 TEXTS = {"prompt": "what is it?", "response": "It is that."}
 CHAT = [{"role": "user", "content": "what is it?"}], [{"role": "assistant", "content": "That."}]
