@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from board.core.findings import (
+    change_rules,
     failure_rules,
     kl_rules,
     learning_rules,
@@ -99,6 +100,7 @@ RULES: Final = _rules(
     log_rules.resumed,
     log_rules.clock_gap,
     log_rules.trainer_differs,
+    change_rules.change,
     kl_rules.kl_spike,
     kl_rules.token_type_kl,
     learning_rules.entropy_collapse,

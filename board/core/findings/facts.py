@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
+from board.core.findings.series import Changes, changes_of, digest_series
 from board.core.findings.trailing import Period, periods
 from board.core.groups.environments import EnvCurves
 from board.core.groups.statistics import FitCounts, Groups
@@ -144,7 +145,8 @@ class Facts:
     the sampler says is in another log that may be ahead; None where there is one log. digests: of steps
     whose tokens were read, in ascending order. trainer: what the trainer says of the same quantities.
     causes: by cause, [S] rollouts that failed by it. failures_by: of each kind that is recorded.
-    failed_of: reads the failed rollouts of a step. reward_modes: None without rewards.
+    failed_of: reads the failed rollouts of a step. reward_modes: None without rewards. index_changes:
+    computes where the series of the index change, once.
     """
 
     steps: IntArray
@@ -169,6 +171,7 @@ class Facts:
     failures_by: Sequence[FailuresBy] = ()
     failed_of: Callable[[int], FailedRows] = _no_failures
     reward_modes: RewardModes | None = None
+    index_changes: Callable[[], Changes] = Changes
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""
@@ -199,6 +202,13 @@ class Facts:
         order = np.argsort(keys, kind="stable")
         places = order[wanted[order]][:count].tolist()
         return tuple(Evidence(step, int(rows.indices[i]), value=float(values[i])) for i in places)
+
+    def changes(self) -> Changes:
+        """Where any series changes, those of what was read of tokens included."""
+        of_index = self.index_changes()
+        of_tokens = changes_of(digest_series(self.steps, self.digests))
+        moved = (replace(c, series=c.series + len(of_index.series)) for c in of_tokens.found)
+        return Changes((*of_index.series, *of_tokens.series), (*of_index.found, *moved))
 
     @property
     def read_steps(self) -> IntArray:

@@ -1,0 +1,298 @@
+"""At which steps did the level of a series change, beyond how it wanders from step to step?
+
+A series is taken as a level that wanders by itself, a random walk, under noise that is independent from
+step to step (the local level model: Harvey 1989, Forecasting, Structural Time Series Models, 2.2). With n
+the variance of the noise and q that of a step of the walk, values h steps apart differ by 2 n + q h in the
+mean of squares, which tells both. The means of the w values from a step on and of the b values before it
+then differ with variance
+
+    n (1/w + 1/b) + q ((w + 1)(2 w + 1) / (6 w) + (b - 1)(2 b - 1) / (6 b)),
+
+and a change is where that difference is far beyond it for any w: a scan by likelihood ratio with the
+long-run variance of the series itself. What learning does, a smooth rise, is no change: a slope that both
+sides have is taken off, as far as slopes are usual in the series. How far is "far" is simulated (critical_values.toml, benchmarks/change_points.py),
+by the number of steps, for the rate of false alarms that is asked over all steps and series.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final, Literal
+
+import numpy as np
+
+from board.core.arrays import FloatArray, IntArray
+
+Kind = Literal["level", "spread"]
+
+AFTER: Final = (3, 5, 10, 20)
+"""Values from a step on that are compared with those before it."""
+_SHOWN: Final = 20
+LEAST_BEFORE: Final = 5
+LEAST: Final = 12
+"""Values of a series; fewer tell nothing."""
+SPREAD_AFTER: Final = (5, 10, 20)
+LEAST_OF_SPREAD: Final = 40
+_OF_SPREAD: Final = 0.2
+_MOST_CHANGES: Final = 5
+_TRIMMED: Final = 0.05
+_TRIMMED_VARIANCE: Final = 0.759
+"""Of a normal distribution, without the 5 % that are furthest from its mean."""
+_CLIP: Final = 4.0
+"""A single value further from the median of its neighbours, in standard deviations, is moved there: it is
+an outlier and no level."""
+_STEEP: Final = 0.9
+_STEEP_SQUARE: Final = 2.706
+"""This quantile of squares of a standard normal variable."""
+_CAUTION: Final = 0.5
+_LONGER: Final = 10
+"""Twice as many values before as after a step are compared, and so many more."""
+_ROUNDING: Final = 1e-6
+MOST_Z: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """series: its place among those that were looked at. place: of the first value after the change.
+    before, after: means of the values near it; of a spread, standard deviations of one value. z: the
+    change in its standard errors.
+    """
+
+    series: int
+    place: int
+    kind: Kind
+    before: float
+    after: float
+    z: float
+
+
+def changes(values: FloatArray, rate: FloatArray) -> list[Change]:
+    """Changes of level and spread of every series, [K, S], by series and place; NaN is left out.
+
+    rate: [K] of false alarms, of each series by itself: their sum is that of any of them (Bonferroni). One
+    in five of it is spent on the spread.
+    """
+    found: list[Change] = []
+    known = np.isfinite(values)
+    counts = known.sum(axis=1)
+    for count in np.unique(counts[counts >= LEAST]).tolist():
+        rows = np.flatnonzero(counts == count)
+        places = np.array([np.flatnonzero(known[row]) for row in rows.tolist()])
+        own = np.take_along_axis(values[rows], places, axis=1)
+        found += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
+        found += _found(own, rows, places, "spread", rate[rows] * _OF_SPREAD)
+    return sorted(found, key=lambda one: (one.series, one.place))
+
+
+def _found(
+    values: FloatArray, rows: IntArray, places: IntArray, kind: Kind, rate: FloatArray
+) -> list[Change]:
+    """values: [K, n] of series that all have n; rows: [K] which; places: [K, n] of the values."""
+    if kind == "spread" and values.shape[1] < LEAST_OF_SPREAD:
+        return []
+    scaled = stabilised(values)
+    looked_at = scaled if kind == "level" else log_squares(scaled)
+    windows = AFTER if kind == "level" else SPREAD_AFTER
+    rates, of_row = np.unique(rate, return_inverse=True)
+    bounds = np.array([critical_value(values.shape[1], kind, one) for one in rates.tolist()])
+    found: list[Change] = []
+    for row, place, z in scan(looked_at, windows, bounds[of_row]):
+        at = place + (kind == "spread")
+        before, after = _around(values[row], at, kind)
+        found.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
+    return found
+
+
+def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
+    before, after = values[max(place - _SHOWN, 0) : place], values[place : place + _SHOWN]
+    if kind == "level":
+        return float(before.mean()), float(after.mean())
+    of_each = (float(np.sqrt(np.mean(np.diff(one) ** 2) / 2)) for one in (before, after))
+    return next(of_each), next(of_each)
+
+
+def stabilised(values: FloatArray) -> FloatArray:
+    """[K, n] logarithms of series that are positive and grow by a factor, whose noise grows with them."""
+    low, high = np.quantile(values, (0.1, 0.9), axis=1)
+    grows = (values.min(axis=1) > 0) & (high > 2 * low)
+    result = values.copy()
+    result[grows] = np.log(values[grows])
+    return result
+
+
+def log_squares(values: FloatArray) -> FloatArray:
+    """[K, n - 1] logarithms of squared differences of successive values: their level is the spread."""
+    differences = np.diff(values, axis=1)
+    least = 0.3 * _scale(differences)[:, None]
+    return np.log(differences**2 + least**2 + 1e-300)
+
+
+def scan(
+    values: FloatArray, windows: tuple[int, ...], bounds: FloatArray, most: int = _MOST_CHANGES
+) -> list[tuple[int, int, float]]:
+    """(series, place, z) of changes of level beyond bounds, [K], the largest of each series first.
+
+    values: [K, n]. One at a time: it is taken off, and what is left is looked at again.
+    """
+    found: list[tuple[int, int, float]] = []
+    active = np.arange(len(values))
+    rest = values.copy()
+    for _ in range(most):
+        if not len(active):
+            break
+        place, z, size = largest(rest[active], windows)
+        beyond = np.abs(z) > bounds[active]
+        for row, at, of_row in zip(active[beyond], place[beyond], z[beyond], strict=True):
+            found.append((int(row), int(at), float(of_row)))
+        active, place, size = active[beyond], place[beyond], size[beyond]
+        rest[active] -= size[:, None] * (np.arange(values.shape[1]) >= place[:, None])
+    return found
+
+
+def largest(values: FloatArray, windows: tuple[int, ...]) -> tuple[IntArray, FloatArray, FloatArray]:
+    """[K] the place, z and size of the largest change of each series, [K, n], by the noise that is left
+    once it is taken off.
+
+    What is the largest is asked twice, of a series that wanders as much as it seems to with the change in
+    it, and of one that does not wander: each is judged by what is left without it.
+    """
+    clipped = _without_outliers(values)
+    white, walk = _noise(clipped)
+    place, size, z = np.zeros(len(values), np.int64), np.zeros(len(values)), np.zeros(len(values))
+    for by, first in ((walk, windows), (np.zeros(len(values)), windows[:-1])):
+        at, jump, _ = _best(clipped, white, by, first)
+        after = np.arange(values.shape[1]) >= at[:, None]
+        own = _best(clipped, *_noise(clipped - jump[:, None] * after), windows)
+        better = np.abs(own[2]) > np.abs(z)
+        place, size, z = (
+            np.where(better, new, old) for new, old in zip(own, (place, size, z), strict=True)
+        )
+    return place, z, size
+
+
+def _best(
+    values: FloatArray, white: FloatArray, walk: FloatArray, windows: tuple[int, ...]
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """[K] place, size and z of the largest change by given noise."""
+    count, rows = values.shape[1], np.arange(len(values))
+    sums = _summed(values)
+    moments = _summed(values * np.arange(count))
+    top_place = np.full(len(values), LEAST_BEFORE)
+    top_size, top = np.zeros(len(values)), np.zeros(len(values))
+    for w in windows:
+        if w > count // 3 and w > windows[0]:
+            break
+        at = np.arange(LEAST_BEFORE, count - w + 1)
+        b = np.minimum(at, 2 * w + _LONGER)
+        size = (sums[:, at + w] - sums[:, at]) / w - (sums[:, at] - sums[:, at - b]) / b
+        variance = white[:, None] * (1 / w + 1 / b) + walk[:, None] * _walk_part(w, b)
+        # A slope that goes through both sides is no step; it is taken off as far as slopes are usual.
+        within, apart = (b**3 - b + w**3 - w) / 12, (b + w) / 2
+        slope, error = _slope(sums, moments, at, b, w) / within, white[:, None] / within
+        usual = np.quantile(slope**2, _STEEP, axis=1) / _STEEP_SQUARE - np.median(error, axis=1)
+        usual = np.maximum(usual - _CAUTION * np.median(error, axis=1), 0.0)[:, None]
+        share = usual / (usual + error)
+        size -= share * slope * apart
+        variance += (share**2 * error + (1 - share) ** 2 * usual) * apart**2
+        z = size / np.sqrt(variance)
+        best = np.argmax(np.abs(z), axis=1)
+        better = np.abs(z[rows, best]) > np.abs(top)
+        top_place = np.where(better, at[best], top_place)
+        top_size = np.where(better, size[rows, best], top_size)
+        top = np.where(better, z[rows, best], top)
+    return top_place, top_size, np.clip(top, -MOST_Z, MOST_Z)
+
+
+def _summed(values: FloatArray) -> FloatArray:
+    """[K, n + 1] sums of the first 0, 1, ... n values."""
+    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+
+
+def _walk_part(w: int, b: IntArray) -> FloatArray:
+    return (w + 1) * (2 * w + 1) / (6 * w) + (b - 1) * (2 * b - 1) / (6 * b)
+
+
+def _slope(
+    sums: FloatArray, moments: FloatArray, at: IntArray, b: IntArray, w: int
+) -> FloatArray:
+    """[K, places] sums of products of values and their distance from the middle of their side, which are
+    a slope that both sides have, times the sums of squares of these distances.
+    """
+    first, second = sums[:, at] - sums[:, at - b], sums[:, at + w] - sums[:, at]
+    products = moments[:, at + w] - moments[:, at - b]
+    return products - first * (at - (b + 1) / 2) - second * (at + (w - 1) / 2)
+
+
+def _without_outliers(values: FloatArray) -> FloatArray:
+    """Values no further from the median of five neighbours than _CLIP standard deviations."""
+    padded = np.pad(values, ((0, 0), (2, 2)), mode="reflect")
+    five = np.sort(np.lib.stride_tricks.sliding_window_view(padded, 5, axis=1), axis=-1)[..., 2]
+    allowed = _CLIP * _scale(np.diff(values, axis=1))[:, None] / np.sqrt(2)
+    return np.clip(values, five - allowed, five + allowed)
+
+
+def _scale(values: FloatArray) -> FloatArray:
+    """[K] the standard deviation about 0 of rows, without those that are furthest."""
+    return np.sqrt(_mean_square(values))
+
+
+def _mean_square(values: FloatArray) -> FloatArray:
+    kept = values.shape[1] - max(int(np.ceil(_TRIMMED * values.shape[1])), 1)
+    squares = np.partition(values**2, kept - 1, axis=1)[:, :kept]
+    return squares.mean(axis=1) / _TRIMMED_VARIANCE
+
+
+def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """[K] variances of independent noise and of a step of the walk, of series [K, n].
+
+    The walk is taken larger than it is estimated by _CAUTION standard errors: few steps hardly tell it,
+    and too small a one calls chance a change.
+    """
+    count = values.shape[1]
+    lags = 2 ** np.arange(max(int(np.log2(count / 4)), 1) + 1)[:5]
+    halves = np.stack(
+        [_mean_square(_centred(values[:, lag:] - values[:, :-lag])) / 2 for lag in lags.tolist()]
+    )
+    # Differences at long lags are of fewer values that are independent.
+    weights = (1 / lags)[:, None]
+    middle = (weights * lags[:, None]).sum() / weights.sum()
+    centred = lags[:, None] - middle
+    squares = (weights * centred**2).sum()
+    walk = 2 * (weights * centred * halves).sum(axis=0) / squares
+    level = (weights * halves).sum(axis=0) / weights.sum()
+    white = np.maximum(level - np.maximum(walk, 0) * middle / 2, 0.0)
+    walk = np.maximum(walk + _CAUTION * white / count, 0.0)
+    # What is constant but for rounding has noise of its rounding.
+    least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300
+    return np.maximum(white, least), walk
+
+
+def _centred(values: FloatArray) -> FloatArray:
+    return values - np.median(values, axis=1, keepdims=True)
+
+
+def critical_value(count: int, kind: Kind, rate: float) -> float:
+    """The z that chance alone takes one series of so many values beyond in a share `rate` of cases.
+
+    Between and beyond simulated numbers of values by their logarithm, beyond simulated rates by that of
+    the rate: the tails of maxima are about exponential.
+    """
+    table = _critical_values()[kind]
+    lengths, rates = np.array(table["values"]), np.log(np.array(table["rates"]))
+    of_length = np.array(
+        [np.interp(np.log(count), np.log(lengths), column) for column in np.array(table["z"]).T]
+    )
+    squares = of_length**2
+    slope = (squares[-1] - squares[-2]) / (rates[-1] - rates[-2])
+    if np.log(rate) < rates[-1]:
+        return float(np.sqrt(squares[-1] + slope * (np.log(rate) - rates[-1])))
+    return float(np.sqrt(np.interp(-np.log(rate), -rates, squares)))
+
+
+@cache
+def _critical_values() -> dict[str, dict[str, list[float]]]:
+    text = resources.files("board.core.metrics").joinpath("critical_values.toml")
+    return tomllib.loads(text.read_text(encoding="utf-8"))
