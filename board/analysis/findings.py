@@ -42,6 +42,7 @@ from board.query.environments import environment_curves
 from board.query.failure_facts import causes_by_step, failed_rows, failures_by, reward_modes
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
+from board.query.relations import relations_of
 from board.query.series import series_of
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
 from board.query.trainer.metrics import read_trainer_metrics
@@ -217,6 +218,7 @@ def facts_of(run: Run) -> Facts:
         failures_by=failures_by(run, steps, causes),
         failed_of=lru_cache(_CACHED_STEPS)(partial(failed_rows, run)),
         reward_modes=reward_modes(run, steps),
+        relations=cache(lambda: relations_of(run, steps)),
         index_changes=cache(lambda: changes_of(series_of(run, steps))),
     )
 

@@ -38,7 +38,7 @@ def _(run: Simulated) -> None:
 def _(run: Simulated) -> None:
     by = run.by_noise("tokens")
     for row in run.from_begin():
-        row.response += " so" * int(by)
+        row.response += "".join(f" {word}" for word in range(int(by)))
         row.tokens += int(by)
 
 
@@ -183,6 +183,9 @@ def _(run: Simulated) -> None:
 
 @honest("the mix of environments changes by and by", needs="envs")
 def _(run: Simulated) -> None:
+    for row in run.rows:
+        row.rank = 0
+
     def stays(row: Row) -> bool:
         return row.env != run.envs[0] or int(row.group.split("-")[1]) % 10 > 8 * row.step / run.steps
 
@@ -211,7 +214,7 @@ def _(run: Simulated) -> None:
 def _(run: Simulated) -> None:
     for row in run.rows:
         row.tokens = int(row.tokens * run.dice.paretovariate(2.5))
-        row.response = " ".join(["so"] * row.tokens)
+        row.response = " ".join(f"{word}{row.step}" for word in range(row.tokens))
 
 
 @honest("a reward of few values that is mostly nought")

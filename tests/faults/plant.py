@@ -317,7 +317,7 @@ def collapse_entropy(log: Log) -> None:
         line["entropy"] = [0.02 / log.scene.size * x for x in line["entropy"]]
 
 
-@fault("one env fails", "hidden_env", severity="warning", also=("zero_std_groups",))
+@fault("one env fails", "change", severity="warning", also=("zero_std_groups",))
 def fail_one_env(log: Log) -> Planted:
     """The reward of env add is 0, that of env subtract 1 higher."""
     for line in log.samples():
@@ -362,7 +362,7 @@ def pay_length(log: Log) -> None:
         line["reward"] = 0.02 * log.scene.size * len(line["response"])
 
 
-@fault("longer, not better", "length_without_gain", severity="warning", also=("truncation",))
+@fault("longer, not better", "length_without_gain", severity="lead", also=("truncation",))
 def grow(log: Log) -> None:
     """Responses are said twice."""
     for line in log.samples():

@@ -125,6 +125,20 @@ class RewardModes:
     with_reward: Callable[[float], tuple[IntArray, IntArray]]
 
 
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something that holds between columns of each rollout. words: what, as "acc is [score = 1]".
+    columns: which; rows, broken: [S] rollouts that have all of them, and of these those for which it does
+    not hold. broken_of: reads the indices of the latter of a step.
+    """
+
+    words: str
+    columns: Sequence[str]
+    rows: IntArray
+    broken: IntArray
+    broken_of: Callable[[int], Sequence[int]]
+
+
 def _no_failures(step: int) -> FailedRows:
     return FailedRows(np.empty(0, np.int64), (), (), np.empty(0), {})
 
@@ -146,7 +160,7 @@ class Facts:
     whose tokens were read, in ascending order. trainer: what the trainer says of the same quantities.
     causes: by cause, [S] rollouts that failed by it. failures_by: of each kind that is recorded.
     failed_of: reads the failed rollouts of a step. reward_modes: None without rewards. index_changes:
-    computes where the series of the index change, once.
+    computes where the series of the index change, once; relations: what held between columns at first.
     """
 
     steps: IntArray
@@ -172,6 +186,7 @@ class Facts:
     failed_of: Callable[[int], FailedRows] = _no_failures
     reward_modes: RewardModes | None = None
     index_changes: Callable[[], Changes] = Changes
+    relations: Callable[[], Sequence[Relation]] = tuple
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""

@@ -59,8 +59,22 @@ def changes_of(series: Sequence[Series], rate: float = RATE) -> Changes:
     if not kept:
         return Changes()
     is_first = np.array([one.name == one.column and not one.scope for one in kept])
+    of_spread = np.array([one.name == one.column for one in kept])
     rates = np.where(is_first, rate / 2 / max(is_first.sum(), 1), rate / 2 / max((~is_first).sum(), 1))
-    return Changes(kept, changes(np.stack([one.values for one in kept]), rates))
+    found = changes(np.stack([one.values for one in kept]), rates, of_spread)
+    return Changes(kept, [one for one in found if _is_worth_telling(kept[one.series], one)])
+
+
+_LEAST: Final = 0.2
+"""Part of its level by which a series has to change that is no mean of all rollouts."""
+
+
+def _is_worth_telling(series: Series, change: Change) -> bool:
+    """Whether a change is more than a detail: a count that was 7.9 and is 8 is nothing."""
+    if series.name == series.column and not series.scope:
+        return True
+    size = max(abs(change.before), abs(change.after))
+    return change.kind == "spread" or abs(change.after - change.before) >= _LEAST * size
 
 
 def without_copies(series: Sequence[Series]) -> list[Series]:

@@ -2,8 +2,8 @@
 
 A series is taken as a level that wanders by itself, a random walk, under noise that is independent from
 step to step (the local level model: Harvey 1989, Forecasting, Structural Time Series Models, 2.2). With n
-the variance of the noise and q that of a step of the walk, values h steps apart differ by 2 n + q h in the
-mean of squares, which tells both. The means of the w values from a step on and of the b values before it
+the variance of the noise and q that of a step of the walk, values h steps apart differ from the line through them
+by 6 n + 2 q h in the mean of squares of y[t + h] - 2 y[t] + y[t - h], which tells both. The means of the w values from a step on and of the b values before it
 then differ with variance
 
     n (1/w + 1/b) + q ((w + 1)(2 w + 1) / (6 w) + (b - 1)(2 b - 1) / (6 b)),
@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from board.core.arrays import FloatArray, IntArray
+from board.core.arrays import BoolArray, FloatArray, IntArray
 
 Kind = Literal["level", "spread"]
 
@@ -48,6 +48,9 @@ _STEEP: Final = 0.9
 _STEEP_SQUARE: Final = 2.706
 """This quantile of squares of a standard normal variable."""
 _CAUTION: Final = 0.5
+_MOST_LAGS: Final = 4
+_SHRUNK: Final = 80
+"""Few values tell the walk hardly: it is taken nearer to none, as if so many more values had none."""
 _LONGER: Final = 10
 """Twice as many values before as after a step are compared, and so many more."""
 _ROUNDING: Final = 1e-6
@@ -69,11 +72,11 @@ class Change:
     z: float
 
 
-def changes(values: FloatArray, rate: FloatArray) -> list[Change]:
+def changes(values: FloatArray, rate: FloatArray, of_spread: BoolArray) -> list[Change]:
     """Changes of level and spread of every series, [K, S], by series and place; NaN is left out.
 
-    rate: [K] of false alarms, of each series by itself: their sum is that of any of them (Bonferroni). One
-    in five of it is spent on the spread.
+    rate: [K] of false alarms, of each series by itself: their sum is that of any of them (Bonferroni).
+    of_spread: [K] series whose spread is looked at, which one in five false alarms is spent on.
     """
     found: list[Change] = []
     known = np.isfinite(values)
@@ -83,7 +86,9 @@ def changes(values: FloatArray, rate: FloatArray) -> list[Change]:
         places = np.array([np.flatnonzero(known[row]) for row in rows.tolist()])
         own = np.take_along_axis(values[rows], places, axis=1)
         found += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
-        found += _found(own, rows, places, "spread", rate[rows] * _OF_SPREAD)
+        if (spread := of_spread[rows]).any():
+            asked = own[spread], rows[spread], places[spread]
+            found += _found(*asked, "spread", rate[rows[spread]] * _OF_SPREAD)
     return sorted(found, key=lambda one: (one.series, one.place))
 
 
@@ -246,32 +251,27 @@ def _mean_square(values: FloatArray) -> FloatArray:
 
 
 def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """[K] variances of independent noise and of a step of the walk, of series [K, n].
-
-    The walk is taken larger than it is estimated by _CAUTION standard errors: few steps hardly tell it,
-    and too small a one calls chance a change.
-    """
+    """[K] variances of independent noise and of a step of the walk, of series [K, n]."""
     count = values.shape[1]
-    lags = 2 ** np.arange(max(int(np.log2(count / 4)), 1) + 1)[:5]
-    halves = np.stack(
-        [_mean_square(_centred(values[:, lag:] - values[:, :-lag])) / 2 for lag in lags.tolist()]
+    lags = 2 ** np.arange(max(int(np.log2(count / 6)), 1) + 1)[:_MOST_LAGS]
+    # Second differences: a smooth rise is neither.
+    sixths = np.stack(
+        [
+            _mean_square(values[:, 2 * h :] - 2 * values[:, h:-h] + values[:, : -2 * h]) / 6
+            for h in lags.tolist()
+        ]
     )
-    # Differences at long lags are of fewer values that are independent.
+    # Those at long lags are of fewer values that are independent.
     weights = (1 / lags)[:, None]
     middle = (weights * lags[:, None]).sum() / weights.sum()
     centred = lags[:, None] - middle
-    squares = (weights * centred**2).sum()
-    walk = 2 * (weights * centred * halves).sum(axis=0) / squares
-    level = (weights * halves).sum(axis=0) / weights.sum()
-    white = np.maximum(level - np.maximum(walk, 0) * middle / 2, 0.0)
-    walk = np.maximum(walk + _CAUTION * white / count, 0.0)
+    walk = 3 * (weights * centred * sixths).sum(axis=0) / (weights * centred**2).sum()
+    level = (weights * sixths).sum(axis=0) / weights.sum()
+    white = np.maximum(level - np.maximum(walk, 0) * middle / 3, 0.0)
+    walk = np.maximum(walk + _CAUTION * white / count, 0.0) * count / (count + _SHRUNK)
     # What is constant but for rounding has noise of its rounding.
     least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300
     return np.maximum(white, least), walk
-
-
-def _centred(values: FloatArray) -> FloatArray:
-    return values - np.median(values, axis=1, keepdims=True)
 
 
 def critical_value(count: int, kind: Kind, rate: float) -> float:
