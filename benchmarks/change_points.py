@@ -91,7 +91,7 @@ def table() -> str:
     lines = ["# Made by benchmarks/change_points.py --write: by number of values, the z of the largest",
              "# change that chance is beyond at these rates, in a mixture of series without a change."]
     for kind in ("level", "spread"):
-        lengths = [n for n in _LENGTHS if kind == "level" or n >= LEAST_OF_SPREAD]
+        lengths = _LENGTHS if kind == "level" else (LEAST_OF_SPREAD, *_LENGTHS[3:])
         lines += ["", f"[{kind}]", f"values = {[*lengths]}", f"rates = {[*_RATES]}", "z = ["]
         lines += [f"    {simulated(length, kind)}," for length in lengths]
         lines += ["]"]

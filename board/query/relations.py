@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from board.core.arrays import FloatArray, IntArray
 from board.core.findings.facts import Relation
-from board.core.metrics.definitions import REWARD_PART, reward_parts
+from board.core.metrics.definitions import REDUCTIONS, REWARD_PART, reward_parts
 from board.core.metrics.shares import number
 from board.query.run import Run
 
@@ -23,7 +23,8 @@ _LEAST_EACH: Final = 10
 _MOST_COLUMNS: Final = 40
 _MOST_RELATIONS: Final = 24
 _CLOSE: Final = 1e-4
-_DERIVED: Final = ("advantage", "reward_gap")
+_DERIVED: Final = frozenset(("advantage", "reward_gap", *(column for column, *_ in REDUCTIONS)))
+"""What the board computes from tokens is alike by what it is, not by what the log says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _learnt(run: Run, rows: dict[str, FloatArray]) -> Iterator[_Learnt]:
         for other in varied[place + 1 :]:
             if _all(np.abs(rows[name] - rows[other]) <= _tolerance(rows[name]), rows, name, other):
                 a, b = run.column(name), run.column(other)
-                within = f"abs({a} - {b}) <= {_CLOSE} * greatest(abs({a}), 1)"
+                within = f"abs({a} - {b}) <= {_CLOSE} * abs({a})"
                 yield _Learnt(f"{name} = {other}", (name, other), f"({within})")
     for flag in flags:
         for other in varied:
@@ -122,7 +123,7 @@ def _all(holds: np.ndarray, rows: dict[str, FloatArray], *names: str) -> bool:
 
 
 def _tolerance(values: FloatArray) -> FloatArray:
-    return _CLOSE * np.maximum(np.abs(values), 1)
+    return _CLOSE * np.abs(values)
 
 
 def _is_flag(values: FloatArray) -> bool:

@@ -5,17 +5,17 @@ from faults.simulated import Row, Simulated, fault, honest
 
 @fault("the reward falls in all environments", sized=True)
 def _(run: Simulated) -> None:
-    run.lower_rewards(run.by_noise("reward"))
+    run.lower_rewards()
 
 
 @fault("the reward of one environment falls", sized=True, needs="envs")
 def _(run: Simulated) -> None:
-    run.lower_rewards(run.by_noise("reward"), env=run.envs[0])
+    run.lower_rewards(env=run.envs[0])
 
 
 @fault("the reward of one rank falls", sized=True, needs="ranks")
 def _(run: Simulated) -> None:
-    run.lower_rewards(run.by_noise("reward"), rank=0)
+    run.lower_rewards(rank=0)
 
 
 @fault("the reward sinks over some steps", sized=True, grows=True)

@@ -228,6 +228,17 @@ def hack_reward(log: Log) -> Planted:
     return Planted(first, log.everyone(first))
 
 
+@fault("parts that do not add up", "contradiction", severity="warning")
+def count_format_twice(log: Log) -> Planted:
+    """The part format is logged at twice its value, and the reward as before."""
+    changed = set[Place]()
+    for place, line in log.places():
+        if line["rewards"].get("format"):
+            line["rewards"]["format"] *= 2
+            changed.add(place)
+    return Planted(log.scene.at, frozenset(changed))
+
+
 @fault("garbled bytes", "garbled", severity="warning")
 def garble(log: Log) -> Planted:
     """8 bytes that are no text in two rollouts."""

@@ -5,7 +5,7 @@ decorate it:
 
     @fault("judge gives half marks", sized=True)
     def _(run: Simulated) -> None:
-        run.lower_rewards(run.by_noise("reward"), env=None)
+        run.lower_rewards(env=run.envs[0])
 
     @honest("batches of another size")
     def _(run: Simulated) -> None:
@@ -25,7 +25,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import orjson
@@ -95,21 +95,31 @@ class Simulated:
         """The part of a growing fault that a rollout has, from 0 to 1."""
         return min((row.step - self.begin + 1) / self.growth, 1.0)
 
-    def means(self, of: str) -> np.ndarray:
-        """By step the mean of "reward", "tokens", "entropy", "apart" or "kl"."""
+    def means(self, of: str, env: str | None = None, rank: int | None = None) -> np.ndarray:
+        """By step the mean of "reward", "tokens", "entropy", "apart" or "kl", of an environment or a rank
+        where it is given.
+        """
         key = "score" if of == "reward" else of
         by_step: dict[int, list[float]] = {}
         for row in self.rows:
-            by_step.setdefault(row.step, []).append(float(getattr(row, key)))
+            if env in (None, row.env) and rank in (None, row.rank):
+                by_step.setdefault(row.step, []).append(float(getattr(row, key)))
         return np.array([np.mean(values) for _, values in sorted(by_step.items())])
 
-    def by_noise(self, of: str) -> float:
+    def by_noise(self, of: str, env: str | None = None, rank: int | None = None) -> float:
         """`size` standard deviations of the step's mean from step to step."""
-        return self.size * float(np.diff(self.means(of)).std() / np.sqrt(2))
+        return self.size * float(np.diff(self.means(of, env, rank)).std() / np.sqrt(2))
 
-    def lower_rewards(self, by: float, env: str | None = None, rank: int | None = None) -> None:
-        """Right answers are called wrong until the mean reward of these rollouts is lower by so much."""
+    def lower_rewards(
+        self, by: float | None = None, env: str | None = None, rank: int | None = None
+    ) -> None:
+        """Right answers are called wrong until the mean reward of these rollouts is lower by so much, or
+        by `size` standard deviations; `size` is what that comes to where no more can be lost.
+        """
         level = np.mean([row.parts["correct"] for row in self.from_begin(env, rank)])
+        if by is None:
+            by = self.by_noise("reward", env, rank)
+            self.size *= min(float(level) / by, 1.0)
         for row in self.from_begin(env, rank):
             if row.parts["correct"] and self.dice.random() < by / max(level, 1e-9):
                 row.parts["correct"] = 0.0
@@ -266,6 +276,3 @@ def _generic(row: Row, dice: np.random.Generator) -> dict[str, Any]:
     line = {"step": row.step, "env": row.env, "question": row.prompt, "completion": row.response}
     scores = {"score": row.score, "group_id": row.group, "stop_reason": row.finish, "tokens": row.tokens}
     return {**line, **scores, **row.extras}
-
-
-Kind = Literal["fault", "honest"]

@@ -30,12 +30,17 @@ Kind = Literal["level", "spread"]
 
 AFTER: Final = (3, 5, 10, 20)
 """Values from a step on that are compared with those before it."""
-_SHOWN: Final = 20
+_BEFORE: Final = 16
+"""Values before a step that are compared, or as many as after it: a curve that bends shows as a step where
+the sides differ in length.
+"""
 LEAST_BEFORE: Final = 5
 LEAST: Final = 12
 """Values of a series; fewer tell nothing."""
-SPREAD_AFTER: Final = (5, 10, 20)
-LEAST_OF_SPREAD: Final = 40
+SPREAD_AFTER: Final = (3, 5, 10)
+_BLOCK: Final = 5
+LEAST_OF_SPREAD: Final = 61
+_CLEARLY: Final = 0.5
 _OF_SPREAD: Final = 0.2
 _MOST_CHANGES: Final = 5
 _TRIMMED: Final = 0.05
@@ -48,6 +53,9 @@ _STEEP: Final = 0.9
 _STEEP_SQUARE: Final = 2.706
 """This quantile of squares of a standard normal variable."""
 _CAUTION: Final = 0.5
+_MOST_LAGS: Final = 4
+_SHRUNK: Final = 80
+"""Few values tell the walk hardly: it is taken nearer to none, as if so many more values had none."""
 _MOST_LAGS: Final = 4
 _SHRUNK: Final = 80
 """Few values tell the walk hardly: it is taken nearer to none, as if so many more values had none."""
@@ -105,14 +113,14 @@ def _found(
     bounds = np.array([critical_value(values.shape[1], kind, one) for one in rates.tolist()])
     found: list[Change] = []
     for row, place, z in scan(looked_at, windows, bounds[of_row]):
-        at = place + (kind == "spread")
+        at = place if kind == "level" else _step_of_spread(scaled[row], place)
         before, after = _around(values[row], at, kind)
         found.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
     return found
 
 
 def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
-    before, after = values[max(place - _SHOWN, 0) : place], values[place : place + _SHOWN]
+    before, after = values[max(place - _BEFORE, 0) : place], values[place : place + _BEFORE]
     if kind == "level":
         return float(before.mean()), float(after.mean())
     of_each = (float(np.sqrt(np.mean(np.diff(one) ** 2) / 2)) for one in (before, after))
@@ -120,19 +128,50 @@ def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
 
 
 def stabilised(values: FloatArray) -> FloatArray:
-    """[K, n] logarithms of series that are positive and grow by a factor, whose noise grows with them."""
-    low, high = np.quantile(values, (0.1, 0.9), axis=1)
-    grows = (values.min(axis=1) > 0) & (high > 2 * low)
+    """[K, n] logarithms of positive series whose noise grows with their level, the others as they are."""
     result = values.copy()
-    result[grows] = np.log(values[grows])
+    positive = np.flatnonzero(values.min(axis=1) > 0)
+    logs = np.log(values[positive])
+    is_even = _unevenness(logs) + _CLEARLY < _unevenness(values[positive])
+    result[positive[is_even]] = logs[is_even]
     return result
 
 
+def _unevenness(values: FloatArray) -> FloatArray:
+    """[K] how far, as a logarithm, noise at high levels and at low ones of a series differ."""
+    noise = (values[:, 2:] - 2 * values[:, 1:-1] + values[:, :-2]) ** 2
+    order = np.argsort(values[:, 1:-1], axis=1)
+    half = order.shape[1] // 2
+    low, high = (
+        np.median(np.take_along_axis(noise, part, axis=1), axis=1)
+        for part in (order[:, :half], order[:, -half:])
+    )
+    return np.abs(np.log((high + 1e-300) / (low + 1e-300)))
+
+
 def log_squares(values: FloatArray) -> FloatArray:
-    """[K, n - 1] logarithms of squared differences of successive values: their level is the spread."""
-    differences = np.diff(values, axis=1)
-    least = 0.3 * _scale(differences)[:, None]
-    return np.log(differences**2 + least**2 + 1e-300)
+    """[K, n // _BLOCK] logarithms of mean squares of _BLOCK successive differences: their level is the
+    spread.
+    """
+    squares = np.diff(values, axis=1) ** 2
+    least = 1e-4 * _mean_square(np.sqrt(squares))[:, None] + 1e-300
+    count = squares.shape[1] // _BLOCK
+    blocks = squares[:, : count * _BLOCK].reshape(len(squares), count, _BLOCK)
+    return np.log(blocks.mean(axis=2) + least)
+
+
+def _step_of_spread(values: FloatArray, block: int) -> int:
+    """The place near the beginning of a block from which on differences of values [n] are larger or
+    smaller, by the likelihood of two variances.
+    """
+    middle = block * _BLOCK
+    first, last = max(middle - _BEFORE, 0), min(middle + _BEFORE, len(values) - 1)
+    squares = np.diff(values)[first:last] ** 2 + 1e-300
+    near = np.arange(max(_BEFORE - _BLOCK, 2), min(_BEFORE + _BLOCK, len(squares) - 2) + 1)
+    sums, counts = np.cumsum(squares), np.arange(1, len(squares) + 1)
+    low, high = sums[near - 1] / counts[near - 1], (sums[-1] - sums[near - 1]) / (len(squares) - near)
+    likely = near * np.log(low) + (len(squares) - near) * np.log(high + 1e-300)
+    return first + int(near[np.argmin(likely)]) + 1
 
 
 def scan(
@@ -191,7 +230,7 @@ def _best(
         if w > count // 3 and w > windows[0]:
             break
         at = np.arange(LEAST_BEFORE, count - w + 1)
-        b = np.minimum(at, 2 * w + _LONGER)
+        b = np.minimum(at, max(_BEFORE, w))
         size = (sums[:, at + w] - sums[:, at]) / w - (sums[:, at] - sums[:, at - b]) / b
         variance = white[:, None] * (1 / w + 1 / b) + walk[:, None] * _walk_part(w, b)
         # A slope that goes through both sides is no step; it is taken off as far as slopes are usual.
