@@ -16,7 +16,7 @@ from board.core.metrics.definitions import REDUCTIONS, REWARD_PART, reward_parts
 from board.core.metrics.shares import number
 from board.query.run import Run
 
-_FIRST: Final = 400
+_FIRST: Final = 240
 """Rollouts that a relation is learnt from; none of later ones is looked for."""
 _LEAST_EACH: Final = 10
 """Of these have each of two values: a flag that never changes agrees with anything."""

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from board.analysis.contradictions import contradictions
 from board.analysis.audit import Audit, audit_all, audit_sample
 from board.cli import output
 from board.cli.opened_runs import open_run, opened, trainer_metrics
@@ -74,6 +75,7 @@ def check(args: argparse.Namespace) -> int:
     trainer = trainer_metrics(run, args)
     audit = _audit(run, args)
     problems = (*run.problems, *audit.problems, *trainer.problems, *incomplete_groups(run))
+    problems += contradictions(run)
     if folder is None:
         return _report(args, run.info.name, problems, run, (), trainer, audit)
     if not run.info.only and run.info.path != folder.root:
