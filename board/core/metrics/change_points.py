@@ -17,6 +17,7 @@ by the number of steps, for the rate of false alarms that is asked over all step
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -43,6 +44,7 @@ LEAST_OF_SPREAD: Final = 61
 _CLEARLY: Final = 0.5
 _OF_SPREAD: Final = 0.2
 _MOST_CHANGES: Final = 5
+_AT_ONCE: Final = 40_000
 _TRIMMED: Final = 0.05
 _TRIMMED_VARIANCE: Final = 0.759
 """Of a normal distribution, without the 5 % that are furthest from its mean."""
@@ -89,8 +91,7 @@ def changes(values: FloatArray, rate: FloatArray, of_spread: BoolArray) -> list[
     found: list[Change] = []
     known = np.isfinite(values)
     counts = known.sum(axis=1)
-    for count in np.unique(counts[counts >= LEAST]).tolist():
-        rows = np.flatnonzero(counts == count)
+    for rows in _batches(counts):
         places = np.array([np.flatnonzero(known[row]) for row in rows.tolist()])
         own = np.take_along_axis(values[rows], places, axis=1)
         found += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
@@ -98,6 +99,13 @@ def changes(values: FloatArray, rate: FloatArray, of_spread: BoolArray) -> list[
             asked = own[spread], rows[spread], places[spread]
             found += _found(*asked, "spread", rate[rows[spread]] * _OF_SPREAD)
     return sorted(found, key=lambda one: (one.series, one.place))
+
+
+def _batches(counts: IntArray) -> Iterator[IntArray]:
+    """Series of equal numbers of values, as many at a time as a processor's cache holds."""
+    for count in np.unique(counts[counts >= LEAST]).tolist():
+        rows = np.flatnonzero(counts == count)
+        yield from np.array_split(rows, -(-len(rows) * count // _AT_ONCE))
 
 
 def _found(
@@ -231,11 +239,14 @@ def _best(
             break
         at = np.arange(LEAST_BEFORE, count - w + 1)
         b = np.minimum(at, max(_BEFORE, w))
-        size = (sums[:, at + w] - sums[:, at]) / w - (sums[:, at] - sums[:, at - b]) / b
+        before, after = _sides(sums, w)
+        size = after / w - before / b
         variance = white[:, None] * (1 / w + 1 / b) + walk[:, None] * _walk_part(w, b)
         # A slope that goes through both sides is no step; it is taken off as far as slopes are usual.
         within, apart = (b**3 - b + w**3 - w) / 12, (b + w) / 2
-        slope, error = _slope(sums, moments, at, b, w) / within, white[:, None] / within
+        products = sum(_sides(moments, w))
+        products = products - before * (at - (b + 1) / 2) - after * (at + (w - 1) / 2)
+        slope, error = products / within, white[:, None] / within
         usual = np.quantile(slope**2, _STEEP, axis=1) / _STEEP_SQUARE - np.median(error, axis=1)
         usual = np.maximum(usual - _CAUTION * np.median(error, axis=1), 0.0)[:, None]
         share = usual / (usual + error)
@@ -255,25 +266,27 @@ def _summed(values: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
 
 
+def _sides(sums: FloatArray, w: int) -> tuple[FloatArray, FloatArray]:
+    """[K, places] sums over the values before each place and over the w from it on. sums: of _summed."""
+    longest, count = max(_BEFORE, w), sums.shape[1] - 1
+    # Nothing is summed before the first value.
+    earlier = np.pad(sums, ((0, 0), (longest, 0)))[:, LEAST_BEFORE : count - w + 1]
+    own = sums[:, LEAST_BEFORE : count - w + 1]
+    return own - earlier, sums[:, LEAST_BEFORE + w :] - own
+
+
 def _walk_part(w: int, b: IntArray) -> FloatArray:
     return (w + 1) * (2 * w + 1) / (6 * w) + (b - 1) * (2 * b - 1) / (6 * b)
-
-
-def _slope(
-    sums: FloatArray, moments: FloatArray, at: IntArray, b: IntArray, w: int
-) -> FloatArray:
-    """[K, places] sums of products of values and their distance from the middle of their side, which are
-    a slope that both sides have, times the sums of squares of these distances.
-    """
-    first, second = sums[:, at] - sums[:, at - b], sums[:, at + w] - sums[:, at]
-    products = moments[:, at + w] - moments[:, at - b]
-    return products - first * (at - (b + 1) / 2) - second * (at + (w - 1) / 2)
 
 
 def _without_outliers(values: FloatArray) -> FloatArray:
     """Values no further from the median of five neighbours than _CLIP standard deviations."""
     padded = np.pad(values, ((0, 0), (2, 2)), mode="reflect")
-    five = np.sort(np.lib.stride_tricks.sliding_window_view(padded, 5, axis=1), axis=-1)[..., 2]
+    a, b, c, d, e = (padded[:, i : i + values.shape[1]] for i in range(5))
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    low, high = np.maximum(low, np.minimum(c, d)), np.minimum(high, np.maximum(c, d))
+    # Of two pairs the larger of the small and the smaller of the large are about the middle.
+    five = np.maximum(np.minimum(low, high), np.minimum(np.maximum(low, high), e))
     allowed = _CLIP * _scale(np.diff(values, axis=1))[:, None] / np.sqrt(2)
     return np.clip(values, five - allowed, five + allowed)
 
