@@ -88,8 +88,10 @@ def simulated(length: int, kind: str) -> list[float]:
 
 def table() -> str:
     """The file of critical values."""
-    lines = ["# Made by benchmarks/change_points.py --write: by number of values, the z of the largest",
-             "# change that chance is beyond at these rates, in a mixture of series without a change."]
+    lines = [
+        "# Made by benchmarks/change_points.py --write: by number of values, the z of the largest",
+        "# change that chance is beyond at these rates, in a mixture of series without a change.",
+    ]
     for kind in ("level", "spread"):
         lengths = _LENGTHS if kind == "level" else (LEAST_OF_SPREAD, *_LENGTHS[3:])
         lines += ["", f"[{kind}]", f"values = {[*lengths]}", f"rates = {[*_RATES]}", "z = ["]

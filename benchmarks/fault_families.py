@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,7 @@ def by_size(found: Sequence[Result]) -> Iterator[str]:
     faults = [one for one in found if one.family.is_fault]
     yield "| size, in standard deviations of the step's mean | found within 3 steps of their begin |"
     yield "|---|---|"
-    for low, high in zip(_SIZES, _SIZES[1:], strict=False):
+    for low, high in pairwise(_SIZES):
         own = [one for one in faults if one.size is not None and low <= one.size < high]
         if own:
             yield f"| {low} to {high} | {_share(sum(one.is_found for one in own), len(own))} |"

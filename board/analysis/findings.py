@@ -18,7 +18,6 @@ from board.core.findings import TOKEN_RULES, find, in_order
 from board.core.findings.coverage import Coverage, Recorded, checked_words, coverage
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepRows
-from board.core.findings.series import Changes, changes_of
 from board.core.findings.finding import (
     SEVERITIES,
     Finding,
@@ -26,6 +25,7 @@ from board.core.findings.finding import (
     changed,
     parse,
 )
+from board.core.findings.series import Changes, changes_of
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import reward_parts
 from board.core.metrics.trainer import PREFIX, Agreement

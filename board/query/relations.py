@@ -68,7 +68,7 @@ def _broken_of(run: Run, holds: str, step: int) -> list[int]:
     table = own.table(f"""
         SELECT position FROM {own.view} WHERE {own.condition} AND NOT {holds} ORDER BY position
     """)
-    return table["position"].to_pylist()
+    return table["position"].to_numpy().tolist()
 
 
 def _first_rows(run: Run, names: Sequence[str]) -> dict[str, FloatArray]:

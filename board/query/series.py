@@ -4,7 +4,7 @@ and by environment and rank, and what rollouts are made of: prompts, groups, fin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -103,13 +103,15 @@ def _by_scope(run: Run, steps: IntArray, scope: Scope) -> Iterator[Series]:
 
 def _by_value(table: pa.Table, most: int, least: int = 1) -> Iterator[tuple[str, pa.Table]]:
     """The rows of the most frequent values of a table, if there are so many values at least."""
-    totals = table.group_by("value").aggregate([("rollouts", "sum")]).sort_by(
-        [("rollouts_sum", "descending"), ("value", "ascending")]
+    totals = (
+        table.group_by("value")
+        .aggregate([("rollouts", "sum")])
+        .sort_by([("rollouts_sum", "descending"), ("value", "ascending")])
     )
-    values = totals["value"].to_pylist()
+    values = [*map(str, totals["value"].to_pylist())]
     if len(values) >= least:
         for text in values[:most]:
-            yield text, table.filter(pc.equal(table["value"], text))
+            yield text, table.filter(pc.equal(table["value"], pa.scalar(text)))
 
 
 def _contents(run: Run, steps: IntArray) -> Iterator[Series]:
@@ -140,7 +142,7 @@ def _contents(run: Run, steps: IntArray) -> Iterator[Series]:
     if "responses" in counts:
         yield Series("responses", "share of different responses", counts["responses"] / total)
     if "versions" in counts:
-        behind = steps - counts["versions"]
+        behind = steps.astype(np.float64) - counts["versions"]
         yield Series("versions", "steps that the policy's version is behind", behind)
     for kind, words, is_input in _KINDS:
         yield from share_series(kind, words, _shares(run, steps, kind, total), is_input=is_input)

@@ -15,8 +15,8 @@ NEAR = 3
 
 @dataclass(frozen=True)
 class Result:
-    """A run of a family. delay: steps from its begin to that of the finding that is nearest, None where no
-    finding begins near it; by: the rule. findings: all.
+    """A run of a family. delay: steps from its begin to that of the nearest finding, None where none
+    begins near it; by: the rule. findings: all.
     """
 
     family: Family

@@ -113,7 +113,9 @@ def _(run: Simulated) -> None:
 
 @fault("half of the groups are lost")
 def _(run: Simulated) -> None:
-    lost = {row.group for row in run.rows if row.step >= run.begin and int(row.group.split("-")[1]) % 2}
+    lost = {
+        row.group for row in run.rows if row.step >= run.begin and int(row.group.split("-")[1]) % 2
+    }
     run.rows = [row for row in run.rows if row.group not in lost]
 
 
@@ -126,7 +128,9 @@ def _(run: Simulated) -> None:
 @fault("a field of the harness changes")
 def _(run: Simulated) -> None:
     for row in run.rows:
-        row.extras["tool_seconds"] = abs(run.dice.gauss(1, 0.2)) * (4 if row.step >= run.begin else 1)
+        row.extras["tool_seconds"] = abs(run.dice.gauss(1, 0.2)) * (
+            4 if row.step >= run.begin else 1
+        )
 
 
 @honest("nothing happens")
@@ -187,7 +191,9 @@ def _(run: Simulated) -> None:
         row.rank = 0
 
     def stays(row: Row) -> bool:
-        return row.env != run.envs[0] or int(row.group.split("-")[1]) % 10 > 8 * row.step / run.steps
+        return (
+            row.env != run.envs[0] or int(row.group.split("-")[1]) % 10 > 8 * row.step / run.steps
+        )
 
     run.rows = [row for row in run.rows if stays(row)]
 
@@ -233,5 +239,7 @@ def _(run: Simulated) -> None:
 def _(run: Simulated) -> None:
     keep = {step: run.dice.uniform(0.5, 1) for step in range(run.steps)}
     run.rows = [
-        row for row in run.rows if int(row.group.split("-")[1]) < max(keep[row.step] * run.groups, 2)
+        row
+        for row in run.rows
+        if int(row.group.split("-")[1]) < max(keep[row.step] * run.groups, 2)
     ]

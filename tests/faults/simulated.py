@@ -16,9 +16,10 @@ It gets a run that is made and not yet written: `run.rows`, a Row for each rollo
 It changes the rows that it wants (values, texts, keys: also `extras`, which are written as they are), or
 replaces the list. What it draws comes from `run.dice`. A fault begins at `run.begin`, which is drawn; one
 that grows says over how many steps: `@fault(..., grows=True)`, `run.growth`. `sized=True`: its size is
-`run.size` standard deviations of the step's mean from step to step, drawn between 1 and 10; `by_noise(of)`
-is that in units of the metric. Other families are as large as they are. Nothing else has to be said: no
-rule's name is asked for. A family counts as found where any finding begins within three steps of it.
+`run.size` standard deviations of the step's mean from step to step, drawn between 1 and 10;
+`by_noise(of)` is that in units of the metric. Other families are as large as they are. Nothing else has
+to be said: no rule's name is asked for. A family counts as found where any finding begins within three
+steps of it.
 """
 
 import random
@@ -34,7 +35,9 @@ from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run
 
 FORMATS = ("tokens", "native", "generic")
-_WORDS = [f"{a}{b}" for a in ("ba", "ko", "mi", "ru", "te", "sa") for b in ("n", "l", "r", "st", "x")]
+_WORDS = [
+    f"{a}{b}" for a in ("ba", "ko", "mi", "ru", "te", "sa") for b in ("n", "l", "r", "st", "x")
+]
 
 
 @dataclass
@@ -211,7 +214,10 @@ def _ordinary(run: Simulated) -> list[Row]:
             chance = 1 / (1 + np.exp(-(level + 3 * (ease - 0.5))))
             for _ in range(run.group_size):
                 tokens = max(int(dice.gauss(length * (1 + longer * rise[step]), length / 4)), 3)
-                parts = {"correct": float(dice.random() < chance), "format": float(dice.random() < 0.9)}
+                parts = {
+                    "correct": float(dice.random() < chance),
+                    "format": float(dice.random() < 0.9),
+                }
                 rows.append(
                     Row(
                         step,
@@ -236,7 +242,9 @@ def write(run: Simulated, folder: Path) -> Run:
     folder.mkdir(parents=True)
     line_of = {"tokens": _tokens, "native": _native, "generic": _generic}[run.format]
     dice = np.random.default_rng(len(run.rows))
-    lines = [orjson.dumps(line_of(row, dice), option=orjson.OPT_SERIALIZE_NUMPY) for row in run.rows]
+    lines = [
+        orjson.dumps(line_of(row, dice), option=orjson.OPT_SERIALIZE_NUMPY) for row in run.rows
+    ]
     (folder / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     (info,) = discover(folder).runs
     return open_run(info)
@@ -274,5 +282,10 @@ def _tokens(row: Row, dice: np.random.Generator) -> dict[str, Any]:
 
 def _generic(row: Row, dice: np.random.Generator) -> dict[str, Any]:
     line = {"step": row.step, "env": row.env, "question": row.prompt, "completion": row.response}
-    scores = {"score": row.score, "group_id": row.group, "stop_reason": row.finish, "tokens": row.tokens}
+    scores = {
+        "score": row.score,
+        "group_id": row.group,
+        "stop_reason": row.finish,
+        "tokens": row.tokens,
+    }
     return {**line, **scores, **row.extras}

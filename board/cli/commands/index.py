@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from board.analysis.contradictions import contradictions
 from board.analysis.audit import Audit, audit_all, audit_sample
+from board.analysis.contradictions import contradictions
 from board.cli import output
 from board.cli.opened_runs import open_run, opened, trainer_metrics
 from board.cli.output import ProgressLine

@@ -6,21 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Limits, Match, Severity, Target, first_index
 from board.core.findings.series import Changes, Series
 from board.core.groups.statistics import correctness_column
 from board.core.metrics.change_points import Change
 from board.core.metrics.definitions import REWARD_PART
-from board.core.metrics.shares import number, percent
+from board.core.metrics.shares import number
 
 _TOGETHER: Final = 2
 """Steps that changes of one event are apart, at most: each is dated with an error."""
 _MOST_NAMED: Final = 4
 _LONGEST_NAME: Final = 60
-_STEADY: Final = ("response_tokens", "response_chars", "entropy_mean", "k3_mean", "mismatch_kl_mean")
+_STEADY: Final = (
+    "response_tokens",
+    "response_chars",
+    "entropy_mean",
+    "k3_mean",
+    "mismatch_kl_mean",
+)
 """Columns of which a sentence says that they do not move."""
 _MOST_EVENTS: Final = 12
 Pair = tuple[Series, Change]
@@ -46,8 +50,8 @@ class Event:
 
 
 def change(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """The level or the spread of a series changes at a step, beyond how it wanders: of each metric, of all
-    rollouts and by environment and rank, of what the rollouts are made of, and of what the trainer logs.
+    """The level or the spread of a series changes at a step, beyond how it wanders: of each metric, over
+    all rollouts, by environment and by rank, of what rollouts are made of, and of the trainer's scalars.
     """
     ranked = sorted(events(facts.changes()), key=lambda one: -abs(one.first[1].z))
     for event in ranked[:_MOST_EVENTS]:
@@ -120,12 +124,18 @@ def _severity(event: Event, limits: Limits) -> Severity:
     """A warning where the reward or a part of it loses a good part, or sampler and trainer part; a lead
     where the data changed with it, which may be planned.
     """
-    bad = [p for p in event.pairs if abs(p[1].z) >= limits["z"] and p[1].kind == "level" and _worse(p)]
-    falls = [p for p in bad if p[0].better == "up" and _is_reward(p[0]) and _lost(p) >= limits["warning"]]
+    bad = [
+        p for p in event.pairs if abs(p[1].z) >= limits["z"] and p[1].kind == "level" and _worse(p)
+    ]
+    falls = [
+        p for p in bad if p[0].better == "up" and _is_reward(p[0]) and _lost(p) >= limits["warning"]
+    ]
     parts = [p for p in bad if p[0].name == "engine"]
     if not (falls or parts) or event.inputs:
         return "lead"
-    worst = max((_lost(p) for p in falls if p[0].column == "reward" and not p[0].scope), default=0.0)
+    worst = max(
+        (_lost(p) for p in falls if p[0].column == "reward" and not p[0].scope), default=0.0
+    )
     return "severe" if worst >= limits["severe"] else "warning"
 
 
@@ -167,7 +177,9 @@ def _change_words(pairs: Sequence[Pair]) -> str:
     for scope, many in (("env", "environments"), ("rank", "ranks")):
         values = [pair[0].value for pair in pairs if pair[0].scope == scope]
         if len(values) > 1 or (values and whole):
-            words += f" (in {len(values)} {many})" if len(values) > 1 else f" (in {scope} {values[0]!r})"
+            words += (
+                f" (in {len(values)} {many})" if len(values) > 1 else f" (in {scope} {values[0]!r})"
+            )
         elif values:
             words += f" in {scope} {values[0]!r}"
     return words if whole else f"{words}; over all it does not move"
@@ -177,7 +189,8 @@ def _explained(event: Event) -> str:
     names = [pair[0].words for pair in event.inputs if pair is not event.first][:_MOST_NAMED]
     if not names:
         return ""
-    return f" What the policy is given changes at the same step ({', '.join(names)}): data, template or curriculum?"
+    listed = ", ".join(dict.fromkeys(names))
+    return f" What the policy is given changes at the same step ({listed}): data, template or curriculum?"
 
 
 def _target(series: Series, step: int, index: int | None, *, lowest: bool) -> Target:

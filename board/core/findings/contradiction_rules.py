@@ -1,4 +1,4 @@
-"""What a log says twice must agree: relations between columns that held from the first step on, and break."""
+"""What a log says twice must agree: relations between columns that held at first, and break."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from board.core.metrics.definitions import Direction, rollout_metric
 Scope = Literal["", "env", "rank"]
 
 RATE: Final = 0.05
-"""False alarms: in so many of runs in which nothing changes, any of all their series is said to change; half
-of it is spent on the means over all rollouts, which are few, and half on all others."""
+"""False alarms: in so many of runs in which nothing changes, any of their series is said to. Half of it
+is spent on the means over all rollouts, which are few, and half on all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,11 @@ def changes_of(series: Sequence[Series], rate: float = RATE) -> Changes:
     if not kept:
         return Changes()
     is_first = np.array([one.name == one.column and not one.scope for one in kept])
-    of_spread = np.array([one.name == one.column for one in kept])
-    rates = np.where(is_first, rate / 2 / max(is_first.sum(), 1), rate / 2 / max((~is_first).sum(), 1))
-    found = changes(np.stack([one.values for one in kept]), rates, of_spread)
+    count = int(is_first.sum())
+    rates = np.where(
+        is_first, rate / 2 / max(count, 1), rate / 2 / max(len(kept) - count, 1)
+    ).astype(np.float64)
+    found = changes(np.stack([one.values for one in kept]), rates, is_first)
     return Changes(kept, [one for one in found if _is_worth_telling(kept[one.series], one)])
 
 
@@ -83,8 +85,8 @@ def without_copies(series: Sequence[Series]) -> list[Series]:
     for one in series:
         known = one.values[np.isfinite(one.values)]
         if len(known) and (spread := known.std()) > 0:
-            alike = np.nan_to_num((one.values - known.mean()) / spread, nan=99.0)
-            kept.setdefault(np.round(alike, 4).tobytes(), one)
+            alike: FloatArray = np.nan_to_num((one.values - known.mean()) / spread, nan=99.0)
+            kept.setdefault(alike.round(4).tobytes(), one)
         elif len(known):
             kept.setdefault(repr(one.key).encode(), one)
     return [*kept.values()]
@@ -117,7 +119,11 @@ def digest_series(steps: IntArray, digests: Sequence[Digest]) -> list[Series]:
     kinds = dict.fromkeys(kind for digest in digests for kind in digest.kind_shares)
     unit = digests[0].unit
     series = [
-        Series(f"kind:{k}", f"share of {k} {unit}", placed([d.kind_shares.get(k, 0.0) for d in digests]))
+        Series(
+            f"kind:{k}",
+            f"share of {k} {unit}",
+            placed([d.kind_shares.get(k, 0.0) for d in digests]),
+        )
         for k in kinds
     ]
     apart = [d.engine.multiplicative - 1 if d.engine else np.nan for d in digests]
@@ -126,7 +132,9 @@ def digest_series(steps: IntArray, digests: Sequence[Digest]) -> list[Series]:
     return series
 
 
-def share_series(kind: str, words: str, shares: Mapping[str, FloatArray], *, is_input: bool) -> list[Series]:
+def share_series(
+    kind: str, words: str, shares: Mapping[str, FloatArray], *, is_input: bool
+) -> list[Series]:
     """Shares of the rollouts that have each value of a column. words: with a place for the value."""
     return [
         Series(f"{kind}={name}", words.format(name), values, is_input=is_input)

@@ -1,17 +1,18 @@
-"""At which steps did the level of a series change, beyond how it wanders from step to step?
+"""At which steps the level of a series changes, beyond how it wanders from step to step.
 
 A series is taken as a level that wanders by itself, a random walk, under noise that is independent from
 step to step (the local level model: Harvey 1989, Forecasting, Structural Time Series Models, 2.2). With n
-the variance of the noise and q that of a step of the walk, values h steps apart differ from the line through them
-by 6 n + 2 q h in the mean of squares of y[t + h] - 2 y[t] + y[t - h], which tells both. The means of the w values from a step on and of the b values before it
-then differ with variance
+the variance of the noise and q that of a step of the walk, y[t + h] - 2 y[t] + y[t - h] has the mean
+square 6 n + 2 q h, which tells both. The mean of the w values from a step on and that of the b values before it
+differ with variance
 
     n (1/w + 1/b) + q ((w + 1)(2 w + 1) / (6 w) + (b - 1)(2 b - 1) / (6 b)),
 
 and a change is where that difference is far beyond it for any w: a scan by likelihood ratio with the
 long-run variance of the series itself. What learning does, a smooth rise, is no change: a slope that both
-sides have is taken off, as far as slopes are usual in the series. How far is "far" is simulated (critical_values.toml, benchmarks/change_points.py),
-by the number of steps, for the rate of false alarms that is asked over all steps and series.
+sides have is taken off, as far as slopes are usual in the series. How far is "far" is simulated
+(critical_values.toml, benchmarks/change_points.py), by the number of steps, for the rate of false alarms
+that is asked over all steps and series.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -32,8 +33,8 @@ Kind = Literal["level", "spread"]
 AFTER: Final = (3, 5, 10, 20)
 """Values from a step on that are compared with those before it."""
 _BEFORE: Final = 16
-"""Values before a step that are compared, or as many as after it: a curve that bends shows as a step where
-the sides differ in length.
+"""Values before a step that are compared, or as many as after it: a curve that bends shows as a step
+where the sides differ in length.
 """
 LEAST_BEFORE: Final = 5
 LEAST: Final = 12
@@ -57,12 +58,7 @@ _STEEP_SQUARE: Final = 2.706
 _CAUTION: Final = 0.5
 _MOST_LAGS: Final = 4
 _SHRUNK: Final = 80
-"""Few values tell the walk hardly: it is taken nearer to none, as if so many more values had none."""
-_MOST_LAGS: Final = 4
-_SHRUNK: Final = 80
-"""Few values tell the walk hardly: it is taken nearer to none, as if so many more values had none."""
-_LONGER: Final = 10
-"""Twice as many values before as after a step are compared, and so many more."""
+"""Few values hardly tell the walk: it is taken nearer to none, as if so many more values had none."""
 _ROUNDING: Final = 1e-6
 MOST_Z: Final = 100.0
 
@@ -177,7 +173,10 @@ def _step_of_spread(values: FloatArray, block: int) -> int:
     squares = np.diff(values)[first:last] ** 2 + 1e-300
     near = np.arange(max(_BEFORE - _BLOCK, 2), min(_BEFORE + _BLOCK, len(squares) - 2) + 1)
     sums, counts = np.cumsum(squares), np.arange(1, len(squares) + 1)
-    low, high = sums[near - 1] / counts[near - 1], (sums[-1] - sums[near - 1]) / (len(squares) - near)
+    low, high = (
+        sums[near - 1] / counts[near - 1],
+        (sums[-1] - sums[near - 1]) / (len(squares) - near),
+    )
     likely = near * np.log(low) + (len(squares) - near) * np.log(high + 1e-300)
     return first + int(near[np.argmin(likely)]) + 1
 
@@ -204,24 +203,26 @@ def scan(
     return found
 
 
-def largest(values: FloatArray, windows: tuple[int, ...]) -> tuple[IntArray, FloatArray, FloatArray]:
-    """[K] the place, z and size of the largest change of each series, [K, n], by the noise that is left
-    once it is taken off.
+def largest(
+    values: FloatArray, windows: tuple[int, ...]
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return [K] the place, z and size of the largest change of each series, [K, n], by the noise that is
+    left once it is taken off.
 
     What is the largest is asked twice, of a series that wanders as much as it seems to with the change in
     it, and of one that does not wander: each is judged by what is left without it.
     """
     clipped = _without_outliers(values)
     white, walk = _noise(clipped)
-    place, size, z = np.zeros(len(values), np.int64), np.zeros(len(values)), np.zeros(len(values))
+    place: IntArray = np.zeros(len(values), np.int64)
+    size, z = np.zeros(len(values)), np.zeros(len(values))
     for by, first in ((walk, windows), (np.zeros(len(values)), windows[:-1])):
         at, jump, _ = _best(clipped, white, by, first)
-        after = np.arange(values.shape[1]) >= at[:, None]
+        after: BoolArray = np.arange(values.shape[1]) >= at[:, None]
         own = _best(clipped, *_noise(clipped - jump[:, None] * after), windows)
         better = np.abs(own[2]) > np.abs(z)
-        place, size, z = (
-            np.where(better, new, old) for new, old in zip(own, (place, size, z), strict=True)
-        )
+        place = np.where(better, own[0], place)
+        size, z = np.where(better, own[1], size), np.where(better, own[2], z)
     return place, z, size
 
 
@@ -229,7 +230,7 @@ def _best(
     values: FloatArray, white: FloatArray, walk: FloatArray, windows: tuple[int, ...]
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """[K] place, size and z of the largest change by given noise."""
-    count, rows = values.shape[1], np.arange(len(values))
+    count, rows = int(values.shape[1]), np.arange(len(values))
     sums = _summed(values)
     moments = _summed(values * np.arange(count))
     top_place = np.full(len(values), LEAST_BEFORE)
@@ -237,19 +238,19 @@ def _best(
     for w in windows:
         if w > count // 3 and w > windows[0]:
             break
-        at = np.arange(LEAST_BEFORE, count - w + 1)
+        at: IntArray = np.arange(LEAST_BEFORE, count - w + 1, dtype=np.int64)
         b = np.minimum(at, max(_BEFORE, w))
         before, after = _sides(sums, w)
         size = after / w - before / b
         variance = white[:, None] * (1 / w + 1 / b) + walk[:, None] * _walk_part(w, b)
         # A slope that goes through both sides is no step; it is taken off as far as slopes are usual.
         within, apart = (b**3 - b + w**3 - w) / 12, (b + w) / 2
-        products = sum(_sides(moments, w))
-        products = products - before * (at - (b + 1) / 2) - after * (at + (w - 1) / 2)
+        both = np.add(*_sides(moments, w))
+        products = both - before * (at - (b + 1) / 2) - after * (at + (w - 1) / 2)
         slope, error = products / within, white[:, None] / within
         usual = np.quantile(slope**2, _STEEP, axis=1) / _STEEP_SQUARE - np.median(error, axis=1)
         usual = np.maximum(usual - _CAUTION * np.median(error, axis=1), 0.0)[:, None]
-        share = usual / (usual + error)
+        share: FloatArray = usual / (usual + error)
         size -= share * slope * apart
         variance += (share**2 * error + (1 - share) ** 2 * usual) * apart**2
         z = size / np.sqrt(variance)
@@ -333,11 +334,9 @@ def critical_value(count: int, kind: Kind, rate: float) -> float:
     the rate: the tails of maxima are about exponential.
     """
     table = _critical_values()[kind]
-    lengths, rates = np.array(table["values"]), np.log(np.array(table["rates"]))
-    of_length = np.array(
-        [np.interp(np.log(count), np.log(lengths), column) for column in np.array(table["z"]).T]
-    )
-    squares = of_length**2
+    lengths, rates = np.log(np.array(table["values"])), np.log(np.array(table["rates"]))
+    columns = np.array(table["z"], np.float64).T
+    squares = np.array([float(np.interp(np.log(count), lengths, z)) ** 2 for z in columns])
     slope = (squares[-1] - squares[-2]) / (rates[-1] - rates[-2])
     if np.log(rate) < rates[-1]:
         return float(np.sqrt(squares[-1] + slope * (np.log(rate) - rates[-1])))
@@ -345,6 +344,6 @@ def critical_value(count: int, kind: Kind, rate: float) -> float:
 
 
 @cache
-def _critical_values() -> dict[str, dict[str, list[float]]]:
+def _critical_values() -> dict[str, dict[str, list[Any]]]:
     text = resources.files("board.core.metrics").joinpath("critical_values.toml")
     return tomllib.loads(text.read_text(encoding="utf-8"))

@@ -41,7 +41,10 @@ def test_a_change_of_twelve_standard_deviations_is_found_at_its_place(
 def test_series_without_a_change_have_one_as_seldom_as_is_asked():
     for length in (20, 40, 120):
         values = np.random.default_rng(length).normal(size=(2000, length))
-        assert len({one.series for one in changes(values, np.full(2000, RATE), np.full(2000, True))}) <= 8
+        assert (
+            len({one.series for one in changes(values, np.full(2000, RATE), np.full(2000, True))})
+            <= 8
+        )
 
 
 @pytest.mark.parametrize("size", [6.0, 16.0])
@@ -49,7 +52,9 @@ def test_what_is_learnt_smoothly_is_seldom_a_change(size):
     dice, places = np.random.default_rng(1), np.arange(120) / 120
     middle = dice.uniform(0.2, 0.8, (300, 1))
     values = dice.normal(size=(300, 120)) + size / (1 + np.exp(-(places - middle) / 0.15))
-    assert len({one.series for one in changes(values, np.full(300, RATE), np.full(300, False))}) <= 12
+    assert (
+        len({one.series for one in changes(values, np.full(300, RATE), np.full(300, False))}) <= 12
+    )
 
 
 def test_one_outlier_is_no_level_and_a_constant_has_no_change():
