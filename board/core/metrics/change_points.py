@@ -1,10 +1,10 @@
 """At which steps the level of a series changes, beyond how it wanders from step to step.
 
 A series is taken as a level that wanders by itself, a random walk, under noise that is independent from
-step to step (the local level model: Harvey 1989, Forecasting, Structural Time Series Models, 2.2). With n
-the variance of the noise and q that of a step of the walk, y[t + h] - 2 y[t] + y[t - h] has the mean
-square 6 n + 2 q h, which tells both. The mean of the w values from a step on and that of the b values before it
-differ with variance
+step to step (the local level model: Harvey 1989, Forecasting, Structural Time Series Models, 2.2). With
+n the variance of the noise and q that of a step of the walk, y[t + h] - 2 y[t] + y[t - h] has the mean
+square 6 n + 2 q h, which tells both. The mean of the w values from a step on and that of the b values
+before it differ with variance
 
     n (1/w + 1/b) + q ((w + 1)(2 w + 1) / (6 w) + (b - 1)(2 b - 1) / (6 b)),
 
@@ -17,6 +17,7 @@ that is asked over all steps and series.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -199,7 +200,7 @@ def scan(
         for row, at, of_row in zip(active[beyond], place[beyond], z[beyond], strict=True):
             found.append((int(row), int(at), float(of_row)))
         active, place, size = active[beyond], place[beyond], size[beyond]
-        rest[active] -= size[:, None] * (np.arange(values.shape[1]) >= place[:, None])
+        rest[active] -= _step(values.shape[1], place, size)
     return found
 
 
@@ -218,12 +219,16 @@ def largest(
     size, z = np.zeros(len(values)), np.zeros(len(values))
     for by, first in ((walk, windows), (np.zeros(len(values)), windows[:-1])):
         at, jump, _ = _best(clipped, white, by, first)
-        after: BoolArray = np.arange(values.shape[1]) >= at[:, None]
-        own = _best(clipped, *_noise(clipped - jump[:, None] * after), windows)
+        own = _best(clipped, *_noise(clipped - _step(values.shape[1], at, jump)), windows)
         better = np.abs(own[2]) > np.abs(z)
         place = np.where(better, own[0], place)
         size, z = np.where(better, own[1], size), np.where(better, own[2], z)
     return place, z, size
+
+
+def _step(count: int, place: IntArray, size: FloatArray) -> FloatArray:
+    """[K, count] nothing before a place, [K], and a size, [K], from there on."""
+    return np.where(np.arange(count) >= place[:, np.newaxis], size[:, np.newaxis], 0.0)
 
 
 def _best(
@@ -336,11 +341,11 @@ def critical_value(count: int, kind: Kind, rate: float) -> float:
     table = _critical_values()[kind]
     lengths, rates = np.log(np.array(table["values"])), np.log(np.array(table["rates"]))
     columns = np.array(table["z"], np.float64).T
-    squares = np.array([float(np.interp(np.log(count), lengths, z)) ** 2 for z in columns])
+    squares = np.array([float(np.interp(math.log(count), lengths, z)) ** 2 for z in columns])
     slope = (squares[-1] - squares[-2]) / (rates[-1] - rates[-2])
-    if np.log(rate) < rates[-1]:
-        return float(np.sqrt(squares[-1] + slope * (np.log(rate) - rates[-1])))
-    return float(np.sqrt(np.interp(-np.log(rate), -rates, squares)))
+    if math.log(rate) < rates[-1]:
+        return math.sqrt(float(squares[-1] + slope * (math.log(rate) - rates[-1])))
+    return math.sqrt(float(np.interp(-math.log(rate), np.negative(rates), squares)))
 
 
 @cache
