@@ -8,9 +8,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PROJECT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
@@ -28,16 +29,26 @@ from board.core.metrics.shares import interval  # noqa: E402
 _SIZES: Final = (0, 1, 2, 3, 4, 6, 8, 10)
 """Bounds of the sizes that are counted together."""
 _LARGE: Final = 3.0
+_PROCESSES: Final = 8
 
 
 def results(runs: int) -> list[Result]:
-    """So many runs of each family."""
-    found: list[Result] = []
-    for family in families():
-        for seed in range(runs):
-            with tempfile.TemporaryDirectory() as folder:
-                found.append(result_of(family, seed, Path(folder) / "run"))
-    return found
+    """So many runs of each family, in some processes."""
+    asked = [(place, seed) for place in range(len(families())) for seed in range(runs)]
+    with ProcessPoolExecutor(_PROCESSES) as pool:
+        found = pool.map(_result, *zip(*asked, strict=True))
+        # A family is a function, which processes can't send.
+        return [
+            Result(families()[place], *fields)
+            for (place, _), fields in zip(asked, found, strict=True)
+        ]
+
+
+def _result(place: int, seed: int) -> tuple[Any, ...]:
+    """The fields of a result but the family."""
+    with tempfile.TemporaryDirectory() as folder:
+        one = result_of(families()[place], seed, Path(folder) / "run")
+    return one.seed, one.size, one.delay, one.by, one.findings
 
 
 def _share(hits: int, count: int) -> str:

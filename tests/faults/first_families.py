@@ -102,13 +102,13 @@ def _(run: Simulated) -> None:
 def _(run: Simulated) -> None:
     few = [row.prompt for row in run.rows[: 2 * run.group_size : run.group_size]]
     for row in run.from_begin():
-        row.prompt = few[hash(row.group) % len(few)]
+        row.prompt = few[len(row.group + row.prompt) % len(few)]
 
 
 @fault("one response from a cache")
 def _(run: Simulated) -> None:
     for row in run.from_begin():
-        row.response = run.rows[hash(row.group) % 3].response
+        row.response = run.rows[len(row.response) % 3].response
 
 
 @fault("half of the groups are lost")

@@ -1,7 +1,7 @@
 """Runs that nobody trained, for families of faults and of honest runs.
 
 To add a family, write a function in a file of your own, import that file in `family_results.py`, and
-decorate it:
+decorate it (see `first_families.py`):
 
     @fault("judge gives half marks", sized=True)
     def _(run: Simulated) -> None:
