@@ -50,8 +50,9 @@ class Event:
 
 
 def change(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """The level or the spread of a series changes at a step, beyond how it wanders: of each metric, over
-    all rollouts, by environment and by rank, of what rollouts are made of, and of the trainer's scalars.
+    """The level or the spread of any series changes at a step, beyond how it wanders.
+
+    Series: means over all rollouts, by environment and by rank, what rollouts are made of, scalars.
     """
     ranked = sorted(events(facts.changes()), key=lambda one: -abs(one.first[1].z))
     for event in ranked[:_MOST_EVENTS]:

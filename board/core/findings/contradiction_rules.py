@@ -16,9 +16,7 @@ _NAMED: Final = 3
 
 
 def contradiction(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """A relation between columns that held in every rollout up to a step, such as acc = [score = 1] or a
-    reward that is the sum of its parts, breaks.
-    """
+    """A relation between columns that held in all rollouts, such as acc = [score = 1], breaks."""
     for relation in facts.relations():
         place = _first_broken(relation, limits)
         if place is None:
