@@ -9,18 +9,18 @@ from board.core.findings import find
 from board.core.findings.facts import Facts, StepRows
 from board.core.problems import RUN_ITSELF, Problem
 from board.errors import NotFoundError
+from board.query.facts.relations import relations_of
 from board.query.open_run import Run
-from board.query.relations import relations_of
 
 
 def contradictions(run: Run) -> tuple[Problem, ...]:
     """A note for each relation between columns that held and breaks. Raises UnreadableError."""
     steps = np.array([*run.counts], np.int64)
     facts = Facts(steps, {}, _no_rows, relations=lambda: relations_of(run, steps))
-    found = find(facts, default_thresholds(), only=("contradiction",))
+    hits = find(facts, default_thresholds(), only=("contradiction",))
     return tuple(
         Problem(RUN_ITSELF, None, one.target.metric, one.text, "Contradiction", "note")
-        for one in found
+        for one in hits
     )
 
 

@@ -39,11 +39,11 @@ from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.columns import numbers
 from board.query.duplicates import copied_files
 from board.query.environments import environment_curves
+from board.query.facts.relations import relations_of
+from board.query.facts.series import series_of
 from board.query.failure_facts import causes_by_step, failed_rows, failures_by, reward_modes
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
-from board.query.relations import relations_of
-from board.query.series import series_of
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
 from board.query.trainer.changes import trainer_changes, trainer_steps
 from board.query.trainer.metrics import read_trainer_metrics
@@ -143,7 +143,7 @@ def with_trainer(
     Apart from the others: the trainer's files grow by themselves, and this takes no time.
     """
     limits = thresholds or default_thresholds()
-    if changed_at is not None and changed_at[1].found:
+    if changed_at is not None and changed_at[1].hits:
         facts = Facts(changed_at[0], {}, _no_rows, index_changes=lambda: changed_at[1])
         diagnosis = _with_scalars(diagnosis, find(facts, limits, only=("change",)))
     if not compared:

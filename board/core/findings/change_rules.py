@@ -77,9 +77,9 @@ def change(facts: Facts, limits: Limits) -> Iterator[Match]:
         )
 
 
-def events(found: Changes) -> list[Event]:
+def events(hits: Changes) -> list[Event]:
     """Changes by their step, those within _TOGETHER of the strongest one together; by step."""
-    pairs = [(found.series[one.series], one) for one in found.found]
+    pairs = [(hits.series[one.series], one) for one in hits.hits]
     pairs.sort(key=lambda pair: -abs(pair[1].z))
     groups: list[list[Pair]] = []
     for pair in pairs:
@@ -88,7 +88,7 @@ def events(found: Changes) -> list[Event]:
             near[0].append(pair)
         else:
             groups.append([pair])
-    return sorted((_event(group, found.series) for group in groups), key=lambda one: one.place)
+    return sorted((_event(group, hits.series) for group in groups), key=lambda one: one.place)
 
 
 def _event(group: Sequence[Pair], every: Sequence[Series]) -> Event:
@@ -156,11 +156,11 @@ def _title(event: Event) -> str:
 
 def _sentence(event: Event) -> str:
     """Each change once, with the environments and ranks in which it is seen."""
-    told: dict[tuple[str, str], list[Pair]] = {}
+    sayings: dict[tuple[str, str], list[Pair]] = {}
     for pair in event.pairs:
-        told.setdefault((pair[0].name, pair[1].kind), []).append(pair)
-    named = [_change_words(pairs) for pairs in [*told.values()][:_MOST_NAMED]]
-    more = len(told) - len(named)
+        sayings.setdefault((pair[0].name, pair[1].kind), []).append(pair)
+    named = [_change_words(pairs) for pairs in [*sayings.values()][:_MOST_NAMED]]
+    more = len(sayings) - len(named)
     words = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
     still = [series.words.lower() for series in event.still][:_MOST_NAMED]
     if still:

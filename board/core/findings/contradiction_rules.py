@@ -21,7 +21,8 @@ def contradiction(facts: Facts, limits: Limits) -> Iterator[Match]:
         place = _first_broken(relation, limits)
         if place is None:
             continue
-        step, held = int(facts.steps[place]), int(relation.rows[:place].sum())
+        step = int(facts.steps[place])
+        count_before = int(relation.rows[:place].sum())
         broken = int(relation.broken[place:].sum())
         known = int(relation.rows[place:].sum())
         last = int(facts.steps[np.flatnonzero(relation.broken)[-1]])
@@ -29,10 +30,10 @@ def contradiction(facts: Facts, limits: Limits) -> Iterator[Match]:
         labels = " and ".join(rollout_metric(name).label for name in relation.columns)
         text = (
             f"From step {step} on {relation.words} does not hold in {of_many(broken, known)} rollouts; "
-            f"before, it held in all {held:,}. One of these columns means something else since then: no "
-            f"curve or comparison of {labels} across step {step} is of one quantity."
+            f"before, it held in all {count_before:,}. One of these columns means something else since "
+            f"then: no curve or comparison of {labels} across step {step} is of one quantity."
         )
-        bound = max(limits["chance"] / held, 1e-9)
+        bound = max(limits["chance"] / count_before, 1e-9)
         yield Match(
             "warning",
             text,
@@ -54,9 +55,9 @@ def _first_broken(relation: Relation, limits: Limits) -> int | None:
     if not len(broken):
         return None
     first = int(broken[0])
-    held = int(relation.rows[:first].sum())
-    if first < limits["steps"] or held < limits["rollouts"]:
+    count_before = int(relation.rows[:first].sum())
+    if first < limits["steps"] or count_before < limits["rollouts"]:
         return None
     count, known = int(relation.broken[first:].sum()), int(relation.rows[first:].sum())
-    is_more = count >= limits["broken"] and count / known > limits["chance"] / held
+    is_more = count >= limits["broken"] and count / known > limits["chance"] / count_before
     return first if is_more else None

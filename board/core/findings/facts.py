@@ -222,8 +222,8 @@ class Facts:
         """Where any series changes, those of what was read of tokens included."""
         of_index = self.index_changes()
         of_tokens = changes_of(digest_series(self.steps, self.digests))
-        moved = (replace(c, series=c.series + len(of_index.series)) for c in of_tokens.found)
-        return Changes((*of_index.series, *of_tokens.series), (*of_index.found, *moved))
+        moved = (replace(c, series=c.series + len(of_index.series)) for c in of_tokens.hits)
+        return Changes((*of_index.series, *of_tokens.series), (*of_index.hits, *moved))
 
     @property
     def read_steps(self) -> IntArray:

@@ -48,23 +48,23 @@ class Changes:
     """Series with the changes that were found in them."""
 
     series: Sequence[Series] = ()
-    found: Sequence[Change] = ()
+    hits: Sequence[Change] = ()
 
 
 def changes_of(series: Sequence[Series], rate: float = RATE) -> Changes:
     """Where series change, those left out that are another one over again: the trainer's mean of the
     reward, or the reward of the only environment.
     """
-    kept = without_copies(series)
-    if not kept:
+    unique = without_copies(series)
+    if not unique:
         return Changes()
-    is_first = np.array([one.name == one.column and not one.scope for one in kept])
+    is_first = np.array([one.name == one.column and not one.scope for one in unique])
     count = int(is_first.sum())
     rates = np.where(
-        is_first, rate / 2 / max(count, 1), rate / 2 / max(len(kept) - count, 1)
+        is_first, rate / 2 / max(count, 1), rate / 2 / max(len(unique) - count, 1)
     ).astype(np.float64)
-    found = changes(np.stack([one.values for one in kept]), rates, is_first)
-    return Changes(kept, [one for one in found if _is_worth_telling(kept[one.series], one)])
+    hits = changes(np.stack([one.values for one in unique]), rates, is_first)
+    return Changes(unique, [one for one in hits if _is_worth_telling(unique[one.series], one)])
 
 
 _LEAST: Final = 0.2
@@ -81,15 +81,15 @@ def _is_worth_telling(series: Series, change: Change) -> bool:
 
 def without_copies(series: Sequence[Series]) -> list[Series]:
     """The first of all series that have the same values up to rounding and a factor."""
-    kept: dict[bytes, Series] = {}
+    unique: dict[bytes, Series] = {}
     for one in series:
         known = one.values[np.isfinite(one.values)]
-        if len(known) and (spread := known.std()) > 0:
-            alike: FloatArray = np.nan_to_num((one.values - known.mean()) / spread, nan=99.0)
-            kept.setdefault(alike.round(4).tobytes(), one)
+        if len(known) and (deviation := known.std()) > 0:
+            alike: FloatArray = np.nan_to_num((one.values - known.mean()) / deviation, nan=99.0)
+            unique.setdefault(alike.round(4).tobytes(), one)
         elif len(known):
-            kept.setdefault(repr(one.key).encode(), one)
-    return [*kept.values()]
+            unique.setdefault(repr(one.key).encode(), one)
+    return [*unique.values()]
 
 
 def metric_series(

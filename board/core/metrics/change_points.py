@@ -85,17 +85,17 @@ def changes(values: FloatArray, rate: FloatArray, of_spread: BoolArray) -> list[
     rate: [K] of false alarms, of each series by itself: their sum is that of any of them (Bonferroni).
     of_spread: [K] series whose spread is looked at, which one in five false alarms is spent on.
     """
-    found: list[Change] = []
+    hits: list[Change] = []
     known = np.isfinite(values)
     counts = known.sum(axis=1)
     for rows in _batches(counts):
         places = np.array([np.flatnonzero(known[row]) for row in rows.tolist()])
         own = np.take_along_axis(values[rows], places, axis=1)
-        found += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
-        if (spread := of_spread[rows]).any():
-            asked = own[spread], rows[spread], places[spread]
-            found += _found(*asked, "spread", rate[rows[spread]] * _OF_SPREAD)
-    return sorted(found, key=lambda one: (one.series, one.place))
+        hits += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
+        if (deviation := of_spread[rows]).any():
+            asked = own[deviation], rows[deviation], places[deviation]
+            hits += _found(*asked, "spread", rate[rows[deviation]] * _OF_SPREAD)
+    return sorted(hits, key=lambda one: (one.series, one.place))
 
 
 def _batches(counts: IntArray) -> Iterator[IntArray]:
@@ -116,12 +116,12 @@ def _found(
     windows = AFTER if kind == "level" else SPREAD_AFTER
     rates, of_row = np.unique(rate, return_inverse=True)
     bounds = np.array([critical_value(values.shape[1], kind, one) for one in rates.tolist()])
-    found: list[Change] = []
+    hits: list[Change] = []
     for row, place, z in scan(looked_at, windows, bounds[of_row]):
         at = place if kind == "level" else _step_of_spread(scaled[row], place)
         before, after = _around(values[row], at, kind)
-        found.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
-    return found
+        hits.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
+    return hits
 
 
 def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
@@ -189,7 +189,7 @@ def scan(
 
     values: [K, n]. One at a time: it is taken off, and what is left is looked at again.
     """
-    found: list[tuple[int, int, float]] = []
+    hits: list[tuple[int, int, float]] = []
     active = np.arange(len(values))
     rest = values.copy()
     for _ in range(most):
@@ -198,10 +198,10 @@ def scan(
         place, z, size = largest(rest[active], windows)
         beyond = np.abs(z) > bounds[active]
         for row, at, of_row in zip(active[beyond], place[beyond], z[beyond], strict=True):
-            found.append((int(row), int(at), float(of_row)))
+            hits.append((int(row), int(at), float(of_row)))
         active, place, size = active[beyond], place[beyond], size[beyond]
         rest[active] -= _step(values.shape[1], place, size)
-    return found
+    return hits
 
 
 def largest(
@@ -303,8 +303,8 @@ def _scale(values: FloatArray) -> FloatArray:
 
 
 def _mean_square(values: FloatArray) -> FloatArray:
-    kept = values.shape[1] - max(int(np.ceil(_TRIMMED * values.shape[1])), 1)
-    squares = np.partition(values**2, kept - 1, axis=1)[:, :kept]
+    unique = values.shape[1] - max(int(np.ceil(_TRIMMED * values.shape[1])), 1)
+    squares = np.partition(values**2, unique - 1, axis=1)[:, :unique]
     return squares.mean(axis=1) / _TRIMMED_VARIANCE
 
 
