@@ -339,14 +339,15 @@ def critical_value(count: int, kind: Kind, rate: float) -> float:
     the rate: the tails of maxima are about exponential.
     """
     table = _critical_values()[kind]
-    lengths, rates = np.log(np.array(table["values"])), np.log(np.array(table["rates"]))
+    lengths = np.log(np.array(table["values"], np.float64))
+    rates = np.log(np.array(table["rates"], np.float64))
     columns = np.array(table["z"], np.float64).T
     squares: FloatArray = np.array(
         [float(np.interp(math.log(count), lengths, z)) ** 2 for z in columns]
     )
-    slope = (squares[-1] - squares[-2]) / (rates[-1] - rates[-2])
+    slope = float(squares[-1] - squares[-2]) / float(rates[-1] - rates[-2])
     if math.log(rate) < rates[-1]:
-        return math.sqrt(float(squares[-1] + slope * (math.log(rate) - rates[-1])))
+        return math.sqrt(float(squares[-1]) + slope * (math.log(rate) - float(rates[-1])))
     # Interpolation takes ascending places: rates descend.
     return math.sqrt(float(np.interp(math.log(rate), np.flip(rates), np.flip(squares))))
 
