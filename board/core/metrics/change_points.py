@@ -341,9 +341,9 @@ def critical_value(count: int, kind: Kind, rate: float) -> float:
     table = _critical_values()[kind]
     lengths = np.log(np.array(table["values"], np.float64))
     rates = np.log(np.array(table["rates"], np.float64))
-    columns = np.array(table["z"], np.float64).T
+    columns: FloatArray = np.array(table["z"], np.float64).T
     squares: FloatArray = np.array(
-        [float(np.interp(math.log(count), lengths, z)) ** 2 for z in columns]
+        [float(np.interp(math.log(count), lengths, columns[i])) ** 2 for i in range(len(columns))]
     )
     slope = float(squares[-1] - squares[-2]) / float(rates[-1] - rates[-2])
     if math.log(rate) < rates[-1]:
