@@ -341,10 +341,11 @@ def critical_value(count: int, kind: Kind, rate: float) -> float:
     table = _critical_values()[kind]
     lengths = np.log(np.array(table["values"], np.float64))
     rates = np.log(np.array(table["rates"], np.float64))
-    columns: FloatArray = np.array(table["z"], np.float64).T
-    squares: FloatArray = np.array(
-        [float(np.interp(math.log(count), lengths, columns[i])) ** 2 for i in range(len(columns))]
-    )
+    table_z: FloatArray = np.array(table["z"], np.float64)
+    at = np.interp(math.log(count), lengths, np.arange(len(lengths)))
+    low = min(int(at), len(lengths) - 2)
+    between = float(at) - low
+    squares: FloatArray = ((1 - between) * table_z[low] + between * table_z[low + 1]) ** 2
     slope = float(squares[-1] - squares[-2]) / float(rates[-1] - rates[-2])
     if math.log(rate) < rates[-1]:
         return math.sqrt(float(squares[-1]) + slope * (math.log(rate) - float(rates[-1])))
