@@ -3,6 +3,7 @@
 python benchmarks/planted_faults.py                     prints the tables
 python benchmarks/planted_faults.py --write             writes them into these documents
 
+--families N: N runs of each family of faults and of honest runs besides, which takes some minutes.
 --held-out RUN ...: plants the faults in runs of your own besides, folders of the native format with 30
 steps or more. --logs FOLDER ...: looks over logs of any format besides.
 """
@@ -23,6 +24,8 @@ from typing import Final
 
 PROJECT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
+
+import fault_families  # noqa: E402
 
 # The path above is set while running; pyright does not know of it.
 from faults.judge import Verdict, opened, verdict_on  # noqa: E402  # pyright: ignore[reportMissingImports]
@@ -45,7 +48,11 @@ from board.core.findings.rules import RULES  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import open_run  # noqa: E402
 
-DOCUMENTS: Final = (PROJECT / "docs" / "findings.md", PROJECT / "benchmarks" / "FINDINGS.md")
+DOCUMENTS: Final = (
+    PROJECT / "docs" / "findings.md",
+    PROJECT / "docs" / "findings_tested.md",
+    PROJECT / "benchmarks" / "FINDINGS.md",
+)
 RUNS: Final = ("grpo_arithmetic", "ppo_critic", "resumed", "grpo_reward_hack")
 HELD_OUT: Final = (
     LATER,
@@ -79,6 +86,7 @@ def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--families", type=int, default=0, metavar="N")
     parser.add_argument("--held-out", nargs="*", type=Path, default=[], metavar="RUN")
     parser.add_argument("--logs", nargs="*", type=Path, default=[], metavar="FOLDER")
     parser.add_argument("--tables", nargs="*", help="those alone, by the names in the document")
@@ -92,6 +100,13 @@ def main() -> None:
         "held_out_runs": held_out_runs(args.held_out),
         "formats": formats([FORMATS, *args.logs]),
     }
+    if args.families:
+        found = fault_families.results(args.families)
+        tables |= {
+            "sizes": fault_families.by_size(found),
+            "families": fault_families.by_family(found),
+            "honest": fault_families.false_alarms(found),
+        }
     for name in args.tables or tables:
         text = "\n".join(tables[name])
         print(f"\n{text}")

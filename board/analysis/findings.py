@@ -25,6 +25,7 @@ from board.core.findings.finding import (
     parse,
 )
 from board.core.findings.rules import TOKEN_RULES, find, in_order
+from board.core.findings.series import Changes, changes_of
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import reward_parts
 from board.core.metrics.trainer import PREFIX, Agreement
@@ -38,10 +39,13 @@ from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.columns import numbers
 from board.query.duplicates import copied_files
 from board.query.environments import environment_curves
+from board.query.facts.relations import relations_of
+from board.query.facts.series import series_of
 from board.query.failure_facts import causes_by_step, failed_rows, failures_by, reward_modes
 from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements, is_what_was_trained_on
+from board.query.trainer.changes import trainer_changes, trainer_steps
 from board.query.trainer.metrics import read_trainer_metrics
 
 _REFINEMENTS: Final = 24
@@ -128,15 +132,22 @@ def recorded_of(run: Run) -> Recorded:
 
 
 def with_trainer(
-    diagnosis: Diagnosis, compared: Sequence[Agreement], thresholds: Thresholds | None = None
+    diagnosis: Diagnosis,
+    compared: Sequence[Agreement],
+    thresholds: Thresholds | None = None,
+    changed_at: tuple[IntArray, Changes] | None = None,
 ) -> Diagnosis:
-    """A diagnosis with what is found where the trainer and the rollouts do not agree.
+    """A diagnosis with what is found where the trainer and the rollouts do not agree, and where the
+    trainer's scalars change. changed_at: steps, and changes by their place in these.
 
     Apart from the others: the trainer's files grow by themselves, and this takes no time.
     """
+    limits = thresholds or default_thresholds()
+    if changed_at is not None and changed_at[1].hits:
+        facts = Facts(changed_at[0], {}, _no_rows, index_changes=lambda: changed_at[1])
+        diagnosis = _with_scalars(diagnosis, find(facts, limits, only=("change",)))
     if not compared:
         return diagnosis
-    limits = thresholds or default_thresholds()
     facts = Facts(compared[0].steps, {}, _no_rows, trainer=compared)
     own = find(facts, limits, only=("trainer_differs",))
     steps = max(len(one.steps) for one in compared)
@@ -146,6 +157,26 @@ def with_trainer(
     rules = (trainer[r.rule] if r.rule == "trainer_differs" else r for r in diagnosis.rules)
     findings = tuple(in_order([*diagnosis.findings, *own]))
     return replace(diagnosis, findings=findings, rules=tuple(rules))
+
+
+def _with_scalars(diagnosis: Diagnosis, scalars: Sequence[Finding]) -> Diagnosis:
+    """A diagnosis with changes of the trainer's scalars: those of a step of which there is an event are
+    told with it.
+    """
+    findings = list(diagnosis.findings)
+    for one in scalars:
+        assert one.step is not None, "a change is of a step"
+        near = [i for i, f in enumerate(findings) if _is_event_near(f, one.step)]
+        if near:
+            event = findings[near[0]]
+            findings[near[0]] = replace(event, text=f"{event.text} The trainer: {one.text}")
+        else:
+            findings.append(one)
+    return replace(diagnosis, findings=tuple(in_order(findings)))
+
+
+def _is_event_near(finding: Finding, step: int) -> bool:
+    return finding.rule == "change" and finding.step is not None and abs(finding.step - step) <= 2
 
 
 def whole_diagnosis(run: Run, *, tokens: bool = True) -> Diagnosis:
@@ -159,8 +190,10 @@ def whole_diagnosis(run: Run, *, tokens: bool = True) -> Diagnosis:
     diagnosis = diagnose(run, limits.thresholds, tokens=tokens)
     if not is_what_was_trained_on(run):
         return diagnosis
-    compared = agreements(run, read_trainer_metrics(run))
-    return with_trainer(diagnosis, compared, limits.thresholds)
+    trainer = read_trainer_metrics(run)
+    compared = agreements(run, trainer)
+    changed_at = trainer_steps(trainer), trainer_changes(trainer, compared)
+    return with_trainer(diagnosis, compared, limits.thresholds, changed_at)
 
 
 def _no_rows(step: int) -> StepRows:
@@ -215,6 +248,8 @@ def facts_of(run: Run) -> Facts:
         failures_by=failures_by(run, steps, causes),
         failed_of=lru_cache(_CACHED_STEPS)(partial(failed_rows, run)),
         reward_modes=reward_modes(run, steps),
+        relations=cache(lambda: relations_of(run, steps)),
+        index_changes=cache(lambda: changes_of(series_of(run, steps))),
     )
 
 

@@ -27,10 +27,10 @@ def words(app: AppTest) -> str:
 
 
 def links(app: AppTest) -> dict[str, str]:
-    """Label -> page and query of each link."""
+    """Label -> page and query of each link, of equal labels the first."""
     return {
         link.proto.label.replace("\\", ""): f"{link.proto.page}?{link.proto.query_string}"
-        for link in app.get("page_link")
+        for link in reversed(app.get("page_link"))
     }
 
 
@@ -134,7 +134,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app):
     assert "mismatch_measure=multiplicative" in links(app)["Mismatch, step 99"]
     assert "3,200 rollouts of" in shown
     copied = app.code[0].value
-    assert copied.count("· rule ") == 8
+    assert copied.count("· rule ") - copied.count("· rule change") == 8
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack", findings_severity="severe")
     assert "Responses get longer but not better" not in "\n".join(m.value for m in app.markdown)
 

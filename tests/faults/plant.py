@@ -228,6 +228,17 @@ def hack_reward(log: Log) -> Planted:
     return Planted(first, log.everyone(first))
 
 
+@fault("parts that do not add up", "contradiction", severity="warning")
+def count_format_twice(log: Log) -> Planted:
+    """The part format is logged at twice its value, and the reward as before."""
+    changed = set[Place]()
+    for place, line in log.places():
+        if line["rewards"].get("format"):
+            line["rewards"]["format"] *= 2
+            changed.add(place)
+    return Planted(log.scene.at, frozenset(changed))
+
+
 @fault("garbled bytes", "garbled", severity="warning")
 def garble(log: Log) -> Planted:
     """8 bytes that are no text in two rollouts."""
@@ -317,7 +328,7 @@ def collapse_entropy(log: Log) -> None:
         line["entropy"] = [0.02 / log.scene.size * x for x in line["entropy"]]
 
 
-@fault("one env fails", "hidden_env", severity="warning", also=("zero_std_groups",))
+@fault("one env fails", "change", severity="warning", also=("zero_std_groups",))
 def fail_one_env(log: Log) -> Planted:
     """The reward of env add is 0, that of env subtract 1 higher."""
     for line in log.samples():
@@ -362,7 +373,7 @@ def pay_length(log: Log) -> None:
         line["reward"] = 0.02 * log.scene.size * len(line["response"])
 
 
-@fault("longer, not better", "length_without_gain", severity="warning", also=("truncation",))
+@fault("longer, not better", "length_without_gain", severity="lead", also=("truncation",))
 def grow(log: Log) -> None:
     """Responses are said twice."""
     for line in log.samples():

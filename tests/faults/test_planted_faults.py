@@ -64,11 +64,6 @@ def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(planted):
     assert "kl_spike" in {one.rule for one in others if one.severity == first.severity}
 
 
-# At the step before the mean of env add was 0.31 by chance, nearer to the 0 it becomes than to its usual
-# 0.8: no mean can tell.
-BY_CHANCE = {"one env fails": -1}
-
-
 # Of rules that compare with steps before; benchmarks/planted_faults.py does so with every fault.
 HELD_OUT = ("policy leaves", "truncation", "entropy collapse", "reward hack", "one env fails")
 
@@ -79,7 +74,7 @@ HELD_OUT = ("policy leaves", "truncation", "entropy collapse", "reward hack", "o
 def test_it_is_found_as_well_where_no_threshold_was_chosen(fault, tmp_path):
     verdict = verdict_on(fault, tmp_path, LATER)
     assert verdict.own, [(result.rule, result.first_step) for result in verdict.findings]
-    assert verdict.own.first_step == verdict.planted.step + BY_CHANCE.get(fault.name, 0)
+    assert verdict.own.first_step == verdict.planted.step
     assert verdict.named, verdict.own.evidence
     assert not verdict.others
 

@@ -104,6 +104,7 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
 def diagnosed(args: argparse.Namespace) -> tuple[Run, Diagnosis]:
     """The run that the arguments name, narrowed as they ask, and what the rules find in it."""
     from board.analysis.findings import diagnose, own_thresholds, with_trainer
+    from board.query.trainer.changes import trainer_changes, trainer_steps
 
     info = find_run(args.run, args.source)
     limits = own_thresholds(info, args.thresholds)
@@ -113,8 +114,10 @@ def diagnosed(args: argparse.Namespace) -> tuple[Run, Diagnosis]:
     with closing(output.ProgressLine()) as progress:
         diagnosis = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
     if is_what_was_trained_on(run):
-        compared = agreements(run, trainer_metrics(run, args))
-        diagnosis = with_trainer(diagnosis, compared, limits.thresholds)
+        trainer = trainer_metrics(run, args)
+        compared = agreements(run, trainer)
+        changed_at = trainer_steps(trainer), trainer_changes(trainer, compared)
+        diagnosis = with_trainer(diagnosis, compared, limits.thresholds, changed_at)
     return run, diagnosis
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from board.analysis.audit import Audit, audit_all, audit_sample
+from board.analysis.contradictions import contradictions
 from board.cli import output
 from board.cli.opened_runs import open_run, opened, trainer_metrics
 from board.cli.output import ProgressLine
@@ -75,6 +76,7 @@ def check(args: argparse.Namespace) -> int:
     trainer = trainer_metrics(run, args)
     audit = _audit(run, args)
     problems = (*run.problems, *audit.problems, *trainer.problems, *incomplete_groups(run))
+    problems += contradictions(run)
     if folder is None:
         return _report(args, run.info.name, problems, run, (), trainer, audit)
     if not run.info.only and run.info.path != folder.root:

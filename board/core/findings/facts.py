@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.finding import Evidence
+from board.core.findings.series import Changes, changes_of, digest_series
 from board.core.findings.trailing import Period, periods
 
 if TYPE_CHECKING:  # a command that makes facts of the log alone needs none of these
@@ -127,6 +128,20 @@ class RewardModes:
     with_reward: Callable[[float], tuple[IntArray, IntArray]]
 
 
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something that holds between columns of each rollout. words: what, as "acc is [score = 1]".
+    columns: which; rows, broken: [S] rollouts that have all of them, and of these those for which it does
+    not hold. broken_of: reads the indices of the latter of a step.
+    """
+
+    words: str
+    columns: Sequence[str]
+    rows: IntArray
+    broken: IntArray
+    broken_of: Callable[[int], Sequence[int]]
+
+
 def _no_failures(step: int) -> FailedRows:
     return FailedRows(np.empty(0, np.int64), (), (), np.empty(0), {})
 
@@ -147,7 +162,8 @@ class Facts:
     the sampler says is in another log that may be ahead; None where there is one log. digests: of steps
     whose tokens were read, in ascending order. trainer: what the trainer says of the same quantities.
     causes: by cause, [S] rollouts that failed by it. failures_by: of each kind that is recorded.
-    failed_of: reads the failed rollouts of a step. reward_modes: None without rewards.
+    failed_of: reads the failed rollouts of a step. reward_modes: None without rewards. index_changes:
+    computes where the series of the index change, once; relations: what held between columns at first.
     """
 
     steps: IntArray
@@ -172,6 +188,8 @@ class Facts:
     failures_by: Sequence[FailuresBy] = ()
     failed_of: Callable[[int], FailedRows] = _no_failures
     reward_modes: RewardModes | None = None
+    index_changes: Callable[[], Changes] = Changes
+    relations: Callable[[], Sequence[Relation]] = tuple
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""
@@ -202,6 +220,13 @@ class Facts:
         order = np.argsort(keys, kind="stable")
         places = order[wanted[order]][:count].tolist()
         return tuple(Evidence(step, int(rows.indices[i]), value=float(values[i])) for i in places)
+
+    def changes(self) -> Changes:
+        """Where any series changes, those of what was read of tokens included."""
+        of_index = self.index_changes()
+        of_tokens = changes_of(digest_series(self.steps, self.digests))
+        moved = (replace(c, series=c.series + len(of_index.series)) for c in of_tokens.hits)
+        return Changes((*of_index.series, *of_tokens.series), (*of_index.hits, *moved))
 
     @property
     def read_steps(self) -> IntArray:

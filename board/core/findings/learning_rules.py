@@ -57,10 +57,16 @@ def zero_std_groups(facts: Facts, limits: Limits) -> Iterator[Match]:
     if facts.groups is None or not len(facts.groups.steps):
         return
     groups = by_step(facts.groups)
-    steps, bound = min(int(limits["steps"]), len(groups.steps)), limits["warning"]
-    # A few steps alone, an evaluation say, are no training that fails.
-    severe = limits["severe"] if steps == int(limits["steps"]) else np.inf
+    steps = min(int(limits["steps"]), len(groups.steps))
+    # Of small groups many are equal by chance: with prompts of every difficulty 2 of n + 1.
+    size = float(np.median(groups.rollouts / np.maximum(groups.groups, 1)))
+    usual = min(2 / (size + 1), 1.0)
+    bound, severe = (usual + (1 - usual) * limits[name] for name in ("warning", "severe"))
     means = trailing_mean(groups.zero_std, steps)
+    first = means[np.isfinite(means)][:1]
+    # A few steps alone, an evaluation say, are no training that fails; and what was so from the first
+    # step on is how the task is.
+    is_whole, was_so = steps == int(limits["steps"]), bool((first >= bound).any())
     shares = {
         "all right": trailing_mean(groups.all_right, steps),
         "all wrong": trailing_mean(groups.all_wrong, steps),
@@ -82,7 +88,8 @@ def zero_std_groups(facts: Facts, limits: Limits) -> Iterator[Match]:
             "Of equal rewards only a KL or entropy term has a gradient. Prompts may be too easy or too "
             "hard, or the reward may no longer distinguish answers."
         )
-        severity = "severe" if value >= severe else "warning"
+        severity = "severe" if value >= severe and is_whole else "warning"
+        severity = "lead" if was_so else severity
         target = Target("groups", most if equal else step, first_index(equal), metric="reward")
         yield Match(severity, text, period.steps, value, bound, target, equal)
 

@@ -5,7 +5,6 @@ and responses that grow: into the limit, or without getting better.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import NormalDist
 
 import numpy as np
 
@@ -87,45 +86,6 @@ def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
     part = facts.rows_of(step).columns[column]
     known = part[np.isfinite(part)]
     return facts.top(step, "reward", among=part <= known.mean() if len(known) else None)
-
-
-def hidden_env(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """One environment loses a good part of its reward, and the mean over all does not show it: it is not
-    lower beyond noise, and has lost a smaller part.
-    """
-    curves, steps = facts.env_rewards, int(limits["steps"])
-    if curves is None or len(curves.names) < 2 or len(facts.steps) < 2 * steps:
-        return
-    change, error = _changes(curves.overall, steps)
-    means = trailing_mean(curves.overall, steps)
-    early = means[steps - 1]
-    calm = (change > -limits["errors"] * error) & (change > -limits["warning"] * abs(early))
-    errors = _errors_of_any(limits["errors"], len(curves.names))
-    for place, (name, of_env) in enumerate(zip(curves.names, curves.means, strict=True)):
-        for period, value, fell in _losses(facts, of_env, limits, errors, calm):
-            lowest = _lowest_of(facts, period.most, place) if period.is_named else ()
-            text = (
-                f"Between the first {steps} steps and those up to {period.step} the reward of env "
-                f"{name!r} {fell}; the mean over all environments went from {number(early)} to "
-                f"{number(means[period.worst])}, within {limits['errors']:g} standard errors or up."
-            )
-            target = Target("environments", period.most, metric="reward", env=name)
-            bound = limits["warning"]
-            yield Match("warning", text, period.steps, value, bound, target, lowest, subject=name)
-
-
-def _lowest_of(facts: Facts, step: int, env: int) -> tuple[Evidence, ...]:
-    """The lowest rewards of an environment at a step. env: its place among all."""
-    among = facts.rows_of(step).read_envs() == env
-    return facts.top(step, "reward", lowest=True, among=among)
-
-
-def _errors_of_any(errors: float, envs: int) -> float:
-    """The standard errors that chance takes one of so many environments beyond as often as a single one
-    beyond `errors` (Bonferroni; Dunn 1961, Multiple Comparisons Among Means).
-    """
-    tail = NormalDist().cdf(-errors) / envs
-    return -NormalDist().inv_cdf(tail) if tail > 0 else errors
 
 
 def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Match]:
@@ -233,7 +193,7 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
             "Is length rewarded, by the reward itself or by how the loss is averaged?"
         )
         target = Target("rollouts", period.most, first_index(longest), metric="response_tokens")
-        yield Match("warning", text, period.steps, value, limits["growth"], target, longest)
+        yield Match("lead", text, period.steps, value, limits["growth"], target, longest)
 
 
 def reward_length(facts: Facts, limits: Limits) -> Iterator[Match]:

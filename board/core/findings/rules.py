@@ -18,6 +18,8 @@ from typing import Final
 import numpy as np
 
 from board.core.findings import (
+    change_rules,
+    contradiction_rules,
     failure_rules,
     kl_rules,
     learning_rules,
@@ -101,6 +103,8 @@ RULES: Final = _rules(
     log_rules.resumed,
     log_rules.clock_gap,
     log_rules.trainer_differs,
+    contradiction_rules.contradiction,
+    change_rules.change,
     kl_rules.kl_spike,
     kl_rules.token_type_kl,
     learning_rules.entropy_collapse,
@@ -110,7 +114,6 @@ RULES: Final = _rules(
     reward_rules.length_without_gain,
     reward_rules.reward_length,
     reward_rules.part_falls,
-    reward_rules.hidden_env,
     reward_rules.reward_outliers,
     reward_rules.unscored,
     failure_rules.plumbing,

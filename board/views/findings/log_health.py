@@ -127,6 +127,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
         ("duplicated_rollouts", "Duplicate rollouts", ids, "bad"),
         ("stopped_rank", "Ranks that stopped", f"every rank, of {steps}", "bad"),
         ("clock_gap", "Clock", "no pause out of the ordinary, and never backwards", "note"),
+        ("contradiction", "Contradictions", "what the log says twice agrees", "bad"),
         ("resumed", "Resumes", "no step was written again", "note"),
     )
     for rule, name, nothing, severity in named:

@@ -71,7 +71,8 @@ def with_trainer(run: Run, diagnosis: Diagnosis) -> Diagnosis:
     if not is_what_was_trained_on(run):
         return diagnosis
     compared = trainer.compared(run)
-    return findings.with_trainer(diagnosis, compared, limits_of(run).thresholds)
+    thresholds = limits_of(run).thresholds
+    return findings.with_trainer(diagnosis, compared, thresholds, trainer.changed_at(run))
 
 
 def counted(count: int, severity: str) -> str:

@@ -13,11 +13,14 @@ import numpy as np
 import streamlit as st
 
 from board.charts.curve_data import mean_column
+from board.core.arrays import IntArray
+from board.core.findings.series import Changes
 from board.core.metrics.definitions import base_name
 from board.core.metrics.trainer import Agreement, explaining_column
 from board.index.discovery.run_info import Location
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements
+from board.query.trainer.changes import trainer_changes, trainer_steps
 from board.query.trainer.metrics import ReportProgress, TrainerMetrics, TrainerMetricsReader
 from board.views.shared import state
 from board.views.shared.background import BackgroundTask
@@ -42,7 +45,7 @@ class _Slot:
 
     looked: when its files were last asked whether they changed, in seconds of the monotonic clock.
     results: by shift, of what was read last. compared: the comparison with the rollouts that was made
-    last, and the versions of both.
+    last, and the versions of both; changes: where scalars change, likewise.
     """
 
     reader: TrainerMetricsReader
@@ -52,6 +55,7 @@ class _Slot:
     task: BackgroundTask[None] | None = None
     results: dict[int | None, TrainerMetrics] = field(default_factory=dict[Any, TrainerMetrics])
     compared: tuple[object, list[Agreement]] = (None, [])
+    changes: tuple[object, Changes] = (None, Changes())
 
     @property
     def is_reading(self) -> bool:
@@ -152,3 +156,14 @@ def compared(run: Run) -> list[Agreement]:
         result = agreements(whole, read)
         slot.compared = (versions, result)
     return result
+
+
+def changed_at(run: Run) -> tuple[IntArray, Changes]:
+    """The steps of the trainer's scalars, and where these change, by their place in the steps."""
+    whole, read = run.whole or run, metrics(run)
+    slot, versions = _slot(whole.info.path, whole.info.part), (whole.version, read.version)
+    known, result = slot.changes
+    if known != versions:
+        result = trainer_changes(read, compared(run))
+        slot.changes = (versions, result)
+    return trainer_steps(read), result

@@ -49,7 +49,7 @@ def test_progress_never_goes_beyond_what_is_to_read(shifted):
 def test_without_tokens_no_rule_speaks_of_them(shifted):
     result = diagnose(shifted, tokens=False)
     assert result.rollouts_read == 0
-    assert {f.rule for f in result.findings} == {"kl_spike"}
+    assert {f.rule for f in result.findings} == {"kl_spike", "change"}
 
 
 @pytest.mark.parametrize("write", [rllb_run, texts_only_run])

@@ -184,23 +184,6 @@ def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended():
     assert result(replace(of, trained_until=10), "missing_values")
 
 
-def fallen_of(envs: int, by: float) -> set[str | None]:
-    """The environments named where the first of so many loses so much reward, and the others gain it."""
-    steps, each, draw = 200, 4, np.random.default_rng(0)
-    step_of = np.repeat(np.arange(steps), envs * each)
-    env_of = np.tile(np.repeat(np.arange(envs), each), steps)
-    rewards = draw.normal(1.0, 1.0, len(step_of))
-    rewards += np.where(step_of < steps // 2, 0.0, np.where(env_of == 0, -by, by))
-    names = [f"env {i}" for i in range(envs)]
-    of = plain_facts({}, step_of, env_of, {"reward": rewards}, envs=(env_of, names))
-    return {finding.target.env for finding in result(of, "hidden_env")}
-
-
-def test_chance_alone_names_none_of_many_environments():
-    assert fallen_of(64, 0.0) == set()
-    assert fallen_of(64, 0.7) == fallen_of(2, 0.7) == {"env 0"}
-
-
 def responses(*codes: list[int], logprob: float) -> Digest:
     flat = [code for response in codes for code in response]
     arrays = {"sampling_logprobs": [logprob] * len(flat)}
@@ -268,7 +251,8 @@ def states(columns: set[str], limits: Thresholds = LIMITS, *, read: bool = True)
 
 
 def test_a_rule_says_whether_it_has_looked_and_else_why_not():
-    assert [rule.name for rule in RULES if not rule.needs] == ["resumed"]
+    whole = [rule.name for rule in RULES if not rule.needs]
+    assert whole == ["resumed", "contradiction", "change"]
     assert {*states(EVERYTHING).values()} == {"checked"}
     unread = {rule for rule, state in states(EVERYTHING, read=False).items() if state == "not read"}
     assert unread == {rule.name for rule in RULES if rule.needs_tokens}
@@ -276,7 +260,7 @@ def test_a_rule_says_whether_it_has_looked_and_else_why_not():
     assert missing["kl_spike"] == "logprobs and ref_logprobs"
     assert missing["part_falls"] == "parts of the reward"
     assert missing["zero_std_groups"] == "checked"
-    assert missing["hidden_env"] == "env"
+    assert missing["stopped_rank"] == "rank"
     off = states(EVERYTHING, {**LIMITS, "kl_spike": {"enabled": 0.0}})
     assert [rule for rule, state in off.items() if state == "off"] == ["kl_spike"]
 

@@ -1,0 +1,359 @@
+"""At which steps the level of a series changes, beyond how it wanders from step to step.
+
+A series is taken as a level that wanders by itself, a random walk, under noise that is independent from
+step to step (the local level model: Harvey 1989, Forecasting, Structural Time Series Models, 2.2). With
+n the variance of the noise and q that of a step of the walk, y[t + h] - 2 y[t] + y[t - h] has the mean
+square 6 n + 2 q h, which tells both. The mean of the w values from a step on and that of the b values
+before it differ with variance
+
+    n (1/w + 1/b) + q ((w + 1)(2 w + 1) / (6 w) + (b - 1)(2 b - 1) / (6 b)),
+
+and a change is where that difference is far beyond it for any w: a scan by likelihood ratio with the
+long-run variance of the series itself. What learning does, a smooth rise, is no change: a slope that both
+sides have is taken off, as far as slopes are usual in the series. How far is "far" is simulated
+(critical_values.toml, benchmarks/change_points.py), by the number of steps, for the rate of false alarms
+that is asked over all steps and series.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from board.core.arrays import BoolArray, FloatArray, IntArray
+
+Kind = Literal["level", "spread"]
+
+AFTER: Final = (3, 5, 10, 20)
+"""Values from a step on that are compared with those before it."""
+_BEFORE: Final = 16
+"""Values before a step that are compared, or as many as after it: a curve that bends shows as a step
+where the sides differ in length.
+"""
+LEAST_BEFORE: Final = 5
+LEAST: Final = 12
+"""Values of a series; fewer tell nothing."""
+SPREAD_AFTER: Final = (3, 5, 10)
+_BLOCK: Final = 5
+LEAST_OF_SPREAD: Final = 61
+_CLEARLY: Final = 0.5
+_OF_SPREAD: Final = 0.2
+_MOST_CHANGES: Final = 5
+_AT_ONCE: Final = 40_000
+_TRIMMED: Final = 0.05
+_TRIMMED_VARIANCE: Final = 0.759
+"""Of a normal distribution, without the 5 % that are furthest from its mean."""
+_CLIP: Final = 4.0
+"""A single value further from the median of its neighbours, in standard deviations, is moved there: it is
+an outlier and no level."""
+_STEEP: Final = 0.9
+_STEEP_SQUARE: Final = 2.706
+"""This quantile of squares of a standard normal variable."""
+_CAUTION: Final = 0.5
+_MOST_LAGS: Final = 4
+_SHRUNK: Final = 80
+"""Few values hardly tell the walk: it is taken nearer to none, as if so many more values had none."""
+_ROUNDING: Final = 1e-6
+MOST_Z: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """series: its place among those that were looked at. place: of the first value after the change.
+    before, after: means of the values near it; of a spread, standard deviations of one value. z: the
+    change in its standard errors.
+    """
+
+    series: int
+    place: int
+    kind: Kind
+    before: float
+    after: float
+    z: float
+
+
+def changes(values: FloatArray, rate: FloatArray, of_spread: BoolArray) -> list[Change]:
+    """Changes of level and spread of every series, [K, S], by series and place; NaN is left out.
+
+    rate: [K] of false alarms, of each series by itself: their sum is that of any of them (Bonferroni).
+    of_spread: [K] series whose spread is looked at, which one in five false alarms is spent on.
+    """
+    hits: list[Change] = []
+    known = np.isfinite(values)
+    counts = known.sum(axis=1)
+    for rows in _batches(counts):
+        places = np.array([np.flatnonzero(known[row]) for row in rows.tolist()])
+        own = np.take_along_axis(values[rows], places, axis=1)
+        hits += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
+        if (deviation := of_spread[rows]).any():
+            asked = own[deviation], rows[deviation], places[deviation]
+            hits += _found(*asked, "spread", rate[rows[deviation]] * _OF_SPREAD)
+    return sorted(hits, key=lambda one: (one.series, one.place))
+
+
+def _batches(counts: IntArray) -> Iterator[IntArray]:
+    """Series of equal numbers of values, as many at a time as a processor's cache holds."""
+    for count in np.unique(counts[counts >= LEAST]).tolist():
+        rows = np.flatnonzero(counts == count)
+        yield from np.array_split(rows, -(-len(rows) * count // _AT_ONCE))
+
+
+def _found(
+    values: FloatArray, rows: IntArray, places: IntArray, kind: Kind, rate: FloatArray
+) -> list[Change]:
+    """values: [K, n] of series that all have n; rows: [K] which; places: [K, n] of the values."""
+    if kind == "spread" and values.shape[1] < LEAST_OF_SPREAD:
+        return []
+    scaled = stabilised(values)
+    looked_at = scaled if kind == "level" else log_squares(scaled)
+    windows = AFTER if kind == "level" else SPREAD_AFTER
+    rates, of_row = np.unique(rate, return_inverse=True)
+    bounds = np.array([critical_value(values.shape[1], kind, one) for one in rates.tolist()])
+    hits: list[Change] = []
+    for row, place, z in scan(looked_at, windows, bounds[of_row]):
+        at = place if kind == "level" else _step_of_spread(scaled[row], place)
+        before, after = _around(values[row], at, kind)
+        hits.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
+    return hits
+
+
+def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
+    before, after = values[max(place - _BEFORE, 0) : place], values[place : place + _BEFORE]
+    if kind == "level":
+        return float(before.mean()), float(after.mean())
+    of_each = (float(np.sqrt(np.mean(np.diff(one) ** 2) / 2)) for one in (before, after))
+    return next(of_each), next(of_each)
+
+
+def stabilised(values: FloatArray) -> FloatArray:
+    """[K, n] logarithms of positive series whose noise grows with their level, the others as they are."""
+    result = values.copy()
+    positive = np.flatnonzero(values.min(axis=1) > 0)
+    logs = np.log(values[positive])
+    is_even = _unevenness(logs) + _CLEARLY < _unevenness(values[positive])
+    result[positive[is_even]] = logs[is_even]
+    return result
+
+
+def _unevenness(values: FloatArray) -> FloatArray:
+    """[K] how far, as a logarithm, noise at high levels and at low ones of a series differ."""
+    noise = (values[:, 2:] - 2 * values[:, 1:-1] + values[:, :-2]) ** 2
+    order = np.argsort(values[:, 1:-1], axis=1)
+    half = order.shape[1] // 2
+    low, high = (
+        np.median(np.take_along_axis(noise, part, axis=1), axis=1)
+        for part in (order[:, :half], order[:, -half:])
+    )
+    return np.abs(np.log((high + 1e-300) / (low + 1e-300)))
+
+
+def log_squares(values: FloatArray) -> FloatArray:
+    """[K, n // _BLOCK] logarithms of mean squares of _BLOCK successive differences: their level is the
+    spread.
+    """
+    squares = np.diff(values, axis=1) ** 2
+    least = 1e-4 * _mean_square(np.sqrt(squares))[:, None] + 1e-300
+    count = squares.shape[1] // _BLOCK
+    blocks = squares[:, : count * _BLOCK].reshape(len(squares), count, _BLOCK)
+    return np.log(blocks.mean(axis=2) + least)
+
+
+def _step_of_spread(values: FloatArray, block: int) -> int:
+    """The place near the beginning of a block from which on differences of values [n] are larger or
+    smaller, by the likelihood of two variances.
+    """
+    middle = block * _BLOCK
+    first, last = max(middle - _BEFORE, 0), min(middle + _BEFORE, len(values) - 1)
+    squares = np.diff(values)[first:last] ** 2 + 1e-300
+    near = np.arange(max(_BEFORE - _BLOCK, 2), min(_BEFORE + _BLOCK, len(squares) - 2) + 1)
+    sums, counts = np.cumsum(squares), np.arange(1, len(squares) + 1)
+    low, high = (
+        sums[near - 1] / counts[near - 1],
+        (sums[-1] - sums[near - 1]) / (len(squares) - near),
+    )
+    likely = near * np.log(low) + (len(squares) - near) * np.log(high + 1e-300)
+    return first + int(near[np.argmin(likely)]) + 1
+
+
+def scan(
+    values: FloatArray, windows: tuple[int, ...], bounds: FloatArray, most: int = _MOST_CHANGES
+) -> list[tuple[int, int, float]]:
+    """(series, place, z) of changes of level beyond bounds, [K], the largest of each series first.
+
+    values: [K, n]. One at a time: it is taken off, and what is left is looked at again.
+    """
+    hits: list[tuple[int, int, float]] = []
+    active = np.arange(len(values))
+    rest = values.copy()
+    for _ in range(most):
+        if not len(active):
+            break
+        place, z, size = largest(rest[active], windows)
+        beyond = np.abs(z) > bounds[active]
+        for row, at, of_row in zip(active[beyond], place[beyond], z[beyond], strict=True):
+            hits.append((int(row), int(at), float(of_row)))
+        active, place, size = active[beyond], place[beyond], size[beyond]
+        rest[active] -= _step(values.shape[1], place, size)
+    return hits
+
+
+def largest(
+    values: FloatArray, windows: tuple[int, ...]
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return [K] the place, z and size of the largest change of each series, [K, n], by the noise that is
+    left once it is taken off.
+
+    What is the largest is asked twice, of a series that wanders as much as it seems to with the change in
+    it, and of one that does not wander: each is judged by what is left without it.
+    """
+    clipped = _without_outliers(values)
+    white, walk = _noise(clipped)
+    place: IntArray = np.zeros(len(values), np.int64)
+    size, z = np.zeros(len(values)), np.zeros(len(values))
+    for by, first in ((walk, windows), (np.zeros(len(values)), windows[:-1])):
+        at, jump, _ = _best(clipped, white, by, first)
+        own = _best(clipped, *_noise(clipped - _step(values.shape[1], at, jump)), windows)
+        better = np.abs(own[2]) > np.abs(z)
+        place = np.where(better, own[0], place)
+        size, z = np.where(better, own[1], size), np.where(better, own[2], z)
+    return place, z, size
+
+
+def _step(count: int, place: IntArray, size: FloatArray) -> FloatArray:
+    """[K, count] nothing before a place, [K], and a size, [K], from there on."""
+    return np.where(np.arange(count) >= place[:, np.newaxis], size[:, np.newaxis], 0.0)
+
+
+def _best(
+    values: FloatArray, white: FloatArray, walk: FloatArray, windows: tuple[int, ...]
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """[K] place, size and z of the largest change by given noise."""
+    count, rows = int(values.shape[1]), np.arange(len(values))
+    sums = _summed(values)
+    moments = _summed(values * np.arange(count))
+    top_place = np.full(len(values), LEAST_BEFORE)
+    top_size, top = np.zeros(len(values)), np.zeros(len(values))
+    for w in windows:
+        if w > count // 3 and w > windows[0]:
+            break
+        at: IntArray = np.arange(LEAST_BEFORE, count - w + 1, dtype=np.int64)
+        b = np.minimum(at, max(_BEFORE, w))
+        before, after = _sides(sums, w)
+        size = after / w - before / b
+        variance = white[:, None] * (1 / w + 1 / b) + walk[:, None] * _walk_part(w, b)
+        # A slope that goes through both sides is no step; it is taken off as far as slopes are usual.
+        within, apart = (b**3 - b + w**3 - w) / 12, (b + w) / 2
+        both = np.add(*_sides(moments, w))
+        products = both - before * (at - (b + 1) / 2) - after * (at + (w - 1) / 2)
+        slope, error = products / within, white[:, None] / within
+        usual = np.quantile(slope**2, _STEEP, axis=1) / _STEEP_SQUARE - np.median(error, axis=1)
+        usual = np.maximum(usual - _CAUTION * np.median(error, axis=1), 0.0)[:, None]
+        share: FloatArray = usual / (usual + error)
+        size -= share * slope * apart
+        variance += (share**2 * error + (1 - share) ** 2 * usual) * apart**2
+        z = size / np.sqrt(variance)
+        best = np.argmax(np.abs(z), axis=1)
+        better = np.abs(z[rows, best]) > np.abs(top)
+        top_place = np.where(better, at[best], top_place)
+        top_size = np.where(better, size[rows, best], top_size)
+        top = np.where(better, z[rows, best], top)
+    return top_place, top_size, np.clip(top, -MOST_Z, MOST_Z)
+
+
+def _summed(values: FloatArray) -> FloatArray:
+    """[K, n + 1] sums of the first 0, 1, ... n values."""
+    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+
+
+def _sides(sums: FloatArray, w: int) -> tuple[FloatArray, FloatArray]:
+    """[K, places] sums over the values before each place and over the w from it on. sums: of _summed."""
+    longest, count = max(_BEFORE, w), sums.shape[1] - 1
+    # Nothing is summed before the first value.
+    earlier = np.pad(sums, ((0, 0), (longest, 0)))[:, LEAST_BEFORE : count - w + 1]
+    own = sums[:, LEAST_BEFORE : count - w + 1]
+    return own - earlier, sums[:, LEAST_BEFORE + w :] - own
+
+
+def _walk_part(w: int, b: IntArray) -> FloatArray:
+    return (w + 1) * (2 * w + 1) / (6 * w) + (b - 1) * (2 * b - 1) / (6 * b)
+
+
+def _without_outliers(values: FloatArray) -> FloatArray:
+    """Values no further from the median of five neighbours than _CLIP standard deviations."""
+    padded = np.pad(values, ((0, 0), (2, 2)), mode="reflect")
+    a, b, c, d, e = (padded[:, i : i + values.shape[1]] for i in range(5))
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    low, high = np.maximum(low, np.minimum(c, d)), np.minimum(high, np.maximum(c, d))
+    # Of two pairs the larger of the small and the smaller of the large are about the middle.
+    five = np.maximum(np.minimum(low, high), np.minimum(np.maximum(low, high), e))
+    allowed = _CLIP * _scale(np.diff(values, axis=1))[:, None] / np.sqrt(2)
+    return np.clip(values, five - allowed, five + allowed)
+
+
+def _scale(values: FloatArray) -> FloatArray:
+    """[K] the standard deviation about 0 of rows, without those that are furthest."""
+    return np.sqrt(_mean_square(values))
+
+
+def _mean_square(values: FloatArray) -> FloatArray:
+    unique = values.shape[1] - max(int(np.ceil(_TRIMMED * values.shape[1])), 1)
+    squares = np.partition(values**2, unique - 1, axis=1)[:, :unique]
+    return squares.mean(axis=1) / _TRIMMED_VARIANCE
+
+
+def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """[K] variances of independent noise and of a step of the walk, of series [K, n]."""
+    count = values.shape[1]
+    lags = 2 ** np.arange(max(int(np.log2(count / 6)), 1) + 1)[:_MOST_LAGS]
+    # Second differences: a smooth rise is neither.
+    sixths = np.stack(
+        [
+            _mean_square(values[:, 2 * h :] - 2 * values[:, h:-h] + values[:, : -2 * h]) / 6
+            for h in lags.tolist()
+        ]
+    )
+    # Those at long lags are of fewer values that are independent.
+    weights = (1 / lags)[:, None]
+    middle = (weights * lags[:, None]).sum() / weights.sum()
+    centred = lags[:, None] - middle
+    walk = 3 * (weights * centred * sixths).sum(axis=0) / (weights * centred**2).sum()
+    level = (weights * sixths).sum(axis=0) / weights.sum()
+    white = np.maximum(level - np.maximum(walk, 0) * middle / 3, 0.0)
+    walk = np.maximum(walk + _CAUTION * white / count, 0.0) * count / (count + _SHRUNK)
+    # What is constant but for rounding has noise of its rounding.
+    least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300
+    return np.maximum(white, least), walk
+
+
+def critical_value(count: int, kind: Kind, rate: float) -> float:
+    """The z that chance alone takes one series of so many values beyond in a share `rate` of cases.
+
+    Between and beyond simulated numbers of values by their logarithm, beyond simulated rates by that of
+    the rate: the tails of maxima are about exponential.
+    """
+    table = _critical_values()[kind]
+    lengths = np.log(np.array(table["values"], np.float64))
+    rates = np.log(np.array(table["rates"], np.float64))
+    table_z: FloatArray = np.array(table["z"], np.float64)
+    at = np.interp(math.log(count), lengths, np.arange(len(lengths)))
+    low = min(int(at), len(lengths) - 2)
+    between = float(at) - low
+    squares: FloatArray = ((1 - between) * table_z[low] + between * table_z[low + 1]) ** 2
+    slope = float(squares[-1] - squares[-2]) / float(rates[-1] - rates[-2])
+    if math.log(rate) < rates[-1]:
+        return math.sqrt(float(squares[-1]) + slope * (math.log(rate) - float(rates[-1])))
+    # Interpolation takes ascending places: rates descend.
+    return math.sqrt(float(np.interp(math.log(rate), np.flip(rates), np.flip(squares))))
+
+
+@cache
+def _critical_values() -> dict[str, dict[str, list[Any]]]:
+    text = resources.files("board.core.metrics").joinpath("critical_values.toml")
+    return tomllib.loads(text.read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""What findings ask of a run besides its curves: series, and relations between columns."""
