@@ -19,7 +19,13 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, LineContext
-from board.formats.key_names import field_of, fields_by_words, holds_texts, is_reference
+from board.formats.key_names import (
+    field_of,
+    fields_by_words,
+    holds_texts,
+    is_reference,
+    without_shared_ids,
+)
 from board.formats.mapping import (
     GENERIC,
     WHOLE_LINE,
@@ -30,6 +36,7 @@ from board.formats.mapping import (
 from board.formats.mapping_files import mapping_reader
 from board.formats.messages import is_messages, with_usual_names
 from board.formats.parse import is_list, is_object, is_texts
+from board.formats.path_steps import digits_as_pattern, files_pattern
 from board.formats.sources import JSON_DOCUMENT
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -43,7 +50,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "rewards": "reward_parts reward_components reward_breakdown reward_dict sub_rewards",
     "advantage": "advantage advantages",
     "step": "step global_step iteration iter train_step training_step trainer_step update gen_step",
-    "group_id": "group_id prompt_id problem_id task_id group uid",
+    "group_id": "group_id prompt_id problem_id task_id group uid group_index",
     "rollout_id": "rollout_id sample_id request_id trajectory_id id",
     "ground_truth": "ground_truth gts gt label reference ref target expected solution answer gold",
     "finish_reason": "finish_reason stop_reason",
@@ -68,11 +75,6 @@ _AMBIGUOUS: Final = "answer"
 _MOST_KEYS: Final = 500
 _MAX_PREVIEW: Final = 3
 _MOST_ROWS: Final = 20
-_STEP_IN_PATH: Final = re.compile(
-    r"(?:step|iter|iteration|update|rollout|version)[_-]?([0-9]{1,19})(?![0-9])"
-    r"|(?:^|/)([0-9]{1,19})\.[a-z.]+$",
-    re.IGNORECASE,
-)
 OTHER_RESPONSES: Final = (
     *("completion", "generation", "output", "model_output", "generated_text", "output_text"),
     *("model_response", "responses", "completions", "generations", "outputs"),
@@ -231,9 +233,9 @@ class _Guess:
         """The mapping file. path: of the log; a .json is looked into where `files` says so."""
         if path.suffix in (".gz", ".zst"):  # a layout is matched without it
             path = path.with_suffix("")
-        files = "" if "step" in self.keys else _files_pattern(path)
+        files = "" if "step" in self.keys else files_pattern(path)
         if not files and JSON_DOCUMENT.takes(path):
-            files = _digits_as_pattern(path.name)
+            files = digits_as_pattern(path.name)
         lines = [f"files = '{files}'"] if files else []
         named = {"rows": self.rows, "columns": self.columns}
         lines += [f"{name} = {quoted(value)}" for name, value in named.items() if value]
@@ -346,7 +348,7 @@ def keys_by_name(row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -
     if not is_list(value_at(row, keys.get("response", ""))):  # else a value of each rollout
         of_tokens = [n for n in ("reward", "advantage") if is_list(value_at(row, keys.get(n, "")))]
         keys = {name: path for name, path in keys.items() if name not in of_tokens}
-    return keys
+    return without_shared_ids(keys, [value_at(row, keys.get("rollout_id", "")) for row in records])
 
 
 def _other_text(
@@ -379,19 +381,3 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if is_object(value) and "." not in path:
             inner = [(key, entry) for key, entry in value.items() if "." not in key]
             yield from ((f"{path}.{key}", entry) for key, entry in inner[:_MOST_KEYS])
-
-
-def _files_pattern(path: PurePath) -> str:
-    """A pattern for the end of the path that takes the step from it; empty where it has none."""
-    end = "/".join(path.parts[-2:])
-    spans = [match.span(match.lastindex or 0) for match in _STEP_IN_PATH.finditer(end)]
-    if not spans:
-        return ""
-    begin, after = spans[-1]
-    texts = (end[end.rfind("/", 0, begin) + 1 : begin], end[after:])
-    before, behind = map(_digits_as_pattern, texts)
-    return rf"{before}(?P<step>\d+){behind}"
-
-
-def _digits_as_pattern(text: str) -> str:
-    return re.sub(r"[0-9]+", r"\\d+", re.escape(text))

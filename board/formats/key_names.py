@@ -7,7 +7,8 @@ whose words say that it is the task's own (reference, expected, gold) is never w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from board.core.records import is_number
@@ -209,3 +210,19 @@ def _field_of_number(terms: frozenset[str], value: object) -> str:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     counted = {"num", "n", "idx"} if terms & {"global", "training", "train"} else set[str]()
     return "step" if is_whole and terms & _STEPS and not (terms - counted) & _NO_STEP else ""
+
+
+def without_shared_ids(keys: Mapping[str, str], ids: Sequence[object]) -> dict[str, str]:
+    """Return keys by field without a rollout_id that rollouts share; ids: of some rollouts.
+
+    slime calls the number of a training step so: whole numbers that rollouts share are the step, where
+    there is no other.
+    """
+    count = Counter(map(str, ids))
+    shared = sum(n for n in count.values() if n > 1)
+    if "rollout_id" not in keys or 2 * shared <= len(ids):
+        return dict(keys)
+    rest = {field: path for field, path in keys.items() if field != "rollout_id"}
+    if "step" not in keys and all(isinstance(n, int) and not isinstance(n, bool) for n in ids):
+        rest["step"] = keys["rollout_id"]
+    return rest

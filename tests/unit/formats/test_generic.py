@@ -131,3 +131,35 @@ def test_documents_that_are_passed_over_by_name_are_listed_with_the_runs(tmp_pat
     (folder / "airline.json").write_text('{"tasks": []}')
     cli.main(["runs", str(tmp_path)])
     assert "not opened, by name: .json: airline.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("group", [2, 8])
+@pytest.mark.parametrize("prompts", [1, 4])
+def test_an_id_that_the_rollouts_of_a_step_share_is_the_step(tmp_path, group, prompts):
+    """slime calls its training steps rollout_id."""
+    lines = [
+        {
+            "rollout_id": step,
+            "group_index": prompt,
+            "prompt": ASKED,
+            "response": f"r{n}",
+            "reward": 1,
+        }
+        for step in (1, 2, 3)
+        for prompt in range(prompts)
+        for n in range(group)
+    ]
+    run = run_at(write(tmp_path / "run", *lines))
+    assert run.counts == dict.fromkeys((1, 2, 3), prompts * group)
+    assert "rollout_id" not in run.columns
+    assert run.rollouts["group_id"].nunique() == prompts
+
+
+def test_an_id_of_each_rollout_stays_its_id(tmp_path):
+    lines = [
+        {"rollout_id": n, "step": n // 4, "prompt": ASKED, "response": f"r{n}", "reward": 1}
+        for n in range(12)
+    ]
+    run = run_at(write(tmp_path / "run", *lines, lines[-1]))
+    assert run.counts == dict.fromkeys((0, 1, 2), 4) | {2: 5}
+    assert run.rollouts["rollout_id"].nunique() == 12
