@@ -31,7 +31,7 @@ from board.formats.field_values import (
     without_system_prompt,
 )
 from board.formats.fields import is_flat_numbers
-from board.formats.last_outputs import last_output
+from board.formats.first_outputs import tool_outputs
 from board.formats.messages import (
     conversation_text,
     is_messages,
@@ -79,7 +79,7 @@ class FieldColumns:
     """What the Records of some rollouts hold, by the names that `Record` has for it; a value per row.
 
     rows: which of the rollouts that were given these are. scores: NaN where there is none. remarks: a
-    tuple for each row. messages: role and text of each of Record.messages; outputs: their LastOutput;
+    tuple for each row. messages: role and text of each of Record.messages; outputs: their ToolOutputs;
     tool_uses: their ToolUse. lengths: tokens of the response. arrays: what aggregates are made of,
     recorded in all rows or none; other_arrays: all others, as logged. In each row all arrays are of one
     length.
@@ -375,6 +375,6 @@ def _take_conversations(
         else:
             both = [*a, *b]
             messages.append(role_texts(both, [*before, *after]))
-            outputs.append(last_output(both))
+            outputs.append(tool_outputs(both))
             tool_uses.append(tool_use(both))
     return messages, outputs, tool_uses

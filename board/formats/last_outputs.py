@@ -8,7 +8,7 @@ last one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,15 +35,23 @@ _IN_TEXT: Final = re.compile(
     r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
     r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
     r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
-    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
+    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)"
+    r"|^user\n.*?(?=\nassistant(?:\n|\Z)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts."""
+"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts; of a
+template whose special tokens were left out the names of the roles are left.
+"""
 _TAGS: Final = re.compile(
     r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
-    r"|^Observation(?: \d+)?:\s*"
+    r"|^user\n|^Observation(?: \d+)?:\s*"
 )
+_FRAME_OF_HARNESS: Final = re.compile(
+    r"^(?:\[[^\]\n]{1,60}\]\n|(?i:observation|output|result|tool output|tool result)s?:\s*"
+    r"|<(?:output|result|observation)>\n)|\n(?:\([^()\n]{1,40}\)|</(?:output|result|observation)>)$"
+)
+"""What a harness writes around each output: a line in brackets, a label, a closing remark."""
 _SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")
 """Marks that only results of a search have."""
 _KEYS: Final = (
@@ -56,6 +64,10 @@ _KEYS: Final = (
     "error",
     "message",
 )
+_MEASURED: Final = frozenset(
+    ("elapsed_ms", "elapsed", "duration", "duration_ms", "time", "latency")
+)
+"""Keys that say nothing of what an output says: with no text beside them it is empty."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _TITLE: Final = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL | re.IGNORECASE)
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line \d+', re.MULTILINE)
@@ -64,7 +76,8 @@ _OWN_CODE: Final = re.compile(
     r"|(?:^|/)(?:script|solution|main|test[^/]*)\.py$"
 )
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages/|/lib/python3|^<frozen ")
-_NUMBERS: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d+")
+_HOSTS_AND_NUMBERS: Final = re.compile(r"[\w.:@-]*\d[\w.:@-]*", re.ASCII)
+"""Numbers, ids, addresses, versions, and hosts with a number."""
 _WORD: Final = re.compile(r"[^\W\d_]{4}")
 _PATHS: Final = re.compile(r"(?:/[\w.@+-]+){2,}")
 
@@ -83,25 +96,42 @@ class LastOutput:
         """The same for outputs that differ in numbers, addresses and paths alone; empty where there is no
         word: results that are numbers have nothing in common.
         """
-        text = _PATHS.sub("/#", _NUMBERS.sub("#", self.text.lower()))
-        return text if _WORD.search(text) else ""
+        return masked(self.text)
 
 
-def last_output(messages: Sequence[Mapping[str, Any]]) -> LastOutput | None:
-    """The last output in a conversation; None without one, where it is long, or where the model went on.
+def masked(text: str) -> str:
+    """A text without its numbers, ids, hosts and paths; empty where no word is left. Of an output that
+    is empty: a text that only such ones have.
+    """
+    if not text:
+        return EMPTY
+    text = _HOSTS_AND_NUMBERS.sub("#", _PATHS.sub("/#", text.lower()))
+    return text if _WORD.search(text) else ""
 
-    Where no message has the role of a tool, those of the user after the model's first turn are the
-    environment's.
+
+EMPTY: Final = "(nothing)"
+
+
+def output_places(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+    """Which messages are outputs of tools. Where none has the role of a tool, those of the user after
+    the model's first turn are the environment's.
     """
     roles = [message.get("role") for message in messages]
     is_tool = [isinstance(role, str) and role in _TOOL_ROLES for role in roles]
     if not any(is_tool):
         first = roles.index("assistant") if "assistant" in roles else len(roles)
         is_tool = [role == "user" and place > first for place, role in enumerate(roles)]
-    place = max((place for place, is_one in enumerate(is_tool) if is_one), default=None)
-    if place is None or roles[place:].count("assistant") > _MOST_ANSWERS:
+    return [place for place, is_one in enumerate(is_tool) if is_one]
+
+
+def last_output(messages: Sequence[Mapping[str, Any]], place: int) -> LastOutput | None:
+    """The last output in a conversation; None where it is long, or where the model went on. place: of
+    output_places the last one.
+    """
+    roles = [message.get("role") for message in messages[place:]]
+    if roles.count("assistant") > _MOST_ANSWERS:
         return None
-    text = _short(message_text(messages[place]))
+    text = short_output(message_text(messages[place]))
     return None if text is None else LastOutput(text, _tool_name(messages, place))
 
 
@@ -110,14 +140,21 @@ def output_in_text(response: str) -> LastOutput | None:
     tail = response[-_TAIL:]
     # Written out: most texts have none of these, and are looked at in a few microseconds.
     is_tagged = "</" in tail or "```output" in tail or "<|eot_id|>" in tail or "<|im_end|>" in tail
-    if not is_tagged and "[/TOOL_RESULTS]" not in tail and "Observation" not in tail:
+    is_tagged = is_tagged or "[/TOOL_RESULTS]" in tail or "Observation" in tail
+    if not is_tagged and "user\n" not in tail:
         return None
     outputs = [*_IN_TEXT.finditer(tail)]
     if not outputs or len(tail) - outputs[-1].end() > _AFTER:
         return None
-    text = _short(_TAGS.sub("", outputs[-1][0]))
+    text = short_output(_TAGS.sub("", outputs[-1][0]))
     tool = "search" if _SEARCHES.match(outputs[-1][0]) else None
     return None if text is None else LastOutput(text, tool)
+
+
+def outputs_in_text(text: str) -> Iterator[tuple[int, str]]:
+    """Where each output in tags begins, and what it says."""
+    for found in _IN_TEXT.finditer(text):
+        yield found.start(), _TAGS.sub("", found[0])
 
 
 def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
@@ -133,19 +170,24 @@ def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
     return None
 
 
-def _short(text: str) -> str | None:
-    """The output in a line or a few; None where it is empty or long and no traceback."""
-    text = text.strip()
+def short_output(text: str) -> str | None:
+    """The output in a line or a few, without what the harness writes around it; None where it is long
+    and no traceback.
+    """
+    text = _FRAME_OF_HARNESS.sub("", text.strip()).strip()
     if _TRACEBACK in text[-_TAIL * 4 :]:
         return traceback_line(text)
     if text.startswith("<") and (title := _TITLE.search(text[:_TAIL])):
         return f"<title>{title[1][:_CUT]}</title>"
-    if not text or len(text) > _MOST:
+    if len(text) > _MOST:
         return None
-    fields = as_fields(parsed_text(text)) if text[0] == "{" else None
+    fields = as_fields(parsed_text(text)) if text.startswith("{") else None
     if fields is not None:
         inner = [value.strip() for key in _KEYS if isinstance(value := fields.get(key), str)]
-        text = "\n".join(filter(None, inner)) or text
+        if len(fields.keys() & _MEASURED) == len(fields) - len(inner):
+            text = _FRAME_OF_HARNESS.sub("", "\n".join(filter(None, inner)))
+        else:
+            text = "\n".join(filter(None, inner)) or text
     return text[:_CUT]
 
 

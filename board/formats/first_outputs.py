@@ -1,0 +1,109 @@
+"""The first call of a tool in a rollout and what it answered.
+
+At its first call a rollout has changed nothing yet: the same call of the same prompt should be answered
+alike in every rollout. Where it is not, the tool is to blame and not the policy, in whatever words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from board.core.texts.messages import tool_calls
+from board.formats.last_outputs import (
+    LastOutput,
+    last_output,
+    masked,
+    output_in_text,
+    output_places,
+    outputs_in_text,
+    short_output,
+)
+from board.formats.messages import message_text
+
+_HEAD: Final = 6_000
+"""Characters of a response that are looked at."""
+_CUT: Final = 300
+_ACTION: Final = re.compile(
+    r"<tool_call>\s*(.*?)\s*</tool_call>|```[^\n]*\n(.*?)```|<(\w+)>(?:(?!<\3>).)*?</\3>"
+    r"|^Action(?: Input)?(?: \d+)?:.*",
+    re.DOTALL | re.MULTILINE,
+)
+"""How a model writes a call in its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOutput:
+    """call: the tool and its arguments as one text. output: what it answered, masked, its first 300
+    characters; where that has no word, not masked: results that are numbers have nothing in common.
+    """
+
+    call: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutputs:
+    """The first output of a tool in a rollout and the last one; None where it has none of use."""
+
+    first: FirstOutput | None
+    last: LastOutput | None
+
+
+def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
+    """Of a conversation; None where no tool answered."""
+    places = output_places(messages)
+    if not places:
+        return None
+    place = places[0]
+    call = _call_of(messages, place)
+    first = FirstOutput(call, _said(message_text(messages[place]))) if call else None
+    return ToolOutputs(first, last_output(messages, places[-1]))
+
+
+def tool_outputs_in_text(response: str) -> ToolOutputs | None:
+    """Of a response that is one text, with outputs in tags."""
+    if (last := output_in_text(response)) is None and "</" not in response[:_HEAD]:
+        return None
+    found = next(outputs_in_text(response[:_HEAD]), None)
+    if found is None:
+        return None if last is None else ToolOutputs(None, last)
+    begins, text = found
+    call = _action_in(response[:begins])
+    return ToolOutputs(FirstOutput(call, _said(text)) if call else None, last)
+
+
+def _said(text: str) -> str:
+    whole = short_output(text)
+    said = text.strip()[:_CUT] if whole is None else whole
+    return masked(said) or said
+
+
+def _call_of(messages: Sequence[Mapping[str, Any]], place: int) -> str:
+    """The call that a message of a tool answers: by its id, else all of the model's message before it."""
+    said = next((m for m in reversed(messages[:place]) if m.get("role") == "assistant"), None)
+    if said is None:
+        return ""
+    calls, identity = [*tool_calls(said)], messages[place].get("tool_call_id")
+    known = [call for call in calls if identity and call.id == identity] or calls
+    if not known:
+        return _action_in(message_text(said))
+    return "\n".join(f"{call.name} {_written(call.arguments)}" for call in known)
+
+
+def _written(arguments: object) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return orjson.dumps(
+        arguments, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+    ).decode()
+
+
+def _action_in(text: str) -> str:
+    """The call in a text, without what the model says besides; the text where it has no mark of one."""
+    actions = [*_ACTION.finditer(text[-_HEAD:])]
+    return actions[-1][0] if actions else text[-_HEAD:].strip()
