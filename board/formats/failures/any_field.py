@@ -137,7 +137,17 @@ def asks(key: str, values: Sequence[Any]) -> bool:
 
 def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> str | None:
     """What a reader says of a failure, else what failure_in says of why it ended and of extras."""
-    return texts.get(_KNOWN) or failure_in(_asked_fields(texts, extras))
+    known = texts.get(_KNOWN)
+    if known and not _SAYS_THAT_ALONE.match(known):
+        return known
+    return _surer(known, failure_in(_asked_fields(texts, extras)))
+
+
+def _surer(known: str | None, found: str | None) -> str | None:
+    """What another field says where what is known is a word: aborted with an exception has a reason."""
+    if not known or (_SAYS_THAT_ALONE.match(known) and found and _SAYS_WHY.match(found)):
+        return found or known
+    return known
 
 
 def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values]) -> Values:
@@ -147,7 +157,7 @@ def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values
     if not asked:
         return known or []
     rows = [_failure_of_row((*asked,), row) for row in zip(*asked.values(), strict=True)]
-    return rows if known is None else [a or b for a, b in zip(known, rows, strict=True)]
+    return rows if known is None else [*map(_surer, known, rows)]
 
 
 def _failure_of_row(keys: tuple[str, ...], row: tuple[Any, ...]) -> str | None:
@@ -318,6 +328,10 @@ def _note(path: Sequence[str], value: object) -> str | None:
 
 
 _KNOWN, _REASON = "failure", "finish_reason"
+_SAYS_THAT_ALONE: Final = re.compile(r"(?:aborted|unknown|\?): [\w.]+=[\w-]*$")
+"""A failure of which a reader knows one word, such as a status."""
+_SAYS_WHY: Final = re.compile(r"[a-z?][a-z_]*: [^=]*=.*[^\w-]", re.DOTALL)
+"""One of which a field has a text."""
 _LINE: Final = "\n"
 _OWN_PROGRAM: Final = re.compile(
     r'File "(?:<(?:string|stdin|ipython[^"]*|unknown)>|/tmp/[^"]*|[^"]*(?:solution|submission)\w*\.py)"'

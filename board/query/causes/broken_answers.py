@@ -32,7 +32,10 @@ _LEAST_CALLS: Final = 2
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
 _CHANCE: Final = math.log(0.05)
-"""That none of them was paid, had they been paid as often as the others that made the same calls."""
+_CHANCE_BESIDE: Final = math.log(0.3)
+"""That none of them was paid, had they been paid as often as the others that made the same calls: for any of
+the answers that are looked at; and for one beside an answer of a tool that is surely broken.
+"""
 
 
 def broken_answers(view: str, names: Collection[str], floor: float) -> str:
@@ -55,19 +58,24 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
         differing AS (
             SELECT answer AS ending, count(*) AS calls, sum(rollouts) AS rollouts,
                 sum(of_call - rollouts) AS others, sum(paid_of_call - paid) AS others_paid
-            FROM answers JOIN calls USING (prompt, call) GROUP BY answer
-            HAVING count(*) >= {_LEAST_CALLS}),
+            FROM answers JOIN calls USING (prompt, call) GROUP BY answer),
         endings AS (
             SELECT {ending} AS ending, count(*) AS ended, count(DISTINCT {PROMPT_KEY}) AS prompts,
                 count(*) FILTER ({is_paid}) AS paid, min({quoted(LAST_OUTPUT)}) AS text
-            FROM {view} WHERE {ending} IN (SELECT ending FROM differing) GROUP BY ALL)
+            FROM {view} WHERE {ending} IN (SELECT ending FROM differing) GROUP BY ALL
+            HAVING ended >= {_LEAST_ROLLOUTS}),
+        tested AS (
+            SELECT *, regexp_matches(text, '{SPEAKS_OF_ERROR}') AS speaks_of_error,
+                ended * ln(1 - others_paid / (others + 1)) AS chance, ln(count(*) OVER ()) AS tests
+            FROM differing JOIN endings USING (ending)),
+        judged AS (
+            SELECT *, calls >= {_LEAST_CALLS} AND chance + tests < {_CHANCE} OR speaks_of_error AS is_sure
+            FROM tested WHERE paid = 0 AND others_paid > 0)
         SELECT ending, concat('no rewarded rollout ends with it, ', ended, ' of ', prompts,
                 ' prompts do, and ', calls, ' first calls got it and other answers: ') AS said,
-            CASE WHEN regexp_matches(text, '{SPEAKS_OF_ERROR}')
-                OR ended * ln(1 - others_paid / (others + 1)) < {_CHANCE}
+            CASE WHEN is_sure OR bool_or(is_sure) OVER () AND chance < {_CHANCE_BESIDE}
                 THEN 'tool_error' ELSE 'unknown' END AS cause
-        FROM differing JOIN endings USING (ending)
-        WHERE paid = 0 AND ended >= {_LEAST_ROLLOUTS} AND others_paid > 0"""
+        FROM judged QUALIFY cause = 'tool_error' OR calls >= {_LEAST_CALLS}"""
 
 
 def broken_answer_case(table: str) -> tuple[str, str]:
