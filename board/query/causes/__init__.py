@@ -31,6 +31,7 @@ from board.index.segments import (
     Column,
 )
 from board.query.causes.broken_answers import broken_answer_case, broken_answers
+from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case
 from board.query.causes.same_endings import conditions, floor_of, same_endings
 from board.query.database import quoted
 
@@ -57,12 +58,14 @@ class _Case:
 @dataclass(frozen=True, slots=True)
 class Signs:
     """What a run's rollouts show together. floor: the lowest reward, which says nothing good of a rollout.
-    endings, broken: tables of what same_endings and broken_answers find; empty where they find nothing.
+    endings, broken, notes: tables of what same_endings, broken_answers and failed_scoring find; empty
+    where they find nothing.
     """
 
     floor: float
     endings: str = ""
     broken: str = ""
+    notes: str = ""
 
 
 def create_signs(
@@ -75,7 +78,7 @@ def create_signs(
     """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
     floor = floor_of(read, view, names)
     found: list[str] = []
-    for table, sql_of in zip(tables, (same_endings, broken_answers), strict=True):
+    for table, sql_of in zip(tables, (same_endings, broken_answers, failed_scoring), strict=True):
         rows = None
         if sql := sql_of(view, names, floor):
             cursor.execute(f"CREATE TABLE {table} AS {sql}")
@@ -173,6 +176,8 @@ def _told_by_texts(
         yield _output_case(names, patterns.output)
     if signs.broken:
         yield _Case(*broken_answer_case(signs.broken), "structural")
+    if signs.notes:
+        yield _Case(*failed_scoring_case(signs.notes), "structural")
     if empty := _no_output(names):
         is_scored = f"{reward} IS NOT NULL AND {empty}"
         yield _Case("'server'", "'the response is empty'", "structural", is_scored)
