@@ -34,6 +34,8 @@ _ACTION: Final = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """How a model writes a call in its text."""
+_SAYS_WHAT: Final = re.compile(r"\w\W+\w")
+"""What more than one word has: a name alone says not what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ def _said(text: str) -> str:
 
 
 def _call_of(messages: Sequence[Mapping[str, Any]], place: int) -> str:
-    """The call that a message of a tool answers: by its id, else all of the model's message before it."""
+    """The call that a message of a tool answers: by its id, else all of the model's message before it;
+    empty where no arguments are recorded, so that calls of all kinds would be one.
+    """
     said = next((m for m in reversed(messages[:place]) if m.get("role") == "assistant"), None)
     if said is None:
         return ""
@@ -92,7 +96,10 @@ def _call_of(messages: Sequence[Mapping[str, Any]], place: int) -> str:
     known = [call for call in calls if identity and call.id == identity] or calls
     if not known:
         return _action_in(message_text(said))
-    return "\n".join(f"{call.name} {_written(call.arguments)}" for call in known)
+    written = [_written(call.arguments) for call in known]
+    if not any(map(_SAYS_WHAT.search, written)):
+        return ""
+    return "\n".join(f"{call.name} {own}" for call, own in zip(known, written, strict=True))
 
 
 def _written(arguments: object) -> str:
@@ -106,4 +113,7 @@ def _written(arguments: object) -> str:
 def _action_in(text: str) -> str:
     """The call in a text, without what the model says besides; the text where it has no mark of one."""
     actions = [*_ACTION.finditer(text[-_HEAD:])]
-    return actions[-1][0] if actions else text[-_HEAD:].strip()
+    if not actions:
+        return text[-_HEAD:].strip()
+    inner = next((group for group in actions[-1].groups()[:2] if group), actions[-1][0])
+    return actions[-1][0] if _SAYS_WHAT.search(inner.partition(" ")[2] or inner) else ""

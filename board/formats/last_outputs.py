@@ -49,7 +49,8 @@ _TAGS: Final = re.compile(
 )
 _FRAME_OF_HARNESS: Final = re.compile(
     r"^(?:\[[^\]\n]{1,60}\]\n|(?i:observation|output|result|tool output|tool result)s?:\s*"
-    r"|<(?:output|result|observation)>\n)|\n(?:\([^()\n]{1,40}\)|</(?:output|result|observation)>)$"
+    r"|<(?:output|result|observation)>\n)+"
+    r"|(?:\n\([^()\n]{1,40}\)|\n</(?:output|result|observation)>)+$"
 )
 """What a harness writes around each output: a line in brackets, a label, a closing remark."""
 _SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")

@@ -42,8 +42,8 @@ _WHO: Final[Mapping[str, Cause]] = {
 }
 _WORDS_OF: Final = {name: frozenset(text.split()) for name, text in _TABLE.items()}
 _FAILURE, _FAILED, _HEALTH = (_WORDS_OF[name] for name in ("failure", "failed", "healthy"))
-_MEASURE, _OF_THE_ANSWER, _CONTENT = (
-    _WORDS_OF[name] for name in ("measure", "of_the_answer", "content")
+_MEASURE, _OF_THE_ANSWER, _SERVICES, _CONTENT = (
+    _WORDS_OF[name] for name in ("measure", "of_the_answer", "services", "content")
 )
 _STATUS, _HARNESS, _NOTES = (_WORDS_OF[name] for name in ("status", "harness", "notes"))
 _BAD_STATUS, _NO_FAILURE = _WORDS_OF["bad_status"], _WORDS_OF["no_failure"]
@@ -106,7 +106,7 @@ def _of_failure_key(words: set[str]) -> _Says:
     if words & _MEASURE:
         return "nothing"
     # A kind of error (error_type) may be of the answer too: "calculation".
-    if words & _OF_THE_ANSWER or words & _KINDS:
+    if (words & _OF_THE_ANSWER and not words & _SERVICES) or words & _KINDS:
         return "note"
     if words & _FAILURE:
         return "failure"
@@ -310,7 +310,9 @@ def _status(path: Sequence[str], value: object) -> str | None:
     is_bad = words & _BAD_STATUS or (words & (_FAILED | {"failure", "failures"}) and who)
     if not is_bad or words & _NO_FAILURE:
         return None
-    if words <= {"abort", "aborted", "cancelled", "canceled", "preempted", "interrupted", "user"}:
+    if words & {"preempted", "preemption", "evicted"} and "user" not in words:
+        return recorded(who or "server", evidence)  # the machine was taken away
+    if words <= {"abort", "aborted", "cancelled", "canceled", "interrupted", "user"}:
         return recorded("aborted", evidence)
     return undecided(evidence, who)
 

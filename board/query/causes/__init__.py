@@ -1,12 +1,13 @@
 """The cause of each rollout's failure, as SQL over what the index has of it.
 
 In this order: what the log records, where that says whose failure it is; a limit that cut the rollout.
-Then, of rollouts whose reward is missing or at the floor: a note of the judge or the harness that a pattern
-matches, the last output of a tool by patterns, an answer that tells of a broken tool, a response that was
-never generated, a response that an error took the place of; what the log records and not whose it is; a
-reward that is missing, a mark that the reward is none, and an ending that suddenly many prompts have. What
-is left is the policy's: a wrong answer is never called a failure of infrastructure, and a rollout that was
-paid has no cause but a recorded one. Patterns over the evidence overrule all this: somebody looked.
+Then, of rollouts whose reward is missing or at the floor: a note of the judge or the harness that a
+pattern matches; the last output of a tool, by patterns; an answer that tells of a broken tool; a note of
+a scorer that failed; a response that was never generated; a response that an error took the place of;
+what the log records and not whose it is; a reward that is missing; a mark that the reward is none; and
+an ending that suddenly many prompts have. What is left is the policy's: a wrong answer is never called a
+failure of infrastructure, and a rollout that was paid has no cause but a recorded one. Patterns over the
+evidence overrule all this: somebody looked.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What a run's rollouts show together. floor: the lowest reward, which says nothing good of a rollout.
+    """What a run's rollouts show together.
+
+    floor: the lowest reward, which says nothing good of a rollout.
     endings, broken, notes: tables of what same_endings, broken_answers and failed_scoring find; empty
     where they find nothing.
     """
@@ -88,7 +91,10 @@ def create_signs(
 
 
 def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, signs: Signs) -> str:
-    """SQL for one of COLUMNS, NULL where a rollout has no reason to be asked. names: columns of its rows."""
+    """SQL for one of COLUMNS, NULL where a rollout has no reason to be asked.
+
+    names: columns of its rows.
+    """
     cases = [*_cases(names, patterns, signs)]
     if not cases:
         return _NOTHING

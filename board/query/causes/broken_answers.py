@@ -1,5 +1,5 @@
-"""Answers of tools that are no answers: what the same first call of the same prompt got in one rollout and
-not in others, that many calls got alike, and at which nobody who ended there was paid.
+"""Answers of tools that are no answers: what the same first call of the same prompt got in one rollout
+and not in others, what several calls got alike, and what nobody who ended with it was paid for.
 
 At its first call a rollout has changed nothing yet, so that the policy can't be what differs. A policy's
 mistake is answered alike in every rollout that makes it: no file of that name, no such tool, a loop that
@@ -31,11 +31,14 @@ _LEAST_CALLS: Final = 2
 """Calls, of one prompt or several, that got it in one rollout and something else in another."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
+_LEAST_PROMPTS: Final = 2
+"""That end with it, unless it speaks of an error: what a search finds is of its prompt."""
 _CHANCE: Final = math.log(0.05)
-_CHANCE_BESIDE: Final = math.log(0.3)
-"""That none of them was paid, had they been paid as often as the others that made the same calls: for any of
-the answers that are looked at; and for one beside an answer of a tool that is surely broken.
+"""That nobody who ends with these answers was paid, had they been paid as often as the others that made
+the same calls, times the ways to choose as many of all the answers that are looked at.
 """
+_CHANCE_OF_ONE: Final = math.log(0.3)
+"""The same of one of them."""
 
 
 def broken_answers(view: str, names: Collection[str], floor: float) -> str:
@@ -66,16 +69,20 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
             HAVING ended >= {_LEAST_ROLLOUTS}),
         tested AS (
             SELECT *, regexp_matches(text, '{SPEAKS_OF_ERROR}') AS speaks_of_error,
-                ended * ln(1 - others_paid / (others + 1)) AS chance, ln(count(*) OVER ()) AS tests
-            FROM differing JOIN endings USING (ending)),
-        judged AS (
-            SELECT *, calls >= {_LEAST_CALLS} AND chance + tests < {_CHANCE} OR speaks_of_error AS is_sure
-            FROM tested WHERE paid = 0 AND others_paid > 0)
+                ended * ln(1 - others_paid / (others + 1)) AS chance,
+                calls >= {_LEAST_CALLS} AND prompts >= {_LEAST_PROMPTS} AS is_common
+            FROM differing JOIN endings USING (ending) WHERE others_paid > 0),
+        together AS (
+            SELECT count(*) AS answers, count(*) FILTER (paid = 0) AS unpaid,
+                lgamma(answers + 1) - lgamma(unpaid + 1) - lgamma(answers - unpaid + 1)
+                    + sum(chance) FILTER (paid = 0) AS chance_together
+            FROM tested WHERE is_common)
         SELECT ending, concat('no rewarded rollout ends with it, ', ended, ' of ', prompts,
                 ' prompts do, and ', calls, ' first calls got it and other answers: ') AS said,
-            CASE WHEN is_sure OR bool_or(is_sure) OVER () AND chance < {_CHANCE_BESIDE}
+            CASE WHEN speaks_of_error
+                OR (chance_together < {_CHANCE} AND chance < {_CHANCE_OF_ONE})
                 THEN 'tool_error' ELSE 'unknown' END AS cause
-        FROM judged QUALIFY cause = 'tool_error' OR calls >= {_LEAST_CALLS}"""
+        FROM tested CROSS JOIN together WHERE paid = 0 AND (is_common OR speaks_of_error)"""
 
 
 def broken_answer_case(table: str) -> tuple[str, str]:

@@ -1,4 +1,5 @@
-"""Notes that stand where a verdict would: of rollouts some of which got no reward at all, and none a good one.
+"""Notes that stand where a verdict would: some of their rollouts have no reward at all, and none a good
+one.
 
 Who scores an answer as wrong gives it a reward; who fails to score it leaves it out, or takes a zero for
 it. A note that goes with both is no verdict, in whatever words.
@@ -16,13 +17,15 @@ from board.query.database import quoted
 _LEAST_ROLLOUTS: Final = 2
 _LEAST_MISSING: Final = 0.1
 """Of the rollouts with a note, the share without a reward."""
+_MASKED: Final = r"""''[^'']*''|"[^"]*"|[\w.:/@-]*[0-9][\w.:/@-]*"""
+"""What is quoted, numbers, ids and hosts, as an expression within a text of SQL."""
 _OFTEN: Final = 2
 """Times as large a share as of the other rollouts: where many are missing that says nothing of a note."""
 
 
 def masked_note() -> str:
     """SQL for a note without its numbers, ids and what it quotes."""
-    return f"""regexp_replace({quoted(FAILURE)}, '''[^'']*''|"[^"]*"|[\\w.:/@-]*[0-9][\\w.:/@-]*', '#', 'g')"""
+    return f"regexp_replace({quoted(FAILURE)}, '{_MASKED}', '#', 'g')"
 
 
 def failed_scoring(view: str, names: Collection[str], floor: float) -> str:

@@ -88,7 +88,8 @@ def test_a_zero_has_the_cause_that_its_log_shows(tmp_path, row, cause):
         ({}, 1.0, None),
         ({}, None, "unscored"),
         (conversation("UnknownError"), 1.0, None),  # solved all the same
-        (conversation("UnknownError"), None, "unscored"),
+        (conversation("UnknownError"), None, "tool_error"),  # what failed says why it has none
+        (conversation("no results found"), None, "unscored"),
     ],
 )
 def test_a_rollout_that_was_paid_is_not_asked_and_one_without_reward_is_unscored(
