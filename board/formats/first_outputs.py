@@ -15,13 +15,15 @@ import orjson
 
 from board.core.texts.messages import tool_calls
 from board.formats.last_outputs import (
+    TAIL,
     LastOutput,
+    first_in_text,
+    last_of,
     last_output,
-    masked,
-    output_in_text,
     output_places,
-    outputs_in_text,
+    outputs_in_tail,
     short_output,
+    without_tags,
 )
 from board.formats.messages import message_text
 
@@ -62,27 +64,35 @@ def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
     if not places:
         return None
     place = places[0]
-    call = _call_of(messages, place)
-    first = FirstOutput(call, _said(message_text(messages[place]))) if call else None
-    return ToolOutputs(first, last_output(messages, places[-1]))
+    last = last_output(messages, places[-1])
+    if not (call := _call_of(messages, place)):
+        return ToolOutputs(None, last)
+    is_last = last is not None and len(places) == 1
+    said = _said_of(last) if is_last else _said(message_text(messages[place]))
+    return ToolOutputs(FirstOutput(call, said), last)
 
 
 def tool_outputs_in_text(response: str) -> ToolOutputs | None:
     """Of a response that is one text, with outputs in tags."""
-    if (last := output_in_text(response)) is None and "</" not in response[:_HEAD]:
-        return None
-    found = next(outputs_in_text(response[:_HEAD]), None)
+    at_end = outputs_in_tail(response)
+    last = last_of(at_end)
+    is_all = len(response) <= TAIL
+    found = next(iter(at_end), None) if is_all else first_in_text(response[:_HEAD])
     if found is None:
         return None if last is None else ToolOutputs(None, last)
-    begins, text = found
-    call = _action_in(response[:begins])
-    return ToolOutputs(FirstOutput(call, _said(text)) if call else None, last)
+    if not (call := _action_in(response[: found.start()])):
+        return ToolOutputs(None, last)
+    said = _said_of(last) if last and found is at_end[-1] else _said(without_tags(found))
+    return ToolOutputs(FirstOutput(call, said), last)
 
 
 def _said(text: str) -> str:
-    whole = short_output(text)
-    said = text.strip()[:_CUT] if whole is None else whole
-    return masked(said) or said
+    short = short_output(text)
+    return _said_of(LastOutput(text.strip()[:_CUT] if short is None else short))
+
+
+def _said_of(output: LastOutput) -> str:
+    return output.normalized or output.text
 
 
 def _call_of(messages: Sequence[Mapping[str, Any]], place: int) -> str:

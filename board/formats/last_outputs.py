@@ -8,7 +8,7 @@ last one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,8 @@ _CUT: Final = 300
 _TOOL_ROLES: Final = frozenset(("tool", "function", "environment", "ipython", "observation"))
 _MOST_ANSWERS: Final = 1
 """Turns of the model after its last output."""
-_TAIL: Final = 1200
+TAIL: Final = 1200
+"""Characters at the end of a response in which its last output is looked for."""
 _AFTER: Final = 200
 """Characters that may stand beside it: of the model's own text after an output, of others around a
 traceback."""
@@ -35,23 +36,30 @@ _IN_TEXT: Final = re.compile(
     r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
     r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
     r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
-    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)"
-    r"|^user\n.*?(?=\nassistant(?:\n|\Z)|\Z)",
+    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts; of a
-template whose special tokens were left out the names of the roles are left.
-"""
+"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts."""
+_BY_ROLES: Final = re.compile(
+    rf"{_IN_TEXT.pattern}|^user\n.*?(?=\nassistant(?:\n|\Z)|\Z)", _IN_TEXT.flags
+)
+"""The same where of a template, whose special tokens were left out, the names of the roles are left."""
+_OPENING: Final = re.compile(rf"<(?:{_NAMES})>")
+_MARKS: Final = (
+    *("```output\n", "<|im_start|>", "<|start_header_id|>", "[TOOL_RESULTS]", "Observation"),
+    "user\n",
+)
+"""What outputs in text begin with."""
 _TAGS: Final = re.compile(
     r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
     r"|^user\n|^Observation(?: \d+)?:\s*"
 )
-_FRAME_OF_HARNESS: Final = re.compile(
-    r"^(?:\[[^\]\n]{1,60}\]\n|(?i:observation|output|result|tool output|tool result)s?:\s*"
+_BEGINS: Final = re.compile(
+    r"(?:\[[^\]\n]{1,60}\]\n|(?i:observation|output|result|tool output|tool result)s?:\s*"
     r"|<(?:output|result|observation)>\n)+"
-    r"|(?:\n\([^()\n]{1,40}\)|\n</(?:output|result|observation)>)+$"
 )
+_ENDS: Final = re.compile(r"(?:\n\([^()\n]{1,40}\)|\n</(?:output|result|observation)>)+$")
 """What a harness writes around each output: a line in brackets, a label, a closing remark."""
 _SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")
 """Marks that only results of a search have."""
@@ -77,7 +85,7 @@ _OWN_CODE: Final = re.compile(
     r"|(?:^|/)(?:script|solution|main|test[^/]*)\.py$"
 )
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages/|/lib/python3|^<frozen ")
-_HOSTS_AND_NUMBERS: Final = re.compile(r"[\w.:@-]*\d[\w.:@-]*", re.ASCII)
+_HOSTS_AND_NUMBERS: Final = re.compile(r"(?<![\w.:@-])(?:[a-z_.:@-])*+\d[\w.:@-]*", re.ASCII)
 """Numbers, ids, addresses, versions, and hosts with a number."""
 _WORD: Final = re.compile(r"[^\W\d_]{4}")
 _PATHS: Final = re.compile(r"(?:/[\w.@+-]+){2,}")
@@ -136,26 +144,39 @@ def last_output(messages: Sequence[Mapping[str, Any]], place: int) -> LastOutput
     return None if text is None else LastOutput(text, _tool_name(messages, place))
 
 
-def output_in_text(response: str) -> LastOutput | None:
-    """The same of a response that is one text, with outputs in tags."""
-    tail = response[-_TAIL:]
+def outputs_in_tail(response: str) -> Sequence[re.Match[str]]:
+    """The outputs, with their tags, in the end of a response that is one text."""
+    tail = response[-TAIL:]
     # Written out: most texts have none of these, and are looked at in a few microseconds.
     is_tagged = "</" in tail or "```output" in tail or "<|eot_id|>" in tail or "<|im_end|>" in tail
     is_tagged = is_tagged or "[/TOOL_RESULTS]" in tail or "Observation" in tail
-    if not is_tagged and "user\n" not in tail:
+    if "user\n" in tail:
+        return [*_BY_ROLES.finditer(tail)]
+    return [*_IN_TEXT.finditer(tail)] if is_tagged else ()
+
+
+def first_in_text(text: str) -> re.Match[str] | None:
+    """The first output in a text, with its tags."""
+    # A mark that begins with one character is looked for much quicker than one of many expressions.
+    tag = _OPENING.search(text) if "</" in text else None
+    begins = [] if tag is None else [tag.start()]
+    begins += [place for mark in _MARKS if (place := text.find(mark)) >= 0]
+    outputs = _BY_ROLES if "user\n" in text else _IN_TEXT
+    return outputs.search(text, min(begins)) if begins else None
+
+
+def without_tags(output: re.Match[str]) -> str:
+    """What an output in a text says."""
+    return _TAGS.sub("", output[0])
+
+
+def last_of(outputs: Sequence[re.Match[str]]) -> LastOutput | None:
+    """The same as last_output, of outputs_in_tail."""
+    if not outputs or len(outputs[-1].string) - outputs[-1].end() > _AFTER:
         return None
-    outputs = [*_IN_TEXT.finditer(tail)]
-    if not outputs or len(tail) - outputs[-1].end() > _AFTER:
-        return None
-    text = short_output(_TAGS.sub("", outputs[-1][0]))
+    text = short_output(without_tags(outputs[-1]))
     tool = "search" if _SEARCHES.match(outputs[-1][0]) else None
     return None if text is None else LastOutput(text, tool)
-
-
-def outputs_in_text(text: str) -> Iterator[tuple[int, str]]:
-    """Where each output in tags begins, and what it says."""
-    for found in _IN_TEXT.finditer(text):
-        yield found.start(), _TAGS.sub("", found[0])
 
 
 def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
@@ -175,10 +196,10 @@ def short_output(text: str) -> str | None:
     """The output in a line or a few, without what the harness writes around it; None where it is long
     and no traceback.
     """
-    text = _FRAME_OF_HARNESS.sub("", text.strip()).strip()
-    if _TRACEBACK in text[-_TAIL * 4 :]:
+    text = _without_frame(text.strip())
+    if _TRACEBACK in text[-TAIL * 4 :]:
         return traceback_line(text)
-    if text.startswith("<") and (title := _TITLE.search(text[:_TAIL])):
+    if text.startswith("<") and (title := _TITLE.search(text[:TAIL])):
         return f"<title>{title[1][:_CUT]}</title>"
     if len(text) > _MOST:
         return None
@@ -186,10 +207,16 @@ def short_output(text: str) -> str | None:
     if fields is not None:
         inner = [value.strip() for key in _KEYS if isinstance(value := fields.get(key), str)]
         if len(fields.keys() & _MEASURED) == len(fields) - len(inner):
-            text = _FRAME_OF_HARNESS.sub("", "\n".join(filter(None, inner)))
+            text = _without_frame("\n".join(filter(None, inner)))
         else:
             text = "\n".join(filter(None, inner)) or text
     return text[:_CUT]
+
+
+def _without_frame(text: str) -> str:
+    if begin := _BEGINS.match(text):
+        text = text[begin.end() :]
+    return _ENDS.sub("", text).strip() if text.endswith((")", ">")) else text.strip()
 
 
 def traceback_line(text: str) -> str | None:

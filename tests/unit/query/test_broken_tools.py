@@ -1,4 +1,4 @@
-"""Tools and scorers that fail are told by what is the same and what is not, in words that mean nothing."""
+"""Tools and scorers that fail are told by what is the same and what is not, in meaningless words."""
 
 import json
 import random
@@ -39,7 +39,8 @@ def _as_text(row: dict[str, Any]) -> dict[str, Any]:
     called, answered, said = row["response"]
     function = called["tool_calls"][0]["function"]
     written = json.dumps({"name": function["name"], "arguments": function["arguments"]})
-    text = f"<tool_call>\n{written}\n</tool_call>\n<tool_response>\n{answered['content']}\n</tool_response>\n"
+    text = f"<tool_call>\n{written}\n</tool_call>\n"
+    text += f"<tool_response>\n{answered['content']}\n</tool_response>\n"
     return {**row, "prompt": row["prompt"][0]["content"], "response": text + said["content"]}
 
 
