@@ -125,5 +125,5 @@ def _action_in(text: str) -> str:
     actions = [*_ACTION.finditer(text[-_HEAD:])]
     if not actions:
         return text[-_HEAD:].strip()
-    inner = next((group for group in actions[-1].groups()[:2] if group), actions[-1][0])
-    return actions[-1][0] if _SAYS_WHAT.search(inner.partition(" ")[2] or inner) else ""
+    action, called = actions[-1][0], actions[-1][1]
+    return action if called is None or _SAYS_WHAT.search(called) else ""

@@ -27,12 +27,14 @@ from board.query.database import quoted
 _NEEDS: Final = frozenset(
     (PROMPT_KEY, FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT, LAST_OUTPUT_KEY, "reward")
 )
-_LEAST_CALLS: Final = 2
-"""Calls, of one prompt or several, that got it in one rollout and something else in another."""
+_LEAST: Final = 4
+"""Calls that got it in one rollout and something else in another, and prompts that end with it, together."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
-_LEAST_PROMPTS: Final = 2
-"""That end with it, unless it speaks of an error: what a search finds is of its prompt."""
+_CHANCE_OF_ONE_PROMPT: Final = math.log(0.01)
+"""That nobody who ends with it was paid, had they been paid as often as the others that made the same
+calls: where one prompt alone ends with it. What a search finds is of its prompt.
+"""
 _CHANCE: Final = math.log(0.05)
 """That nobody who ends with these answers was paid, had they been paid as often as the others that made
 the same calls, times the ways to choose as many of all the answers that are looked at.
@@ -61,7 +63,7 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
         differing AS (
             SELECT answer AS ending, count(*) AS calls, sum(rollouts) AS rollouts,
                 sum(of_call - rollouts) AS others, sum(paid_of_call - paid) AS others_paid
-            FROM answers JOIN calls USING (prompt, call) GROUP BY answer),
+            FROM answers JOIN calls USING (prompt, call) WHERE paid_of_call > paid GROUP BY answer),
         endings AS (
             SELECT {ending} AS ending, count(*) AS ended, count(DISTINCT {PROMPT_KEY}) AS prompts,
                 count(*) FILTER ({is_paid}) AS paid, min({quoted(LAST_OUTPUT)}) AS text
@@ -70,8 +72,9 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
         tested AS (
             SELECT *, regexp_matches(text, '{SPEAKS_OF_ERROR}') AS speaks_of_error,
                 ended * ln(1 - others_paid / (others + 1)) AS chance,
-                calls >= {_LEAST_CALLS} AND prompts >= {_LEAST_PROMPTS} AS is_common
-            FROM differing JOIN endings USING (ending) WHERE others_paid > 0),
+                calls + prompts >= {_LEAST}
+                    AND (prompts > 1 OR chance < {_CHANCE_OF_ONE_PROMPT}) AS is_common
+            FROM differing JOIN endings USING (ending)),
         together AS (
             SELECT count(*) AS answers, count(*) FILTER (paid = 0) AS unpaid,
                 lgamma(answers + 1) - lgamma(unpaid + 1) - lgamma(answers - unpaid + 1)
