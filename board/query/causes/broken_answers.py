@@ -28,16 +28,13 @@ _NEEDS: Final = frozenset(
     (PROMPT_KEY, FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT, LAST_OUTPUT_KEY, "reward")
 )
 _LEAST: Final = 4
-"""Calls that got it in one rollout and something else in another, and prompts that end with it, together."""
+"""Calls that got it in one rollout and another answer in another, and prompts that end with it."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
-_CHANCE_OF_ONE_PROMPT: Final = math.log(0.01)
-"""That nobody who ends with it was paid, had they been paid as often as the others that made the same
-calls: where one prompt alone ends with it. What a search finds is of its prompt.
-"""
-_CHANCE: Final = math.log(0.05)
+_CHANCE: Final = math.log(0.01)
 """That nobody who ends with these answers was paid, had they been paid as often as the others that made
-the same calls, times the ways to choose as many of all the answers that are looked at.
+the same calls, times the ways to choose as many of all the answers that are looked at. Also of an answer
+that one prompt alone ends with: what a search finds is of its prompt.
 """
 _CHANCE_OF_ONE: Final = math.log(0.3)
 """The same of one of them."""
@@ -73,7 +70,7 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
             SELECT *, regexp_matches(text, '{SPEAKS_OF_ERROR}') AS speaks_of_error,
                 ended * ln(1 - others_paid / (others + 1)) AS chance,
                 calls + prompts >= {_LEAST}
-                    AND (prompts > 1 OR chance < {_CHANCE_OF_ONE_PROMPT}) AS is_common
+                    AND (prompts > 1 OR chance < {_CHANCE}) AS is_common
             FROM differing JOIN endings USING (ending)),
         together AS (
             SELECT count(*) AS answers, count(*) FILTER (paid = 0) AS unpaid,
