@@ -33,11 +33,14 @@ _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
 _CHANCE: Final = math.log(0.01)
 """That nobody who ends with these answers was paid, had they been paid as often as the others that made
-the same calls, times the ways to choose as many of all the answers that are looked at. Also of an answer
-that one prompt alone ends with: what a search finds is of its prompt.
+the same calls, times the ways to choose as many of all the answers that are looked at.
 """
 _CHANCE_OF_ONE: Final = math.log(0.3)
 """The same of one of them."""
+_CHANCE_OF_ONE_PROMPT: Final = math.log(1e-6)
+"""The same of one that only one prompt ends with, which is not clear then: what a search finds is of its
+prompt, and may mislead.
+"""
 
 
 def broken_answers(view: str, names: Collection[str], floor: float) -> str:
@@ -69,8 +72,7 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
         tested AS (
             SELECT *, regexp_matches(text, '{SPEAKS_OF_ERROR}') AS speaks_of_error,
                 ended * ln(1 - others_paid / (others + 1)) AS chance,
-                calls + prompts >= {_LEAST}
-                    AND (prompts > 1 OR chance < {_CHANCE}) AS is_common
+                calls + prompts >= {_LEAST} AND prompts > 1 AS is_common
             FROM differing JOIN endings USING (ending)),
         together AS (
             SELECT count(*) AS answers, count(*) FILTER (paid = 0) AS unpaid,
@@ -79,10 +81,12 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
             FROM tested WHERE is_common)
         SELECT ending, concat('no rewarded rollout ends with it, ', ended, ' of ', prompts,
                 ' prompts do, and ', calls, ' first calls got it and other answers: ') AS said,
-            CASE WHEN speaks_of_error
-                OR (chance_together < {_CHANCE} AND chance < {_CHANCE_OF_ONE})
+            CASE WHEN prompts > 1 AND (speaks_of_error
+                OR (chance_together < {_CHANCE} AND chance < {_CHANCE_OF_ONE}))
                 THEN 'tool_error' ELSE 'unknown' END AS cause
-        FROM tested CROSS JOIN together WHERE paid = 0 AND (is_common OR speaks_of_error)"""
+        FROM tested CROSS JOIN together
+        WHERE paid = 0 AND (is_common OR (speaks_of_error AND prompts > 1)
+            OR (calls + prompts >= {_LEAST} AND chance < {_CHANCE_OF_ONE_PROMPT}))"""
 
 
 def broken_answer_case(table: str) -> tuple[str, str]:
