@@ -41,6 +41,8 @@ CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
 COLUMNS: Final = tuple(Column(name, texts=True, words=True) for name in CAUSE_COLUMNS)
 _SHORT_RESPONSE: Final = 300
 """Characters; what takes the place of a response is short."""
+_ANSWERS: Final = r"(?i)\\boxed|</?answer>|\n#### |final answer|the answer is|\n\n[A-Z]"
+"""What a response has that goes on after an error that it quotes."""
 _NOTHING: Final = "CAST(NULL AS VARCHAR)"
 
 
@@ -189,7 +191,9 @@ def _told_by_texts(
         yield _Case("'server'", "'the response is empty'", "structural", is_scored)
     if "response" in names and patterns.response:
         decided = _first_match("response", patterns.response)
-        is_short = f"length(response) < {_SHORT_RESPONSE}"
+        is_short = (
+            f"length(response) < {_SHORT_RESPONSE} AND NOT regexp_matches(response, '{_ANSWERS}')"
+        )
         said = f"left('response: ' || response, {MOST_CHARACTERS})"
         yield _Case(f"CASE WHEN {is_short} THEN {decided} END", said, "lexical")
 

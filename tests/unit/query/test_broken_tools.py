@@ -183,3 +183,15 @@ def test_the_evidence_counts_what_was_seen(tmp_path):
     assert (found["cause"], found["basis"], found["rollouts"]) == ("tool_error", "structural", 24)
     assert "24 of 6 prompts" in found["evidence"]
     assert found["evidence"].endswith("qwop zlurk vramm")
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_what_misleads_the_rollouts_of_one_prompt_is_no_broken_tool(tmp_path, seed):
+    dice = random.Random(seed)
+    rows = _rows(dice)
+    prompts = {row["prompt"][0]["content"]: f"it failed: {_words(dice)}" for row in rows}
+    for at, row in enumerate(rows):
+        if at % 3 == 0:
+            found = prompts[row["prompt"][0]["content"]]
+            row["response"][1]["content"], row["reward"] = found, 0.0
+    assert "tool_error" not in _causes(tmp_path, rows)
