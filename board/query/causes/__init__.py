@@ -41,8 +41,8 @@ CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
 COLUMNS: Final = tuple(Column(name, texts=True, words=True) for name in CAUSE_COLUMNS)
 _SHORT_RESPONSE: Final = 300
 """Characters; what takes the place of a response is short."""
-_ANSWERS: Final = r"(?i)\\boxed|</?answer>|\n#### |final answer|the answer is|\n\n[A-Z]"
-"""What a response has that goes on after an error that it quotes."""
+_ANSWERS: Final = r"(?i)\\boxed|</?answer>|\n#### |final answer|the answer is|\n\n[A-Z]|…$"
+"""What a response has that goes on after an error that it quotes; a long one is cut."""
 _NOTHING: Final = "CAST(NULL AS VARCHAR)"
 
 
