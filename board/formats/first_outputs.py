@@ -67,8 +67,8 @@ def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
     last = last_output(messages, places[-1])
     if not (call := _call_of(messages, place)):
         return ToolOutputs(None, last)
-    is_last = last is not None and len(places) == 1
-    said = _said_of(last) if is_last else _said(message_text(messages[place]))
+    is_last = len(places) == 1
+    said = _said_of(last) if last and is_last else _said(message_text(messages[place]))
     return ToolOutputs(FirstOutput(call, said), last)
 
 

@@ -48,7 +48,7 @@ def broken_answers(view: str, names: Collection[str], floor: float) -> str:
     where it is one beyond chance or speaks of an error, else "unknown"; empty where the log does not
     have what it takes.
     """
-    if not names >= _NEEDS:
+    if not _NEEDS.issubset(names):
         return ""
     call, answer, ending = map(quoted, (FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT_KEY))
     is_paid = f"coalesce(nullif(reward, 'nan'::DOUBLE) > {floor!r}, false)"
