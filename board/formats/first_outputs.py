@@ -77,12 +77,12 @@ def tool_outputs_in_text(response: str) -> ToolOutputs | None:
     at_end = outputs_in_tail(response)
     last = last_of(at_end)
     is_all = len(response) <= TAIL
-    found = next(iter(at_end), None) if is_all else first_in_text(response[:_HEAD])
-    if found is None:
+    output = next(iter(at_end), None) if is_all else first_in_text(response[:_HEAD])
+    if output is None:
         return None if last is None else ToolOutputs(None, last)
-    if not (call := _action_in(response[: found.start()])):
+    if not (call := _action_in(response[: output.start()])):
         return ToolOutputs(None, last)
-    said = _said_of(last) if last and found is at_end[-1] else _said(without_tags(found))
+    said = _said_of(last) if last and output is at_end[-1] else _said(without_tags(output))
     return ToolOutputs(FirstOutput(call, said), last)
 
 

@@ -143,10 +143,10 @@ def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> st
     return _surer(known, failure_in(_asked_fields(texts, extras)))
 
 
-def _surer(known: str | None, found: str | None) -> str | None:
+def _surer(known: str | None, other: str | None) -> str | None:
     """What another field says where what is known is a word: aborted with an exception has a reason."""
-    if not known or (_SAYS_THAT_ALONE.match(known) and found and _SAYS_WHY.match(found)):
-        return found or known
+    if not known or (_SAYS_THAT_ALONE.match(known) and other and _SAYS_WHY.match(other)):
+        return other or known
     return known
 
 

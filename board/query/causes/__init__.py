@@ -82,14 +82,14 @@ def create_signs(
 ) -> Signs:
     """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
     floor = floor_of(read, view, names)
-    found: list[str] = []
+    created: list[str] = []
     for table, sql_of in zip(tables, (same_endings, broken_answers, failed_scoring), strict=True):
         rows = None
         if sql := sql_of(view, names, floor):
             cursor.execute(f"CREATE TABLE {table} AS {sql}")
             rows = cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
-        found.append(table if rows else "")
-    return Signs(floor, *found)
+        created.append(table if rows else "")
+    return Signs(floor, *created)
 
 
 def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, signs: Signs) -> str:
