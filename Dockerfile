@@ -1,10 +1,11 @@
 # The dashboard: docs/docker.md.
 FROM python:3.13-slim AS wheel
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE app.py ./
+COPY pyproject.toml README.md LICENSE ./
 COPY .streamlit .streamlit
 COPY board board
 COPY exporters exporters
+COPY rollout_board rollout_board
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim

@@ -6,8 +6,10 @@ Each peer is installed from the package index into an environment of its own in 
 data stays too, so that a second run needs neither. A row is one question: both sides have to give the
 same answer, else it ends with an error. A side runs once before it is timed, so that files are in memory
 and modules are compiled. Printed are the medians in seconds on the clock, in parentheses of all
-processors, and the ratio ours / theirs on the clock with its range over the rounds. first: what the board
-keeps is removed before each round; again: it is there.
+processors, and the ratios ours / theirs of both with their ranges over the rounds: where other work has
+the cores, that of the processors tells more. first: what the board keeps is removed before each round;
+again: it is there. Of tensorboard the process that decodes is its own child, whose processor time is not
+told.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from board.formats.io.inspect_files import INSPECT  # noqa: E402
 INDEX = ".rollout-board"
 EVAL = next((ROOT / "tests" / "formats" / "data" / "inspect").glob("*.eval"))
 SAMPLES = (2_000, 20_000)
-MEGABYTES = 200
+MEGABYTES = 500
 CURVES, POINTS = 100, 10_000
 MOST_SECONDS = 120
 """That a server may take to answer."""
@@ -93,6 +95,7 @@ print(json.dumps([[str(s.id), s.epoch] for s in read_eval_log_sample_summaries(s
 """
 MEANS_BY_DUCKDB = """
 import duckdb, json, sys
+duckdb.sql("SET enable_progress_bar = false")  # it would be in the answer
 rows = duckdb.sql(f'''SELECT step, avg(reward) FROM read_json('{sys.argv[1]}/*.jsonl',
     format='newline_delimited', columns={{step: 'BIGINT', reward: 'DOUBLE'}})
     GROUP BY step ORDER BY step''').fetchall()
@@ -145,7 +148,8 @@ def board(cache: Path, *arguments: str) -> Any:
     output = subprocess.run(
         command, check=True, stdout=-1, stderr=-1, env={**os.environ, **settings}
     )
-    return json.loads(output.stdout)
+    document = json.loads(output.stdout)
+    return document.get("rows", document)
 
 
 # Event files
@@ -374,14 +378,15 @@ def measure(row: Row, rounds: int) -> None:
         sys.exit(f"{row.question}: {row.peer} and the board give different answers")
     pairs = [(timed(row.theirs)[:2], timed(row.ours)[:2]) for _ in range(rounds)]
     theirs, ours = ([times[side] for times in pairs] for side in (0, 1))
-    ratios = sorted(mine[0] / other[0] for other, mine in pairs)
     cells = [
         f"{statistics.median(clock for clock, _ in times):.2f} "
         f"({statistics.median(spent for _, spent in times):.2f})"
         for times in (theirs, ours)
     ]
-    ratio = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-    print(f"| {row.question} | {row.peer} | {' | '.join(cells)} | {ratio} |", flush=True)
+    for which in (0, 1):
+        ratios = sorted(mine[which] / other[which] for other, mine in pairs)
+        cells.append(f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    print(f"| {row.question} | {row.peer} | {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -395,7 +400,8 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         about = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
         print(f"{about}, load {os.getloadavg()[0]:.1f}\n")
-        print("| question | peer | its seconds | ours | ratio |\n|---|---|---|---|---|")
+        print("| question | peer | its seconds | ours | ratio, clock | processors |")
+        print("|---|---|---|---|---|---|")
         for name in options.only.split(","):
             for row in SECTIONS[name](folder.resolve()):
                 measure(row, options.rounds)

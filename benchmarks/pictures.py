@@ -45,7 +45,7 @@ PICTURES: Final = {
 """Name of the picture in docs/ -> the page, below the server's address."""
 ANIMATION: Final = "curve_to_token"
 _FRAME_SIZE: Final = (1080, 675)
-_COLOURS: Final = 128
+_COLOURS: Final = 256
 _KL_CURVE: Final = 1
 
 
@@ -105,6 +105,7 @@ def animate(page: Page) -> None:
     token.hover()
     frame(900)
     token.click()
+    page.locator(".reader .fact-line").wait_for()
     settle(page)
     frame(3500)
     pictures = [shot.quantize(_COLOURS) for shot, _ in frames]

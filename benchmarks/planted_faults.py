@@ -40,8 +40,8 @@ from board.analysis.findings import (  # noqa: E402
     default_thresholds,
     diagnose,
 )
-from board.core.findings import RULES  # noqa: E402
 from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402
+from board.core.findings.rules import RULES  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import open_run  # noqa: E402
 

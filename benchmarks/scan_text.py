@@ -44,6 +44,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.core.records import ReadOptions
+from board.index.arrow_start import leave_pandas_out
 from board.index.discovery.discovered_runs import discover
 from board.index.reading.batch import Job, index_batch
 from board.index.reading.scan import index_shard
@@ -305,6 +306,7 @@ def _engine(engine: str, path: Path) -> None:
     gc.freeze()  # as the board's own process that makes an index
     begun = read = time.perf_counter()
     if engine == "build":
+        leave_pandas_out()  # as a command does
         read = build(path)
     elif engine == "rows":
         rows_of(path)

@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-Kind = Literal["covers", "false alarms", "found"]
+Kind = Literal["covers", "false alarms", "found", "no promise"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """Of an interval how often it holds the truth; of a test how often it raises a false alarm, or finds
-    what is there.
+    what is there. Kind "no promise": what a test does where nothing is promised, for readers to know.
 
     shown: what is shown, and where. setting: what was simulated. least, most: what is promised. share: of
     `trials` simulations.
@@ -54,7 +54,9 @@ def false_alarms(shown: str, setting: str, alarms: Iterable[bool], rate: float =
     return Row(shown, setting, "false alarms", 0.0, rate, float(raised.mean()), len(raised))
 
 
-def found(shown: str, setting: str, finds: Iterable[bool], least: float = 0.8) -> Row:
+def found(
+    shown: str, setting: str, finds: Iterable[bool], least: float = 0.8, most: float = 1.0
+) -> Row:
     """Of a test where there is something to be found."""
     hits = np.fromiter(finds, bool)
-    return Row(shown, setting, "found", least, 1.0, float(hits.mean()), len(hits))
+    return Row(shown, setting, "found", least, most, float(hits.mean()), len(hits))

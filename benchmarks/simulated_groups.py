@@ -20,6 +20,8 @@ from board.core.metrics.exact_test import fisher_p, least_fisher_p
 from board.core.metrics.paired import false_discovery_rates
 
 RATE: Final = 0.05
+_AT_ONCE: Final = 10
+"""Runs with the same rewards."""
 _WINNERS: Final = "Winners and losers: rate"
 _INTERVAL: Final = "Winners and losers: difference"
 _REWARDS: Final = ("1 of 8 wins", "7 of 8 win", "right 1 in 10", "right 1 in 2")
@@ -95,13 +97,39 @@ def numbers_of_winners(runs: int) -> Iterator[Row]:
         for name, draw in draws.items():
             rng = np.random.default_rng([3, len(kind), len(name)])
             alarms: list[bool] = []
-            for _ in range(runs):
-                rewards = _rewards(kind, np.full(40, 8), rng)
-                features = {f"n{i}": draw(rng, len(rewards)) for i in range(12)}
-                codes = np.repeat(np.arange(40), 8)
-                rated = with_rates(contrasts(sides(codes, rewards), "numbers", features))
-                alarms.append(any(one.rate <= RATE for one in rated))
+            while len(alarms) < runs:
+                rewards, codes = _rewards(kind, np.full(40, 8), rng), np.repeat(np.arange(40), 8)
+                # Runs of twelve numbers: with the same rewards they are independent of one another.
+                features = {f"n{i}": draw(rng, len(rewards)) for i in range(12 * _AT_ONCE)}
+                made = contrasts(sides(codes, rewards), "numbers", features)
+                for first in range(0, len(made), 12):
+                    rated = with_rates(made[first : first + 12])
+                    alarms.append(any(one.rate <= RATE for one in rated))
             yield false_alarms(_WINNERS, f"numbers, {name}, 40 groups of 8, {kind}", alarms, RATE)
+
+
+def intervals_of_numbers(runs: int) -> Iterator[Row]:
+    """Coverage of the difference of numbers between winners and losers, whose groups have levels."""
+    draws = {
+        "normal": lambda rng, shape: rng.normal(size=shape),
+        "exponential": lambda rng, shape: rng.exponential(size=shape),
+        "lognormal, sigma 1": lambda rng, shape: rng.lognormal(0, 1, shape),
+        "counts, mostly 0": lambda rng, shape: rng.poisson(0.3, shape).astype(np.float64),
+    }
+    for groups in (6, 20, 160):
+        for kind in ("1 of 8 wins", "right 1 in 2"):
+            for name, draw in draws.items():
+                rng = np.random.default_rng([8, groups, len(kind), len(name)])
+                right: list[bool] = []
+                while len(right) < runs:
+                    rewards = _rewards(kind, np.full(groups, 8), rng)
+                    codes = np.repeat(np.arange(groups), 8)
+                    values = draw(rng, (20, len(rewards))) + rng.normal(size=groups).repeat(8)
+                    features = {str(i): row for i, row in enumerate(values)}
+                    made = contrasts(sides(codes, rewards), "numbers", features)
+                    right += [one.low <= 0 <= one.high for one in made if np.isfinite(one.low)]
+                setting = f"{groups} groups of 8, {kind}, {name}"
+                yield covers(f"{_INTERVAL} of numbers", setting, right, is_conservative=True)
 
 
 def intervals_of_contrasts(runs: int) -> Iterator[Row]:

@@ -11,8 +11,10 @@ import numpy as np
 from benchmarks.simulated import Row, covers, false_alarms, found
 from board.core.arrays import FloatArray
 from board.core.metrics.divergence import Divergence, divergence
+from board.core.metrics.intervals import difference_of_estimates, interval_of_means
 from board.core.metrics.paired import false_discovery_rates, paired_difference
-from board.core.metrics.sample_size import Variances, prompts_needed
+from board.core.metrics.planned import Plan, least_share, prompts_needed
+from board.core.metrics.sample_size import Variances, share_of_gains
 from board.core.metrics.seeds import (
     difference_of_runs,
     interquartile_interval,
@@ -96,6 +98,39 @@ def divergences(runs: int) -> Iterator[Row]:
                 yield covers(_SINCE, f"{setting}, where it is found", right, is_conservative=True)
 
 
+def wandering_seeds(runs: int) -> Iterator[Row]:
+    """How often two seeds of one configuration are beyond chance, whose expected means wander: true of
+    the two runs, and nothing that their settings explain. And the same of groups of three seeds each.
+    """
+    steps = 100
+    for correlation in (0.5, 0.9):
+        for deviation in (0.25, 0.5, 1.0):
+            rng = np.random.default_rng([17, int(10 * correlation), int(100 * deviation)])
+            apart: list[bool] = []
+            settings: list[bool] = []
+            for _ in range(runs):
+                # In errors of a step; each of the six runs wanders on its own.
+                noise = rng.normal(0, np.sqrt(1 - correlation**2), (6, steps + 100))
+                for at in range(1, steps + 100):
+                    noise[:, at] += correlation * noise[:, at - 1]
+                means = deviation * noise[:, 100:] + rng.normal(0, 1, (6, steps))
+                error = np.full(steps, np.sqrt(2))
+                of_two = divergence(
+                    np.arange(steps), means[1] - means[0], error, np.full(steps, 1e6)
+                )
+                apart.append(of_two.step is not None)
+                ends = means[:, -10:].mean(axis=1)
+                _, low, high = difference_of_runs(ends[:3], ends[3:])
+                settings.append(not low <= 0 <= high)
+            setting = (
+                f"means wander by {deviation:g} errors of a step, correlation {correlation:g}, "
+                f"{steps} steps"
+            )
+            yield Row(_SEEDS_APART, setting, "no promise", 0, 1, float(np.mean(apart)), runs)
+            yield false_alarms(f"{_SEEDS}: minus the first group, of seeds", setting, settings)
+
+
+_SEEDS_APART: Final = "Compare: beyond chance from, of two seeds of one configuration"
 _SEEDS: Final = "Compare, runs grouped by settings"
 
 
@@ -170,9 +205,7 @@ def prompts_of_two_runs(runs: int) -> Iterator[Row]:
                 for one in made
                 if one.low is not None and one.high is not None
             ]
-            row = covers(_PAIRED, f"{prompts} prompts, {kind}", right, is_conservative=True)
-            # Nothing can be said of a tail that a sample does not have.
-            yield replace(row, least=0.85) if "lognormal" in kind and prompts < 200 else row
+            yield covers(_PAIRED, f"{prompts} prompts, {kind}", right, is_conservative=True)
     for kind in ("normal", "1 rollout, 0 or 1", "8 rollouts, 0 or 1"):
         for prompts in (6, 10, 30):
             rng = np.random.default_rng([14, len(kind), prompts])
@@ -183,18 +216,58 @@ def prompts_of_two_runs(runs: int) -> Iterator[Row]:
             yield false_alarms(_RATES, f"10 environments of {prompts} prompts, {kind}", alarms)
 
 
+def rates_over_runs(runs: int) -> Iterator[Row]:
+    """Discoveries among ten runs that are each compared with the same first one and do not differ."""
+    for rollouts in (1, 8):
+        for prompts in (6, 30, 100):
+            rng = np.random.default_rng([18, rollouts, prompts])
+            alarms: list[bool] = []
+            for _ in range(runs):
+                rates = rng.binomial(rollouts, rng.beta(1, 1, prompts), (11, prompts)) / rollouts
+                p = np.array([paired_difference(other - rates[0]).p for other in rates[1:]], float)
+                alarms.append(bool((false_discovery_rates(p) <= 0.05).any()))
+            setting = f"10 runs against one, {prompts} prompts, {rollouts} rollouts, 0 or 1"
+            yield false_alarms("Compare: rate over runs", setting, alarms)
+
+
+def planned_by_a_log(runs: int) -> Iterator[Row]:
+    """The power of as many prompts as `sample-size` names, by a share of gains that a log gives."""
+    difference, variances = 0.1, Variances(0.05, 0.2)
+    for prompts in (50, 200):
+        for share in (0.3, 1.0):
+            rng = np.random.default_rng([19, prompts, int(10 * share)])
+            finds: list[bool] = []
+            for _ in range(runs):
+                estimate = share_of_gains(_gains(prompts, difference, share, rng), 2 * 0.2 / 8)
+                if estimate is not None:
+                    plan = Plan(variances, difference, max(estimate, 0.02), 0.5, (0.0, 1.0))
+                    of_share = max(least_share(0.5, (0.0, 1.0), difference), plan.share)
+                    plan = replace(plan, share=of_share)
+                    count = prompts_needed(plan, 8, is_paired=True).count
+                    made = paired_difference(_gains(count, difference, share, rng))
+                    finds.append(made.low is not None and made.low > 0)
+            setting = f"{prompts} prompts in both halves of the log, {share:.0%} of them gain"
+            shown = "sample-size, share of prompts by the log"
+            yield Row(shown, setting, "no promise", 0, 1, float(np.mean(finds)), len(finds))
+
+
+def _gains(count: int, difference: float, share: float, rng: np.random.Generator) -> FloatArray:
+    """Of prompts with chances Beta(2, 2), of 8 rollouts each, what they gain."""
+    chance, gains = rng.beta(2, 2, count), rng.random(count) < share
+    better = np.clip(chance + 2 * difference / share * (1 - chance) * gains, 0, 1)
+    return (rng.binomial(8, better) - rng.binomial(8, chance)) / 8
+
+
 def planned_differences(runs: int) -> Iterator[Row]:
     """The power of a comparison of as many prompts as `sample-size` names: all prompts gain, or some."""
-    shown = "sample-size, same prompts"
-    for beta in ((2.0, 2.0), (0.4, 0.4)):
+    for beta in ((2.0, 2.0), (0.4, 0.4), (1.0, 9.0)):
         mean = beta[0] / sum(beta)
         between = mean * (1 - mean) / (sum(beta) + 1)
         variances = Variances(between, mean * (1 - mean) - between)
         for rollouts, difference in ((1, 0.05), (1, 0.1), (8, 0.05), (8, 0.1)):
             for share in (1.0, 0.5, 2 * difference):
-                count = prompts_needed(
-                    variances, difference, rollouts, is_paired=True, share=share, room=1 - mean
-                )
+                plan = Plan(variances, difference, share, mean, (0.0, 1.0))
+                count = prompts_needed(plan, rollouts, is_paired=True).count
                 rng = np.random.default_rng([15, int(beta[0]), rollouts, int(100 * share)])
                 finds: list[bool] = []
                 for _ in range(runs):
@@ -209,4 +282,25 @@ def planned_differences(runs: int) -> Iterator[Row]:
                     f"chances Beta({beta[0]:g}, {beta[1]:g}), {rollouts} rollouts, difference "
                     f"{difference:g}, {share:.0%} of prompts gain: {count} prompts"
                 )
-                yield found(shown, setting, finds, 0.75)
+                yield found("sample-size, same prompts", setting, finds, 0.77, 0.86)
+            plan = Plan(variances, difference, 1.0, mean, (0.0, 1.0))
+            count = prompts_needed(plan, rollouts, is_paired=False).count
+            rng = np.random.default_rng([16, int(beta[0]), rollouts, int(100 * difference)])
+            finds = []
+            for _ in range(runs):
+                chances = rng.beta(*beta, (2, count))
+                chances[1] += difference / (1 - mean) * (1 - chances[1])
+                sides = [_estimate(rng.binomial(rollouts, p) / rollouts, rollouts) for p in chances]
+                finds.append(bool(difference_of_estimates(*sides)[1][0] > 0))
+            setting = (
+                f"chances Beta({beta[0]:g}, {beta[1]:g}), {rollouts} rollouts, difference "
+                f"{difference:g}: {count} prompts"
+            )
+            yield found("sample-size, other prompts", setting, finds, 0.77, 0.86)
+
+
+def _estimate(means: FloatArray, rollouts: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The mean of solve rates of prompts with its interval, as *Compare: ends* has it."""
+    count, mean = len(means), np.array([means.mean()])
+    error, many = np.array([means.std(ddof=1) / np.sqrt(count)]), np.array([float(count)])
+    return mean, *interval_of_means(mean, error, many, rollouts * many, (0.0, 1.0))

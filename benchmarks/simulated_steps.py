@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -10,17 +10,20 @@ import numpy as np
 from benchmarks.simulated import Row, covers, false_alarms, found
 from board.core.arrays import FloatArray
 from board.core.groups.environments import EnvCurves, hidden
-from board.core.groups.solve_rates import pass_at_k
+from board.core.groups.solve_rates import pass_at_k_by_step
+from board.core.groups.statistics import Groups
 from board.core.labels.shares import Stratum, agreement, label_shares
-from board.core.metrics.autocorrelation import error_of_mean, wander
+from board.core.metrics.autocorrelation import reach_of_mean
 from board.core.metrics.intervals import (
-    Scale,
+    Estimated,
+    difference_of_estimates,
     independent_share,
     interval_of_means,
     share_interval,
-    student_t,
 )
 from board.core.metrics.recent import recent
+from board.core.metrics.skewed_means import interval_by_moments
+from board.core.metrics.step_means import interval_of_step_means
 
 _SIZES: Final = {
     "2 groups of 8": [8] * 2,
@@ -32,11 +35,11 @@ _SIZES: Final = {
     "groups of 1, 1, 2, 2, 4, 8, 16, 16": [1, 1, 2, 2, 4, 8, 16, 16],
 }
 _STEPS: Final = 50
+_LEAST_GROUPS: Final = 4
+"""Of fewer nothing is promised of rewards of any value."""
 
 
-def _interval(
-    values: FloatArray, sizes: list[int], scale: Scale | None
-) -> tuple[FloatArray, FloatArray]:
+def _interval(values: FloatArray, sizes: list[int]) -> tuple[FloatArray, FloatArray]:
     """Of rollouts [steps, rollouts], one group after the other, as query.steps and charts have it."""
     starts, n = np.cumsum([0, *sizes[:-1]]), float(sum(sizes))
     even = n**2 / float((np.array(sizes) ** 2).sum())
@@ -44,34 +47,79 @@ def _interval(
     sums = np.add.reduceat(values - mean[:, None], starts, axis=1)
     error = np.sqrt(even / (even - 1) * (sums**2).sum(axis=1)) / n
     steps = len(values)
-    return interval_of_means(mean, error, np.full(steps, even), np.full(steps, n), scale)
+    of_steps = {
+        "mean": mean,
+        "se": error,
+        "std": values.std(axis=1, ddof=1),
+        "even": np.full(steps, even),
+        "n": np.full(steps, n),
+        "q00": values.min(axis=1),
+        "q100": values.max(axis=1),
+    }
+    return interval_of_step_means(of_steps.__getitem__, is_share=False)
+
+
+def _rewards(kind: str, sizes: list[int], rng: np.random.Generator) -> tuple[FloatArray, float]:
+    """Rewards of _STEPS steps [steps, rollouts], whose groups have levels, and their expected value."""
+    shape = (_STEPS, sum(sizes))
+
+    def levels(draw: Callable[[tuple[int, int]], FloatArray]) -> FloatArray:
+        return draw((_STEPS, len(sizes))).repeat(sizes, axis=1)
+
+    if kind == "normal":
+        return levels(lambda s: rng.normal(size=s)) + rng.normal(size=shape), 0.0
+    if kind == "heavy tails (t3)":
+        return levels(lambda s: rng.normal(size=s)) + rng.standard_t(3, shape), 0.0
+    if kind == "1 % outliers of -20":
+        noise = rng.normal(size=shape) - 20 * (rng.random(shape) < 0.01)
+        return levels(lambda s: rng.normal(size=s)) + noise, -0.2
+    if kind == "lengths (gamma)":
+        return levels(lambda s: rng.gamma(2, 1, s)) * rng.gamma(4, 0.25, shape), 2.0
+    if kind == "three values, 0, 0.5 and 1":
+        chance = levels(lambda s: rng.beta(1, 1, s))
+        return rng.binomial(2, chance) / 2, 0.5
+    sigma = 1.0 if "sigma 1" in kind else 0.5
+    spread = levels(lambda s: rng.lognormal(0, sigma, s))
+    return spread * rng.lognormal(0, 0.5, shape), float(np.exp(sigma**2 / 2 + 0.125))
+
+
+_KINDS: Final = (
+    *("normal", "heavy tails (t3)", "1 % outliers of -20", "lengths (gamma)"),
+    *(
+        "lengths (lognormal, sigma 0.5)",
+        "lengths (lognormal, sigma 1)",
+        "three values, 0, 0.5 and 1",
+    ),
+)
 
 
 def bands(runs: int) -> Iterator[Row]:
     """Coverage of the band of a mean, of rewards of any value and of two, in groups that are alike."""
     shown = "Overview and exports: 95 % of the mean"
     for name, sizes in _SIZES.items():
-        rng = np.random.default_rng([20, len(sizes), sum(sizes)])
-        steps = 4 * runs
-        of_group = rng.normal(0, 1, (steps, len(sizes))).repeat(sizes, axis=1)
-        for kind, noise in (("normal", rng.normal), ("heavy tails (t3)", _t3(rng))):
-            low, high = _interval(of_group + noise(0, 1, of_group.shape), sizes, None)
-            yield covers(shown, f"{name}, {kind}", (low <= 0) & (high >= 0), is_conservative=True)
-        for share, alike in ((0.02, 1.0), (0.1, 1.0), (0.5, 0.2), (0.5, 1000.0)):
+        for kind in _KINDS:
+            rng = np.random.default_rng([20, len(sizes), sum(sizes), len(kind)])
             right: list[bool] = []
+            for _ in range(max(runs // 10, 4)):
+                values, truth = _rewards(kind, sizes, rng)
+                low, high = _interval(values, sizes)
+                right += [*((low <= truth) & (high >= truth))]
+            if len(sizes) >= _LEAST_GROUPS:
+                setting = f"{name}, {kind}, {_STEPS} steps"
+                yield covers(shown, setting, right, is_conservative=True)
+        for share, alike in ((0.005, 1.0), (0.02, 1.0), (0.1, 1.0), (0.5, 0.2), (0.5, 1000.0)):
+            rng = np.random.default_rng([20, len(sizes), int(1000 * share), int(alike)])
+            right = []
             for _ in range(max(runs // 25, 3)):
                 ends = share * alike, (1 - share) * alike
                 chance = rng.beta(*ends, (_STEPS, len(sizes))).repeat(sizes, axis=1)
                 values = (rng.random(chance.shape) < chance).astype(np.float64)
-                low, high = _interval(values, sizes, (0.0, 1.0))
-                right += [*((low <= share) & (high >= share))]
+                low, high = _interval(values, sizes)
+                shown_at = np.isfinite(low)
+                right += [*((low <= share) & (high >= share))[shown_at]]
             how = "alike" if alike < 10 else "independent"
-            setting = f"{name}, 0 or 1, {share:.0%} right, {how} within groups, {_STEPS} steps"
+            setting = f"{name}, 0 or 1, {share:.1%} right, {how} within groups, {_STEPS} steps"
             yield covers(shown, setting, right, is_conservative=True)
-
-
-def _t3(rng: np.random.Generator):
-    return lambda _, scale, shape: scale * rng.standard_t(3, shape)
 
 
 def single_shares(runs: int) -> Iterator[Row]:
@@ -83,7 +131,7 @@ def single_shares(runs: int) -> Iterator[Row]:
             for _ in range(4 * runs):
                 chance = rng.beta(share, 1 - share, (1, groups)).repeat(size, axis=1)
                 values = (rng.random(chance.shape) < chance).astype(np.float64)
-                low, high = _interval(values, [size] * groups, (0.0, 1.0))
+                _, low, high = _of_all(values[0], groups)
                 right.append(bool(low[0] <= share <= high[0]))
             yield covers(
                 "Overview: mean of an environment; Compare: ends",
@@ -94,11 +142,12 @@ def single_shares(runs: int) -> Iterator[Row]:
     for count in (4, 8, 20, 100):
         for share in (0.02, 0.1, 0.5):
             rng = np.random.default_rng([22, count, int(100 * share)])
-            ends = [
-                independent_share(int(k) / count, count)
-                for k in rng.binomial(count, share, 4 * runs)
-            ]
-            right = [low <= share <= high for low, high in ends]
+            solved = rng.binomial(count, share, 4 * runs) / count
+            low, high = share_interval(
+                solved, np.full(4 * runs, np.nan), np.full(4 * runs, float(count))
+            )
+            assert independent_share(float(solved[0]), count) == (low[0], high[0])
+            right = [*((low <= share) & (share <= high))]
             setting = f"{count} rollouts, {share:.0%}"
             yield covers(
                 "Tasks, label shares, agreement: share", setting, right, is_conservative=True
@@ -109,13 +158,69 @@ def single_shares(runs: int) -> Iterator[Row]:
             truth = float(np.mean(1 - (1 - rng.beta(0.5, 1.5, 200_000)) ** k))
             solved = rng.binomial(8, rng.beta(0.5, 1.5, (4 * runs, groups))).astype(np.float64)
             tries = np.full(solved.size, 8)
-            mean = pass_at_k(tries, solved.reshape(-1), k).reshape(solved.shape).mean(axis=1)
-            unknown, counts = np.full(len(mean), np.nan), np.full(len(mean), float(groups))
-            low, high = share_interval(mean, unknown, counts)
-            right = [*((low <= truth) & (truth <= high))]
+            steps = np.arange(len(solved)).repeat(groups)
+            none = np.zeros(solved.size)
+            codes = none.astype(np.int64)
+            every = Groups(
+                steps, codes, tries, tries, solved.reshape(-1), tries, codes.astype(np.int8), none
+            )
+            of_steps = pass_at_k_by_step(every, k)
+            right = [*((of_steps.low <= truth) & (truth <= of_steps.high))]
             yield covers(
                 "Groups: pass@k", f"pass@{k}, {groups} groups of 8", right, is_conservative=True
             )
+
+
+def _of_all(values: FloatArray, groups: int) -> Estimated:
+    """The mean of 0 and 1 [rollouts], of groups of one size, one after the other, with its interval."""
+    sums = (values - values.mean()).reshape(groups, -1).sum(axis=1)
+    error = np.sqrt(groups / (groups - 1) * (sums**2).sum()) / len(values)
+    mean, error, many, count = (
+        np.array([float(one)]) for one in (values.mean(), error, groups, len(values))
+    )
+    return mean, *interval_of_means(mean, error, many, count, (0.0, 1.0))
+
+
+def differences_of_ends(runs: int) -> Iterator[Row]:
+    """Coverage of the difference of two runs' shares, of other prompts."""
+    for groups in (4, 8, 40):
+        for share, gain in ((0.02, 0.0), (0.1, 0.2), (0.5, 0.0)):
+            rng = np.random.default_rng([30, groups, int(100 * share)])
+            right: list[bool] = []
+            for _ in range(4 * runs):
+                chance = rng.beta(share, 1 - share, (2, groups)).repeat(8, axis=1)
+                chance[1] += gain * (1 - chance[1])
+                sides = [_of_all((rng.random(8 * groups) < p) * 1.0, groups) for p in chance]
+                _, low, high = difference_of_estimates(*sides)
+                right.append(bool(low[0] <= gain * (1 - share) <= high[0]))
+            setting = f"{groups} groups of 8, {share:.0%} right, {gain:.0%} of the rest more in B"
+            yield covers("Compare: difference of ends", setting, right, is_conservative=True)
+
+
+def means_of_tasks(runs: int) -> Iterator[Row]:
+    """Coverage of the mean of a task's rewards of any value, with few rollouts."""
+    for count in (4, 8, 32):
+        for kind in ("normal", "exponential", "lognormal, sigma 1", "0, 0.5 and 1"):
+            rng = np.random.default_rng([31, count, len(kind)])
+            shape, truth = (8 * runs, count), 0.0
+            if kind == "normal":
+                values = rng.normal(size=shape)
+            elif kind == "exponential":
+                values, truth = rng.exponential(size=shape), 1.0
+            elif kind == "0, 0.5 and 1":
+                values, truth = rng.choice([0, 0.5, 1], p=[0.6, 0.1, 0.3], size=shape), 0.35
+            else:
+                values, truth = rng.lognormal(0, 1, shape), float(np.exp(0.5))
+            deviation = values.std(axis=1, ddof=1)
+            values, deviation = values[deviation > 0], deviation[deviation > 0]
+            mean = values.mean(axis=1)
+            third = ((values - mean[:, None]) ** 3).mean(axis=1) / values.std(axis=1) ** 3
+            skewness = third * np.sqrt(count * (count - 1)) / (count - 2)
+            many = np.full(len(mean), float(count))
+            low, high = interval_by_moments(mean, deviation, skewness, many)
+            right = [*((low <= truth) & (truth <= high))]
+            setting = f"{count} rollouts, {kind}"
+            yield covers("Tasks: mean of other rewards", setting, right, is_conservative=True)
 
 
 def _wandering(curves: int, steps: int, correlation: float, rng: np.random.Generator) -> FloatArray:
@@ -201,10 +306,9 @@ def ends(runs: int) -> Iterator[Row]:
             rng = np.random.default_rng([29, steps, int(10 * correlation)])
             right: list[bool] = []
             for curve in _wandering(2 * runs, steps, correlation, rng):
-                found_of = wander(curve, 10, 2.5)
-                assert found_of is not None, "there are two stretches"
-                bound = float(student_t(np.array([found_of.freedom]))[0])
-                right.append(abs(curve[-10:].mean()) <= bound * error_of_mean(found_of, 10))
+                reach = reach_of_mean(curve, 10, 10)
+                assert reach is not None, "there are two stretches"
+                right.append(abs(curve[-10:].mean()) <= reach)
             setting = f"{steps} steps, correlation {correlation:g}"
             yield covers(
                 "Compare: ends of the trainer's metrics", setting, right, is_conservative=True

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from board import errors
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from board.api import OpenRun
 
-__all__ = ["__version__", "list_runs", "open_run"]
+__all__ = ["__version__", "errors", "list_runs", "open_run"]
 
 __version__ = "0.1.0"
 
@@ -23,12 +25,20 @@ __version__ = "0.1.0"
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
-def open_run(path: str | os.PathLike[str], source: str | None = None) -> OpenRun:
+def __dir__() -> list[str]:
+    """What is public."""
+    return [*__all__]
+
+
+def open_run(
+    path: str | os.PathLike[str], source: str | None = None, *, right_from: float | None = None
+) -> OpenRun:
     """A run for a script or a notebook: `open_run("runs/my_run").steps` is a pandas frame.
 
     Args:
         path: a run's folder, a log file or a URL of either, or the name of a bundled run.
         source: which logs of a folder that holds several formats, as `--source` of the command line.
+        right_from: from which score on a rollout is right, as `--right-from`; None: what the log says.
 
     Raises:
         NotFoundError: there is no run, or there are several.
@@ -37,8 +47,9 @@ def open_run(path: str | os.PathLike[str], source: str | None = None) -> OpenRun
     from board.api import OpenRun
     from board.cli.opened_runs import opened
     from board.cli.runs import find_run
+    from board.query.open_run import OpenOptions
 
-    return OpenRun(opened(find_run(os.fspath(path), source)))
+    return OpenRun(opened(find_run(_path(path), source), OpenOptions(right_from=right_from)))
 
 
 def list_runs(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -49,4 +60,12 @@ def list_runs(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     from board.api import runs_frame
 
-    return runs_frame(os.fspath(path))
+    return runs_frame(_path(path))
+
+
+def _path(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise errors.ChoiceError(
+            f"path={path!r:.60} is of the type {type(path).__name__}; give a path, such as 'runs/my_run'"
+        )
+    return os.fspath(path)

@@ -8,30 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from board import given
 from board.analysis.findings import whole_diagnosis
 from board.analysis.rollout import OpenRollout, open_rollout
+from board.errors import ChoiceError, did_you_mean
 from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.segments import PART, TEXT_NAMES
 from board.query import failures, prompts
-from board.query.columns import frame_of, known_column, known_columns
+from board.query.columns import known_column, known_columns
 from board.query.environments import of_known_environments
 from board.query.groups import group_table
-from board.query.rollouts import Sorting, batches
+from board.query.rollouts import Sorting, batches, rollout_table
 from board.query.run import Run
 from board.query.splits import chosen_split
+from board.query.sql.user_sql import DEFAULT_TIMEOUT, asks_for_metrics, select
 from board.query.trainer.metrics import read_trainer_metrics
-from board.query.user_sql import DEFAULT_TIMEOUT, asks_for_metrics, select
 
 __all__ = ["OpenRun", "Rollout", "runs_frame"]
 
 _BATCH_ROLLOUTS: Final = 2048
 _ADDRESS: Final = frozenset(("offset", "size", PART))
+_ALWAYS: Final = ("step", "index", "line", "file")
+_MOST_SIZES: Final = 4
+_FIRST_CHARACTERS: Final = 400
+_FAILURES_BY: Final = ("step", "evidence")
 _FINDING_COLUMNS: Final = (
     *("severity", "rule", "subject", "title", "text", "step", "first_step", "last_step", "value"),
     *("threshold", "unit", "strength", "cause", "source", "evidence"),
@@ -76,6 +84,22 @@ class Rollout:
     extras: Mapping[str, Any]
     remarks: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        reward = f", reward {self.facts['reward']:g}" if "reward" in self.facts else ""
+        sizes = [f"{name} of {len(text):,} characters" for name, text in self.texts.items()]
+        texts = "".join(f", {size}" for size in sizes[:_MOST_SIZES])
+        tokens = f", {len(self.tokens):,} tokens" if len(self.tokens) else ""
+        return f"<Rollout step {self.step}, index {self.index}{reward}{texts}{tokens}>"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook, with the beginnings of its texts."""
+        begins = [
+            f"<tr><th>{escape(name)}</th><td><pre>{escape(text[:_FIRST_CHARACTERS])}</pre></td></tr>"
+            for name, text in [*self.texts.items()][:_MOST_SIZES]
+        ]
+        return f"<code>{escape(repr(self))}</code><table>{''.join(begins)}</table>"
+
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
@@ -90,6 +114,20 @@ class OpenRun:
 
     run: Run
     _has_split: bool = False
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        whole = self.run.whole or self.run
+        part = [f"of {self.run.split}"] if self.run.split is not None else []
+        part += [f"where {self.run.expression}"] if self.run.expression else []
+        counts = self.run.counts
+        steps = f"steps {min(counts)} to {max(counts)}" if counts else "no steps"
+        rollouts = f"{whole.rollout_count:,} rollouts"
+        return f"<OpenRun {self.name!r}: {', '.join([rollouts, steps, *part])}>"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return f"<code>{escape(repr(self))}</code>"
 
     @property
     def _counted(self) -> Run:
@@ -122,6 +160,11 @@ class OpenRun:
             ExpressionError: the expression can't be read.
             ChoiceError: the run has no such split or environment.
         """
+        given.text("expression", expression, "'reward > 0.5'")
+        envs = given.names("envs", envs)
+        steps = None if steps is None else given.step_range("steps", steps)
+        if split is not None:
+            given.text("split", split, "'eval'")
         run = self.run if split is None else chosen_split(self.run, split)
         chosen = of_known_environments(run, envs).where(expression, steps=steps)
         return OpenRun(chosen, self._has_split or split is not None)
@@ -158,6 +201,10 @@ class OpenRun:
             ExpressionError: the filter can't be read.
             ChoiceError: the run has no such column.
         """
+        given.text("where", where, "'reward > 0.5'")
+        given.text("sort", sort, "'reward'")
+        limit = None if limit is None else given.whole_number("limit", limit, least=0)
+        columns = None if columns is None else given.names("columns", columns)
         names = [name for name in (self.run.whole or self.run).columns if name not in _ADDRESS]
         texts = TEXT_NAMES[:-1] if whole_texts else ()
         known = [*dict.fromkeys((*names, *texts))]
@@ -166,13 +213,14 @@ class OpenRun:
         chosen = self.run.where(where)
         own = [name for name in wanted if name in texts]
         tables = batches(chosen, wanted, own, sorting, limit=limit, size=_BATCH_ROLLOUTS)
-        frames = [*map(frame_of, tables)]
+        frames = [*map(_frame, tables)]
         if not frames:
-            return pd.DataFrame({name: pd.Series(dtype=object) for name in wanted})
-        table = pd.concat([_without_categories(frame) for frame in frames], ignore_index=True)
+            frames = [_frame(rollout_table(chosen, wanted, sorting, limit=0))]
+            frames = [frame.astype(dict.fromkeys(own, "str")) for frame in frames]
+        table = pd.concat(frames, ignore_index=True)
         if "file" in table:
             paths = [self.run.info.path_of(file) for file in self.run.info.files]
-            table["file"] = [paths[number] for number in table["file"].astype(int)]
+            table["file"] = pd.Series([paths[number] for number in table["file"]], dtype="str")
         return table
 
     def rollout(self, step: int, index: int) -> Rollout:
@@ -180,6 +228,7 @@ class OpenRun:
 
         Raises NotFoundError where there is none, UnreadableError where its line can't be read.
         """
+        step, index = given.whole_number("step", step), given.whole_number("index", index)
         row = self.run.row(step, index)
         opened = open_rollout(self.run, step, index)
         record = opened.record
@@ -219,6 +268,9 @@ class OpenRun:
         Columns: step, split, group_id, rollouts, scored (those with a reward), reward_mean, reward_std (n
         in the denominator), reward_min, reward_max. Without rows where no group_id is recorded.
         """
+        if step is not None:
+            step = given.whole_number("step", step)
+            self.run.row(step, 0)  # raises, and says which steps there are
         return group_table(self._counted, step)
 
     def prompts(self) -> pd.DataFrame:
@@ -239,6 +291,10 @@ class OpenRun:
         model's own: cause, evidence (an example), rollouts, prompts, first_step, last_step, and step and
         index of the example.
         """
+        if by not in _FAILURES_BY:
+            raise ChoiceError(
+                f"by={by!r} is not one of those; {did_you_mean(str(by), _FAILURES_BY)}"
+            )
         if by == "evidence":
             return failures.clusters(self._counted).table
         counts = failures.cause_counts(self._counted)
@@ -257,15 +313,21 @@ class OpenRun:
         timeout: in seconds. Raises ChoiceError where the statement is not a SELECT, is wrong, reads
         something else, or takes too long.
         """
+        given.text("statement", statement, "'select * from steps'")
+        if not isinstance(timeout, int | float) or not timeout > 0:
+            raise ChoiceError(f"timeout={timeout!r} is no time; give seconds, more than 0")
         whole = self.run.whole or self.run
         trainer = read_trainer_metrics(whole) if asks_for_metrics(statement) else None
         return select(whole, statement, timeout, trainer).to_pandas()
 
 
-def _without_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Names as texts: batches have categories of their own."""
-    names = frame.select_dtypes("category").columns
-    return frame.astype(dict.fromkeys(names, object))
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Rollouts as a frame whose types do not depend on which rows there are: whole numbers of which some
+    may be missing are Int64.
+    """
+    kinds: dict[pa.DataType, Any] = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    frame = table.to_pandas(types_mapper=kinds.get)
+    return frame.astype({name: "int64" for name in _ALWAYS if name in frame})
 
 
 def _tokens(opened: OpenRollout) -> tuple[pd.DataFrame, list[str]]:

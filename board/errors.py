@@ -14,7 +14,6 @@ Each message says what was found, where, what was expected, and what to do about
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 from typing import Final
 
@@ -86,6 +85,8 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 
 def _close(name: str, known: Collection[str], cutoff: float) -> list[str]:
     by_folded = {one.casefold(): one for one in known}
+    import difflib  # most commands end without an error
+
     result = difflib.get_close_matches(name.casefold(), by_folded, n=_SUGGESTED, cutoff=cutoff)
     # A table of steps holds the mean of a rollout's column, which its users know without the ending.
     mean = f"{name.casefold()}_mean"

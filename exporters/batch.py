@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from exporters.record import WRITER_FIELDS
 from exporters.room import Room
@@ -119,16 +120,27 @@ class PaddedBatch(Batch):
         if self.prompt_ids is not None:
             prompt = self.prompt_ids[row]
             if self.prompt_mask is not None:
-                prompt = prompt[self.prompt_mask[row] != 0]
+                prompt = prompt[flags("prompt_mask", self.prompt_mask[row])]
         span = slice(0, self.response_ids.shape[1])
         if self.response_mask is not None:
-            mask = self.response_mask[row] != 0
+            mask = flags("response_mask", self.response_mask[row])
             span = _span(mask)
             mask = mask[span]
         tokens = {name: a[row, span] for name, a in self.arrays.items() if a.ndim > 1}
         scalars = {name: a[row] for name, a in self.arrays.items() if a.ndim == 1}
-        loss = _loss_mask(tokens.pop("loss_mask", None), mask)
-        return Rollout(prompt, self.response_ids[row, span], loss, scalars, tokens)
+        loss = tokens.pop("loss_mask", None)
+        # A hole in the response mask is not a trained token, whatever the loss mask says of it.
+        trained = (
+            None if loss is None else loss_flags(loss if mask is None else np.where(mask, loss, 0))
+        )
+        if loss is None and mask is not None and not mask.all():
+            trained = mask.astype(np.uint8)
+        return Rollout(prompt, self.response_ids[row, span], trained, scalars, tokens)
+
+    def check(self) -> None:
+        """Raises ValueError for the first row whose masks are not of 0 and 1. Reads the arrays."""
+        for row in range(self.size):
+            self.cut(row)
 
 
 def take_padded(
@@ -157,11 +169,11 @@ def take_padded(
     copied: dict[str, Array] = {}
     for name, value in arrays.items():
         try:
-            copied[name] = _fitting(name, copies.take(value), response.shape)
-        except (TypeError, ValueError) as error:
+            copied[name] = _fitting(name, copies.take(value, exact=True), response.shape)
+        except Exception as error:
             if name == "loss_mask":  # left out it would say that every token is trained
                 raise ValueError(f"loss_mask: {error}") from error
-            refused[name] = str(error)
+            refused[name] = reason(error)
     return PaddedBatch(
         place=place,
         size=size,
@@ -182,8 +194,29 @@ def count_rollouts(rows: Any) -> int:
     """How many rollouts a call meant to log, 0 where even that is not known."""
     try:
         return len(rows)
-    except TypeError:
+    except Exception:  # whatever an odd object raises
         return 0
+
+
+def reason(error: Exception) -> str:
+    """Says what an odd value raised; the kind of error goes along where it isn't one of ours."""
+    is_ours = type(error) in (TypeError, ValueError)
+    return str(error) if is_ours else f"{type(error).__name__}: {error}"
+
+
+def flags(name: str, mask: Array) -> npt.NDArray[np.bool_]:
+    """A mask as booleans. Raises ValueError for what is neither 0 nor 1."""
+    is_set = mask != 0
+    if mask.dtype != np.bool_ and not (mask == is_set).all():
+        odd = mask[mask != is_set][0]
+        raise ValueError(f"{name}: expected 0 or 1, found {odd:g}")
+    return is_set
+
+
+def loss_flags(loss: Array) -> Array | None:
+    """A loss mask [R] of 0 and 1 as it is written: None where all 1. Raises ValueError as `flags`."""
+    trained = flags("loss_mask", loss)
+    return None if trained.all() else trained.astype(np.uint8)
 
 
 def take_columns(
@@ -191,11 +224,14 @@ def take_columns(
 ) -> dict[str, list[Any]]:
     """Columns as lists of `size` Python values; those that are none go into `refused`."""
     lists: dict[str, list[Any]] = {}
+    if not isinstance(columns, Mapping):
+        refused["meta"] = f"expected columns by name, found {type(columns).__name__}"
+        return lists
     for name, column in columns.items():
         try:
-            lists[name] = _column(name, column, size)
-        except (TypeError, ValueError) as error:
-            refused[name] = str(error)
+            lists[str(name)] = _column(str(name), column, size)
+        except Exception as error:
+            refused[str(name)] = reason(error)
     return lists
 
 
@@ -216,28 +252,34 @@ def _column(name: str, column: Any, size: int) -> list[Any]:
 def _part(name: object, values: Any, size: int) -> list[Any]:
     try:
         return _values(values, size)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from error
+    except Exception as error:
+        raise ValueError(f"{name}: {reason(error)}") from error
 
 
 def _values(column: Any, size: int) -> list[Any]:
     if isinstance(column, str):  # one text for all would come apart into its letters
         raise TypeError(f"expected {size} values, one a rollout, found one text")
-    if getattr(column, "is_cuda", False):  # its values are read here, and that waits for the device
-        raise TypeError("found a CUDA tensor: hand it over as an array [B] beside the others")
-    values = column.tolist() if hasattr(column, "tolist") else [_private(v) for v in column]
+    values = _listed(column) if hasattr(column, "tolist") else [private_copy(v) for v in column]
     if len(values) != size:
         raise ValueError(f"expected {size} values, one a rollout, found {len(values)}")
     return values
 
 
-def _private(value: Any) -> Any:
+def private_copy(value: Any) -> Any:
     """A copy that does not see what training later appends to a conversation."""
     if isinstance(value, dict):
-        return {key: _private(v) for key, v in value.items()}
+        return {key: private_copy(v) for key, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_private(v) for v in value]
+        return [private_copy(v) for v in value]
+    if hasattr(value, "detach"):
+        return _listed(value)
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _listed(array: Any) -> Any:
+    if getattr(array, "is_cuda", False):  # its values are read here, and that waits for the device
+        raise TypeError("found a CUDA tensor: hand it over as an array [B] beside the others")
+    return array.tolist()
 
 
 def _ids_and_mask(
@@ -275,11 +317,3 @@ def _span(mask: Array) -> slice:
     """From the first to the last token of the mask: padding goes, holes stay in place."""
     inside = np.flatnonzero(mask)
     return slice(int(inside[0]), int(inside[-1]) + 1) if len(inside) else slice(0, 0)
-
-
-def _loss_mask(loss: Array | None, mask: Array | None) -> Array | None:
-    """A hole in the response mask is not a trained token, whatever the loss mask says of it."""
-    if loss is None:
-        return None if mask is None or mask.all() else mask.astype(np.uint8)
-    trained = loss != 0 if mask is None else (loss != 0) & mask
-    return None if trained.all() else trained.astype(np.uint8)

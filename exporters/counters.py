@@ -48,16 +48,21 @@ class Counters:
         self.add(f"refused:{name}")
         self.warn(f"step {step}: {name} was left out: {reason}")
 
+    def mend(self, step: int, name: str, wrong: str) -> None:
+        """Counts a field that was written otherwise than it was handed over, or not, and warns of it."""
+        self.add(f"mended:{name}")
+        self.warn(f"step {step}: {name} is not written as it was: {wrong}")
+
     def fail(self, where: str, error: Exception) -> None:
         """Counts an error and warns of it."""
         self.add(f"errors:{where}")
         self.warn(f"{where}: {type(error).__name__}: {error}")
 
-    def warn(self, message: str) -> None:
-        """Writes to the log, at most once a minute."""
+    def warn(self, message: str, *, always: bool = False) -> None:
+        """Writes to the log, at most once a minute unless `always`."""
         now = time.monotonic()
         with self._lock:
-            if now - self._last_warning < _SECONDS_BETWEEN_WARNINGS:
+            if not always and now - self._last_warning < _SECONDS_BETWEEN_WARNINGS:
                 return
             self._last_warning = now
         lost = self.counts["lost"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from exporters.mending import mended
 from exporters.record import encode_document
 
 
@@ -69,6 +70,15 @@ class RankFile:
             self._torn = True
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Adds a line to a file that was closed. Raises OSError where it is gone or the disk is full."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
 def new_name(attempt: str, rank: int, dialect: str) -> Callable[[int], str]:
     """The file name of each part of one rank and process start.
 
@@ -125,5 +135,9 @@ def file_part(name: str) -> str:
 
 def _replace(path: Path, document: Mapping[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    temporary.write_bytes(encode_document(document))
+    try:
+        text = encode_document(document)
+    except TypeError:  # of a setting, which is no reason to export nothing
+        text = encode_document(mended(document))
+    temporary.write_bytes(text)
     temporary.replace(path)

@@ -60,21 +60,23 @@ class Intake:
     def log(
         self,
         take: Take,
-        step: int,
-        micro_step: int,
+        place: tuple[int, int],
         frame: Mapping[str, Any],
         arrays: Mapping[str, Any],
         columns: Mapping[str, Any],
     ) -> None:
-        """Copies the rollouts of a call and queues them. Raises what `take` raises."""
+        """Copies the rollouts of a call and queues them. Raises what `take` raises.
+
+        place: step and micro step.
+        """
         if is_capturing():
             self._counters.add("skipped:capture")
             return
         present = {name: value for name, value in arrays.items() if value is not None}
         with self._calls:
-            place = BatchInfo(step, micro_step, self._next_index.get(step, 0))
+            info = BatchInfo(*place, self._next_index.get(place[0], 0))
             copies = Copies(Room(self._spare))
-            self._accept(take(copies, place, frame, present, columns))
+            self._accept(take(copies, info, frame, present, columns))
 
     def end_step(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Queues the end of a step, behind all of its rollouts."""
@@ -124,6 +126,7 @@ class Intake:
             self._counters.add("dropped", len(batch.rows))
             self._counters.add_to_step("lost", step, len(batch.rows))
             self._counters.warn(f"step {step}: queue full, {len(batch.rows)} rollouts dropped")
+            self._journal.tell_late_losses()  # where the file was closed in the meantime
 
     def _put(self, item: Item, nbytes: int, step: int) -> bool:
         if self._worker is not None:

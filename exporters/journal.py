@@ -13,10 +13,12 @@ from typing import Any
 
 from exporters.batch import Batch
 from exporters.counters import Counters
-from exporters.files import new_name
+from exporters.files import append_line, new_name
 from exporters.lines import native_line
+from exporters.mending import encode_mended
 from exporters.parts import Parts
 from exporters.record import SCHEMA_VERSION, encode_line
+from exporters.redaction import Redaction
 from exporters.rllb import RllbLines
 from exporters.sampling import GroupSampler
 from exporters.sealing import Sealer
@@ -43,14 +45,17 @@ class Journal:
         counters: Counters,
         sampler: GroupSampler | None,
         tokenizer: Any,
+        redaction: Redaction | None = None,
     ) -> None:
         """Opens the rank's first file. Raises OSError where that cannot be done.
 
         With a `sampler`, lines wait until the end of their step says which groups stay.
         """
         self._settings, self._counters, self._sampler = settings, counters, sampler
+        self._redaction = redaction
         self._buffered: dict[int, list[tuple[str, bytes]]] = {}
         self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
+        self._is_closed = False
         self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
         self._is_native = settings.dialect == "native"
         self._line = native_line if self._is_native else RllbLines(tokenizer).line
@@ -87,10 +92,17 @@ class Journal:
                 self._finish()
             finally:
                 self._parts.close()
+                self._is_closed = True
         if self._sealer is not None and not self._sealer.stop(timeout):
             raise TimeoutError(
                 f"full parts not compressed after {timeout:g} s; they stay as they are"
             )
+
+    def tell_late_losses(self) -> None:
+        """Writes the closing line once more behind the first one, if that is there. Never raises."""
+        with self._lock, contextlib.suppress(OSError):  # where the disk is full or the file is gone
+            if self._is_native and self._is_closed:
+                append_line(self._parts.path, self._closing_line())
 
     def _handle(self, item: Item) -> None:
         with contextlib.suppress(OSError):  # no room yet: that is counted where a rollout is lost
@@ -109,10 +121,13 @@ class Journal:
             self._release(step)
         if self._is_native:
             self._pay()
-            facts = {"type": "close", "t": time.time(), "rank": self._settings.rank}
-            self._parts.append(encode_line({**facts, **self._counters.counts}))
+            self._parts.append(self._closing_line())
         if self._settings.fsync:
             self._parts.sync()
+
+    def _closing_line(self) -> bytes:
+        facts = {"type": "close", "t": time.time(), "rank": self._settings.rank}
+        return encode_mended({**facts, **self._counters.counts})[0]
 
     def _pay(self) -> None:
         while self._owed:
@@ -160,7 +175,15 @@ class Journal:
             self._counters.refuse(batch.place.step, name, "its length is not that of the tokens")
         settings = self._settings
         fields = self._line(batch, rollout, row, rank=settings.rank, digits=settings.digits)
-        return encode_line(fields)
+        if self._redaction is not None:
+            fields = self._redaction.line(fields, rollout)
+        try:
+            return encode_line(fields)
+        except Exception:
+            line, wrong = encode_mended(fields)
+            for name, what in wrong.items():
+                self._counters.mend(batch.place.step, name, what)
+            return line
 
     def _append(self, step: int, line: bytes) -> None:
         try:
@@ -195,13 +218,12 @@ class Journal:
             self._parts.sync()
 
     def _with_metrics(self, line: dict[str, Any], end: StepEnd) -> bytes:
-        """The line, without the metrics where they cannot be written: the step did end."""
-        try:
-            metrics = end.rounded(self._settings.digits)
-            return encode_line({**line, "metrics": metrics} if metrics else line)
-        except Exception as error:
-            self._counters.refuse(end.step, "metrics", str(error))
-            return encode_line(line)
+        """The line, without a metric that cannot be written: the step did end."""
+        keep = None if self._redaction is None else self._redaction.value
+        metrics, refused = end.encoded(self._settings.digits, keep)
+        for name, what in refused.items():
+            self._counters.refuse(end.step, name, what)
+        return encode_line({**line, "metrics": metrics} if metrics else line)
 
 
 def _header(facts: Mapping[str, Any], part: int) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exporters.batch import Batch, Rollout
+from exporters.images import with_references
 from exporters.record import (
     SCORE_FIELDS,
     TOKEN_FLAG_FIELDS,
@@ -53,7 +54,9 @@ def rounded_column(name: str, value: Any, digits: int) -> Any:
     """A caller's value; scores are rounded, and NaN and Inf become None."""
     if name == "rewards" and isinstance(value, Mapping):
         return {str(part): _rounded_score(score, digits) for part, score in value.items()}
-    return _rounded_score(value, digits) if name in SCORE_FIELDS else value
+    if name in SCORE_FIELDS:
+        return _rounded_score(value, digits)
+    return value if isinstance(value, int | float) else with_references(value)
 
 
 def rounded_number(value: Any, digits: int) -> Any:
@@ -63,6 +66,8 @@ def rounded_number(value: Any, digits: int) -> Any:
 
 def rounded_tokens(name: str, values: Array, digits: int) -> Array:
     """Values of the tokens as they are written, contiguous."""
+    if values.dtype.kind == "O":  # integers, of which one is missing
+        return values
     if name in TOKEN_FLAG_FIELDS:
         return (values != 0).astype(np.uint8)
     if values.dtype.kind == "f":
@@ -79,6 +84,8 @@ def _compact(values: Array) -> Any:
 
     NaN equals nothing, so an array that was not measured stays an array.
     """
+    if values.dtype.kind == "O":
+        return values.tolist()
     is_constant = (
         values.ndim == 1
         and values.dtype.kind == "f"

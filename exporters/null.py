@@ -44,7 +44,15 @@ class NullExporter:
     def log_ragged(self, step: int, **fields: Any) -> None:
         """Does nothing."""
 
-    def end_step(self, step: int, **metrics: Any) -> None:
+    def end_step(self, step: int, /, **metrics: Any) -> None:
+        """Does nothing."""
+
+    def report_error(
+        self, where: str, error: Exception, *, step: int | None = None, rollouts: int = 0
+    ) -> None:
+        """Does nothing."""
+
+    def give_up(self, error: Exception) -> None:
         """Does nothing."""
 
     def flush(self, timeout: float = 30.0) -> bool:

@@ -9,15 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import Batch, BatchInfo, Rollout, check_name, take_columns
+from exporters.batch import (
+    Batch,
+    BatchInfo,
+    Rollout,
+    check_name,
+    count_rollouts,
+    loss_flags,
+    reason,
+    take_columns,
+)
+from exporters.record import (
+    ID_FIELDS,
+    SCORE_FIELDS,
+    TEXT_FIELDS,
+    TOKEN_FLAG_FIELDS,
+    TOKEN_FLOAT_FIELDS,
+)
 from exporters.snapshot import Array, Copies
 
-# Values of a token given those before it. A packed sequence's first token has none before it: what
-# is there was computed from the end of the sequence packed in front of it.
-_PREDICTED = (
-    *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
-    *("entropy", "topk_logprobs"),
+# Whose value an array's value at token i is, which only matters where sequences meet:
+PREDICTED = "predicted"  # of token i given those before it: the first of a sequence has none
+PREDICTING = "predicting"  # of token i + 1, as the logits at i are: the last of a sequence has none
+TOKEN = "token"  # of token i itself
+POSITIONS = (PREDICTED, PREDICTING, TOKEN)
+_OF_THE_TOKEN = frozenset(
+    ("advantages", "returns", "values", "token_rewards", "versions", *TOKEN_FLAG_FIELDS)
 )
+_OF_A_SEQUENCE = frozenset((*SCORE_FIELDS, *ID_FIELDS, *TEXT_FIELDS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +47,17 @@ class PackedBatch(Batch):
     seq_lens: Array  # [S]
     prompt_lens: Array | None  # [S]; None: a response begins with the first token of the loss
     loss_mask: Array  # [T]
-    arrays: Mapping[str, Array]  # [T], [T, k] or [S]
+    tokens: Mapping[str, Array]  # [T] or [T, k]
+    scalars: Mapping[str, Array]  # [S]
+    positions: Mapping[
+        str, str
+    ]  # name -> one of POSITIONS; default: TOKEN or PREDICTED by the name
 
     def arrays_nbytes(self) -> int:
         """Memory that the arrays take, in bytes."""
         frame = (self.input_ids, self.seq_lens, self.prompt_lens, self.loss_mask)
-        return sum(a.nbytes for a in (*frame, *self.arrays.values()) if a is not None)
+        arrays = (*frame, *self.tokens.values(), *self.scalars.values())
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def cut(self, row: int) -> Rollout:
         """Sequence `row`. Raises ValueError where the lengths do not fit the tokens."""
@@ -41,16 +65,12 @@ class PackedBatch(Batch):
         end = int(self._ends[row])
         start = end - int(self.seq_lens[row])
         first = start + self._prompt_length(row, start, end)
-        tokens, scalars = {}, {}
-        for name, array in self.arrays.items():
-            if len(array) != len(self.input_ids):
-                scalars[name] = array[row]
-            elif first == start and first < end and name in _PREDICTED:
-                tokens[name] = _without_first(array[first:end])
-            else:
-                tokens[name] = array[first:end]
-        trained = self.loss_mask[first:end] != 0
-        loss = None if trained.all() else trained.astype(np.uint8)
+        scalars = {name: array[row] for name, array in self.scalars.items()}
+        tokens = {
+            name: _of_sequence(array, self._position(name), start, first, end)
+            for name, array in self.tokens.items()
+        }
+        loss = loss_flags(self.loss_mask[first:end])
         return Rollout(
             self.input_ids[start:first], self.input_ids[first:end], loss, scalars, tokens
         )
@@ -65,6 +85,9 @@ class PackedBatch(Batch):
             and ((self.prompt_lens > self.seq_lens) | (self.prompt_lens < 0)).any()
         ):
             raise ValueError("prompt_lens: expected 0 to the length of the sequence")
+
+    def _position(self, name: str) -> str:
+        return self.positions.get(name, TOKEN if name in _OF_THE_TOKEN else PREDICTED)
 
     @cached_property
     def _ends(self) -> Array:
@@ -97,12 +120,16 @@ def take_packed(
         prompts = _flat(copies.take(frame["prompt_lens"]))
     _check_shapes(ids, loss, lengths, prompts)
     size, refused = len(lengths), dict[str, str]()
-    copied: dict[str, Array] = {}
+    tokens, scalars = dict[str, Array](), dict[str, Array]()
+    positions = frame.get("positions") or {}
     for name, value in arrays.items():
         try:
-            copied[name] = _fitting(name, _flat(copies.take(value)), len(ids), size)
-        except (TypeError, ValueError) as error:
-            refused[name] = str(error)
+            check_name(name)
+            array = _flat(copies.take(value, exact=count_rollouts(value) == size))
+            is_of_tokens = _is_of_tokens(name, array, len(ids), size, positions)
+            (tokens if is_of_tokens else scalars)[name] = array
+        except Exception as error:
+            refused[name] = reason(error)
     batch = PackedBatch(
         place=place,
         size=size,
@@ -115,7 +142,9 @@ def take_packed(
         seq_lens=lengths,
         prompt_lens=prompts,
         loss_mask=loss,
-        arrays=copied,
+        tokens=tokens,
+        scalars=scalars,
+        positions=positions,
     )
     if not batch.ready:  # on a device the lengths are not known yet
         batch.check()
@@ -138,17 +167,42 @@ def _check_shapes(ids: Array, loss: Array, lengths: Array, prompts: Array | None
         raise ValueError(f"prompt_lens {list(prompts.shape)} but {len(lengths)} seq_lens")
 
 
-def _fitting(name: str, array: Array, tokens: int, sequences: int) -> Array:
-    check_name(name)
-    if (array.ndim in (1, 2) and len(array) == tokens) or array.shape == (sequences,):
-        return array
+def _is_of_tokens(
+    name: str, array: Array, tokens: int, sequences: int, positions: Mapping[str, str]
+) -> bool:
+    """Whether an array has a value a token, not one a sequence. Raises ValueError for neither."""
+    if positions.get(name, TOKEN) not in POSITIONS:
+        raise ValueError(f"positions: expected {' or '.join(POSITIONS)}, found {positions[name]!r}")
+    of_tokens = array.ndim in (1, 2) and len(array) == tokens
+    of_sequences = array.shape == (sequences,)
+    if of_tokens and of_sequences:
+        if name in _OF_A_SEQUENCE:
+            return False
+        if name in (*TOKEN_FLOAT_FIELDS, *_OF_THE_TOKEN, *positions):
+            return True
+        raise ValueError(
+            f"there are {tokens} tokens and as many sequences: say in positions= whether it is a value "
+            "a token, or hand it over in meta"
+        )
+    if of_tokens or of_sequences:
+        return of_tokens
     raise ValueError(
         f"expected [{tokens}] (a value a token), [{tokens}, k] or [{sequences}] (one a sequence), "
         f"found {list(array.shape)}"
     )
 
 
-def _without_first(values: Array) -> Array:
-    values = values.astype(np.float32)
-    values[0] = np.nan
-    return values
+def _of_sequence(values: Array, position: str, start: int, first: int, end: int) -> Array:
+    """The values of the tokens from `first` to `end` of a sequence that begins at `start`.
+
+    None of them is one that was computed in the sequence before.
+    """
+    shift = 1 if position == PREDICTING else 0
+    if position == TOKEN or first > start or first == end:
+        return values[first - shift : end - shift]
+    # As objects integers stay whole beside a value that is not there.
+    kind, missing = (np.float32, np.nan) if values.dtype.kind == "f" else (object, None)
+    cut = np.empty((end - first, *values.shape[1:]), kind)
+    cut[0] = missing
+    cut[1:] = values[first + 1 - shift : end - shift]
+    return cut

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import Batch, BatchInfo, Rollout, check_name, take_columns
+from exporters.batch import (
+    Batch,
+    BatchInfo,
+    Rollout,
+    check_name,
+    loss_flags,
+    reason,
+    take_columns,
+)
 from exporters.snapshot import Array, Copies, as_numbers
 
 Row = Array | list[Any]
@@ -50,7 +58,8 @@ class RaggedBatch(Batch):
                     raise ValueError(f"rollout {row}: loss_mask: {self._expected(row)}")
                 refused.append(name)
         prompt, response = np.split(ids, [len(ids) - length])
-        loss = _flags(tokens.pop("loss_mask", None))
+        given_loss = tokens.pop("loss_mask", None)
+        loss = None if given_loss is None else loss_flags(given_loss)
         return Rollout(prompt, response, loss, scalars, tokens, refused)
 
     def check(self) -> None:
@@ -94,10 +103,10 @@ def take_ragged(
         try:
             check_name(name)
             _sort_in(name, value, size, copies, scalars, tokens)
-        except (TypeError, ValueError) as error:
+        except Exception as error:
             if name == "loss_mask":
                 raise ValueError(f"loss_mask: {error}") from error
-            refused[name] = str(error)
+            refused[name] = reason(error)
     if "loss_mask" in scalars:
         raise ValueError("loss_mask: expected one row a rollout, found one number")
     return RaggedBatch(
@@ -143,7 +152,7 @@ def _sort_in(
         raise ValueError(f"expected {size} entries, one a rollout, found {len(value)}")
     is_flat = value.ndim == 1 if hasattr(value, "ndim") else all(_is_number(v) for v in value)
     if is_flat:
-        scalars[name] = copies.take(value)
+        scalars[name] = copies.take(value, exact=True)
     else:
         tokens[name] = [copies.take_row(row) for row in value]
 
@@ -159,7 +168,7 @@ def _response_part(row: Row | None, whole: int, length: int) -> Array | None:
         return None
     try:
         values = as_numbers(row)
-    except (TypeError, ValueError):
+    except Exception:
         return None
     return values[len(values) - length :]
 
@@ -171,12 +180,6 @@ def _integers(row: Row) -> Array:
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise ValueError(f"token_ids: expected integers, found {ids.dtype} {list(ids.shape)}")
     return ids
-
-
-def _flags(loss: Array | None) -> Array | None:
-    if loss is None or (loss != 0).all():
-        return None
-    return (loss != 0).astype(np.uint8)
 
 
 def _nbytes(row: Row | None) -> int:

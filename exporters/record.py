@@ -100,9 +100,14 @@ def _rounding_tables(digits: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[
 
 
 def round_score(value: float, digits: int) -> float | None:
-    """One score rounded to `digits` significant digits; None where it is NaN or infinite."""
+    """One score rounded to `digits` significant digits; None where it is NaN or infinite.
+
+    From 10**digits on it stays as it is: what stands before the point counts or is a time.
+    """
     number = float(value)
-    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+    if abs(number) >= 10**digits:
+        return number if math.isfinite(number) else None
+    return float(f"{number:.{digits}g}") if number == number else None
 
 
 def rounded_metric(value: Any, digits: int) -> Any:
@@ -116,7 +121,12 @@ def encode_line(fields: Mapping[str, Any]) -> bytes:
 
     Raises TypeError (orjson's) on what JSON cannot hold, e.g. a string with a lone surrogate.
     """
-    return orjson.dumps(fields, default=str, option=_OPTIONS) + b"\n"
+    return dump(fields) + b"\n"
+
+
+def dump(value: Any) -> bytes:
+    """`value` as JSON without a newline. Raises TypeError (orjson's) on what JSON cannot hold."""
+    return orjson.dumps(value, default=str, option=_OPTIONS)
 
 
 def encode_values(values: npt.NDArray[Any]) -> orjson.Fragment:

@@ -57,6 +57,8 @@ class RllbLines:
         self._names |= dict.fromkeys(rollout.tokens)
         for name in self._names:
             values = rollout.tokens.get(name)
+            if values is not None and values.dtype.kind == "O":
+                values = values.astype(np.float32)
             if values is None:
                 line[name] = np.zeros(len(response), np.float32)
             else:

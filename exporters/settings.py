@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _CHOICES = {
     "logprobs_mode": ("processed", "raw"),
@@ -28,7 +30,7 @@ class Settings:
     world_size: int
     attempt: str
     start_step: int | None
-    temperature: float
+    temperature: float | None
     logprobs_mode: str
     engine: str | None
     digits: int
@@ -48,7 +50,9 @@ class Settings:
         """Raises ValueError for the first setting that cannot work, ImportError for a missing part."""
         for name, is_good, expected in self._rules():
             if not is_good:
-                raise ValueError(f"{name}: expected {expected}, found {getattr(self, name)!r}")
+                found = getattr(self, name)
+                shown = "out_dir" if name == "folder" else name
+                raise ValueError(f"{shown}: expected {expected}, found {found!r}")
         if self.compress and importlib.util.find_spec("zstandard") is None:
             raise ImportError(
                 "compress='zstd' needs the package zstandard: pip install 'rollout-board[zstd]', or "
@@ -71,6 +75,8 @@ class Settings:
         }
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        is_local = not re.match("[a-z][a-z0-9+.-]+:/", str(self.folder))
+        yield "folder", is_local, "a folder of this machine (mount the store, or upload the files)"
         for name, least, most in (
             ("world_size", 1, None),
             ("rank", 0, self.world_size - 1 if _is_whole(self.world_size) else None),
@@ -88,12 +94,22 @@ class Settings:
             value, least = getattr(self, name), 1 if name == "max_samples_per_step" else 0
             is_good = value is None or (_is_whole(value) and value >= least)
             yield name, is_good, f"None or a whole number, at least {least}"
-        yield "temperature", _is_number(self.temperature) and self.temperature > 0, "more than 0"
+        heat = self.temperature
+        is_good = heat is None or (_is_number(heat) and heat > 0)
+        yield "temperature", is_good, "None (not recorded) or more than 0"
         timeout = self.full_timeout
         yield "full_timeout", _is_number(timeout) and timeout >= 0, "0 s or more"
         for name, choices in _CHOICES.items():
             expected = " or ".join(map(str, choices))
             yield name, getattr(self, name) in choices, expected
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as an int; of an array or a tensor its one number. Raises ValueError for 2.7 or None."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, int | float) and abs(number) < 1 << 63 and int(number) == number:
+        return int(number)
+    raise ValueError(f"{name}: expected a whole number, found {value!r}")
 
 
 def _is_whole(value: object) -> bool:

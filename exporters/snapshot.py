@@ -31,19 +31,20 @@ class Copies:
         self._devices: dict[Any, None] = {}
         self.room = room or Room()
 
-    def take(self, value: Any) -> Array:
+    def take(self, value: Any, *, exact: bool = False) -> Array:
         """A private copy: floats as float32, bools as uint8, integers as they are; None is NaN.
 
-        Raises TypeError or ValueError on what is not a rectangle of numbers.
+        exact: doubles of at most one dimension stay doubles, because float32 changes times and counters.
+        Raises an exception of whatever kind on what is not a rectangle of numbers.
         """
         if hasattr(value, "detach"):
-            return self._take_tensor(value)
+            return self._take_tensor(value, exact)
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            array = array.astype(np.float32)
+            array = array.astype(np.float64)
         if array.dtype.kind not in "fbiu":
             raise TypeError(f"expected numbers, found {array.dtype}")
-        copy = self.room.empty(array.shape, _EXPORTED.get(array.dtype.kind, array.dtype))
+        copy = self.room.empty(array.shape, _exported_dtype(array, exact))
         np.copyto(copy, array, casting="unsafe")
         return copy
 
@@ -57,16 +58,20 @@ class Copies:
         """One event per device that was copied from, recorded behind all of the copies so far."""
         return tuple(record_event(device) for device in self._devices)
 
-    def _take_tensor(self, tensor: Any) -> Array:
+    def _take_tensor(self, tensor: Any, exact: bool) -> Array:
         if hasattr(tensor, "full_tensor"):  # gathering it is a collective: not ours to start
             raise TypeError("found a DTensor, expected a tensor: hand over .to_local()")
         tensor = tensor.detach()
+        if tensor.is_complex():
+            raise TypeError(f"expected real numbers, found {tensor.dtype}")
+        kind = _exported_type(tensor, exact)
         if not is_on_cuda(tensor):
-            copy = self.room.empty(tuple(tensor.shape), _exported_dtype(tensor))
+            dtype = sys.modules["torch"].empty(0, dtype=kind).numpy().dtype
+            copy = self.room.empty(tuple(tensor.shape), dtype)
             sys.modules["torch"].from_numpy(copy).copy_(tensor)
             return copy
         self._devices[tensor.device] = None
-        return copy_to_pinned(tensor.to(_exported_type(tensor)).contiguous())
+        return copy_to_pinned(tensor.to(kind).contiguous())
 
 
 def as_numbers(values: Sequence[Any] | Array) -> Array:
@@ -103,12 +108,15 @@ def is_capturing() -> bool:
     return bool(torch.cuda.is_current_stream_capturing())
 
 
-def _exported_dtype(tensor: Any) -> npt.DTypeLike:
-    return sys.modules["torch"].empty(0, dtype=_exported_type(tensor)).numpy().dtype
+def _exported_dtype(array: Array, exact: bool) -> npt.DTypeLike:
+    if exact and array.dtype == np.float64 and array.ndim <= 1:
+        return np.float64
+    return _EXPORTED.get(array.dtype.kind, array.dtype)
 
 
-def _exported_type(tensor: Any) -> Any:
+def _exported_type(tensor: Any, exact: bool) -> Any:
     torch = sys.modules["torch"]
     if tensor.is_floating_point():
-        return torch.float32
+        stays = exact and tensor.dtype == torch.float64 and tensor.ndim <= 1
+        return torch.float64 if stays else torch.float32
     return torch.uint8 if tensor.dtype == torch.bool else tensor.dtype

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporters.record import rounded_metric
+import numpy as np
+import orjson
+
+from exporters.batch import private_copy, reason
+from exporters.record import dump, rounded_metric
 from exporters.snapshot import Copies
 
 
@@ -21,11 +25,22 @@ class StepEnd:
     metrics: Mapping[str, Any]
     ready: Sequence[Any] = ()
 
-    def rounded(self, digits: int) -> dict[str, Any]:
-        """The metrics as they are written."""
-        for event in self.ready:
-            event.synchronize()
-        return {name: rounded_metric(value, digits) for name, value in self.metrics.items()}
+    def encoded(
+        self, digits: int, redacted: Callable[[Any], Any] | None = None
+    ) -> tuple[dict[str, orjson.Fragment], dict[str, str]]:
+        """The metrics as they are written, and why each of the others cannot be."""
+        encoded: dict[str, orjson.Fragment] = {}
+        refused: dict[str, str] = {}
+        for name, value in self.metrics.items():
+            try:
+                for event in self.ready:
+                    event.synchronize()
+                dump(name)
+                number = rounded_metric(value, digits)
+                encoded[name] = orjson.Fragment(dump(redacted(number) if redacted else number))
+            except Exception as error:
+                refused[name] = reason(error)
+        return encoded, refused
 
 
 def take_step_end(step: int, metrics: Mapping[str, Any], refused: dict[str, str]) -> StepEnd:
@@ -36,9 +51,11 @@ def take_step_end(step: int, metrics: Mapping[str, Any], refused: dict[str, str]
     copies, copied = Copies(), dict[str, Any]()
     for name, value in metrics.items():
         try:
-            copied[name] = copies.take(value) if hasattr(value, "detach") else value
-            if getattr(copied[name], "size", 1) != 1:
-                raise ValueError(f"expected one number, found {list(copied.pop(name).shape)}")
-        except (TypeError, ValueError) as error:
-            refused[name] = str(error)
+            is_tensor = hasattr(value, "detach")
+            metric = copies.take(value, exact=True) if is_tensor else private_copy(value)
+            if isinstance(metric, np.ndarray) and metric.size != 1:
+                raise ValueError(f"expected one number, found {list(metric.shape)}")
+            copied[name] = metric
+        except Exception as error:
+            refused[name] = reason(error)
     return StepEnd(step, copied, copies.ready())

@@ -11,6 +11,17 @@ from types import FrameType
 _Handler = Callable[[int, FrameType | None], object] | int | None
 
 
+def _raise_in_main_thread() -> None:
+    """Raises SIGTERM where handlers run. Sent to the process it may reach this thread, and what the main
+    one sleeps or waits in goes on to its end.
+    """
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, signal.SIGTERM)
+    else:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def drain_on_sigterm(drain: Callable[[], None]) -> Callable[[], None]:
     """Has `drain` called on SIGTERM, before what was set up for it until now. Returns the undoing.
 
@@ -32,7 +43,7 @@ def drain_on_sigterm(drain: Callable[[], None]) -> Callable[[], None]:
             drain()
         finally:
             drained.set()
-            os.kill(process, signal.SIGTERM)
+            _raise_in_main_thread()
 
     def handle(number: int, frame: FrameType | None) -> None:
         if os.getpid() == process and not drained.is_set():

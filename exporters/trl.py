@@ -18,6 +18,7 @@ from exporters.hooks.guard import guarded
 from exporters.hooks.once import OncePerStep
 from exporters.trl_rollouts import (
     StepBoundaries,
+    add_advantage_rewards,
     describe_batch,
     loss_batch,
     open_exporter,
@@ -40,6 +41,7 @@ class _Export(_Trainer):
         rollout_run: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        self._forwards: list[Any] = []
         super().__init__(*args, **kwargs)
         self.rollout_dir, self.rollout_columns = rollout_dir, rollout_columns
         self.rollout_run = rollout_run or {}
@@ -48,20 +50,19 @@ class _Export(_Trainer):
     def open_rollouts(self) -> RolloutExporter:
         """Opens this rank's file; TRL's first callback calls it."""
         self._once = OncePerStep()
-        self.exporter = open_exporter(
-            self,
-            self.rollout_dir,
-            tokenizer=self._tokenizer,
-            run={"config": training_settings(self.args.to_dict()), **self.rollout_run},
-        )
+        self.exporter = open_exporter(self, lambda: self.rollout_dir, self._settings)
         return self.exporter
+
+    def _settings(self) -> dict[str, Any]:
+        config = training_settings(self.args.to_dict())
+        return {"tokenizer": self._tokenizer, "run": {"config": config, **self.rollout_run}}
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, ids: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
         self._rollouts = None
         if self.model.training:
-            stop_ids = {*self.eos_token_ids, self._tokenizer.pad_token_id}
-            with guarded(self.exporter, "rewards"):
+            with guarded(self.exporter, "rewards", rollouts=lambda: prompts):
+                stop_ids = {*self.eos_token_ids, self._tokenizer.pad_token_id}
                 self._rollouts = describe_batch(
                     self, inputs, prompts, completions, ids, rewards, stop_ids
                 )
@@ -82,13 +83,13 @@ class _Export(_Trainer):
         self._forwards = []
         loss = super()._compute_loss(model, inputs)
         if self.model.training and inputs.get("rollouts"):
-            with guarded(self.exporter, "export"):
-                self._export(inputs)
+            step = self.state.global_step + 1
+            with guarded(self.exporter, "export", step, lambda: inputs["rollouts"]):
+                self._export(step, inputs)
         self._forwards = []
         return loss
 
-    def _export(self, inputs: Any) -> None:
-        step = self.state.global_step + 1
+    def _export(self, step: int, inputs: Any) -> None:
         if not self._once.is_first(step, [r["rollout_id"] for r in inputs["rollouts"]]):
             return
         micro_step = self._step % self.args.gradient_accumulation_steps
@@ -108,7 +109,8 @@ class ExportGRPOTrainer(ToolUse, _Export, GRPOTrainer):
 class ExportRLOOTrainer(_Export, RLOOTrainer):
     """RLOOTrainer that writes its training rollouts; the arguments are ExportGRPOTrainer's.
 
-    `reward` is the rewards' weighted sum; RLOO's KL penalty is in `advantage` only.
+    `reward` is the rewards' weighted sum; `advantage_reward` is what RLOO makes advantages of: clipped,
+    and with the KL penalty.
     """
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -116,4 +118,8 @@ class ExportRLOOTrainer(_Export, RLOOTrainer):
         # RLOO keeps sums only. Its first forward is the old policy's, a second one the reference's.
         names = ("old_per_token_logps", "ref_per_token_logps")
         logps = [forward[0] for forward in self._forwards]
-        return output | dict(zip(names, logps, strict=False))
+        output |= dict(zip(names, logps, strict=False))
+        if self._rollouts:
+            with guarded(self.exporter, "advantage_reward"):
+                add_advantage_rewards(self._rollouts, output, self.beta, self.reward_clip_range)
+        return output

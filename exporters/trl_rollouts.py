@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import torch
 from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
+from exporters.hooks.guard import open_guarded
 from exporters.writer import RolloutExporter
 
 # TRL's name of a per-token input of the loss -> the record's.
@@ -25,21 +26,36 @@ _SETTINGS = (
     *("num_generations", "num_iterations", "max_completion_length", "mask_truncated_completions"),
     *("temperature", "top_p", "top_k", "min_p", "use_vllm", "beta", "epsilon", "epsilon_high"),
     *("delta", "loss_type", "scale_rewards", "importance_sampling_level", "reward_weights"),
+    *(
+        "use_bias_correction_kl",
+        "vllm_importance_sampling_correction",
+        "multi_objective_aggregation",
+    ),
 )
 
 
-def open_exporter(trainer: Any, folder: str | None, **settings: Any) -> RolloutExporter:
+def open_exporter(
+    trainer: Any,
+    folder: Callable[[], str | None],
+    settings: Callable[[], Mapping[str, Any]],
+) -> RolloutExporter:
     """The rank's exporter. Every rank calls it, because they agree on the attempt here."""
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    return RolloutExporter(
-        folder or "",
-        rank=trainer.accelerator.process_index,
-        world_size=trainer.accelerator.num_processes,
-        attempt=broadcast_object_list([now])[0],
-        start_step=trainer.state.global_step + 1,
-        temperature=trainer.args.temperature,
-        **{"enabled": folder is not None, **settings},
-    )
+    attempt = broadcast_object_list([now])[0]
+
+    def new_exporter() -> RolloutExporter:
+        out_dir = folder()
+        return RolloutExporter(
+            out_dir or "",
+            rank=trainer.accelerator.process_index,
+            world_size=trainer.accelerator.num_processes,
+            attempt=attempt,
+            start_step=trainer.state.global_step + 1,
+            temperature=trainer.args.temperature or None,
+            **{"enabled": out_dir is not None, **settings()},
+        )
+
+    return open_guarded(new_exporter)
 
 
 class StepBoundaries(TrainerCallback):
@@ -62,7 +78,7 @@ class StepBoundaries(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Ends the step with its log."""
-        if args.logging_steps == 1 and "loss" in logs:
+        if args.logging_steps == 1 and "loss" in (logs or {}):
             self.exporter.end_step(state.global_step, **logs)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -105,6 +121,26 @@ def describe_batch(
         rollout["rewards"] = dict(zip(trainer.reward_func_names, parts, strict=True))
         rollout |= {name: example[name] for name in trainer.rollout_columns if name in example}
     return described
+
+
+def add_advantage_rewards(
+    rollouts: Sequence[dict[str, Any]],
+    output: Mapping[str, Any],
+    beta: float,
+    clip: Sequence[float] | None,
+) -> None:
+    """Adds the reward that RLOO makes a rollout's advantage of: TRL 1.16's `rloo_trainer.py:1660`.
+
+    output: what TRL generated, with old and reference logprobs [B, R] where `beta` is not 0.
+    """
+    rewards = torch.tensor([rollout["reward"] for rollout in rollouts])
+    if clip:
+        rewards = rewards.clamp(clip[0], clip[1])
+    if beta:
+        ratio = (output["old_per_token_logps"] - output["ref_per_token_logps"]).detach().cpu()
+        rewards = rewards - beta * (ratio * output["completion_mask"].cpu()).sum(-1)
+    for rollout, reward in zip(rollouts, rewards.tolist(), strict=True):
+        rollout["advantage_reward"] = reward
 
 
 def loss_batch(inputs: Mapping[str, Any], forward: Sequence[Any]) -> dict[str, Any]:
@@ -163,6 +199,7 @@ def describe_rollouts(
             "rollout_id": f"s{step}g{group}r{member}",
             "split": "train",
             "policy_version": step,
+            "generation": step,
             **_texts(prompt, completion),
             "is_truncated": is_truncated,
             "finish_reason": "length" if is_truncated else "stop",

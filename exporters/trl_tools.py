@@ -20,8 +20,12 @@ _Trainer: Any = object
 class ToolUse(_Trainer):
     """Adds tool use to the rollouts of a GRPOTrainer: a mixin before its exporting class."""
 
-    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._turn_seconds: list[float] = []
+        super().__init__(*args, **kwargs)
+
+    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+        self._turn_seconds = []
         return super()._generate(*args, **kwargs)
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
@@ -40,7 +44,7 @@ class ToolUse(_Trainer):
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, ids: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
         if self._rollouts and self.tools:
-            with guarded(self.exporter, "tools"):
+            with guarded(self.exporter, "tools"):  # costs what is said of tools, not the rollouts
                 outcomes = map(with_outcomes, completions, self._calls, repeat(self._turn_seconds))
                 texts = self._tokenizer.batch_decode(ids)
                 describe_tool_use(self._rollouts, prompts, outcomes, texts, self._tool_masks)

@@ -13,21 +13,22 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from exporters.batch import count_rollouts, take_padded
+from exporters.batch import count_rollouts, reason, take_padded
 from exporters.board_command import print_board_command
+from exporters.compiling import run_uncompiled
 from exporters.counters import Counters
-from exporters.files import default_attempt, file_part
+from exporters.files import file_part
 from exporters.intake import Intake, Take
 from exporters.journal import Journal
+from exporters.losses import Losses
+from exporters.opening import named, open_files
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
-from exporters.run_document import describe_run
-from exporters.sampling import GroupSampler
-from exporters.settings import Settings, rank_of_launch, size_of_launch
+from exporters.redaction import Redact, Redaction
+from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
 from exporters.termination import drain_on_sigterm
 
 _SECONDS_TO_CLOSE = 30.0
@@ -47,7 +48,9 @@ class RolloutExporter:
         run: what belongs to the whole run (name, config, git commit, thresholds); rank 0 writes it
             to `run-{attempt}.json`.
         tokenizer: rank 0 writes its pieces to `vocab.json`, so that ids are read without it.
-        temperature: the sampling temperature that the logged logprobs include.
+        redact: a function of a text, or regular expressions of what is replaced, applied to every text
+            before it is written. Ids stay only where `tokenizer` decodes them to a text that may.
+        temperature: the sampling temperature that the logged logprobs include; None: not recorded.
         logprobs_mode: "processed" where logprobs are after temperature and filters, else "raw".
         engine: name and version of what sampled, e.g. "vllm 0.10".
         digits: significant decimal digits kept of every float, 1 to 9.
@@ -84,7 +87,8 @@ class RolloutExporter:
         start_step: int | None = None,
         run: Mapping[str, Any] | None = None,
         tokenizer: Any = None,
-        temperature: float = 1.0,
+        redact: Redact | None = None,
+        temperature: float | None = None,
         logprobs_mode: str = "processed",
         engine: str | None = None,
         digits: int = 5,
@@ -106,10 +110,11 @@ class RolloutExporter:
     ) -> None:
         self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
         self._every = every_n_steps
-        self._strict = os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
+        self._strict = is_strict(strict)
         self._counters = Counters()
         self._process = os.getpid()
         self._open = False
+        self._losses = Losses(self._counters)
         self._closing, self._closed = threading.Lock(), threading.Event()
         self.attempt = ""
         self._journal: Journal | None = None
@@ -139,7 +144,8 @@ class RolloutExporter:
             dialect=dialect,
         )
         settings.check()
-        self._start(settings, run or {}, tokenizer)
+        redaction = None if redact is None else Redaction(redact, tokenizer)
+        self._start(settings, run or {}, tokenizer, redaction)
         if open_board and self.rank == 0:
             print_board_command(settings.folder)
         if flush_on_sigterm:
@@ -168,8 +174,8 @@ class RolloutExporter:
         if not self._open or os.getpid() != self._process:
             return False
         try:
-            return int(step) % self._every == 0
-        except (TypeError, ValueError, OverflowError):
+            return whole_number("step", step) % self._every == 0
+        except Exception:
             return False
 
     def log(
@@ -222,6 +228,7 @@ class RolloutExporter:
         seq_lens: Any,
         loss_mask: Any,
         prompt_lens: Any = None,
+        positions: Mapping[str, str] | None = None,
         rewards: Any = None,
         meta: Mapping[str, Sequence[Any]] | None = None,
         **arrays: Any,
@@ -238,14 +245,18 @@ class RolloutExporter:
             prompt_lens: [S]; default: a response begins with its first token of the loss.
             rewards: [S], the total.
             meta: column -> S values, as in `log`.
-            **arrays: [T] aligned with `input_ids` without a shift, or [S]. What predicts a token has
-                no value at the first of a sequence, whatever is there: null.
+            positions: array -> whose value its value at token i is: "predicted" (of token i given those
+                before it; the first of a sequence has none), "predicting" (of token i + 1, as the logits
+                at i are) or "token" (of token i itself). Default: "token" for advantages, returns,
+                values, token_rewards, versions and masks, else "predicted".
+            **arrays: [T] beside `input_ids`, or [S]. No value is carried from one sequence into another.
         """
         frame = {
             "input_ids": input_ids,
             "seq_lens": seq_lens,
             "loss_mask": loss_mask,
             "prompt_lens": prompt_lens,
+            "positions": positions,
         }
         given = {"reward": rewards, **arrays}
         self._log(take_packed, step, micro_step, frame, given, meta, seq_lens)
@@ -281,10 +292,10 @@ class RolloutExporter:
         given = {"reward": rewards, "loss_mask": loss_mask, **lists}
         self._log(take_ragged, step, micro_step, frame, given, meta, token_ids)
 
-    def end_step(self, step: int, **metrics: Any) -> None:
-        """Says that this rank logged all of `step`; `metrics` are kept with it."""
+    def end_step(self, step: int, /, **metrics: Any) -> None:
+        """Says that this rank logged all of `step`; `metrics` are kept with it, of any name."""
         try:
-            step = int(step)
+            step = whole_number("step", step)
             if self._intake is not None and self.wants(step):
                 self._intake.end_step(step, metrics)
         except Exception as error:
@@ -307,6 +318,7 @@ class RolloutExporter:
         with self._closing:
             if not self._open:
                 return
+            self._losses.reason = "after the exporter was closed"
             self._open = False
         atexit.unregister(self.close)
         self._undo_sigterm()
@@ -317,38 +329,45 @@ class RolloutExporter:
         finally:
             self._closed.set()
 
+    def report_error(
+        self, where: str, error: Exception, *, step: int | None = None, rollouts: int = 0
+    ) -> None:
+        """Counts an error of a hook and the rollouts it cost. Raises it in strict mode."""
+        self._losses.add(step, rollouts)
+        self._counters.fail(where, error)
+        if self._strict:
+            raise error
+
+    def give_up(self, error: Exception) -> None:
+        """Says once why nothing will be written, and counts what is logged from now on as lost."""
+        self._losses.reason = f"because nothing can be written: {reason(error)}"
+        self._counters.add("errors:open")
+        self._counters.warn(f"rollouts are not exported: {reason(error)}", always=True)
+
     def disable_in_child(self) -> None:
         """Called in a forked process: the file and the locks belong to the parent."""
         self._open = False
         self._intake = None
         self._counters = Counters()
+        self._losses = Losses(self._counters)
 
-    # What torch.compile looks for: these calls are not for it to trace.
-    for _call in (log, log_packed, log_ragged, end_step):
-        _call.__dict__["_torchdynamo_disable"] = True
-    del _call
-
-    def _start(self, settings: Settings, run: Mapping[str, Any], tokenizer: Any) -> None:
+    def _start(
+        self,
+        settings: Settings,
+        run: Mapping[str, Any],
+        tokenizer: Any,
+        redaction: Redaction | None,
+    ) -> None:
         started = time.time()
-        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
-        self.attempt = settings.attempt or default_attempt(self.world_size, now)
-        settings = replace(settings, attempt=self.attempt)
-        pieces = tokenizer if settings.dialect == "rllb" else None
-        limit = settings.max_samples_per_step
-        sampler = None if limit is None else GroupSampler(limit)
-        try:
-            settings.folder.mkdir(parents=True, exist_ok=True)
-            if self.rank == 0:
-                describe_run(settings, started, run, tokenizer)
-            self._journal = Journal(settings, started, self._counters, sampler, pieces)
-        except OSError as error:
-            error.add_note(
-                f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
-                "may make and write to, or enabled=False."
-            )
-            raise
-        self._intake = Intake(settings, self._journal, self._counters, sampler, strict=self._strict)
+        settings = named(settings, started)
+        self.attempt = settings.attempt
+        self._journal, self._intake = open_files(
+            settings, started, run, tokenizer, redaction, self._counters, strict=self._strict
+        )
+        self._losses.journal = self._journal
         self._open = True
+        for call in ("wants", "log", "log_packed", "log_ragged", "end_step"):
+            setattr(self, call, run_uncompiled(getattr(self, call)))
         _live.add(self)
         atexit.register(self.close)
 
@@ -369,19 +388,34 @@ class RolloutExporter:
         meta: Mapping[str, Sequence[Any]] | None,
         rollouts: Any,
     ) -> None:
+        number = None
         try:
-            step = int(step)
-            if self._intake is not None and self.wants(step):
-                self._intake.log(take, step, int(micro_step), frame, arrays, meta or {})
+            number = whole_number("step", step)
+            if self._losses.reason and number % self._every == 0:
+                self._losses.add_late(number, count_rollouts(rollouts))
+            elif self._intake is not None and self.wants(number):
+                place = (number, self._micro_step(number, micro_step))
+                columns: Mapping[str, Any] = {} if meta is None else meta
+                self._intake.log(take, place, frame, arrays, columns)
         except Exception as error:
-            lost = count_rollouts(rollouts)
-            if isinstance(step, int):
-                self._counters.add_to_step("lost", step, lost)
-            else:
-                self._counters.add("lost", lost)
+            self._losses.add(number, count_rollouts(rollouts))
             self._counters.fail("log", error)
             if self._strict:
                 raise
+
+    def _micro_step(self, step: int, micro_step: Any) -> int:
+        try:
+            return whole_number("micro_step", micro_step)
+        except Exception as error:
+            self._counters.refuse(step, "micro_step", reason(error))
+            if self._strict:
+                raise
+            return 0
+
+
+def is_strict(strict: bool | None) -> bool:
+    """`strict`, or what the environment says of it."""
+    return os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
 
 
 _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()

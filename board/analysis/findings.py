@@ -14,7 +14,6 @@ import pandas as pd
 
 from board.analysis.token_sample import Budget, Progress, TokenSample
 from board.core.arrays import FloatArray, IntArray
-from board.core.findings import TOKEN_RULES, find, in_order
 from board.core.findings.coverage import Coverage, Recorded, checked_words, coverage
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts, StepRows
@@ -25,6 +24,7 @@ from board.core.findings.finding import (
     changed,
     parse,
 )
+from board.core.findings.rules import TOKEN_RULES, find, in_order
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import reward_parts
 from board.core.metrics.trainer import PREFIX, Agreement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import dropwhile
@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from board.analysis.audit import audited_remarks, repeated_key
+from board.analysis.log_line import changed, read_line
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged, with_reward
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
@@ -20,14 +21,12 @@ from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.tokens.scales import Histogram, Span
 from board.core.tokens.vocabulary import Vocabulary, id_texts
-from board.errors import RecordError, UnreadableError
-from board.formats import reader_named, source_read_by
+from board.errors import RecordError
+from board.formats import reader_named
 from board.formats.base import LineContext, Reader
 from board.formats.messages import response_text
-from board.formats.parse import parse_exactly, repeated_keys
-from board.formats.sources import Row
+from board.formats.parse import repeated_keys
 from board.index import segments
-from board.index.discovery.packed import readable
 from board.index.discovery.run_info import LogFile
 from board.index.reading.record_row import previews
 from board.index.reading.scan import MENDED
@@ -46,8 +45,7 @@ _COLUMNS: Final = (
 class OpenRollout:
     """A rollout with its tokens as text.
 
-    line: the parsed line as the log holds it, of a line of several its own part; by reader where it was
-        joined of several logs.
+    lines: by reader what reads its line again.
     tokens: display text of each response token, [R].
     prompt_tokens: of each prompt token, [P]; None where the log has no prompt ids.
     metrics: every token metric, recorded or derived, float64, each of its recorded length.
@@ -59,7 +57,7 @@ class OpenRollout:
     step: int
     index: int
     record: Record
-    line: Mapping[str, Any]
+    lines: Mapping[str, Callable[[], Mapping[str, Any]]]
     tokens: tuple[str, ...]
     prompt_tokens: tuple[str, ...] | None
     metrics: Mapping[str, FloatArray]
@@ -67,6 +65,15 @@ class OpenRollout:
     remarks: tuple[Remark, ...]
     top_k: TopK | None = None
     clip: Mapping[str, float] | None = None
+
+    @property
+    def line(self) -> Mapping[str, Any]:
+        """The parsed line as the log holds it, of a line of several its own part; by reader where it was
+        joined of several logs. Read again, since it takes many times the memory of all else. Raises
+        UnreadableError.
+        """
+        lines = {reader: read() for reader, read in self.lines.items()}
+        return lines if len(lines) > 1 else next(iter(lines.values()))
 
     @property
     def response_text(self) -> str:
@@ -144,7 +151,7 @@ def open_rollout(
         step=step,
         index=index,
         record=record,
-        line=lines if len(lines) > 1 else next(iter(lines.values())),
+        lines=lines,
         tokens=tuple(tokens),
         prompt_tokens=prompt_tokens(vocabulary, record),
         metrics=metrics,
@@ -214,11 +221,12 @@ _MOST_AUDITED: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Logged:
-    """What one log has of a rollout. line: its line, of a line of several its part of it. is_mended:
-    whether broken text in it had to be mended. not_shown: remarks on what of the line is not shown.
+    """What one log has of a rollout. line: reads its line, of a line of several its part of it.
+    is_mended: whether broken text in it had to be mended. not_shown: remarks on what of the line is not
+    shown.
     """
 
-    line: Mapping[str, Any]
+    line: Callable[[], Mapping[str, Any]]
     record: Record
     is_mended: bool
     not_shown: Sequence[Remark]
@@ -226,8 +234,8 @@ class _Logged:
 
 def _read(
     run: Run, row: Mapping[str, Any]
-) -> tuple[Mapping[str, Mapping[str, Any]], Record, list[Remark]]:
-    """The lines of a row by reader, its Record, and remarks on the lines.
+) -> tuple[Mapping[str, Callable[[], Mapping[str, Any]]], Record, list[Remark]]:
+    """What reads the lines of a row by reader, its Record, and remarks on the lines.
 
     There are several where it is joined of several logs; the Record has remarks on token arrays that
     differ between them then.
@@ -243,7 +251,7 @@ def _read(
     if run.rows.derived.reward is not None and (reward := row.get("reward")) is not None:
         record = with_reward(record, float(reward))
     if not _is_of_row(record, row, run.vocabulary, first.record):
-        raise _changed(_where(run, row))
+        raise changed(_where(run, row))
     remarks = [remark for log in logs.values() for remark in log.not_shown]
     if any(log.is_mended for log in logs.values()):
         remarks.append(MENDED)
@@ -258,40 +266,30 @@ def _where(run: Run, place: Mapping[str, Any]) -> str:
     return f"{_file(run, place).path.name}:{int(place['line'])}"
 
 
-def _changed(where: str, reason: str = "") -> UnreadableError:
-    why = f" ({reason})" if reason else ""
-    return UnreadableError(f"{where} no longer holds the rollout it held{why}; reload the run")
-
-
 def _read_log(run: Run, place: Mapping[str, Any]) -> _Logged:
     """What the log at a place has of a rollout. Raises UnreadableError."""
     file, where = _file(run, place), _where(run, place)
     reader = reader_named(file.reader)
     context = LineContext(file.path, run.options.read, reader.layout, int(place["line"]))
-    number = int(place.get(segments.PART) or 0)
-    offset, size = int(place["offset"]), int(place["size"])
+    read = read_line(file, context, place)
     try:
-        line = source_read_by(file.reader, file.path).fetch(readable(file).path, offset, size)
-        is_row = isinstance(line, Row)
-        content, mended = (line.record, False) if is_row else parse_exactly(line.text or b"")
-        rows = reader.rows(content, context)
-        if number >= len(rows):
-            raise RecordError(f"its line has {len(rows)} rollouts now")
-        record = reader.record(rows[number], context)
-    except OSError as error:
-        reason = f"{where} can't be read: {error.strerror}; was the log moved?"
-        raise UnreadableError(reason) from error
+        record = reader.record(read.part, context)
     except RecordError as error:
-        raise _changed(where, error.reason) from error
+        raise changed(where, error.reason) from error
     if not isinstance(record, Record):
-        raise _changed(where)
+        raise changed(where)
     remarks: list[Remark] = []
-    if len(rows) <= _MOST_AUDITED:
-        others = [rows[n] for n in range(len(rows)) if n != number]
-        remarks = audited_remarks(reader, content, [record, *_records(reader, others, context)])
-        if line.text is not None:
-            remarks += map(repeated_key, repeated_keys(line.text, content))
-    return _Logged(rows[number], record, mended, remarks)
+    if len(read.rows) <= _MOST_AUDITED:
+        others = [read.rows[n] for n in range(len(read.rows)) if n != read.number]
+        records = [record, *_records(reader, others, context)]
+        remarks = audited_remarks(reader, read.content, records)
+        if read.text is not None:
+            remarks += map(repeated_key, repeated_keys(read.text, read.content))
+
+    def line() -> Mapping[str, Any]:
+        return read_line(file, context, place).part
+
+    return _Logged(line, record, read.is_mended, remarks)
 
 
 def _records(

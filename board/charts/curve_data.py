@@ -14,8 +14,8 @@ from board.charts.layout import number, safe_name
 from board.charts.palette import SERIES, category, colour_key
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
-from board.core.metrics.intervals import interval_of_means, two_values
 from board.core.metrics.shares import percent, without_residue
+from board.core.metrics.step_means import interval_of_step_means
 from board.core.metrics.trainer import PREFIX
 
 Band = Literal["std", "mean", "quantiles", "minmax", "runs", "groups", "none"]
@@ -265,13 +265,13 @@ def _interval(
     steps: pd.DataFrame, series: Series, mean: FloatArray
 ) -> list[tuple[FloatArray, FloatArray, str]]:
     """The band in which the mean lies; none where its error is not known."""
-    names = ("se", "even", "n", "std", "q00", "q100")
-    error, groups, count, *ends = (column(steps, f"{series.stem}_{name}") for name in names)
-    if not np.isfinite(error).any():
+
+    def value_of(name: str) -> FloatArray:
+        return mean if name == "mean" else column(steps, f"{series.stem}_{name}")
+
+    if not np.isfinite(value_of("se")).any():
         return []
-    std, least, most = ends
-    scale = (0.0, 1.0) if series.unit == "share" else two_values(mean, std, count, least, most)
-    low, high = interval_of_means(mean, error, groups, count, scale)
+    low, high = interval_of_step_means(value_of, is_share=series.unit == "share")
     return [(low, high, MEAN_BAND)]
 
 

@@ -8,12 +8,14 @@ could not be done as given; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from board.cli.parser import COMMANDS, build_parser
@@ -80,12 +82,21 @@ def _main(arguments: Sequence[str] | None) -> int:
     return code
 
 
+def _module(name: str) -> ModuleType:
+    gc.disable()  # a collection would look through all that was imported by then, again and again
+    try:
+        return importlib.import_module(f"board.cli.commands.{name}")
+    finally:
+        gc.enable()
+
+
 def _run(args: argparse.Namespace) -> int:
     if getattr(args, "labels_file", None) is not None:
         os.environ["ROLLOUT_BOARD_LABELS"] = str(args.labels_file.absolute())
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
-        module = importlib.import_module(f"board.cli.commands.{COMMANDS[args.command].module}")
+        importlib.import_module("board.cli.output").begin(args.command)
+        module = _module(COMMANDS[args.command].module)
         return getattr(module, args.command.replace("-", "_"))(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("board", "app"):

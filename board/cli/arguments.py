@@ -23,6 +23,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expected 1 or more")
+    return number
+
+
 def _reward(text: str) -> RewardSum:
     try:
         reward = reward_from_text(text)
@@ -147,10 +154,11 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--last": {"type": _count, "metavar": "N", "help": "the last N steps only"},
     "--sort": {"metavar": "COLUMN", "help": "sort by this column; missing values come last"},
     "--desc": {"action": "store_true", "help": "largest first"},
-    "--limit": {"type": _count, "metavar": "N", "help": "at most N rollouts"},
+    "--limit": {"type": _positive, "metavar": "N", "help": "at most N rollouts"},
     "--columns": {
         "metavar": "A,B",
-        "help": "these columns only, in this order, separated by commas",
+        "help": "these columns only, in this order, separated by commas; a name with a comma stands in "
+        "double quotes",
     },
     "--index=maybe": {"type": int, "help": "with --step: this rollout alone, from 0"},
     "--finding": {
@@ -168,7 +176,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "two rollouts side by side, each as STEP:INDEX",
     },
     "--limit=export": {
-        "type": _count,
+        "type": _positive,
         "metavar": "N",
         "help": "at most N rollouts: with --where the first (20), with --step those with the lowest and "
         "the highest rewards (8; with --interactive all); in a data set the first N rows (all)",
@@ -304,6 +312,18 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "X",
         "help": "for dpo: the smallest difference of the two rewards (default: any above 0)",
     },
+    "--leave-out": {
+        "metavar": "A,B",
+        "help": "which rollouts are left out of a data set: infrastructure (failed by it), truncated "
+        "(ended by a limit), unscored (without a reward), duplicates, or nothing (default: of sft "
+        "infrastructure,truncated,duplicates; of dpo infrastructure, and truncated as the better one; of "
+        "tables nothing)",
+    },
+    "--by-turn": {
+        "action": "store_true",
+        "help": "for sft and dpo: each turn that the model wrote is a row, with all before it as its "
+        "prompt; of a pair the first turn that differs",
+    },
     "--overwrite": {"action": "store_true", "help": "replace the data set that is there"},
     "--engine": {
         "choices": ("local", "ray"),
@@ -329,6 +349,11 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "default": ".",
         "metavar": "PATH",
         "help": "the folder of the runs that it cites, or a run (default: the current folder)",
+    },
+    "--strict": {
+        "action": "store_true",
+        "help": "fail, too, where a citation names a place alone, and on numbers and quotes without one, "
+        "or a report without any",
     },
     "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
 }

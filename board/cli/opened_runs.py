@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import csv
+from collections.abc import Collection
 from contextlib import closing
+from typing import Final
 
 from board.cli.output import ProgressLine, say
 from board.cli.runs import find_run, mapping_hint, most_informative
@@ -13,11 +16,16 @@ from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.mapping_editor import is_generic
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
+from board.query.columns import known_columns
 from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
+from board.query.outlines import may_tell, outlined, pays, tells
+from board.query.predicate import parsed
 from board.query.splits import chosen_split, splits_of
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
+
+_OPPOSITES: Final = ("!=", "not ", "not(")
 
 
 def open_run(
@@ -26,6 +34,20 @@ def open_run(
     """The run that the arguments name; persist and engine as in `opened`."""
     options = options_of(args)
     return opened(find_run(args.run, args.source), options, persist=persist, engine=engine)
+
+
+def open_for(args: argparse.Namespace, names: Collection[str]) -> Run:
+    """The run that the arguments name, of which columns of these names alone are asked for: an outline
+    where that holds them and the log is not read yet.
+    """
+    info, options = find_run(args.run, args.source), options_of(args)
+    if may_tell(names) and pays(info, Follower(options).unread(info)):
+        with closing(ProgressLine()) as progress:
+            run = Follower(outlined(options)).run(info, progress)
+        if tells(run, names):
+            _check_reward(run)
+            return run
+    return opened(info, options)
 
 
 def options_of(args: argparse.Namespace) -> OpenOptions:
@@ -53,7 +75,25 @@ def trainer_metrics(run: Run, args: argparse.Namespace) -> TrainerMetrics:
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
     """The run with the rollouts alone that `--split`, `--env` and `--where` choose."""
     chosen = of_environments(of_split(run, args.split), args.env)
-    return chosen.where(getattr(args, "where", None) or "")
+    return where_as_asked(chosen, getattr(args, "where", None))
+
+
+def where_as_asked(run: Run, expression: str | None) -> Run:
+    """The rollouts that a filter chooses. Where it says what a value is not, those without a value are
+    left out too, which is said.
+    """
+    chosen = run.where(expression or "")
+    if expression and any(sign in expression for sign in _OPPOSITES):
+        for name in parsed(run.columns, expression).names:
+            value = run.column(name) if name in run.columns else run.rows.whole_text(name)
+            sql = f"SELECT count(*) AS n FROM {run.view} AS rollouts WHERE {run.condition} AND {value}"
+            count = run.table(f"{sql} IS NULL")["n"][0].as_py()
+            if count:
+                say(
+                    f"{count:,} rollouts have no {name}, and a comparison with it does not hold for "
+                    f"them, nor its opposite; `or missing({name})` adds them"
+                )
+    return chosen
 
 
 def opened(
@@ -135,5 +175,16 @@ def of_environments(run: Run, written: str | None) -> Run:
 
 
 def listed(written: str | None) -> list[str]:
-    """The names of a list with commas."""
-    return [name.strip() for name in (written or "").split(",") if name.strip()]
+    """The names of a list with commas; one that has a comma itself stands in double quotes."""
+    cells = next(csv.reader([written or ""], skipinitialspace=True), [])
+    return [name.strip() for name in cells if name.strip()]
+
+
+def listed_columns(written: str | None, known: Collection[str]) -> list[str]:
+    """The columns that are asked for; none where they are left to the command. Raises ChoiceError for a
+    column that is not known, and for a list without a name.
+    """
+    names = listed(written)
+    if written is not None and not names:
+        raise ChoiceError(f"--columns {written!r} names no column; {did_you_mean('', known)}")
+    return known_columns(names, known)

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TextIO, cast
 
 import numpy as np
@@ -17,20 +18,44 @@ from board.cli.terminal import HarmlessStream, escaped_cell, escaped_json, one_l
 from board.core.csv_rows import CsvRows, harmless_cell
 from board.core.metrics.shares import ROUNDING_NOISE, percent
 
+SCHEMA: Final = 1
+"""Of all JSON that commands print."""
 _MAX_CELL: Final = 48
 _DEEPEST_PIECES: Final = 2
 _MANY_BYTES: Final = 10_000_000
 """From here on an amount is said in MB, below it in kB."""
 
 
-def print_json(document: object) -> None:
-    """One JSON document; a list has one line per entry. NaN and infinities become null."""
-    if isinstance(document, list) and document:
-        lines = ",\n".join(_encoded(entry) for entry in cast("list[object]", document))
-        print(f"[\n{lines}\n]")
-    else:
-        sys.stdout.writelines(_pieces(document, _DEEPEST_PIECES))
-        print()
+@dataclass(slots=True)
+class _Answer:
+    """What the running command has to say. notes: what it said on stderr, which its JSON has too."""
+
+    command: str = ""
+    notes: list[str] = field(default_factory=list[str])
+
+
+_answer = _Answer()
+
+
+def begin(command: str) -> None:
+    """Begins the answer of a command; one runs at a time."""
+    _answer.command, _answer.notes = command, []
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One JSON object: schema (the command and a number that changes with the meaning of its keys), what
+    the command answers, and notes. NaN and infinities become null.
+    """
+    whole = {"schema": f"{_answer.command}/{SCHEMA}", **document, "notes": _answer.notes}
+    sys.stdout.writelines(_pieces(whole, _DEEPEST_PIECES))
+    print()
+
+
+def print_rows_json(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The same with rows alone, one a line."""
+    lines = ",\n".join(map(_encoded, rows))
+    head = f'{{"schema":{_encoded(f"{_answer.command}/{SCHEMA}")},"rows":['
+    print(f'{head}\n{lines}\n],"notes":{_encoded(_answer.notes)}}}')
 
 
 def _pieces(document: object, depth: int) -> Iterator[str]:
@@ -78,7 +103,7 @@ def print_rows(
     else:
         rows = [row for batch in batches for row in batch]
         if args.json:
-            print_json(rows)
+            print_rows_json(rows)
         else:
             print_table(rows, columns if table_columns is None else table_columns)
 
@@ -134,20 +159,20 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def say(text: str) -> None:
-    """A line to the user beside the data, on stderr."""
+    """A line to the user beside the data, on stderr, and in notes of its JSON."""
+    _answer.notes.append(one_line(text))
     print(one_line(text), file=sys.stderr)
 
 
 class ProgressLine:
     """Says on stderr how far long work is: of a reading MB, or kB of little, the rate and the time left.
 
-    Silent for the first second. On a terminal one line is drawn again and again and removed in the
-    end; elsewhere a line is written every few seconds.
+    Silent for the first second. One line is drawn again and again and removed in the end. Where stderr is
+    no terminal nothing is written.
     """
 
     _QUIET_SECONDS: Final = 1.0
     _REDRAW_SECONDS: Final = 0.2
-    _WRITE_SECONDS: Final = 5.0
 
     def __init__(
         self,
@@ -159,24 +184,26 @@ class ProgressLine:
         self._text = text or progress_text
         self._terminal = self._stream.isatty()
         self._begun = time.monotonic()
-        self._last = self._begun + self._QUIET_SECONDS - self._WRITE_SECONDS
+        self._last = self._begun
         self._drawn = False
 
     def __call__(self, done: int, total: int) -> None:
         """Takes note of `done` of `total` bytes, or of what the text counts."""
         now = time.monotonic()
-        pause = self._REDRAW_SECONDS if self._terminal else self._WRITE_SECONDS
-        if now - self._begun < self._QUIET_SECONDS or now - self._last < pause:
+        is_early = (
+            now - self._begun < self._QUIET_SECONDS or now - self._last < self._REDRAW_SECONDS
+        )
+        if not self._terminal or is_early:
             return
         self._last = now
         text = self._text(done, total, now - self._begun)
-        self._stream.write(f"\r\x1b[K{text}" if self._terminal else f"{text}\n")
+        self._stream.write(f"\r\x1b[K{text}")
         self._stream.flush()
         self._drawn = True
 
     def close(self) -> None:
         """Removes the line from a terminal."""
-        if self._drawn and self._terminal:
+        if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 

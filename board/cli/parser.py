@@ -136,9 +136,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "export": Command(
         "export",
         "a finding or rollouts as one HTML file, or rollouts as a data set",
-        "run --source --split --env --where --group-by-prompt --reward --finding --step --index=maybe "
-        "--group --compare --limit=export --metric=colour --interactive --redact --max-mb --as --columns "
-        "--margin --output --overwrite --thresholds --metrics --metric-shift --index-only --labels",
+        "run --source --split --env --where --group-by-prompt --reward --right-from --finding --step "
+        "--index=maybe --group --compare --limit=export --metric=colour --interactive --redact --max-mb "
+        "--as --columns --margin --leave-out --by-turn --output --overwrite --thresholds --metrics "
+        "--metric-shift "
+        "--index-only --labels",
         "Without --as writes a page that needs no server or network: the headline, the curve with its "
         "step, the facts, the texts, and the tokens in the colours of a metric with their values on "
         "hover; --interactive: the reader itself, to page through the rollouts (docs/export.md). Give "
@@ -160,7 +162,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run label --source --step=labelled --index=labelled --tokens --note --clear --undo --author "
         "--labels",
         "Appends to the run's labels (docs/labels.md). The labels to choose from are those of "
-        "labels.toml in the run's folder or in the folder above; any other name works too.",
+        "labels.toml in the run's folder or in the folder above; without one: good, wrong, cheat, "
+        "grader, broken, unclear.",
     ),
     "labels": Command(
         "labels",
@@ -196,7 +199,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "verify": Command(
         "verify",
         "check the quotes and numbers of a report against the logs",
-        "report --root --json",
+        "report --root --strict --json",
         "Looks up each citation of a report, such as [run=NAME step=12 rollout=3], and compares what "
         "stands before it with the log (docs/verify.md). Exits 1 when one is wrong, 2 when the "
         "report or a log can't be read.",

@@ -4,68 +4,63 @@
     k3 was 6.5 [run=grpo_x step=12 rollout=3 token=17 metric=k3] there, on average 0.83
     [metric=k3_mean step=12].
 
-A citation stands in square brackets behind what it is of: a quote in "…", “…” or `…`, or, where it names
-a metric, a number. Its keys: run, step, rollout, token, metric, text, split, env. docs/verify.md.
+A citation stands in square brackets behind what it is of: where it names a metric, the nearest number
+before it; else the quotes of its sentence. Its keys: run, step, rollout, token, metric, text, split, env.
+docs/verify.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from board.core.written_numbers import Number, numbers_in
 
 KEYS: Final = ("run", "step", "rollout", "token", "metric", "text", "split", "env")
 _WHOLE: Final = ("step", "rollout", "token")
-_VALUE: Final = r'(?:"[^"\n]*"|[^\s\],"]+)'
+_VALUE: Final = r'(?:"(?:[^"\\\n]|\\.)*"|[^\s\],"]+)'
 _PAIR: Final = re.compile(rf"([a-z]+)=({_VALUE})")
-_CITATION: Final = re.compile(
-    rf"`?\[((?:[a-z]+={_VALUE})(?:[,\s]+[a-z]+={_VALUE})*)\]`?(?:\([^)\s]*\))?"
+_CITATION: Final = (
+    rf"`?\[(?P<keys>(?:[a-z]+={_VALUE})(?:[,\s]+[a-z]+={_VALUE})*)\]`?(?:\([^)\s]*\))?"
 )
-_QUOTE: Final = r'"((?:[^"\\]|\\.)+)"|“([^”]+)”|``\s?(.+?)\s?``|`([^`]+)`'
-_NUMBER: Final = r"(?<![\w.])([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-_NUMBER_CLAIM: Final = re.compile(rf"{_NUMBER}(?:\s?(%)|\s[a-zA-Z/]+)?$")
-_QUOTE_CLAIM: Final = re.compile(rf"(?:{_QUOTE})$", re.DOTALL)
+_MOST: Final = 4000
+"""Characters of a quote."""
+_QUOTES: Final = (
+    rf'(?<![\w.,;!?)\\])"(?P<straight>(?:[^"\\]|\\.){{1,{_MOST}}})"(?!\w)',
+    rf"“(?P<curly>[^“”]{{1,{_MOST}}})”",
+    rf"„(?P<low>[^„“”]{{1,{_MOST}}})[“”]",
+    rf"«(?P<angle>[^«»]{{1,{_MOST}}})»",
+    rf"(?<!\w)‘(?P<single>[^‘]{{1,{_MOST}}}?)’(?!\w)",
+)
+_NAMES: Final = ("straight", "curly", "low", "angle", "single")
+_SIGN: Final = re.compile(
+    "|".join(
+        (
+            _CITATION,
+            r"``\s?(?P<code2>.+?)\s?``|`(?P<code>[^`]+)`",
+            *_QUOTES,
+            r'(?P<alone>["“”„«»])',
+            r"(?P<border>\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|]|\d+[.)]\s)))",
+            r"(?P<end>[.!?…][*_)\]]*\s+(?=[^\sa-z\d\[`]))",
+        )
+    ),
+    re.S,
+)
 _MARKS: Final = "*_( \t\n:,;."
-"""May stand between a quote or number and its citation."""
-_CLOSING: Final = ('"', "”", "`")
-_NO_OPENING: Final = re.compile(r"[\w.,;!?)\\]")
-"""What stands before a quotation mark that begins no quote."""
+"""May stand between a quote in backticks and its citation."""
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S)
 _FRONT: Final = re.compile(r"\A---\n(.*?)^---[ \t]*$", re.M | re.S)
-_LONGEST_QUOTE: Final = 4000
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number as it is written. value: without the sign of percent; digits: behind the point, negative
-    for 1e3.
-    """
-
-    text: str
-    value: Decimal
-    is_percent: bool
-
-    @property
-    def digits(self) -> int:
-        """Digits behind the point."""
-        return -int(self.value.as_tuple().exponent)
-
-    def agrees(self, value: float) -> bool:
-        """Whether a value, rounded to the digits written, is this number."""
-        exact = Decimal(value) * 100 if self.is_percent else Decimal(value)
-        half = Decimal(1).scaleb(-self.digits) / 2
-        # A value half way between two numbers may be rounded to either.
-        return abs(exact - self.value) <= half * (1 + Decimal("1e-9"))
+_LIST_NUMBER: Final = re.compile(r"^[ \t]*\d+[.)](?=\s)", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A place in a log that a report names.
+    """A place in a log that a report names, and one thing that rests on it.
 
-    line: of the report, from 1. keys: as written, by KEYS. says: the quote or number before it; None: it
-    names a place alone. error: why it can't be read; empty where it can.
+    line: of the report, from 1. keys: as written, by KEYS. says: the quote or number that it is of; None:
+    it names a place alone. error: why it can't be read; empty where it can.
     """
 
     line: int
@@ -85,11 +80,22 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """citations: in reading order. numbers, quotes: how many cite nothing."""
+    """citations: in reading order, one for each quote or number. numbers, quotes: those without one."""
 
     citations: tuple[Citation, ...]
     numbers: int
     quotes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """What counts in a sentence. kind: citation, quote, code, number, or alone: half a pair of marks."""
+
+    kind: str
+    start: int
+    end: int
+    text: str = ""
+    number: Number | None = None
 
 
 def citation_text(run: str, **keys: object) -> str:
@@ -98,7 +104,10 @@ def citation_text(run: str, **keys: object) -> str:
 
 
 def _quoted(value: str) -> str:
-    return value if re.fullmatch(r'[^\s\]",]+', value) else f'"{value}"'
+    if re.fullmatch(r'[^\s\]",`\\]+', value):
+        return value
+    escaped = re.sub(r'(["\\])', r"\\\1", " ".join(value.split("\n")))
+    return f'"{escaped}"'
 
 
 def citations_in(markdown: str) -> Report:
@@ -108,35 +117,133 @@ def citations_in(markdown: str) -> Report:
     """
     front = _FRONT.match(markdown)
     default = re.search(r"^run:[ \t]*(\S.*?)[ \t]*$", front[1], re.M) if front else None
-    text = _blanked(markdown, _FRONT, _FENCE)
+    usual = {"run": default[1].strip("'\"")} if default else {}
+    text = _blanked(markdown, _FRONT, _FENCE, _LIST_NUMBER)
     citations: list[Citation] = []
-    rest: list[str] = []
-    end = 0
-    for match in _CITATION.finditer(text):
-        pairs = _PAIR.findall(match[1])
-        if not {name for name, _ in pairs} & {*KEYS}:
-            continue
-        before = text[end : match.start()]
-        keys = {"run": default[1].strip("'\"")} if default else {}
-        keys |= {name: value.strip('"') for name, value in pairs}
-        says, left = _claim(before, takes_number="metric" in keys)
-        rest.append(left)
-        error = _error(keys, says, [name for name, _ in pairs])
-        if says is None and before.rstrip(_MARKS).endswith(_CLOSING):
-            error = "the quote before it can't be read; a quotation mark within it is written \\\""
-        line = text.count("\n", 0, match.start()) + 1
-        citations.append(Citation(line, keys, says, error))
-        end = match.end()
-    rest.append(text[end:])
-    uncited = "\n".join(rest)
-    numbers = re.sub(_QUOTE, " ", uncited, flags=re.S)
-    return Report(tuple(citations), len(re.findall(_NUMBER, numbers)), len([*_quotes(uncited)]))
+    numbers = quotes = 0
+    for sentence in _sentences(text):
+        if any(sign.kind == "citation" for sign in sentence):
+            cited, uncited = _cited(text, sentence, usual)
+            citations += cited
+            numbers += uncited
+        else:
+            numbers += sum(sign.kind == "number" for sign in sentence)
+            quotes += sum(sign.kind == "quote" for sign in sentence)
+    return Report(tuple(citations), numbers, quotes)
 
 
-def _quotes(text: str) -> Iterator[str]:
-    """Quotes in quotation marks; inline code is as often a name."""
-    for match in re.finditer(r'"([^"\n]+)"|“([^”]+)”', text):
-        yield match[1] or match[2]
+def _sentences(text: str) -> Iterator[list[_Sign]]:
+    """The signs of each sentence; a row of a table and an item of a list are one."""
+    signs: list[_Sign] = []
+    at = 0
+    for match in _SIGN.finditer(text):
+        signs += _numbers(text, at, match.start())
+        at = match.end()
+        kind = match.lastgroup or ""
+        if kind in ("border", "end"):
+            yield signs
+            signs = []
+        elif kind == "keys":
+            known = {name for name, _ in _PAIR.findall(match["keys"])} & {*KEYS}
+            if known:
+                signs.append(_Sign("citation", *match.span(), match["keys"]))
+        elif kind in _NAMES:
+            quote = match[kind]
+            quote = quote.replace('\\"', '"') if kind == "straight" else quote
+            signs.append(_Sign("quote", *match.span(), quote))
+        elif kind == "alone":
+            signs.append(_Sign("alone", *match.span(), match[0]))
+        else:
+            signs.append(_Sign("code", *match.span(), match[kind]))
+    yield [*signs, *_numbers(text, at, len(text))]
+
+
+def _numbers(text: str, start: int, end: int) -> Iterator[_Sign]:
+    for number, first, last in numbers_in(text[start:end]):
+        yield _Sign("number", start + first, start + last, number.text, number)
+
+
+def _cited(
+    text: str, sentence: Sequence[_Sign], usual: Mapping[str, str]
+) -> tuple[list[Citation], int]:
+    """What the citations of a sentence are of, each alone, and how many numbers cite nothing.
+
+    Every quote is of the next citation, else of the last one: beside a citation it looks checked.
+    """
+    cited: list[Citation] = []
+    places = [place for place, sign in enumerate(sentence) if sign.kind == "citation"]
+    known = {v for p in places for k, v in _PAIR.findall(sentence[p].text) if k in _WHOLE}
+    uncited, before = 0, 0
+    for place in places:
+        is_last = place == places[-1]
+        near = sentence[before:place]
+        beyond = sentence[place + 1 :] if is_last else ()
+        before = place + 1
+        own, numbers = _claims(text, sentence[place], near, beyond, usual)
+        cited += own
+        uncited += sum(str(sign.number.value) not in known for sign in numbers if sign.number)
+    return cited, uncited
+
+
+def _claims(
+    text: str,
+    sign: _Sign,
+    near: Sequence[_Sign],
+    beyond: Sequence[_Sign],
+    usual: Mapping[str, str],
+) -> tuple[list[Citation], list[_Sign]]:
+    """What one citation is of, and the numbers around it that it is not of."""
+    pairs = [(name, _unquoted(value)) for name, value in _PAIR.findall(sign.text)]
+    plain = Citation(text.count("\n", 0, sign.start) + 1, {**usual, **dict(pairs)}, None)
+    wrong = _error(plain.keys, [name for name, _ in pairs])
+    numbers = [one for one in (*near, *beyond) if one.kind == "number"]
+    quotes = [one.text for one in (*near, *beyond) if one.kind == "quote"]
+    if near and near[-1].kind == "code" and not text[near[-1].end : sign.start].strip(_MARKS):
+        quotes.append(near[-1].text)
+    claims: list[Citation] = []
+    if "metric" in plain.keys:
+        before = [one for one in near if one.kind == "number"]
+        code_number = _number_in_code(text, sign, near)
+        if code_number is not None:
+            claims.append(replace(plain, says=code_number, error=wrong))
+            quotes = quotes[:-1]
+        elif before:
+            claims.append(replace(plain, says=before[-1].number, error=wrong))
+            numbers.remove(before[-1])
+        else:
+            wrong = wrong or "it names a metric, and no number comes before it"
+            claims.append(replace(plain, error=wrong))
+    if not any(one.kind == "alone" for one in (*near, *beyond)):
+        claims += _of_quotes(plain, quotes, wrong)
+    else:  # which of its marks is whose is not clear
+        half = "a quote of its sentence can't be read; a quotation mark within it is written \\\""
+        claims.append(replace(plain, error=half))
+    if not claims:
+        claims.append(replace(plain, error=wrong))
+    return claims, numbers
+
+
+def _number_in_code(text: str, sign: _Sign, near: Sequence[_Sign]) -> Number | None:
+    """A number in backticks right before a citation."""
+    if not near or near[-1].kind != "code" or text[near[-1].end : sign.start].strip(_MARKS):
+        return None
+    numbers = [*numbers_in(near[-1].text.strip())]
+    is_all = len(numbers) == 1 and numbers[0][1:] == (0, len(near[-1].text.strip()))
+    return numbers[0][0] if is_all else None
+
+
+def _of_quotes(plain: Citation, quotes: Sequence[str], wrong: str) -> Iterator[Citation]:
+    """A claim for each quote; the nearest one before a citation of a token is the token's text."""
+    has_token = "token" in plain.keys and "metric" not in plain.keys
+    for place, quote in enumerate(quotes):
+        left_out = {"metric"} if has_token and place == len(quotes) - 1 else {"metric", "token"}
+        keys = {name: value for name, value in plain.keys.items() if name not in left_out}
+        error = wrong or ("" if "rollout" in keys else "a quote needs a rollout, and it names none")
+        yield replace(plain, keys=keys, says=quote, error=error)
+
+
+def _unquoted(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
 
 
 def _blanked(text: str, *patterns: re.Pattern[str]) -> str:
@@ -146,36 +253,7 @@ def _blanked(text: str, *patterns: re.Pattern[str]) -> str:
     return text
 
 
-def _claim(before: str, *, takes_number: bool) -> tuple[str | Number | None, str]:
-    """What a citation is of, at the end of the text before it, and that text without it."""
-    near = before.rstrip(_MARKS)
-    tail = near[-_LONGEST_QUOTE:]
-    if near.endswith(_CLOSING):
-        for begin in _openings(tail):
-            match = _QUOTE_CLAIM.fullmatch(tail, begin)
-            if match is not None:
-                quote = next(group for group in match.groups() if group is not None)
-                quote = quote.replace('\\"', '"') if match[1] else quote
-                return quote, near[: len(near) - len(tail) + begin]
-    match = _NUMBER_CLAIM.search(tail) if takes_number else None
-    if match is None:
-        return None, before
-    value = Decimal(match[1].replace(",", "").replace("−", "-"))
-    number = Number(match[0], value, is_percent=match[2] is not None)
-    return number, near[: len(near) - len(tail) + match.start()]
-
-
-def _openings(text: str) -> Iterator[int]:
-    """Where the quote that ends a text may begin, the nearest first."""
-    close = text[-1]
-    sign = {"”": "“"}.get(close, close)
-    at = len(text) - 1
-    while (at := text.rfind(sign, 0, at)) >= 0:
-        if not _NO_OPENING.match(text[max(at - 1, 0) : at]):
-            yield at
-
-
-def _error(keys: Mapping[str, str], says: str | Number | None, names: list[str]) -> str:
+def _error(keys: Mapping[str, str], names: Sequence[str]) -> str:
     unknown = [name for name in names if name not in KEYS]
     if unknown:
         return f"{', '.join(unknown)} is no key of a citation; it has {', '.join(KEYS)}"
@@ -184,8 +262,6 @@ def _error(keys: Mapping[str, str], says: str | Number | None, names: list[str])
         return f"{wrong[0]}={keys[wrong[0]]} is not a whole number"
     if "step" not in keys:
         return "it names no step"
-    if "metric" in keys and not isinstance(says, Number):
-        return "it names a metric, and no number comes before it"
     if "rollout" not in keys and "metric" not in keys:
         return "it names neither a rollout nor a metric"
     if "token" in keys and "rollout" not in keys:

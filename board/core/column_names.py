@@ -1,13 +1,15 @@
 """The columns of an expression by every name that means them: their own, and those on the screen.
 
 A column's own name always wins. Other names ignore the case; one that means several columns is an error
-that lists them.
+that lists them. Names with signs or words of the language, such as trainer/sampler ratio and in the loss,
+mean their columns only where a text can't be read without them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from board.errors import ExpressionError, no_column
@@ -53,17 +55,27 @@ def meanings_of(
 
 class ColumnNames:
     """The names that an expression can use. reserved: words that no other name than a column's begins or
-    goes on with.
+    goes on with. literal: whether other names may hold these words, and signs, all the same.
     """
 
     def __init__(
-        self, columns: Collection[str], meanings: Meanings, reserved: Collection[str]
+        self,
+        columns: Collection[str],
+        meanings: Meanings,
+        reserved: Collection[str],
+        *,
+        literal: bool = False,
     ) -> None:
         self.columns = columns
         self._meanings, self._reserved = meanings, reserved
         # The longest first: rewards.a-b is a column before it is a difference.
-        plain = (name for name in columns if name and not _NOT_PLAIN.search(name))
-        self._plain = sorted(plain, key=len, reverse=True)
+        self._plain = _by_first(name for name in columns if not _NOT_PLAIN.search(name))
+        self._literal = _by_first(meanings if literal else ())
+
+    @cached_property
+    def with_signs(self) -> ColumnNames:
+        """The names, also those that hold signs or words of the language."""
+        return ColumnNames(self.columns, self._meanings, self._reserved, literal=True)
 
     def meant(self, name: str) -> tuple[str, ...]:
         """The columns that a name means: one, several, or none."""
@@ -86,17 +98,27 @@ class ColumnNames:
     def typed_at(self, text: str, start: int) -> Typed | None:
         """The column that stands at a place of the text, by the longest name that does."""
         own = ""
-        for name in self._plain:
+        for name in self._plain.get(text[start : start + 1], ()):
             if text.startswith(name, start) and not _GOES_ON.match(text, start + len(name)):
                 own = name
                 break
-        other = self._other_at(text, start)
+        other = max(self._other_at(text, start), self._literal_at(text, start), key=len)
         if len(other) > len(own):
             return Typed(self.column(other, start), start + len(other), is_own=False)
         return Typed(own, start + len(own), is_own=True) if own else None
 
+    def _literal_at(self, text: str, start: int) -> str:
+        """The longest name at a place that may hold signs of the language."""
+        for name in self._literal.get(text[start : start + 1].casefold()[:1], ()):
+            # Folded, a letter may be two.
+            ends = range(start + len(name), start, -1)
+            end = next((end for end in ends if text[start:end].casefold() == name), start)
+            if end > start and not (_GOES_ON.match(name[-1]) and _GOES_ON.match(text, end)):
+                return text[start:end]
+        return ""
+
     def _other_at(self, text: str, start: int) -> str:
-        """The longest other name at a place."""
+        """The longest other name of words at a place."""
         words = _WORDS.match(text, start)
         if words is None:
             return ""
@@ -107,3 +129,11 @@ class ColumnNames:
             if name.casefold() in self._meanings:
                 return name
         return ""
+
+
+def _by_first(names: Iterable[str]) -> dict[str, list[str]]:
+    """The names by their first letter, the longest first."""
+    by_first: dict[str, list[str]] = {}
+    for name in sorted(filter(None, names), key=len, reverse=True):
+        by_first.setdefault(name[0], []).append(name)
+    return by_first

@@ -82,6 +82,11 @@ def _parts(node: Node) -> Iterator[Node]:
         yield part
 
 
+def text_literal(text: str) -> str:
+    """A text as an expression has it: without escapes, a quote doubled."""
+    return '"' + text.replace('"', '""') + '"'
+
+
 NO_NAME: Final = "this names no column"
 
 

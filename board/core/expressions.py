@@ -37,6 +37,8 @@ COMPARISONS: Final = ("==", "!=", "<=", ">=", "<", ">")
 FUNCTIONS: Final = ("abs", "log", "exp", "sqrt", "min", "max", "missing", "contains", "col")
 KEYWORDS: Final = ("and", "or", "not", "in", "contains")
 _VALUES: Final = {"true": 1.0, "false": 0.0, "inf": float("inf"), "nan": float("nan")}
+RESERVED: Final = (*KEYWORDS, *_VALUES)
+"""Words that are no names."""
 _ARGUMENTS: Final = {"min": 2, "max": 2, "contains": 2}
 # What other languages write, and what it is called here.
 _MEANT: Final = {
@@ -61,8 +63,21 @@ def parse(text: str, columns: Collection[str], meanings: Meanings | None = None)
     """
     if len(text) > _LONGEST:
         raise ExpressionError(f"a filter has at most {_LONGEST:,} characters", _LONGEST, len(text))
-    tree = _Parser(text, ColumnNames(columns, meanings or {}, (*KEYWORDS, *_VALUES))).whole()
+    tree = tree_of(text, ColumnNames(columns, meanings or {}, RESERVED))
     return Expression(text, names_in(tree), tree, (*columns,), meanings or {})
+
+
+def tree_of(text: str, names: ColumnNames) -> Node:
+    """The tree of a text, by names with signs only where it can't be read without. Raises
+    ExpressionError.
+    """
+    try:
+        return _Parser(text, names).whole()
+    except ExpressionError as error:
+        try:
+            return _Parser(text, names.with_signs).whole()
+        except ExpressionError:
+            raise error from None
 
 
 class _Parser:

@@ -38,13 +38,16 @@ class LoggedRecord:
         """
         a, b = self.record, other.record
         tokens = _tokens(self, other, compare=compare)
+        talk = next((r for r in (a, b) if r.messages or r.given or r.generated), a)
         record = replace(
             tokens,
             step=a.step,
             ids={**b.ids, **a.ids},
             texts={**b.texts, **a.texts},
             scores={**b.scores, **a.scores},
-            messages=a.messages or b.messages,
+            messages=talk.messages,
+            given=talk.given,
+            generated=talk.generated,
             extras={**b.extras, **a.extras},
             pad_tokens=a.pad_tokens or b.pad_tokens,
             remarks=(*a.remarks, *b.remarks, *_differences(self, other), *tokens.remarks),

@@ -87,6 +87,8 @@ class Record:
     prompt_ids, response_ids: token ids, [P] and [R].
     response_tokens: pieces of the response, [R]; as the log has them, possibly undecoded.
     messages: chat messages {role, content, ...} as recorded.
+    given, generated: those of the prompt and of the response, where the log keeps them apart; None where
+        it has no messages of the one or the other.
     segments: which stretch of response tokens is of which role, {start, end, role, name?}.
     extras: every other key of the line, as recorded.
     pad_tokens: padding tokens that were left out at both ends of the response.
@@ -102,6 +104,8 @@ class Record:
     response_ids: NumberArray | None = None
     response_tokens: Sequence[str] | None = None
     messages: Sequence[Mapping[str, Any]] = ()
+    given: Sequence[Mapping[str, Any]] | None = None
+    generated: Sequence[Mapping[str, Any]] | None = None
     segments: Sequence[Mapping[str, Any]] = ()
     extras: Mapping[str, Any] = field(default_factory=dict[str, Any])
     pad_tokens: int = 0
@@ -131,10 +135,13 @@ class ReadOptions:
         out, with the values that belong to them; the number is in `Record.pad_tokens`.
     system_prompt_end: text that ends the system prompt; what comes before and including its first
         occurrence is left out of the prompt. Empty: nothing is left out.
+    outline: ids, scores and single values alone are read, in a fraction of the time: no texts, messages
+        or tokens.
     """
 
     pad_markers: tuple[str, ...] = DEFAULT_PAD_MARKERS
     system_prompt_end: str = ""
+    outline: bool = field(default=False, repr=False)
 
 
 MOST_ALTERNATIVES: Final = 64

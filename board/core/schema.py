@@ -61,6 +61,9 @@ STRUCTURE_FIELDS: Final = ("segments",)
 TOKEN_ARRAY_FIELDS: Final = TOKEN_FLOAT_FIELDS + TOKEN_FLAG_FIELDS
 """Arrays of shape [R], aligned with the response: entry i belongs to response token i."""
 
+GENERATION: Final = "generation"
+"""The step that generated a rollout, where a trainer trains on a generation over several steps."""
+
 SAMPLE_FIELDS: Final = (
     ID_FIELDS
     + TEXT_FIELDS

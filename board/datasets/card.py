@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from board import __version__
 from board.core.metrics.definitions import rollout_metric
-from board.datasets.files import JSON_LIST
+from board.datasets.files import JSON, JSON_LIST
 
 _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
     resources.files("board.datasets").joinpath("columns.toml").read_text(encoding="utf-8")
@@ -119,7 +119,8 @@ def _described(field: Any) -> str:
             metric.formula if metric.label == field.name else f"{metric.label}: {metric.formula}"
         )
         about = {"about": _code(words), "unit": metric.unit}
-    kind = "list of JSON objects" if field.type == JSON_LIST else str(field.type)
+    kinds = {JSON_LIST: "list of JSON objects", JSON: "JSON"}
+    kind = next((words for kind, words in kinds.items() if field.type == kind), str(field.type))
     cells = (_code(field.name), kind, about.get("unit", ""), about["about"])
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

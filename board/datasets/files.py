@@ -1,7 +1,7 @@
 """Rows to files, which appear whole or not at all: CSV, JSON lines, Parquet, and a data set folder.
 
-JSON that differs from row to row (chat messages, tools) is a list of JSON in Parquet, which `datasets`
-gives as objects, DuckDB as JSON and pandas as texts.
+JSON that differs from row to row (chat messages, tools, objects of the log) is of the type JSON in
+Parquet, or a list of it, which `datasets` gives as objects, DuckDB as JSON and pandas as texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from board.errors import ChoiceError
 
 Rows = Sequence[Mapping[str, Any]]
 
-JSON_LIST: Final = pa.list_(pa.json_())
+JSON: Final = pa.json_()
+JSON_LIST: Final = pa.list_(JSON)
 _AS_TEXTS: Final = pa.list_(pa.string())
 SHARD_BYTES: Final = 500_000_000
 """A file of a data set folder is at most about so large, as those of the Hub are."""
@@ -59,7 +60,7 @@ class CsvFile:
 
     def write(self, rows: Rows, splits: Sequence[str]) -> None:
         """Writes rows."""
-        lists = [field.name for field in self._schema if field.type == JSON_LIST]
+        lists = [field.name for field in self._schema if field.type in (JSON, JSON_LIST)]
         for row in rows:
             texts = {name: json_text(row[name]) for name in lists if row[name] is not None}
             self._write(texts.get(name, row[name]) for name in self._schema.names)
@@ -97,8 +98,12 @@ class ParquetFile:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
         self._lists = [field.name for field in schema if field.type == JSON_LIST]
-        as_texts = ((f.name, _AS_TEXTS if f.name in self._lists else f.type) for f in schema)
-        self._plain = pa.schema([*as_texts])
+        self._objects = [field.name for field in schema if field.type == JSON]
+        texts = {
+            **dict.fromkeys(self._lists, _AS_TEXTS),
+            **dict.fromkeys(self._objects, pa.string()),
+        }
+        self._plain = pa.schema([(f.name, texts.get(f.name, f.type)) for f in schema])
         self._file = path.open("wb")
         self._writer = pq.ParquetWriter(self._file, schema, compression="zstd")
 
@@ -109,7 +114,14 @@ class ParquetFile:
 
     def write(self, rows: Rows, splits: Sequence[str]) -> None:
         """Writes rows."""
-        plain = [{**row, **{name: _texts(row[name]) for name in self._lists}} for row in rows]
+        plain = [
+            {
+                **row,
+                **{name: _texts(row[name]) for name in self._lists},
+                **{n: None if row[n] is None else json_text(row[n]) for n in self._objects},
+            }
+            for row in rows
+        ]
         self._writer.write_table(pa.Table.from_pylist(plain, self._plain).cast(self._schema))
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
+from board.core.findings.rules import RULES
 from board.core.metrics.definitions import MEAN_COLUMNS, REDUCTIONS
 from board.core.metrics.shares import counted
 from board.errors import ChoiceError, did_you_mean

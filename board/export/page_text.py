@@ -11,7 +11,6 @@ from typing import Any, Final, cast
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.errors import ChoiceError
 
-_LONGEST_NAME: Final = 100
 REDACTED: Final = "[redacted]"
 """What stands in place of a match."""
 _MARK: Final = "\ufdd1"
@@ -100,11 +99,6 @@ def visible(text: str) -> str:
 
 def _named(match: re.Match[str]) -> str:
     return _SIGNS.get(match[0]) or f"⟨{ord(match[0]):04X}⟩"
-
-
-def file_name(text: str) -> str:
-    """A name of letters, digits and dots for a page's file."""
-    return f"{re.sub(r'[^-.a-zA-Z0-9]+', '_', visible(text)).strip('._-')[:_LONGEST_NAME]}.html"
 
 
 def html(text: str) -> str:

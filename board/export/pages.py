@@ -64,6 +64,7 @@ def add_rollouts(
     on_page: list[Address] = []
     offered: dict[str, None] = {}
     reserve = min(_RESERVE_BYTES, sheet.room // 3)
+    run.read_rows([(address.step, address.index) for address in addresses])
     for place, address in enumerate(addresses):
         opened = open_rollout(run, address.step, address.index, options.vocabulary)
         before, room = sheet.redaction.count, Room(sheet.room - reserve)
@@ -139,7 +140,7 @@ def step_page(run: Run, step: int, most: int, options: PageOptions, column: str 
     `most` of its rollouts, those with the lowest and the highest rewards. Raises NotFoundError where the
     run has no such step.
     """
-    run.row(step, 0)
+    run.row(step, 0, ("step",))
     sheet, rows = options.sheet(), run.of_step(step)
     extremes = extreme_rows(rows, most)
     own = add_rollouts(sheet, run, addresses_of(extremes), options)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from board.analysis.rollout import OpenRollout
 from board.components.reader.frame import Detail, Fact, Frame, Score
 from board.components.token_data import TokenContent
-from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import REWARD_PART, reward_parts, rollout_metric
 from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.export.display_text import number, one_line
 from board.export.rollout_content import content_of, has_tokens
 from board.export.rollout_facts import TEXTS, has_text, has_value, notes_of, scores_of
+from board.query.groups import rule_of
 from board.query.open_run import Run
 from board.query.rollouts import joined_places
 
 _SOLVED_HELP: Final = (
-    "Solved: the reward part that says so (such as correct) is 1; without one, the reward is 1 where all "
-    "rewards of the group are 0 or 1."
+    "Solved: right by the rule that solve rates have, of the rollouts that it judges (Run settings: "
+    "Right from a score of)"
 )
 _PREVIEW_CHARACTERS: Final = 160
 _LONGEST_EXTRA: Final = 400
@@ -168,13 +169,12 @@ def _solved(run: Run, row: Mapping[str, Any]) -> str:
     """How many rollouts of the group are right, in words; empty where the rewards do not show it."""
     # Of a group all rollouts count, also those that are not chosen.
     rows = (run.whole or run).of_step(int(row["step"]))
-    column = correctness_column(rows.columns) or "reward"
-    if column not in rows:
+    rule = rule_of(run)
+    if rule.column not in rows or math.isnan(rule.right_from):
         return ""
-    values = rows.loc[rows["group_id"] == row["group_id"], column].dropna()
-    if values.empty or not values.isin((0, 1)).all():
-        return ""
-    return f"· {int((values == 1).sum())}/{len(values)} solved"
+    values = rows.loc[rows["group_id"] == row["group_id"], rule.column].dropna()
+    right, wrong = (values >= rule.right_from).sum(), (values <= rule.wrong_to).sum()
+    return f"· {right}/{right + wrong} solved" if right + wrong else ""
 
 
 def details_of(run: Run, opened: OpenRollout, row: Mapping[str, Any], *, raw: bool) -> list[Detail]:

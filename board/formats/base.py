@@ -185,6 +185,10 @@ class Reader(ABC):
     """By column that pages need, how its framework is made to log it: a sentence. Of a column that is not
     named here the exporter is recommended.
     """
+    has_outline: bool = False
+    """Whether ids and scores are had in a fraction of the time of whole lines: no reader that makes
+    Records, or whose repeats are found by texts.
+    """
     join: Join | None = None
     """With which other logs of its folder its files are joined; None: with none."""
 

@@ -20,8 +20,8 @@ import numpy as np
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.aggregate import NEEDED
 from board.core.records import ReadOptions
-from board.core.texts.tool_use import tool_use
 from board.errors import RecordError
+from board.formats.conversation_columns import take_conversations
 from board.formats.field_values import (
     EXTRA,
     LARGEST_WHOLE,
@@ -31,16 +31,16 @@ from board.formats.field_values import (
     without_system_prompt,
 )
 from board.formats.fields import is_flat_numbers
-from board.formats.first_outputs import tool_outputs
-from board.formats.messages import (
-    conversation_text,
-    is_messages,
-    message_texts,
-    response_text,
-    role_texts,
-)
+from board.formats.messages import is_messages
 from board.formats.number_arrays import RawNumbers, lengths_together, values_together
-from board.formats.parse import are_sentences, as_object, is_list, is_texts
+from board.formats.parse import (
+    LACKS_DIGITS,
+    are_sentences,
+    as_object,
+    is_list,
+    is_texts,
+    lacks_digits,
+)
 
 Values = list[Any]
 """One value per row; None: the row has none."""
@@ -70,6 +70,9 @@ _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
     "ground_truth": frozenset({str, int, float, bool, _NOTHING}),
     "step": frozenset({int, float}),
 }
+_OUTLINED: Final = frozenset({"_take_id", "_take_score", "_take_reward", "_take_parts", "_leave"})
+"""The methods that take what an outline has."""
+_SINGLE: Final = _NUMBER | {str}
 _WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})
 _AGGREGATED: Final = ("loss_mask", *NEEDED)
 
@@ -125,6 +128,15 @@ def finite_numbers(values: Values) -> list[float] | None:
     except OverflowError:
         return None
     return numbers if math.isfinite(sum(numbers)) else None
+
+
+def outline(columns: Columns) -> Columns:
+    """The columns of ids and scores, and those of unknown keys with a single value in each row."""
+    return {
+        key: values
+        for key, values in columns.items()
+        if TAKERS.get(key) in _OUTLINED or (key not in TAKERS and set(map(type, values)) <= _SINGLE)
+    }
 
 
 def usual_columns(columns: Columns, rows: int, options: ReadOptions) -> FieldColumns:
@@ -309,7 +321,7 @@ def _made(
         elif taker in ("", "_take_topk") and key != "remarks":
             key = key.removeprefix(EXTRA)
             extras[key] = filled(values, extras[key]) if key in extras else values
-    messages, outputs, tool_uses = _take_conversations(texts)
+    messages, outputs, tool_uses = take_conversations(texts)
     if options.system_prompt_end and (prompts := texts.get("prompt")) is not None:
         texts["prompt"] = [
             None if prompt is None else without_system_prompt(prompt, options) for prompt in prompts
@@ -345,36 +357,12 @@ def filled(values: Values, defaults: Values) -> Values:
 
 
 def _as_texts(values: Iterable[Any]) -> Values:
-    return [value if value is None or type(value) is str else str(value) for value in values]
+    return [
+        value if value is None or type(value) is str else _text_of_number(value) for value in values
+    ]
 
 
-def _take_conversations(
-    texts: dict[str, Values],
-) -> tuple[Values | None, Values | None, Values | None]:
-    """Makes texts of prompts and responses that are messages. Role and text of each message of rows where
-    both are, and the LastOutput and the ToolUse of these; None where no row has any.
-    """
-    parts: list[Values] = []
-    for key, text_of in (("prompt", conversation_text), ("response", response_text)):
-        values = texts.get(key, [])
-        if list not in set(map(type, values)):
-            continue
-        own = [message_texts(value) if is_list(value) else None for value in values]
-        texts[key] = [v if p is None else text_of(v, p) for v, p in zip(values, own, strict=True)]
-        parts += values, own
-    if len(parts) < 4:
-        return None, None, None
-    messages: Values = []
-    outputs: Values = []
-    tool_uses: Values = []
-    for a, before, b, after in zip(*parts, strict=True):
-        if before is None or after is None:
-            messages.append(None)
-            outputs.append(None)
-            tool_uses.append(None)
-        else:
-            both = [*a, *b]
-            messages.append(role_texts(both, [*before, *after]))
-            outputs.append(tool_outputs(both))
-            tool_uses.append(tool_use(both))
-    return messages, outputs, tool_uses
+def _text_of_number(value: Any) -> str:
+    if lacks_digits(value):
+        raise RecordError(LACKS_DIGITS)
+    return str(value)

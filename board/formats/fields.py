@@ -153,6 +153,8 @@ class RecordBuilder:
         self.response_ids: NumberArray | None = None
         self.response_tokens: list[str] | None = None
         self.messages: list[dict[str, Any]] = []
+        self.given: list[dict[str, Any]] | None = None
+        self.generated: list[dict[str, Any]] | None = None
         self.segments: list[dict[str, Any]] = []
         self.lengths_explained = False
         """Whether a remark already says why arrays and tokens differ in length."""
@@ -222,7 +224,8 @@ class RecordBuilder:
 
     def take_turns(self, prompt: Sequence[Message], response: Sequence[Message]) -> None:
         """Takes a conversation that is cut into what was given and what was generated after it."""
-        given, generated = without_nulls(prompt), without_nulls(response)
+        self.given = given = without_nulls(prompt)
+        self.generated = generated = without_nulls(response)
         self.messages = [*given, *generated]
         if given:
             self.texts["prompt"] = conversation_text(given)
@@ -232,6 +235,7 @@ class RecordBuilder:
     def take_conversation(self, messages: Sequence[Message]) -> None:
         """Takes a conversation as a whole: what comes before the assistant speaks first was given."""
         self.take_turns(*split_turns(messages))
+        self.given = self.generated = None
 
     def take_exchange(self, prompt: object, response: object) -> None:
         """Takes a prompt and a response that are texts or lists of chat messages, as the log has them."""
@@ -239,8 +243,11 @@ class RecordBuilder:
             self.take_turns(prompt, response)
             return
         self.take("prompt", prompt)
+        if is_messages(prompt):
+            self.given = without_nulls(prompt)
         if is_messages(response):
-            self.texts["response"] = response_text(without_nulls(response))
+            self.generated = without_nulls(response)
+            self.texts["response"] = response_text(self.generated)
         else:
             self.take("response", response)
 
@@ -336,6 +343,8 @@ class RecordBuilder:
             response_ids=self.response_ids,
             response_tokens=self.response_tokens,
             messages=self.messages,
+            given=self.given,
+            generated=self.generated,
             segments=self.segments,
             extras=self.extras,
             pad_tokens=pad_tokens,

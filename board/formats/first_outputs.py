@@ -17,11 +17,11 @@ from board.core.texts.messages import tool_calls
 from board.formats.last_outputs import (
     TAIL,
     LastOutput,
-    first_in_text,
     last_of,
     last_output,
+    may_have_outputs,
     output_places,
-    outputs_in_tail,
+    outputs_in,
     short_output,
     without_tags,
 )
@@ -72,12 +72,21 @@ def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
     return ToolOutputs(FirstOutput(call, said), last)
 
 
+def tool_outputs_in_texts(responses: Sequence[str | None]) -> list[ToolOutputs | None]:
+    """Of responses that are each one text, with outputs in tags. The first ones are left out where none
+    of all responses ends with one.
+    """
+    if not may_have_outputs(responses):
+        return [None] * len(responses)
+    return [None if text is None else tool_outputs_in_text(text) for text in responses]
+
+
 def tool_outputs_in_text(response: str) -> ToolOutputs | None:
-    """Of a response that is one text, with outputs in tags."""
-    at_end = outputs_in_tail(response)
+    """Of one response."""
+    at_end = [*outputs_in(response[-TAIL:])]
     last = last_of(at_end)
     is_all = len(response) <= TAIL
-    output = next(iter(at_end), None) if is_all else first_in_text(response[:_HEAD])
+    output = next(iter(at_end), None) if is_all else next(outputs_in(response[:_HEAD]), None)
     if output is None:
         return None if last is None else ToolOutputs(None, last)
     if not (call := _action_in(response[: output.start()])):

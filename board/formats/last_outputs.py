@@ -8,7 +8,7 @@ last one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,20 +36,18 @@ _IN_TEXT: Final = re.compile(
     r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
     r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
     r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
-    r"|^Observation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
+    r"|O(?<=^O)bservation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts."""
+"""Outputs of tools in a response that is one text, by the marks of chat templates and of prompts. Each
+begins with a letter that is written out, so that Python's re looks only where there is one.
+"""
 _BY_ROLES: Final = re.compile(
-    rf"{_IN_TEXT.pattern}|^user\n.*?(?=\nassistant(?:\n|\Z)|\Z)", _IN_TEXT.flags
+    rf"{_IN_TEXT.pattern}|u(?<=^u)ser\n.*?(?=\nassistant(?:\n|\Z)|\Z)", _IN_TEXT.flags
 )
 """The same where of a template, whose special tokens were left out, the names of the roles are left."""
-_OPENING: Final = re.compile(rf"<(?:{_NAMES})>")
-_MARKS: Final = (
-    *("```output\n", "<|im_start|>", "<|start_header_id|>", "[TOOL_RESULTS]", "Observation"),
-    "user\n",
-)
-"""What outputs in text begin with."""
+_END: Final = _AFTER + 40
+"""Where the mark stands that closes an output; the longest has fewer than 40 characters."""
 _TAGS: Final = re.compile(
     r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
@@ -144,25 +142,22 @@ def last_output(messages: Sequence[Mapping[str, Any]], place: int) -> LastOutput
     return None if text is None else LastOutput(text, _tool_name(messages, place))
 
 
-def outputs_in_tail(response: str) -> Sequence[re.Match[str]]:
-    """The outputs, with their tags, in the end of a response that is one text."""
-    tail = response[-TAIL:]
-    # Written out: most texts have none of these, and are looked at in a few microseconds.
-    is_tagged = "</" in tail or "```output" in tail or "<|eot_id|>" in tail or "<|im_end|>" in tail
-    is_tagged = is_tagged or "[/TOOL_RESULTS]" in tail or "Observation" in tail
-    if "user\n" in tail:
-        return [*_BY_ROLES.finditer(tail)]
-    return [*_IN_TEXT.finditer(tail)] if is_tagged else ()
+def may_have_outputs(responses: Sequence[str | None]) -> bool:
+    """Whether one of some responses that are each one text may end with an output in tags."""
+    texts = [*filter(None, responses)]
+    # Most logs have no tags, which takes a fraction of a microsecond a text where all are asked at once.
+    if max(map(len, texts), default=0) <= _END:
+        ends = tails = "\n".join(texts)
+    else:
+        ends = "\n".join([text[-_END:] for text in texts])
+        tails = "\n".join([text[-TAIL:] for text in texts])
+    is_closed = "</" in ends or "```" in ends or "<|" in ends or "[/TOOL_RESULTS]" in ends
+    return is_closed or "Observation" in tails or "user\n" in tails
 
 
-def first_in_text(text: str) -> re.Match[str] | None:
-    """The first output in a text, with its tags."""
-    # A mark that begins with one character is looked for much quicker than one of many expressions.
-    tag = _OPENING.search(text) if "</" in text else None
-    begins = [] if tag is None else [tag.start()]
-    begins += [place for mark in _MARKS if (place := text.find(mark)) >= 0]
-    outputs = _BY_ROLES if "user\n" in text else _IN_TEXT
-    return outputs.search(text, min(begins)) if begins else None
+def outputs_in(text: str) -> Iterator[re.Match[str]]:
+    """The outputs in a text, with their tags."""
+    return (_BY_ROLES if "user\n" in text else _IN_TEXT).finditer(text)
 
 
 def without_tags(output: re.Match[str]) -> str:
@@ -171,7 +166,7 @@ def without_tags(output: re.Match[str]) -> str:
 
 
 def last_of(outputs: Sequence[re.Match[str]]) -> LastOutput | None:
-    """The same as last_output, of outputs_in_tail."""
+    """The same as last_output, of outputs in the end of a text."""
     if not outputs or len(outputs[-1].string) - outputs[-1].end() > _AFTER:
         return None
     text = short_output(without_tags(outputs[-1]))
@@ -184,11 +179,14 @@ def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
     if isinstance(name := message.get("name"), str) and name:
         return name
     identity = message.get("tool_call_id")
-    for before in reversed(messages[:place]):
-        if before.get("role") == "assistant":
-            calls = [*tool_calls(before)]
-            own = [call.name for call in calls if call.id == identity]
-            return next(iter(own or [call.name for call in calls if len(calls) == 1]), None)
+    for at in range(place - 1, -1, -1):
+        if messages[at].get("role") == "assistant":
+            calls = [*tool_calls(messages[at])]
+            names = [call.name for call in calls if call.id == identity]
+            between = messages[at + 1 : place]
+            answered = sum(message.get("tool_call_id") == identity for message in between)
+            names = names[min(answered, len(names) - 1) :] if names else names
+            return next(iter(names or [call.name for call in calls if len(calls) == 1]), None)
     return None
 
 

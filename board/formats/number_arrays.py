@@ -49,8 +49,12 @@ _MOST_LAYOUTS: Final = 16
 """Lines of so many layouts that fit no plan as a whole are looked into for another."""
 _NUMBERS: Final = frozenset({int, float})
 
-_Plan = tuple[tuple[str, bytes], ...]
-"""Keys of arrays in the order of a line, with the bytes that introduce them."""
+_Plan = tuple[tuple[str, bytes, bytes], ...]
+"""Keys of arrays in the order of a line, with the bytes that introduce and that end them."""
+_END, _END_OF_TEXTS = b"]", b'"]'
+_IN_NO_NUMBERS: Final = (b'"', b"{", b"[")
+_ENDS_OF_KEYS: Final = (b'":', b'" :', b'"\t:')
+"""Where one of texts seems to hold such, its end may be that of another array, and a key between them."""
 
 _number_parser: Any = simdjson.Parser() if simdjson is not None else None
 
@@ -213,9 +217,13 @@ def as_numbers(value: object) -> NumberArray | None:
 
 
 class LineParser:
-    """Parses the lines of one file; keeps what it learned about their layout. Threads may share one."""
+    """Parses the lines of one file; keeps what it learned about their layout. Threads may share one.
 
-    def __init__(self) -> None:
+    leaves_texts: arrays of texts are cut out, too, for whoever looks at neither.
+    """
+
+    def __init__(self, *, leaves_texts: bool = False) -> None:
+        self._leaves_texts = leaves_texts
         self._plans: tuple[_Plan, ...] = ()
         self._other_layouts: set[tuple[_Plan | str, ...]] = set()
 
@@ -236,7 +244,7 @@ class LineParser:
         return record, mended
 
     def _learn(self, line: bytes, record: dict[str, Any]) -> None:
-        if plan := tuple(_flat_arrays(line, record)):
+        if plan := tuple(_flat_arrays(line, record, with_texts=self._leaves_texts)):
             self._prefer(plan)
 
     def _prefer(self, plan: _Plan) -> None:
@@ -280,15 +288,19 @@ class LineParser:
         return None if mended else record
 
 
-def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Top-level keys that hold flat arrays of numbers, with the exact bytes that introduce them."""
+def _flat_arrays(
+    line: bytes, record: dict[str, Any], *, with_texts: bool
+) -> Iterator[tuple[str, bytes, bytes]]:
+    """Top-level keys that hold flat arrays of numbers, or of texts, with the exact bytes around them."""
     for key, value in record.items():
-        if not isinstance(value, list) or not value or isinstance(value[0], str | list | dict):
+        if not isinstance(value, list) or not value or isinstance(value[0], list | dict):
+            continue
+        if (is_text := isinstance(value[0], str)) and not with_texts:
             continue
         for separator in (b":[", b": [", b" : ["):
             introduction = orjson.dumps(key) + separator
             if line.count(introduction) == 1:
-                yield key, introduction
+                yield key, introduction, _END_OF_TEXTS if is_text else _END
                 break
 
 
@@ -299,13 +311,15 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
     parts: list[bytes] = []
     cuts: list[RawNumbers] = []
     position, find = 0, line.find
-    for _, introduction in plan:
+    for _, introduction, ending in plan:
         start = find(introduction, position)
         begin = start + len(introduction) - 1
-        end = find(b"]", begin) + 1
-        if start < 0 or end <= 0:
+        end = find(ending, begin) + len(ending)
+        if start < 0 or end < len(ending):
             return None
-        if any(find(other, begin + 1, end) >= 0 for other in (b'"', b"{", b"[")):
+        # Texts may hold anything: where one ends like the array, what is left of it is no JSON.
+        excluded = _IN_NO_NUMBERS if ending is _END else _ENDS_OF_KEYS
+        if any(find(code, begin + 1, end) >= 0 for code in excluded):
             return None
         parts += (line[position:begin], _PLACEHOLDER)
         cuts.append(RawNumbers(line, begin, end))
@@ -317,7 +331,7 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
         return None
     if not is_object(record):
         return None
-    for (key, _), array in zip(plan, cuts, strict=True):
+    for (key, _, _), array in zip(plan, cuts, strict=True):
         if record.get(key) != _PLACEHOLDER_VALUE:
             return None
         record[key] = array

@@ -34,6 +34,8 @@ _KINDS: Final = {
 _MOST_SENTENCES: Final = 16
 _LARGE: Final = 2.0**63
 """From here on the fast parser makes floats of integers."""
+_LARGEST_ID: Final = 1e80
+"""What is larger is no id, seed or hash of 256 bits, and as good as a float."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.])[0-9]{19,}(?![0-9.eE])")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -83,6 +85,19 @@ def parse_exactly(line: bytes) -> tuple[dict[str, Any], bool]:
     if not mended and _LONG_INTEGER.search(line):
         record = _with_all_digits(line, record)
     return record, mended
+
+
+LACKS_DIGITS: Final = "an integer may lack digits"
+"""Why a line has to be parsed exactly; nobody reads it."""
+
+
+def lacks_digits(value: object) -> bool:
+    """Whether a value, or one in an object, may be an integer of more than 64 bits, of which only the
+    first digits were parsed. Lists are not looked at: they may be long.
+    """
+    if type(value) is float:
+        return _LARGE <= abs(value) < _LARGEST_ID
+    return is_object(value) and any(map(lacks_digits, value.values()))
 
 
 def _with_all_digits(line: bytes, record: dict[str, Any]) -> dict[str, Any]:
@@ -221,8 +236,11 @@ def are_sentences(texts: Sequence[str]) -> bool:
     fewer begin with white space, by which pieces are put together.
     """
     texts = texts[:_MOST_SENTENCES]
-    several = sum(len(text.split(maxsplit=1)) > 1 for text in texts)
-    return 2 * several >= len(texts) > 2 * sum(text[:1].isspace() for text in texts)
+    begin_with_space = sum(map(str.isspace, [text[:1] for text in texts]))
+    if len(texts) <= 2 * begin_with_space:
+        return False
+    of_several_words = [text for text in texts if len(text.split(None, 1)) > 1]
+    return 2 * len(of_several_words) >= len(texts)
 
 
 def as_object(value: object) -> dict[str, Any]:

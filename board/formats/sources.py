@@ -82,6 +82,11 @@ class Source(ABC):
         """The kind that readers name in `sources` to be given such files."""
         return self
 
+    @property
+    def outline(self) -> Source:
+        """The same lines or rows, of which ids, scores and single values alone may be there."""
+        return self
+
     def stat(self, path: Location) -> FileStat:
         """Size and time of a file, which are others whenever its lines may be. Raises OSError."""
         listed = path.listed if isinstance(path, RemoteLocation) else None

@@ -9,8 +9,9 @@ assistant begin.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from board.formats.fields import Fields, named_rewards
@@ -26,6 +27,7 @@ _OURS: Final[Mapping[str, str]] = {
     "task_idx": "group_id",
 }
 _WHOLE: Final = ("messages", "text")
+_NO_PARTS: Final = ("step", "reward", "advantage")
 _CONTENT: Final = frozenset({"completion", "output", "output_1", "response", *_WHOLE})
 
 
@@ -46,6 +48,20 @@ def rollouts_of_row(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield {"step": row.get("step"), **values, "rollout_id": f"{row.get('step')}-{number}"}
 
 
+def with_missing_rewards(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows of one table with NaN in the place of a null where other rows have a reward. Each row then
+    shows how many reward functions of TRL there are: the one that scored it alone is not its reward.
+    """
+    rewards = {
+        key
+        for row in rows
+        for key, value in row.items()
+        if isinstance(value, float) and "advantage" in row and key not in _NO_PARTS
+    }
+    missing = ({key: math.nan for key in rewards if row.get(key) is None} for row in rows)
+    return [{**row, **nans} for row, nans in zip(rows, missing, strict=True)]
+
+
 def fields_of_row(row: Mapping[str, Any]) -> Fields:
     """The fields of a row, its step among them where it has one."""
     fields: Fields = {_OURS.get(key, key): value for key, value in row.items()}
@@ -53,7 +69,6 @@ def fields_of_row(row: Mapping[str, Any]) -> Fields:
     if whole is not None and "response" not in fields:
         fields["prompt"], fields["response"] = split_chatml(fields.pop(whole))
     if "advantage" in row:  # TRL's: what else is a number is a reward function's
-        known = ("step", "reward", "advantage")
-        parts = {k: v for k, v in fields.items() if isinstance(v, float) and k not in known}
+        parts = {k: v for k, v in fields.items() if isinstance(v, float) and k not in _NO_PARTS}
         fields = {k: v for k, v in fields.items() if k not in parts} | named_rewards(parts)
     return fields

@@ -80,6 +80,13 @@ def key_of(content: bytes | memoryview, seed: int = 0) -> int:
     return (xxh3_64_intdigest(content, seed) ^ _SIGN) - _SIGN
 
 
+def keys_of(contents: Iterable[bytes | memoryview]) -> list[int]:
+    """The same of many, in a third of the time."""
+    hashes = np.array([*map(xxh3_64_intdigest, contents)], np.uint64)
+    keys: list[int] = hashes.view(np.int64).tolist()
+    return keys
+
+
 def line_key(text: bytes | memoryview | None, part: int) -> int:
     """A hash of a line, and of the number of a rollout in it; NO_KEY of None, no line of text."""
     return NO_KEY if text is None else key_of(text, part)

@@ -60,6 +60,7 @@ def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) 
     name = "index"
     if only or options != ReadOptions():
         asked = repr((only, options.pad_markers, options.system_prompt_end))
+        asked += " outline" if options.outline else ""
         name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
     where = str(run).encode() if isinstance(run, RemoteLocation) else os.fsencode(run.resolve())
     parents = [cache_folder() / digest(where)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from board.core.citations import citation_text
+from board.analysis.report_check import ReportCheck
+from board.core.citations import citation_text, citations_in
 from board.query import splits
 from board.query.run import Run
 
@@ -22,7 +24,13 @@ class Links:
 
         choices: by the names that the dashboard's URL has for them; None and "" are left out.
         """
-        named = {"run": run.info.name, "split": split_of(run), **choices}
+        right_from = run.options.right_from
+        named = {
+            "run": run.info.name,
+            "split": split_of(run),
+            "right_from": None if right_from is None else f"{right_from:g}",
+            **choices,
+        }
         query = urlencode({k: v for k, v in named.items() if v is not None and v != ""})
         return f"{self.base.rstrip('/')}/{page}?{query}"
 
@@ -43,10 +51,29 @@ def split_of(run: Run) -> str:
     return splits.ALL if count > 1 else ""
 
 
+def of_part(run: Run) -> dict[str, str]:
+    """The keys of a citation that say which split and environments a mean is of."""
+    parts = {"split": split_of(run), "env": ",".join(run.envs)}
+    return {name: value for name, value in parts.items() if value}
+
+
+def cite(run: Run, **keys: object) -> str:
+    """A citation of a place of a run; keys that are None are left out."""
+    known = {name: value for name, value in keys.items() if value is not None}
+    return citation_text(run.info.name, **known)
+
+
 def cite_mean(run: Run, metric: str, step: int | str) -> str | None:
     """The citation of a mean of a step of these rollouts; None where a filter chose them."""
-    if run.expression:
+    return None if run.expression else cite(run, metric=metric, step=step, **of_part(run))
+
+
+def citation_that_holds(
+    check: ReportCheck, run: Run, value: float | None, keys: Mapping[str, object]
+) -> str | None:
+    """The citation of a value, where `verify` finds that value there; else None."""
+    if value is None or run.expression or keys.get("step") is None:
         return None
-    parts = {"split": split_of(run), "env": ",".join(run.envs)}
-    chosen = {name: value for name, value in parts.items() if value}
-    return citation_text(run.info.name, metric=metric, step=step, **chosen)
+    citation = cite(run, **keys)
+    report = citations_in(f"{value:.6g} {citation}")
+    return citation if all(check.check(one).holds for one in report.citations) else None

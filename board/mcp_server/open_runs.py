@@ -13,7 +13,7 @@ from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
 from board.index.discovery.sidecar_files import state_of
 from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
-from board.query.open_run import Follower, Run
+from board.query.open_run import Follower, OpenOptions, Run
 from board.query.splits import chosen_split
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
@@ -32,7 +32,7 @@ class _Slot:
     filter.
     """
 
-    follower: Follower = field(default_factory=Follower)
+    follower: Follower
     run: Run | None = None
     sidecar_state: tuple[tuple[str, int, int], ...] = ()
     trainer: TrainerMetricsReader = field(default_factory=TrainerMetricsReader)
@@ -48,7 +48,7 @@ class OpenRuns:
     def __init__(self, root: Location) -> None:
         self.root = root
         self._lock = threading.Lock()
-        self._slots: dict[str, _Slot] = {}
+        self._slots: dict[tuple[str, float | None], _Slot] = {}
         self._discovery: Discovery | None = None
         self._listed = 0.0
 
@@ -66,12 +66,20 @@ class OpenRuns:
         with self._lock:
             return self._opened(name)[1]
 
-    def part(self, name: str, split: str, envs: list[str], where: str = "") -> Run:
+    def part(
+        self,
+        name: str,
+        split: str,
+        envs: list[str],
+        where: str = "",
+        right_from: float | None = None,
+    ) -> Run:
         """A run with the rollouts alone of a split (training's where none is named, "all" for all), of
-        environments (none: of all) and of a filter. Raises BoardError.
+        environments (none: of all) and of a filter. right_from: from which score on a rollout is right;
+        None: what the log says. Raises BoardError.
         """
         with self._lock:
-            slot, run = self._opened(name)
+            slot, run = self._opened(name, right_from)
             key = (split, *envs, where)
             if key not in slot.parts:
                 chosen = of_known_environments(chosen_split(run, split), envs)
@@ -87,10 +95,11 @@ class OpenRuns:
             slot.trainer.read(run)  # what is new of it
             return slot.trainer.metrics(run)
 
-    def _opened(self, name: str) -> tuple[_Slot, Run]:
+    def _opened(self, name: str, right_from: float | None = None) -> tuple[_Slot, Run]:
         info = self._info(name)
-        slot = self._slots.pop(name, None) or _Slot()
-        self._slots[name] = slot  # the last one is the newest
+        key = name, right_from
+        slot = self._slots.pop(key, None) or _Slot(Follower(OpenOptions(right_from=right_from)))
+        self._slots[key] = slot  # the last one is the newest
         if len(self._slots) > _MOST_OPEN:
             del self._slots[next(iter(self._slots))]
         state = state_of(info)

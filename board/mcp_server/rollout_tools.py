@@ -21,9 +21,9 @@ from board.mcp_server.links import Links
 from board.mcp_server.open_runs import OpenRuns
 from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Where
 from board.mcp_server.step_tools import Step
-from board.query.columns import known_column, known_columns, records_of
+from board.query.columns import known_column, known_columns, rows_of
 from board.query.predicate import parsed
-from board.query.rollouts import Sorting, at_step, count, frame
+from board.query.rollouts import Sorting, at_step, count, rollout_table
 from board.query.run import Run
 
 Index = Annotated[int, Field(ge=0, description="position of the rollout within its step, from 0")]
@@ -76,7 +76,7 @@ class RolloutTools:
         wanted = [*dict.fromkeys(("step", "index", *wanted))]
         sorting = Sorting(known_column(sort, names) if sort else "", descending)
         total = count(chosen)
-        table = frame(chosen, wanted, sorting, limit=limit, offset=offset)
+        table = rollout_table(chosen, wanted, sorting, limit=limit, offset=offset)
         head = {
             "run": run,
             "columns": [*map(cell, names)],
@@ -84,7 +84,7 @@ class RolloutTools:
         }
         rows = (
             {**cells(row), "link": self.links.rollout(chosen, row["step"], row["index"])}
-            for row in records_of(table)
+            for row in rows_of(table)
         )
         return page_of(head, rows, total, offset)
 
@@ -126,7 +126,7 @@ class RolloutTools:
             "cite_text_as": citation_text(run, step=step, rollout=index),
         }
         if text:
-            whole = texts[known_column(text, texts)]
+            whole = texts[known_column(text, texts, "the rollout has no text")]
             own = untrusted(whole, text_length, text_from)
             end = text_from + text_length
             more = {"more": f"go on with text_from={end}"} if end < len(whole) else {}
@@ -206,7 +206,9 @@ def _window(opened: OpenRollout, token: int | None, around: int, wanted: Sequenc
     """The tokens around one, with their values. Raises NotFoundError, ChoiceError."""
     length = opened.token_count
     if not length:
-        return {"not_recorded": ["tokens"], "tokens_total": 0}
+        names = ("token_metrics", "not_of_this_length", "tokens")
+        empty: Answer = {name: [] for name in names} | {"largest": {}, "tokens_are_ids": None}
+        return {**empty, "tokens_total": 0, "not_recorded": ["tokens"]}
     if token is not None and token >= length:
         raise NotFoundError(f"the response has tokens 0 to {length - 1}, not {token}")
     if len(wanted) > _MOST_METRICS:
@@ -231,6 +233,7 @@ def _window(opened: OpenRollout, token: int | None, around: int, wanted: Sequenc
         "tokens": rows,
         "tokens_total": length,
         "tokens_are_ids": opened.tokens_are_ids,
+        "not_recorded": [],
     }
 
 

@@ -10,19 +10,23 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.findings import whole_diagnosis
+from board.analysis.report_check import ReportCheck
+from board.core.arrays import FloatArray
 from board.core.citations import citation_text
 from board.core.failures.causes import CAUSES
 from board.core.findings.finding import Evidence, Finding
-from board.core.metrics.definitions import MEAN_COLUMNS, base_name
+from board.core.metrics.definitions import MEAN_COLUMNS, base_name, rollout_metric
+from board.core.metrics.step_means import interval_of_step_means
+from board.errors import ChoiceError
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
-from board.mcp_server.links import Links, cite_mean
+from board.mcp_server.links import Links, citation_that_holds, cite, cite_mean, of_part
 from board.mcp_server.open_runs import OpenRuns
-from board.query.columns import known_column, known_columns, records_of
+from board.query.columns import known_column, known_columns, numbers, records_of
 from board.query.failures import cause_counts, clusters, has_causes, headline
-from board.query.limited_sql import Question, ask
 from board.query.open_run import OpenOptions
 from board.query.run import Run
-from board.query.user_sql import plain_rows
+from board.query.sql.limited_sql import Question, ask
+from board.query.sql.user_sql import plain_rows
 
 RunName = Annotated[str, Field(description="name of a run, as the tool `runs` lists it")]
 Split = Annotated[str, Field(description='a split, "all" for all; default: that of training')]
@@ -33,11 +37,15 @@ Where = Annotated[
     str,
     Field(description="filter over columns, such as: reward < 0.5 and response contains 'I think'"),
 ]
+RightFrom = Annotated[
+    float | None,
+    Field(description="from which score on a rollout is right; default: what the log says"),
+]
 Offset = Annotated[int, Field(ge=0, description="rows to pass over")]
-Limit = Annotated[int, Field(ge=0, le=200, description="rows at most")]
+Limit = Annotated[int, Field(ge=1, le=200, description="rows at most")]
 
 _USUAL: Final = ("reward", "k3", "mismatch_kl", "entropy", "response_tokens", "is_truncated")
-_PARTS: Final = ("mean", "n", "se")
+_PARTS: Final = ("mean", "n", "se", "low", "high")
 _MOST_EVIDENCE: Final = 5
 SQL_SECONDS: Final = 30.0
 
@@ -81,11 +89,11 @@ class RunTools:
         """Means of metrics over the rollouts of each step, with n and standard error.
 
         M_mean is the mean of metric M, M_n how many rollouts have a value, M_se its standard error,
-        clustered by group: the 95 % interval is about M_mean plus or minus 2 M_se. Names of all metrics
-        of the run are in `metrics`.
+        clustered by group, M_low and M_high its 95 % interval, the one that the dashboard draws (null
+        where it has none: never take 2 M_se for it). Names of all metrics of the run are in `metrics`.
         """
         chosen = self.open_runs.part(run, split, envs, where)
-        table = chosen.step_table(quantiles=True).to_pandas()
+        table = _with_intervals(chosen.step_table(quantiles=True).to_pandas(), metrics)
         names = _step_columns([*map(str, table.columns)], metrics)
         recorded = [name for name in names if name in table]
         rows = [*map(cells, records_of(_of_steps(table[recorded], first, last, limit)))]
@@ -123,6 +131,7 @@ class RunTools:
         head: Answer = {
             "run": run,
             "cite_as": citation_text(run, metric="NAME", step="STEP"),
+            "not_recorded": [],
             "link": self.links.page("", chosen),
         }
         if not trainer.curves:
@@ -158,7 +167,10 @@ class RunTools:
         diagnosis = chosen.remembered(
             f"diagnosis {read_tokens}", lambda: whole_diagnosis(chosen, tokens=read_tokens)
         )
-        rows = [self._finding(chosen, one) for one in diagnosis.findings]
+        check = ReportCheck(lambda _: chosen)
+        everything = diagnosis.findings
+        page = everything[offset : offset + limit]
+        rows = (self._finding(chosen, one, check) for one in page)
         head = {
             "run": run,
             "split": chosen.split,
@@ -173,36 +185,45 @@ class RunTools:
             },
             "link": self.links.page("findings", chosen),
         }
-        return paged(head, rows, offset, limit)
+        return page_of(head, rows, len(everything), offset)
 
-    def _finding(self, run: Run, finding: Finding) -> Answer:
+    def _finding(self, run: Run, finding: Finding, check: ReportCheck) -> Answer:
         target = finding.target
         column = MEAN_COLUMNS.get(target.metric, target.metric)
-        spike = {}
+        spike = None
         if target.step is not None and column in run.metrics:
-            spike = {"spike": {"step": target.step, "metric": column, "only": target.only}}
+            spike = {"step": target.step, "metric": column, "only": target.only}
+        mean = {"metric": f"{base_name(column)}_mean", "step": finding.step, **of_part(run)}
         return {
             "severity": finding.severity,
             "rule": finding.rule,
             "says": untrusted(f"{finding.title}. {finding.text}", 1000),
             "steps": finding.steps_text or None,
-            "worst_step": finding.step,
+            "step": finding.step,
             "value": cell(finding.value),
             "threshold": cell(finding.threshold),
             "unit": finding.unit,
+            "cite_value_as": citation_that_holds(check, run, finding.value, mean),
             "may_follow_from": finding.cause or None,
-            "evidence": [self._evidence(run, one) for one in finding.evidence[:_MOST_EVIDENCE]],
+            "evidence": [
+                self._evidence(run, one, column, check) for one in finding.evidence[:_MOST_EVIDENCE]
+            ],
             "evidence_total": len(finding.evidence),
-            **spike,
+            "spike": spike,
         }
 
-    def _evidence(self, run: Run, one: Evidence) -> Answer:
+    def _evidence(self, run: Run, one: Evidence, column: str, check: ReportCheck) -> Answer:
+        place = {"step": one.step, "rollout": one.index, "token": one.position}
+        metric = column if one.position is None else base_name(column)
+        value = citation_that_holds(check, run, one.value, {**place, "metric": metric})
         return {
             "step": one.step,
             "index": one.index,
             "token": one.position,
             "piece": untrusted(one.piece) if one.piece else None,
             "value": cell(one.value),
+            "cite_value_as": value,
+            "cite_as": cite(run, **place),
             "link": self.links.rollout(run, one.step, one.index, one.position),
         }
 
@@ -222,7 +243,14 @@ class RunTools:
         rollouts with the tool `rollouts` and where = "cause = 'server'".
         """
         chosen = self.open_runs.part(run, split, envs, where)
-        head: Answer = {"run": run, "split": chosen.split}
+        head: Answer = {
+            "run": run,
+            "split": chosen.split,
+            **dict.fromkeys(("rollouts", "says", "equal_failures")),
+            **{name: {} for name in ("classes", "causes", "meanings")},
+            "not_recorded": [],
+            "link": self.links.page("findings", chosen, findings_part="failures"),
+        }
         if not has_causes(chosen):
             return paged({**head, "not_recorded": ["causes of failures"]}, [], offset, limit)
         counts, similar = cause_counts(chosen), clusters(chosen)
@@ -235,11 +263,11 @@ class RunTools:
             "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
             "meanings": {cause: CAUSES[cause] for cause in CAUSES if cause in totals.index},
             "equal_failures": similar.total,
-            "link": self.links.page("findings", chosen, findings_part="failures"),
         }
         rows = [
             {
                 **cells(row),
+                "cite_as": cite(chosen, step=int(row["step"]), rollout=int(row["index"])),
                 "link": self.links.rollout(chosen, int(row["step"]), int(row["index"])),
             }
             for row in records_of(similar.table)
@@ -269,6 +297,20 @@ class RunTools:
         return answer
 
 
+def _with_intervals(table: pd.DataFrame, wanted: list[str]) -> pd.DataFrame:
+    """The table of steps with M_low and M_high of the metrics whose error it has."""
+    ends: dict[str, FloatArray] = {}
+    for name in wanted or _USUAL:
+        stem = base_name(name)
+        if f"{stem}_se" in table:
+            is_share = rollout_metric(name).unit == "share"
+            low, high = interval_of_step_means(
+                lambda part, stem=stem: numbers(table, f"{stem}_{part}"), is_share=is_share
+            )
+            ends |= {f"{stem}_low": low, f"{stem}_high": high}
+    return table.assign(**ends)
+
+
 def _step_columns(columns: list[str], wanted: list[str]) -> list[str]:
     """Columns of the table of steps: those of a metric for its name. Raises ChoiceError."""
     names = ["step", "rollouts"]
@@ -283,5 +325,7 @@ def _step_columns(columns: list[str], wanted: list[str]) -> list[str]:
 
 def _of_steps(table: pd.DataFrame, first: int | None, last: int | None, limit: int) -> pd.DataFrame:
     """The rows from the first step to the last one; without a first one the last `limit` of them."""
+    if first is not None and last is not None and first > last:
+        raise ChoiceError(f"first={first} is after last={last}; give the smaller step as first")
     own = table if last is None else table[table["step"] <= last]
     return own.tail(limit) if first is None else own[own["step"] >= first]

@@ -10,7 +10,6 @@ import pandas as pd
 from pydantic import Field
 
 from board.analysis.spike import Spike, spike_of
-from board.core.citations import citation_text
 from board.core.metrics.definitions import MEAN_COLUMNS, base_name, rollout_metric
 from board.core.tokens.contributions import (
     TOKEN_SOURCES,
@@ -22,13 +21,13 @@ from board.core.tokens.contributions import (
     context,
     whole,
 )
-from board.errors import ChoiceError
+from board.errors import ChoiceError, did_you_mean
 from board.mcp_server.answers import Answer, cell, cells, page_of, paged, untrusted
-from board.mcp_server.links import Links, cite_mean
+from board.mcp_server.links import Links, cite, cite_mean
 from board.mcp_server.open_runs import OpenRuns
-from board.mcp_server.run_tools import Envs, Limit, Offset, RunName, Split, Where
+from board.mcp_server.run_tools import Envs, Limit, Offset, RightFrom, RunName, Split, Where
 from board.query.columns import known_column, numbers, records_of
-from board.query.groups import group_table
+from board.query.groups import group_table, judged_rollouts
 from board.query.prompts import LISTS, prompt_table, prompts_with, run_prompts, written_key
 from board.query.rollouts import at_step
 from board.query.run import Run
@@ -38,6 +37,7 @@ Step = Annotated[int, Field(description="trainer step")]
 _FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("piece", "kind", "role")
 _TYPES: Final = 8
+_MOST_TYPES: Final = 1000
 _CONTEXT_TOKENS: Final = 8
 _COURSE: Final = (
     *("steps", "graded", "earlier", "later", "rate", "volatility"),
@@ -90,9 +90,9 @@ class StepTools:
             "n": len(known),
             "rollouts": len(rows),
             "cite_mean_as": cite_mean(part, f"{base_name(column)}_mean", step),
-            "cite_value_as": citation_text(
-                run, step=step, rollout="INDEX", token="TOKEN", metric="TOKEN_METRIC"
-            ),
+            **dict.fromkeys(("token_metric", "tokens", "rollouts_not_read", "headline")),
+            "kinds": [],
+            "pieces": [],
             "link": self.links.page("step", part, step=step, step_metric=column, step_only=only),
         }
         spike = None
@@ -121,6 +121,9 @@ class StepTools:
             "share": cell(one.contribution / total),
             "before": untrusted("".join(pieces[:before])),
             "after": untrusted("".join(pieces[before + 1 :])),
+            "cite_as": cite(
+                run, step=own.tokens.step, rollout=one.index, token=one.position, metric=own.metric
+            ),
             "link": self.links.rollout(run, own.tokens.step, one.index, one.position, own.metric),
         }
 
@@ -132,7 +135,8 @@ class StepTools:
         return [
             {
                 "index": int(row["index"]),
-                column: cell(float(row[column])),
+                "value": cell(float(row[column])),
+                "cite_as": cite(run, step=step, rollout=int(row["index"]), metric=column),
                 "link": self.links.rollout(run, step, int(row["index"])),
             }
             for row in records_of(ranked[["index", column]])
@@ -159,8 +163,7 @@ class StepTools:
             "step": step,
             "link": self.links.page("step", chosen, step=step, step_part="groups"),
         }
-        if not len(table) and "group_id" not in chosen.columns:
-            head["not_recorded"] = ["group_id"]
+        head["not_recorded"] = [] if "group_id" in chosen.columns else ["group_id"]
         rows = [
             {
                 **cells(row),
@@ -186,6 +189,7 @@ class StepTools:
         ] = [],
         split: Split = "",
         envs: Envs = [],
+        right_from: RightFrom = None,
         offset: Offset = 0,
         limit: Limit = 20,
     ) -> Answer:
@@ -196,11 +200,13 @@ class StepTools:
         """
         if which not in LISTS:
             raise ChoiceError(f"there is no list of prompts {which!r}; it has {', '.join(LISTS)}")
-        chosen = self.open_runs.part(run, split, envs)
-        head: Answer = {"run": run, "which": which, "link": self.links.page("prompts", chosen)}
+        chosen = self.open_runs.part(run, split, envs, right_from=right_from)
+        link = self.links.page("prompts", chosen)
+        head: Answer = {"run": run, "which": which, "not_recorded": [], "link": link}
         own = run_prompts(chosen)
         if own is None:
             return paged({**head, "not_recorded": ["prompt or reward"]}, [], offset, limit)
+        head["what_is_right"] = cell(judged_rollouts(chosen).text)
         places = own.listed(which)
         if words:
             places = places[np.isin(own.keys[places], prompts_with(chosen, words))]
@@ -238,6 +244,9 @@ def _only(own: Contributions, only: str) -> Contributions:
         return own
     for known in _GROUPINGS:
         if known == grouping:
+            types = [one.name for one in own.by(known, _MOST_TYPES)]
+            if name not in types and len(types) < _MOST_TYPES:
+                raise ChoiceError(f"no token has the {known} {name!r}; {did_you_mean(name, types)}")
             return own.only(known, name)
     raise ChoiceError(f"only={only!r} is not of the form kind:NAME, piece:TEXT or role:NAME")
 

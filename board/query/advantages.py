@@ -15,7 +15,11 @@ from board.core.groups.statistics import (
     deciding_steps,
     fitted_convention,
 )
+from board.core.schema import GENERATION
 from board.query.run import Run
+
+_PENALIZED: Final = "advantage_reward"
+"""What a trainer makes advantages of where it is not the reward: less a KL penalty, say."""
 
 FACTORS: Final[Mapping[str, str]] = {
     "grpo": f"1 / (std + {EPSILON})",
@@ -90,10 +94,19 @@ def _compared(run: Run, join: str = "LEFT JOIN", steps: Sequence[int] | None = N
     a group. steps: the only ones; None: all.
     """
     of_steps = "true" if steps is None else f"step IN ({', '.join(map(str, steps)) or 'NULL'})"
+    batch, of_batch = "step", of_steps
+    if GENERATION in run.columns:  # a group may lie in several steps, and whole in its generation
+        batch = f"coalesce(CAST({run.column(GENERATION)} AS BIGINT), step)"
+        of_batch = "true"
     # By a hash: to join by texts takes half as long again.
     group = f"""CASE WHEN {run.column("group_id")} IS NOT NULL
-        THEN hash(step, {run.column("group_id")}, {run.split_value}) END AS group_hash"""
+        THEN hash({batch}, {run.column("group_id")}, {run.split_value}) END AS group_hash"""
+    scored = run.advantage_batch
+    identity = run.column("rollout_id") if "rollout_id" in run.columns else "position"
+    distinct = f"DISTINCT {identity}," if batch != "step" else ""
     reward = f"{run.column('reward')} AS reward"
+    if _PENALIZED in run.columns:
+        reward = f"coalesce({run.column(_PENALIZED)}, {run.column('reward')}) AS reward"
     factors = ", ".join(f"{factor} AS factor_{name}" for name, factor in FACTORS.items())
     expected = ", ".join(f"(reward - mean) * factor_{name} AS {name}" for name in FACTORS)
     differs = ", ".join(
@@ -104,8 +117,8 @@ def _compared(run: Run, join: str = "LEFT JOIN", steps: Sequence[int] | None = N
         WITH statistics AS MATERIALIZED (
             SELECT step, group_hash, count(reward) AS n, avg(reward) AS mean,
                 stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
-            FROM (SELECT step, {group}, {reward} FROM {run.view}
-                WHERE {run.advantage_batch.condition} AND {of_steps})
+            FROM (SELECT {distinct} {batch} AS step, {group}, {reward} FROM {scored.view}
+                WHERE {scored.condition} AND {of_batch})
             WHERE group_hash IS NOT NULL GROUP BY step, group_hash),
         means AS (SELECT step, sum(n * mean) / sum(n) AS step_mean FROM statistics GROUP BY step),
         batch AS (

@@ -5,14 +5,12 @@ those that are made for a log that lacks them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import COLUMNS
@@ -24,6 +22,7 @@ from board.index import segments
 from board.index.segments import Column
 from board.query import causes
 from board.query.database import quoted
+from board.query.sql.exact_numbers import holds_number_texts, number_text_sql, numbers_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,14 +129,9 @@ def frame_value_sql(column: Column, names: Collection[str]) -> str:
     these texts, since a DOUBLE does not hold every digit of a long id.
     """
     stored = [name for name in segments.stored_names(column) if name in names]
-    if _holds_number_texts(column) and stored:
-        return quoted(stored[0])
+    if holds_number_texts(column) and stored:
+        return number_text_sql(stored)
     return value_sql(column, names)
-
-
-def _holds_number_texts(column: Column) -> bool:
-    is_logged = column.name not in segments.FIXED
-    return is_logged and column.texts and not column.words and not column.numbers
 
 
 def whole_text_sql(name: str, names: Collection[str]) -> str:
@@ -188,30 +182,18 @@ def aliased(values: Sequence[str]) -> str:
     return ", ".join(f"{value} AS value_{place}" for place, value in enumerate(values))
 
 
-def with_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
-    """What a SELECT of `aliased` values by frame_value_sql gave, under the names of the columns."""
+def with_names(
+    table: pa.Table, columns: Sequence[Column], type_of: Callable[[str], pa.DataType]
+) -> pa.Table:
+    """What a SELECT of `aliased` values by frame_value_sql gave, under the names of the columns. type_of:
+    of the numbers of a column that the index has as texts.
+    """
     table = table.rename_columns([column.name for column in columns])
     for place, column in enumerate(columns):
-        if _holds_number_texts(column):
-            table = table.set_column(place, column.name, _numbers_in(table.column(place)))
+        if holds_number_texts(column):
+            own = numbers_in(table.column(place), type_of(column.name))
+            table = table.set_column(place, column.name, own)
     return table
-
-
-def _numbers_in(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers of their texts, of which each different one is parsed once: whole ones where all are, and
-    have 64 bits.
-    """
-    different = texts.unique().drop_null()
-    written: list[Any] = different.to_pylist()
-    numbers = pa.chunked_array([_parsed(written)])
-    return numbers.take(pc.index_in(texts, different))
-
-
-def _parsed(texts: Sequence[str]) -> pa.Array:
-    for kind in (pa.int64(), pa.uint64()):
-        with suppress(ValueError, OverflowError):  # a fraction, a sign, more than 64 bits
-            return pa.array([int(text) for text in texts], kind)
-    return pa.array([float(text) for text in texts], pa.float64())
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
@@ -251,11 +233,11 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def known_column(name: str, columns: Collection[str]) -> str:
+def known_column(name: str, columns: Collection[str], what: str = "the run has no column") -> str:
     """`name`. Raises ChoiceError, with the names that come close, when it is none of `columns`."""
     if name in columns:
         return name
-    raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, columns)}")
+    raise ChoiceError(f"{what} {name!r}; {did_you_mean(name, columns)}")
 
 
 def known_columns(names: Sequence[str], columns: Collection[str]) -> list[str]:

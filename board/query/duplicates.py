@@ -39,13 +39,19 @@ _SCHEMA: Final = pa.schema(
 _NAMES: Final = ("file", "step", "line", "part", "original")
 _FOUND: Final = pa.schema([(name, pa.int64()) for name in _NAMES])
 _MAY_BE_COPIED: Final = ("never", "unordered", "copied_steps")
-_EQUAL: Final = """
+_TELLING_ROWS: Final = 8
+_TELLING_CHARS: Final = 100
+"""Rollouts in any order are those of another file, and not alike by chance, where so many that differ
+have responses of so many characters.
+"""
+_EQUAL: Final = f"""
 WITH contents AS (
-    SELECT place, file, hash(list(key ORDER BY line, part)) AS content,
-        count(DISTINCT key) AS several
-    FROM candidates GROUP BY ALL)
+    SELECT place, file, count(DISTINCT key) AS several,
+        CASE WHEN {{is_beginning}} OR count(DISTINCT key) FILTER (is_long) >= {_TELLING_ROWS}
+            THEN hash(list(key ORDER BY key)) ELSE hash(list(key ORDER BY line, part)) END AS content
+    FROM candidates GROUP BY place, file)
 SELECT list(file ORDER BY place) AS files FROM contents
-GROUP BY content HAVING count(*) > 1 AND (any_value(several) > 1 OR {is_beginning})
+GROUP BY content HAVING count(*) > 1 AND (any_value(several) > 1 OR {{is_beginning}})
 """
 _BY_ID: Final = """
 SELECT file, step, line, part FROM candidates WHERE key <> 0
@@ -189,7 +195,9 @@ def _copied_files(rows: RunRows) -> dict[int, int]:
 def _equal_files(
     rows: RunRows, files: Sequence[int], steps: Collection[int] | None
 ) -> Iterator[list[int]]:
-    """Lists of files that hold the same rollouts, in the order of the run; steps: at these alone."""
+    """Lists of files that hold the same rollouts, in the order of the run, these in any order where they
+    can't be alike by chance; steps: at these alone, in any order.
+    """
     query = _EQUAL.format(is_beginning=steps is not None)
     lists: list[Any] = _select(rows, query, files, steps, by_content=True)["files"].to_pylist()
     yield from lists
@@ -239,11 +247,12 @@ def _candidates(
     if by_content:
         names = sorted(rows.indexed - _OF_PLACE)
         key = f"CAST(hash({', '.join(map(quoted, names))}) >> 1 AS BIGINT)"
+    is_long = f"response_chars >= {_TELLING_CHARS}" if "response_chars" in rows.stored else "false"
     of_steps = "" if steps is None else f"AND step IN ({', '.join(map(str, steps))})"
     with rows.cursor() as cursor:
         cursor.execute(f"""
             CREATE TEMP TABLE candidates AS
-            SELECT file AS place, file_id AS file, step, line, part, {key} AS key
+            SELECT file AS place, file_id AS file, step, line, part, {key} AS key, {is_long} AS is_long
             FROM ({rows.current(None if steps is None else (min(steps), max(steps)))})
             WHERE file_id IN ({", ".join(map(str, ids))}) {of_steps}
         """)
@@ -291,7 +300,7 @@ def _first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
 def _overlaps(rows: RunRows, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
     """Rows at the beginning of each buffer that end the one before, a bounded number at a time."""
     with _candidates(rows, ids) as cursor:
-        query = "FROM candidates ORDER BY place, line, part"
+        query = f"SELECT {', '.join(_SCHEMA.names)} FROM candidates ORDER BY place, line, part"
         before = _SCHEMA.empty_table()
         for batch in cursor.sql(query).to_arrow_reader(_BATCH_ROWS):
             table = pa.concat_tables([before, pa.Table.from_batches([batch])]).combine_chunks()

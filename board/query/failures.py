@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
+from board.core.expression_tree import text_literal
 from board.core.failures.causes import CAUSES, CLASSES, NOT_EARNED, CauseClass
 from board.core.failures.effect import Effect, effect_of
 from board.core.groups.statistics import CONVENTIONS
@@ -18,7 +19,6 @@ from board.index.segments import CAUSE_COLUMNS, LAST_TOOL, PROMPT_KEY, TOOLS
 from board.query import groups
 from board.query.advantages import convention_of
 from board.query.causes import without_numbers
-from board.query.predicate import text_literal
 from board.query.run import Run
 
 if TYPE_CHECKING:

@@ -180,7 +180,7 @@ def group_table(run: Run, step: int | None = None) -> pd.DataFrame:
     NotFoundError where the run has no such step, UnreadableError.
     """
     if step is not None:
-        run.row(step, 0)
+        run.row(step, 0, ("step",))
     own = run if step is None else run.where(steps=(step, step))
     reward = f"CAST({own.column('reward')} AS DOUBLE)"
     sql = f"""
@@ -224,7 +224,7 @@ def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[s
     """
     import pandas as pd
 
-    run.row(step, 0)
+    run.row(step, 0, ("step",))
     rows = run.of_step(step)
     for name in ("group_id", column):
         if name not in rows:

@@ -1,4 +1,5 @@
-"""Builds an index in a process of its own, so that the server stays small and quick.
+"""Builds an index in a process of its own, so that the server stays small and quick: of a log of which
+nothing is read yet the outline first.
 
 The process ends with its server, however that ends: the server holds the other end of its standard input,
 which the system closes. What is built of an index by then is kept, and the next process goes on from it.
@@ -15,8 +16,10 @@ import weakref
 from pathlib import Path
 
 from board.core.records import ReadOptions
+from board.index.arrow_start import leave_pandas_out
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import Follower, OpenOptions
+from board.query.outlines import outlined, pays
 
 
 def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
@@ -47,6 +50,11 @@ def _exit_with_server() -> None:
 
 
 if __name__ == "__main__":
-    info, options = pickle.load(sys.stdin.buffer)
+    leave_pandas_out()
+    info, read_options = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_exit_with_server, daemon=True).start()
-    Follower(OpenOptions(options), persist=True).run(info)
+    options = OpenOptions(read_options)
+    follower = Follower(options, persist=True)
+    if follower.so_far(info).done == 0 and pays(info, follower.unread(info)):
+        Follower(outlined(options), persist=True).run(info)
+    follower.run(info)

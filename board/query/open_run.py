@@ -14,7 +14,7 @@ from board.core.metrics.reward_sum import RewardSum
 from board.core.problems import RUN_ITSELF, Problem, ProblemLog
 from board.core.records import ReadOptions
 from board.errors import ChoiceError, NotFoundError, UnreadableError
-from board.formats import reader_named
+from board.formats import reader_named, source_read_by
 from board.formats.fields import SEVERAL_REWARDS
 from board.formats.generic import OTHER_RESPONSES, OTHER_REWARDS
 from board.index.build import Extended, Progress, extend
@@ -82,6 +82,7 @@ def index_key(info: RunInfo, options: ReadOptions, sidecars: SidecarFiles) -> st
     """What the rows of an index depend on besides the log."""
     aggregates = " ".join(column for column, _, _ in REDUCTIONS)
     key = f"{options!r} {sidecars.vocabulary_hash} {aggregates}"
+    key += " outline" if options.outline else ""
     # Where logs are joined the rows have keys that they lack where each is shown alone.
     return f"{key} {JOINED}" if info.is_joined else key
 
@@ -108,9 +109,11 @@ class Follower:
         self._trainer = TrainerMetricsReader()
 
     def unread(self, info: RunInfo) -> int:
-        """Bytes of the run that its index does not cover."""
+        """Bytes of the run that its index does not cover, about as many as they are unpacked."""
         manifest = self._storage(info).load()
-        return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
+        unread = info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
+        files = {(file.reader, file.path.name.rpartition(".")[2]): file for file in info.files}
+        return unread * max(source_read_by(f.reader, f.path).unpacks for f in files.values())
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
         """The run as its files are now. wait: for another process that builds its index."""
@@ -260,7 +263,8 @@ def _run_of(
         (*maybe, *sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated)
     )
     log.extend(rows.joins.differences)
-    log.extend(_unread_fields(rows))
+    if not options.read.outline:
+        log.extend(_unread_fields(rows))
     log.extend(note_on(rows.model_split))
     if reward is not None:
         log.add(Problem(RUN_ITSELF, None, "reward", reward.summary, _CHOOSE_REWARD, "note"))

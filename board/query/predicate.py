@@ -23,6 +23,7 @@ from board.core.expression_tree import (
     Text,
     names_column,
     names_in,
+    text_literal,
 )
 from board.core.expressions import COMPARISONS, parse
 from board.core.metrics.headings import meanings
@@ -56,11 +57,6 @@ def names_for(columns: Iterable[str]) -> tuple[str, ...]:
     """The names that an expression over the rollouts of a run with these columns can use."""
     offered = (name for name in columns if name not in _NOT_OFFERED)
     return tuple(dict.fromkeys((*offered, *segments.TEXT_NAMES)))
-
-
-def text_literal(text: str) -> str:
-    """A text as an expression has it: without escapes, a quote doubled."""
-    return '"' + text.replace('"', '""') + '"'
 
 
 def parsed(columns: Iterable[str], text: str) -> Expression:

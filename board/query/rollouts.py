@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from board.core.expression_tree import text_literal
 from board.index.segments import ANY_TEXT, PART
 from board.query.columns import aliased, frame_of, with_names
-from board.query.predicate import text_literal
 from board.query.run import Run
 
 if TYPE_CHECKING:
@@ -166,9 +166,9 @@ def rollout_table(
     """The rows of `frame` as columns.with_names gives them."""
     values, kinds = [*map(run.rows.frame_value, columns)], [*map(run.rows.column, columns)]
     if limit is None:
-        return with_names(run.table(_sorted(run, values, sorting)), kinds)
+        return with_names(run.table(_sorted(run, values, sorting)), kinds, run.rows.exact_type)
     sql, parameters = _first(run, values, sorting, limit, offset)
-    return with_names((run.whole or run).table(sql, parameters), kinds)
+    return with_names((run.whole or run).table(sql, parameters), kinds, run.rows.exact_type)
 
 
 def batches(
@@ -186,7 +186,7 @@ def batches(
     values = [run.rows.whole_text(n) if n in texts else run.rows.frame_value(n) for n in columns]
     kinds = [*map(run.rows.column, columns)]
     for batch in tables(run, values, sorting, limit=limit, size=size):
-        yield with_names(batch, kinds)
+        yield with_names(batch, kinds, run.rows.exact_type)
 
 
 def tables(

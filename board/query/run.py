@@ -6,8 +6,7 @@ Steps and rollouts are asked of the index when somebody needs them. Modules of q
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
+from board.core.schema import GENERATION
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.run_info import RunInfo
@@ -35,6 +35,7 @@ from board.query.columns import (
 )
 from board.query.labels.columns import Labels
 from board.query.predicate import BoundSql, StepValues, number_of, parsed, predicate_of
+from board.query.run_cache import RunCache
 from board.query.run_rows import RunRows
 from board.query.splits import split_value
 from board.query.steps import recorded_counts, steps_of
@@ -42,20 +43,10 @@ from board.query.steps import recorded_counts, steps_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_MAX_CACHED_STEPS: Final = 16
 T = TypeVar("T")
 _ORDER: Final = ("step", "rank", "file", "line", PART)
 """Columns by which rollouts are ordered, which every frame has."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
-
-
-@dataclass(slots=True)
-class _Cache:
-    """Answers about a run; of single steps the last few."""
-
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    answers: dict[str, Any] = field(default_factory=dict[str, Any])
-    of_step: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +81,7 @@ class Run:
     filters: tuple[BoundSql, ...] = ()
     labels: Labels = field(default_factory=Labels)
     reward: RewardSource | None = None
-    _cache: _Cache = field(default_factory=_Cache, repr=False)
+    _cache: RunCache = field(default_factory=RunCache, repr=False)
 
     def where(
         self,
@@ -128,16 +119,17 @@ class Run:
             changes["step_range"] = steps
         if not changes:
             return self
-        return replace(self, **changes, whole=self.whole or self, _cache=_Cache())
+        return replace(self, **changes, whole=self.whole or self, _cache=RunCache())
 
     def labelled(self, labels: Labels, table: pa.Table) -> Run:
         """The whole run with other labels. table: of them, from labels.columns.label_table."""
-        return replace(self, rows=self.rows.with_labels(table), labels=labels, _cache=_Cache())
+        return replace(self, rows=self.rows.with_labels(table), labels=labels, _cache=RunCache())
 
     @property
     def advantage_batch(self) -> Run:
-        """All rollouts of the split and the steps: those whose rewards may scale advantages."""
-        return replace(self, envs=(), filters=(), _cache=_Cache())
+        """Rollouts whose rewards may scale advantages: of these steps, or all of their generations."""
+        steps = None if GENERATION in self.columns else self.step_range
+        return replace(self, envs=(), filters=(), step_range=steps, _cache=RunCache())
 
     # SQL
 
@@ -201,22 +193,11 @@ class Run:
 
     def remembered(self, name: str, make: Callable[[], T]) -> T:
         """What `make` gives, computed once and cached as long as the run."""
-        answers = self._cache.answers
-        if name not in answers:  # who asks for what is known waits for no question of others
-            with self._cache.lock:
-                if name not in answers:
-                    answers[name] = make()
-        return answers[name]
+        return self._cache.remembered(name, make)
 
     def remembered_of_step(self, what: str, step: int, make: Callable[[], T]) -> T:
         """The same about one step; cached for the last few steps."""
-        with self._cache.lock:
-            of_step = self._cache.of_step
-            if (what, step) not in of_step:
-                of_step[what, step] = make()
-                if len(of_step) > _MAX_CACHED_STEPS:
-                    del of_step[next(iter(of_step))]
-            return of_step[what, step]
+        return self._cache.remembered_of_step(what, step, make)
 
     @property
     def steps(self) -> pd.DataFrame:
@@ -333,7 +314,7 @@ class Run:
             names = tuple(name for name in names if name in {*columns, *_ORDER, "index"})
         values = aliased([self.rows.frame_value(name) for name in names])
         table = self.table(f"SELECT {values} FROM {source} ORDER BY step, position")
-        return with_names(table, [*map(self.rows.column, names)])
+        return with_names(table, [*map(self.rows.column, names)], self.rows.exact_type)
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> Mapping[str, Any]:
         """The row of a rollout, None for what is not recorded. columns: all that is needed of it.
@@ -351,9 +332,24 @@ class Run:
             raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
         if (known := self._cache.of_step.get(("rollouts", step))) is not None:
             return records_of(known.iloc[index : index + 1])[0]
+        if (row := self._cache.rows.get((step, index))) is not None:
+            return row
         own = self.where(steps=(step, step))
         source = f"{own.view} WHERE {own.condition} AND position = {index}"
         return rows_of(self._select(columns, source))[0]
+
+    def read_rows(self, rollouts: Collection[tuple[int, int]]) -> None:
+        """Read the rows of rollouts, (step, index), by one statement, for `row`: the SQL of causes takes
+        some 0.2 s to compile each time. Those that the run does not have are passed over.
+        """
+        if self.whole is not None:
+            self.whole.read_rows(rollouts)
+            return
+        asked = ", ".join(f"({step}, {index})" for step, index in rollouts)
+        if asked:
+            source = f"{self.view} WHERE {self.condition} AND (step, position) IN ({asked})"
+            rows = rows_of(self._select(None, source))
+            self._cache.rows.update({(row["step"], row["index"]): row for row in rows})
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""

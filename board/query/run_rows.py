@@ -2,8 +2,7 @@
 
 The view `stored` has the rows as the index has them, of which a run makes statements, one over the
 other: `current` leaves out what a resumed training wrote again, `visible` further copies of a rollout,
-too. `view` joins the rows of several logs, and has the `position` of each rollout in its step, which is
-its index.
+too. `view` joins the rows of several logs, and has the `position` of each in its step: its index.
 
 All have the columns `file` (number in the run), `file_id`, `path`, `side` (number of its log among those
 that are joined), `rank` (of the file's header where the row has none) and `part` (0 where there is none).
@@ -41,6 +40,7 @@ from board.query.duplicates import counts_of, find_duplicates, notes_on
 from board.query.joins import JoinSummary, join_pairs, merged_rows, sides_of, summarize
 from board.query.labels.columns import columns_of, label_sql
 from board.query.splits import split_sql, with_models
+from board.query.sql.exact_numbers import ExactTypes
 
 _COLUMNS: Final = ("file", "file_id", "path", "side", "rank", segments.PART)
 """Columns of all statements, besides those of `stored`."""
@@ -51,8 +51,7 @@ _LAST: Final = np.iinfo(np.int64).max
 class RunRows:
     """The rollouts of a whole run. columns: of its table of rollouts; files: those of the run.
 
-    `manifest` names the segments: one that only differs in its table of steps may take its place.
-    Everything that asks the index raises BrokenIndexError.
+    `manifest` names the segments. Whatever asks the index raises BrokenIndexError.
 
     Args:
         database: that its views are in; None: the one of all runs below the root.
@@ -84,7 +83,7 @@ class RunRows:
         self._label_schema, self._unlabelled = "", self
         self._lock = threading.RLock()
         self._folder: Path | None = None
-        self._schema, self._stored_names = "", frozenset[str]()
+        self._schema, self._stored_names, self._types = "", frozenset[str](), ExactTypes()
         self.duplicates = find_duplicates(self) if duplicates is None else duplicates
         if self.duplicates.num_rows:
             with self.cursor() as cursor:
@@ -248,6 +247,10 @@ class RunRows:
     def frame_value(self, name: str) -> str:
         """SQL for a column as columns.frame_of takes it."""
         return self._made(name) or column_sql.frame_value_sql(self.column(name), self.names)
+
+    def exact_type(self, name: str) -> pa.DataType:
+        """The type of a column whose numbers are texts in the index; of the whole run."""
+        return self._types.of(name, self.table, self.unnumbered(), self.frame_value(name))
 
     def _made(self, name: str) -> str:
         """SQL for a column that is made of others; empty for those of the log."""

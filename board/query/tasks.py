@@ -9,8 +9,8 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.groups.solve_rates import pass_at_k
-from board.core.metrics.intervals import mean_interval, share_interval
-from board.core.metrics.seeds import LEAST
+from board.core.metrics.intervals import share_interval
+from board.core.metrics.skewed_means import LEAST_VALUES, interval_by_moments
 from board.index.segments import PROMPT_KEY
 from board.query import groups
 from board.query.prompts import length_column
@@ -86,7 +86,7 @@ def tasks_of(run: Run) -> Tasks | None:
             FROM {run.view} WHERE {run.condition})
         SELECT task, min(env) AS env, min(prompt) AS prompt, count(*) AS rollouts,
             count(reward) AS scored, avg(reward) AS mean, stddev_samp(reward) AS std,
-            bool_and(reward IN (0, 1)) AS is_share,
+            skewness(reward) AS skewness, bool_and(reward IN (0, 1)) AS is_share,
             avg(length) AS length, {groups.RIGHT_COUNTS}
         FROM rollouts CROSS JOIN ({groups.right_bounds(rule)})
         GROUP BY task, of_split ORDER BY mean NULLS LAST, task, of_split
@@ -97,8 +97,8 @@ def tasks_of(run: Run) -> Tasks | None:
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """As of share_interval where all rewards of the log are 0 or 1, of four rollouts or more; else
-    Student's t over the rollouts of a task, of three or more: two say nothing of their spread.
+    """As of share_interval where all rewards of the log are 0 or 1, else of `interval_by_moments`;
+    of four rollouts or more.
     """
     mean, scored = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "scored")
@@ -107,11 +107,13 @@ def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
         low, high = share_interval(mean, np.full(len(mean), np.nan), scored)
         least = _LEAST_JUDGED
     else:
-        std = table["std"].to_numpy(np.float64, na_value=np.nan)
-        low, high = mean_interval(mean, std / np.sqrt(np.maximum(scored, 1)), scored)
-        least = LEAST
+        std, skewness = (
+            table[name].to_numpy(np.float64, na_value=np.nan) for name in ("std", "skewness")
+        )
+        low, high = interval_by_moments(mean, std, skewness, scored)
+        least = LEAST_VALUES
     several = scored >= least
     solved = np.where(table["graded"] > 0, table["right"], np.nan)
-    return table.drop(columns=["std", "is_share"]).assign(
+    return table.drop(columns=["std", "skewness", "is_share"]).assign(
         low=np.where(several, low, np.nan), high=np.where(several, high, np.nan), right=solved
     )

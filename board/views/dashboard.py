@@ -1,4 +1,4 @@
-"""The dashboard's script: page configuration, navigation, sidebar and page. `app.py` serves it."""
+"""The dashboard's script: page configuration, navigation, sidebar and page. `server.py` serves it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from board.components.page_frame import key_help, page_frame, page_menu
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.views.frame import sidebar
 from board.views.rollouts import labels
 from board.views.shared import (
@@ -34,7 +35,7 @@ RUNS, OVERVIEW = PAGES[:2]
 def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
     """A page's name, dimmed where the run holds nothing for it; and what it needs, on hover."""
     title = page.title
-    if run is None:
+    if run is None or is_outline(run):
         return title, None
     if title == "Findings":
         return f"{title}{known_findings.badge(run)}", None
@@ -107,16 +108,16 @@ if page == OVERVIEW and not state.get("run") and len(sidebar.discovered()) > 1:
     st.switch_page(RUNS, query_params=state.encoded())  # what `/` opens where no link names a run
 navigation = Navigation(page)
 folder = sidebar.find_runs()
+exported = None
 if page == RUNS and folder:
     page_parts.run(page)
-    page_export.draw()
     navigation.draw()
 elif folder and sidebar.open_run(folder):
     navigation.draw(sidebar.whole())
-    page_parts.run(page)
-    page_export.draw(sidebar.narrowed())
+    page_parts.run(page, sidebar.whole())
+    exported = sidebar.narrowed()
     navigation.draw(sidebar.whole())
-    if state.get("live"):
+    if state.get("live") and not is_outline(sidebar.whole()):
         with st.sidebar:
             known_findings.announce_severe(sidebar.current())
 else:
@@ -126,3 +127,5 @@ shortcuts.end()
 sidebar.choose_folder()
 state.show_notices()
 state.push()
+# Last: it waits for files that are being made.
+page_export.draw(exported)

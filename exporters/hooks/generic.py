@@ -60,7 +60,7 @@ def log_generated(
     """
     if not exporter.wants(step):
         return
-    with guarded(exporter, "log_generated"):
+    with guarded(exporter, "log_generated", step, lambda: sequences):
         prompts, responses = sequences[:, :prompt_width], sequences[:, prompt_width:]
         mask = up_to_end(responses, eos_ids) if response_mask is None else response_mask
         arrays = {"is_truncated": without_end(responses, mask, eos_ids), **arrays}

@@ -41,17 +41,18 @@ class ExportGRPO(_Trainer):
 
     def open_rollouts(self) -> RolloutExporter:
         """Opens this rank's file."""
-        self._once, self._weights = OncePerStep(), self.reward_weights.tolist()
-        is_alone = self.template.sequence_parallel_size == 1
-        self.exporter = open_exporter(
-            self, self.rollout_dir, tokenizer=self.template.tokenizer, enabled=is_alone
-        )
+        self._once = OncePerStep()
+        self.exporter = open_exporter(self, lambda: self.rollout_dir, self._settings)
         return self.exporter
+
+    def _settings(self) -> dict[str, Any]:
+        is_alone = self.template.sequence_parallel_size == 1
+        return {"tokenizer": self.template.tokenizer, "enabled": is_alone}
 
     def _postprocess_batch(self, samples: Any, batches: Any) -> None:
         super()._postprocess_batch(samples, batches)
         if self.model.training:
-            with guarded(self.exporter, "ms_swift"):
+            with guarded(self.exporter, "ms_swift", rollouts=lambda: samples):
                 first = self.accelerator.process_index * len(samples)
                 for sample, parts in zip(samples, self._rewards_per_func[first:], strict=False):
                     sample.rewards = parts.tolist()
@@ -66,18 +67,22 @@ class ExportGRPO(_Trainer):
         result = super()._compute_loss_and_metrics(model, model_inputs, grpo_batch)
         samples = getattr(grpo_batch, "rollouts", None)
         if self.model.training and samples:
-            with guarded(self.exporter, "ms_swift"):
-                self._export(samples, grpo_batch)
+            step = self.state.global_step + 1
+            with guarded(self.exporter, "ms_swift", step, lambda: samples):
+                self._export(step, samples, grpo_batch)
         return result
 
-    def _export(self, samples: Sequence[Any], grpo_batch: Any) -> None:
-        step = self.state.global_step + 1
+    def _export(self, step: int, samples: Sequence[Any], grpo_batch: Any) -> None:
         if self._once.is_first(step, [sample.request_id for sample in samples]):
-            columns = describe_samples(samples, self.reward_func_names, self._weights)
+            weights = self.reward_weights.tolist()
+            columns = describe_samples(samples, self.reward_func_names, weights)
             arrays = {ours: getattr(grpo_batch, name) for name, ours in _TOKENS.items()}
             arrays |= zip(("logprobs", "entropy"), self._forward, strict=False)
             width = grpo_batch.completion_mask.shape[1]
-            self.exporter.log(step, meta=columns, **token_frame(samples, width), **arrays)
+            frame = token_frame(samples, width)
+            if self.overlong_filter:  # in the loss ms-swift leaves the truncated ones out
+                frame["loss_mask"] *= ~np.asarray(grpo_batch.truncated_mask.tolist(), bool)[:, None]
+            self.exporter.log(step, meta=columns, **frame, **arrays)
 
 
 def describe_samples(

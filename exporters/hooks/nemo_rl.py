@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.hooks.guard import guarded
+from exporters.hooks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # NeMo-RL's name of a [B, T] array -> the record's.
@@ -47,7 +47,10 @@ class ExportLogger:
     ) -> None:
         self._logger, self._group_size, self._keep_dump = logger, group_size, keep_dump
         # The driver has all rollouts of a step.
-        self.exporter = RolloutExporter(out_dir, rank=0, world_size=1, **settings)
+        self.exporter = open_guarded(
+            lambda: RolloutExporter(out_dir, rank=0, world_size=1, **settings),
+            settings.get("strict"),
+        )
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is the logger's."""
@@ -59,7 +62,7 @@ class ExportLogger:
         if step is None or self._keep_dump:
             self._logger.log_batched_dict_as_jsonl(to_log, filename)
         if step is not None:
-            with guarded(self.exporter, "nemo_rl"):
+            with guarded(self.exporter, "nemo_rl", int(step[1]), lambda: to_log["token_ids"]):
                 log_training_data(self.exporter, int(step[1]), to_log, self._group_size)
             self.exporter.end_step(int(step[1]))
 
@@ -71,7 +74,8 @@ def log_training_data(
 
     Column t is of token t (the first has logprob 0 by NeMo-RL's convention and is in the prompt). A
     response begins with the first trained token. `prev_logprobs` are the policy's before the step's
-    updates. Where a sample is left out of the loss, so are its tokens.
+    updates; where NeMo-RL did not compute any, all are 0, and they are not logged. Where a sample is left
+    out of the loss, so are its tokens.
     """
     if not exporter.wants(step):
         return
@@ -82,6 +86,8 @@ def log_training_data(
     arrays: dict[str, Any] = {
         ours: np.asarray(to_log[name]) for name, ours in _TOKENS.items() if name in to_log
     }
+    if not np.any(arrays.get("logprobs")):  # with force_on_policy_ratio NeMo-RL fills in zeros
+        arrays.pop("logprobs", None)
     loss = trained & (np.asarray(to_log["sample_loss_mask"])[:, None] != 0)
     exporter.log(
         step,

@@ -7,10 +7,11 @@ The trainer is a Ray actor that offers no hook, so that line has to be added to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from exporters.hooks.guard import guarded
+from exporters.hooks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # Experience's name of a [B, A] tensor -> the record's.
@@ -41,15 +42,32 @@ def export_experiences(
     step = global_step + 1
     exporter = getattr(trainer, "rollout_exporter", None)
     if exporter is None:
-        settings = {"start_step": step, "tokenizer": trainer.tokenizer, **settings}
-        # One process has all rollouts of the step: its rank among Ray's workers means nothing here.
-        exporter = RolloutExporter(out_dir, rank=0, world_size=1, **settings)
+        exporter = open_guarded(
+            lambda: _new_exporter(trainer, step, out_dir, settings), settings.get("strict")
+        )
         trainer.rollout_exporter = exporter
-    with guarded(exporter, "export_experiences"):
-        group_size = int(trainer.args.rollout.n_samples_per_prompt)
-        for micro_step, experience in enumerate(experiences):
+    for micro_step, experience in enumerate(experiences):
+        with guarded(exporter, "export_experiences", step, partial(_rows, experience)):
+            group_size = int(trainer.args.rollout.n_samples_per_prompt)
             log_experience(exporter, step, micro_step, experience, group_size)
     exporter.end_step(step)
+    exporter.flush()  # the trainer is a Ray actor, which may be ended without a word
+
+
+def _rows(experience: Any) -> Any:
+    return experience.sequences
+
+
+def _new_exporter(
+    trainer: Any, step: int, out_dir: str, settings: Mapping[str, Any]
+) -> RolloutExporter:
+    known = {
+        "start_step": step,
+        "tokenizer": trainer.tokenizer,
+        "temperature": getattr(trainer.args.rollout, "temperature", None) or None,
+    }
+    # One process has all rollouts of the step: its rank among Ray's workers means nothing here.
+    return RolloutExporter(out_dir, rank=0, world_size=1, **{**known, **settings})
 
 
 def log_experience(

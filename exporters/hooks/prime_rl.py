@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporters.hooks.guard import guarded
+from exporters.hooks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # prime-rl's name of a tensor [1, T] of the micro batch -> the record's.
@@ -40,7 +40,9 @@ class TokenExporter:
 
     def __init__(self, output_dir: Path, rank: int, **settings: Any) -> None:
         self.output_dir = Path(output_dir) / "rollouts"
-        self.exporter = RolloutExporter(self.output_dir, rank=rank, **settings)
+        self.exporter = open_guarded(
+            lambda: RolloutExporter(self.output_dir, rank=rank, **settings), settings.get("strict")
+        )
         self._open_steps: list[int] = []
 
     def export(
@@ -59,7 +61,7 @@ class TokenExporter:
             self._open_steps.append(step)
         if not self.exporter.wants(step):
             return
-        with guarded(self.exporter, "export"):
+        with guarded(self.exporter, "export", step, lambda: sequence_lengths):
             if not bool(micro_batch["loss_mask"].any()):
                 return
             envs = micro_batch["env_names"]
@@ -77,6 +79,7 @@ class TokenExporter:
                 entropy=model_output.get("entropy"),
                 **named,
                 **{name: model_output.get(name) for name in _MASKS},
+                positions=dict.fromkeys(("rl_weights", "ce_weights", "ref_kl_weights"), "token"),
             )
 
     def mark_stable(self) -> None:

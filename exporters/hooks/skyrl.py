@@ -8,9 +8,10 @@ SkyRL removes rewards and prompt ids from the batch before `on_step_end`; Export
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from exporters.hooks.guard import guarded
+from exporters.hooks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # SkyRL's name of a [B, R] tensor -> the record's.
@@ -30,16 +31,15 @@ class ExportRewards(_Base):
 
     def convert_to_training_input(self, generator_output: Any, uids: Any) -> Any:
         """SkyRL's; keeps uids, total rewards and stop reasons, one a sequence."""
-        self.rollout_columns = {
-            "group_id": [str(uid) for uid in uids],
-            "reward": [float(sum(rewards)) for rewards in generator_output["rewards"]],
-            "finish_reason": list(generator_output.get("stop_reasons") or [None] * len(uids)),
-        }
+        try:
+            self.rollout_columns = columns_of(generator_output, uids)
+        except Exception as error:  # counted where the step is logged
+            self.rollout_columns = error
         return super().convert_to_training_input(generator_output, uids)
 
     def compute_advantages_and_returns(self, data: Any) -> Any:
         """SkyRL's; keeps the token rewards as the advantages saw them, [B, R]."""
-        self.rollout_token_rewards = data["rewards"]
+        self.rollout_token_rewards = data.get("rewards")
         return super().compute_advantages_and_returns(data)
 
 
@@ -55,23 +55,42 @@ class ExportCallback(_Base):
 
     def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
         """Opens the run; `global_step` is the last one done."""
-        settings = {
-            "start_step": callback_input.global_step + 1,
-            "tokenizer": trainer.tokenizer,
-            **self.settings,
-        }
-        self.exporter = RolloutExporter(self.out_dir, rank=0, world_size=1, **settings)
+        self.exporter = open_guarded(
+            lambda: self._new_exporter(trainer, callback_input), self.settings.get("strict")
+        )
 
     def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
         """Logs the step's batch; its metrics go along."""
-        step = callback_input.global_step
-        with guarded(self.exporter, "skyrl"):
-            log_batch(self.exporter, step, trainer, callback_input.batch)
-        self.exporter.end_step(step, **(callback_input.metrics or {}))
+        step, batch = callback_input.global_step, callback_input.batch
+        with guarded(self.exporter, "skyrl", step, lambda: batch["sequences"]):
+            log_batch(self.exporter, step, trainer, batch)
+        with guarded(self.exporter, "skyrl", step):
+            self.exporter.end_step(step, **(callback_input.metrics or {}))
 
     def on_train_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
         """Closes the run."""
         self.exporter.close()
+
+    def _new_exporter(self, trainer: Any, callback_input: Any) -> RolloutExporter:
+        algorithm = getattr(getattr(trainer.cfg, "trainer", None), "algorithm", None)
+        settings = {
+            "start_step": callback_input.global_step + 1,
+            "tokenizer": trainer.tokenizer,
+            "temperature": getattr(algorithm, "temperature", None) or None,
+            **self.settings,
+        }
+        return RolloutExporter(self.out_dir, rank=0, world_size=1, **settings)
+
+
+def columns_of(generator_output: Any, uids: Any) -> dict[str, list[Any]]:
+    """The record's columns of what SkyRL generated; a reward is a number, or one a token."""
+    rewards = generator_output["rewards"]
+    reasons = generator_output.get("stop_reasons")
+    return {
+        "group_id": [str(uid) for uid in uids],
+        "reward": [float(sum(r) if isinstance(r, Sequence) else r) for r in rewards],
+        "finish_reason": [None] * len(uids) if reasons is None else list(reasons),
+    }
 
 
 def log_batch(exporter: RolloutExporter, step: int, trainer: Any, batch: Any) -> None:
@@ -80,6 +99,8 @@ def log_batch(exporter: RolloutExporter, step: int, trainer: Any, batch: Any) ->
     In those a prompt's end may come before a short response: the masks say so. Rows that SkyRL added to
     fill the ranks, at the end, are left out.
     """
+    if isinstance(trainer.rollout_columns, Exception):
+        raise trainer.rollout_columns
     size = len(batch["sequences"]) - batch.metadata.get("pad_size", 0)
     sequences, known = batch["sequences"][:size], batch["attention_mask"][:size].bool()
     response = batch["response_mask"][:size].bool()

@@ -1,4 +1,4 @@
-"""slime and miles: `--rollout-data-postprocess-path my_hook.export`.
+"""slime: `--rollout-data-postprocess-path my_hook.export`.
 
     # my_hook.py
     from exporters.hooks.slime import SlimeExport
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from exporters.hooks.guard import guarded
+from exporters.hooks.guard import guarded, open_guarded
 from exporters.parallel import DataShard, shard_of_ranks
 from exporters.writer import RolloutExporter
 
@@ -43,15 +43,24 @@ class SlimeExport:
 
     def __call__(self, args: Any, rollout_id: int, rollout_data: Mapping[str, Any]) -> None:
         """Logs one data shard's samples of one rollout step."""
-        shard = self.shard()
         if self.exporter is None:
-            self.exporter = self._open(args, rollout_id, shard)
-        with guarded(self.exporter, "slime"):
-            # Every context-parallel rank has to come along: this gathers what they split.
+            self.exporter = open_guarded(
+                lambda: self._open(args, rollout_id), self.settings.get("strict")
+            )
+        exporter = self.exporter
+        with guarded(exporter, "slime", rollout_id, lambda: rollout_data["tokens"]):
+            shard = self.shard()
+            # Every context-parallel rank has to come along, also one that writes nothing: this gathers
+            # what they split.
             whole = self.whole(rollout_data, shard)
             if whole is not None and shard.is_writer:
-                log_samples(self.exporter, rollout_id, whole, int(args.n_samples_per_prompt))
-        self.exporter.end_step(rollout_id)
+                log_samples(exporter, rollout_id, whole, int(args.n_samples_per_prompt))
+        exporter.end_step(rollout_id)
+        # A Ray actor may be ended without a word.
+        if rollout_id + 1 == getattr(args, "num_rollout", None):
+            exporter.close()
+        else:
+            exporter.flush()
 
     def shard(self) -> DataShard:
         """Which data shard this rank holds, from Megatron's process groups."""
@@ -73,8 +82,8 @@ class SlimeExport:
             rollout_data, gather, keep_restored=shard.is_writer
         )
 
-    def _open(self, args: Any, rollout_id: int, shard: DataShard) -> RolloutExporter:
-        temperature = getattr(args, "rollout_temperature", 1.0)
+    def _open(self, args: Any, rollout_id: int) -> RolloutExporter:
+        shard, temperature = self.shard(), getattr(args, "rollout_temperature", None) or None
         settings = {"start_step": rollout_id, "temperature": temperature, "engine": "sglang"}
         place = {"rank": shard.rank, "world_size": shard.world_size, "enabled": shard.is_writer}
         return RolloutExporter(self.out_dir, **{**settings, **place, **self.settings})

@@ -28,7 +28,7 @@ _Trainer: Any = object
 
 
 class ExportGRPO(_Trainer):
-    """For the GRPOTrainer that Unsloth made of TRL's (up to 0.24): logs what each loss was given."""
+    """For the GRPOTrainer that Unsloth made of TRL's (0.18.2 to 1.15): logs what each loss was given."""
 
     rollout_dir: str
     rollout_columns: tuple[str, ...] = ("ground_truth", "env")
@@ -40,13 +40,12 @@ class ExportGRPO(_Trainer):
     def open_rollouts(self) -> RolloutExporter:
         """Opens this rank's file."""
         self._once = OncePerStep()
-        self.exporter = open_exporter(
-            self,
-            self.rollout_dir,
-            tokenizer=self._text_tokenizer,
-            run={"config": training_settings(self.args.to_dict())},
-        )
+        self.exporter = open_exporter(self, lambda: self.rollout_dir, self._settings)
         return self.exporter
+
+    def _settings(self) -> dict[str, Any]:
+        config = training_settings(self.args.to_dict())
+        return {"tokenizer": self._text_tokenizer, "run": {"config": config}}
 
     @property
     def _text_tokenizer(self) -> Any:
@@ -59,9 +58,9 @@ class ExportGRPO(_Trainer):
         rewards = super()._calculate_rewards(inputs, prompts, completions, ids, *args, **kwargs)
         self._rollouts = None
         if self.model.training:
-            tokenizer = self._text_tokenizer
-            stop_ids = {tokenizer.eos_token_id, tokenizer.pad_token_id}
-            with guarded(self.exporter, "rewards"):
+            with guarded(self.exporter, "rewards", rollouts=lambda: prompts):
+                tokenizer = self._text_tokenizer
+                stop_ids = {tokenizer.eos_token_id, tokenizer.pad_token_id}
                 self._rollouts = describe_batch(
                     self, inputs, prompts, completions, ids, rewards, stop_ids
                 )
@@ -75,12 +74,12 @@ class ExportGRPO(_Trainer):
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Unsloth's; what it was given is logged before it may change it."""
         if self.model.training and inputs.get("rollouts"):
-            with guarded(self.exporter, "export"):
-                self._export(inputs)
+            step = self.state.global_step + 1
+            with guarded(self.exporter, "export", step, lambda: inputs["rollouts"]):
+                self._export(step, inputs)
         return super().compute_loss(model, inputs, *args, **kwargs)
 
-    def _export(self, inputs: Any) -> None:
-        step = self.state.global_step + 1
+    def _export(self, step: int, inputs: Any) -> None:
         if not self._once.is_first(step, [r["rollout_id"] for r in inputs["rollouts"]]):
             return
         old = inputs.get("old_per_token_logps")

@@ -1,23 +1,23 @@
 """verl: the trainer's own dump of rollouts, replaced by ours.
 
-    # my_verl.py, with VERL_USE_EXTERNAL_MODULES=my_verl, trainer.v1.trainer_mode=sync_export and
-    # trainer.rollout_data_dir=runs/mine
-    @register_trainer("sync_export")
+    # my_verl.py, with VERL_USE_EXTERNAL_MODULES=my_verl and trainer.rollout_data_dir=runs/mine
     class ExportTrainer(ExportV1, PPOTrainerSync): ...
+    TRAINER_REGISTRY["sync"] = ExportTrainer
 
 It runs on the driver, which has all rollouts of a step. `old_log_probs` are the policy's before the
-step's updates.
+step's updates, but the sampler's in verl's bypass mode: there they are not logged a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import torch
 
-from exporters.hooks.guard import guarded
+from exporters.hooks.guard import guarded, open_guarded
+from exporters.verl_columns import COLUMNS, bypasses, columns_of, numbers, settings_of
 from exporters.writer import RolloutExporter
 
 # verl's name of a [B, R] tensor -> the record's.
@@ -31,7 +31,6 @@ TOKENS = {
     "returns": "returns",
 }
 _FIELDS = ("prompts", "responses", "response_mask", *TOKENS, "token_level_rewards", "rm_scores")
-COLUMNS = ("uid", "data_source", "reward_model")
 _Trainer: Any = object
 
 
@@ -42,20 +41,31 @@ class Export(_Trainer):
 
     def _open_rollouts(self, folder: str) -> RolloutExporter:
         if self.rollout_exporter is None:
-            rollout = self.config.actor_rollout_ref.rollout
-            self.rollout_exporter = RolloutExporter(
-                folder,
-                rank=0,
-                world_size=1,
-                start_step=self.global_steps,
-                tokenizer=self.tokenizer,
-                temperature=rollout.temperature,
-                engine=rollout.name,
-            )
+            self.rollout_exporter = open_guarded(lambda: self._new_exporter(folder))
         return self.rollout_exporter
 
-    def _end(self, exporter: RolloutExporter) -> None:
-        exporter.end_step(self.global_steps)
+    def _new_exporter(self, folder: str) -> RolloutExporter:
+        rollout = self.config.actor_rollout_ref.rollout
+        return RolloutExporter(
+            folder,
+            rank=0,
+            world_size=1,
+            start_step=self.global_steps,
+            tokenizer=self.tokenizer,
+            temperature=rollout.temperature
+            or None,  # 0 is greedy: no temperature that logprobs include
+            engine=rollout.name,
+            run={"config": settings_of(self.config)},
+        )
+
+    def _tokens(self) -> dict[str, str]:
+        """Which tensors are logged."""
+        bypass = bypasses(self.config)
+        return {theirs: ours for theirs, ours in TOKENS.items() if not bypass or ours != "logprobs"}
+
+    def _end(self, exporter: RolloutExporter, metrics: Mapping[str, Any]) -> None:
+        with guarded(exporter, "verl"):
+            exporter.end_step(self.global_steps, **numbers(metrics))
         if self.global_steps >= self.total_training_steps:
             exporter.close()  # Ray may end this process without letting it finish
 
@@ -63,57 +73,64 @@ class Export(_Trainer):
 class ExportV1(Export):
     """For the trainers of `verl.trainer.ppo.v1`: batches lie in the TransferQueue."""
 
-    def _log_rollout_data(self, batch: Any, timing_raw: Any, rollout_data_dir: str) -> None:
-        exporter = self._open_rollouts(rollout_data_dir)
-        with guarded(exporter, "verl"):
-            if exporter.wants(self.global_steps):
-                log_nested(exporter, self.global_steps, self._fetch(batch), batch.tags)
-        self._end(exporter)
+    _step_metrics: Mapping[str, Any] = {}
 
-    def _fetch(self, batch: Any) -> Mapping[str, Any]:
+    def _compute_metrics(self, batch: Any, metrics: Any, *args: Any, **kwargs: Any) -> Any:
+        self._step_metrics = metrics  # filled by verl, and logged once the rollouts are
+        return super()._compute_metrics(batch, metrics, *args, **kwargs)
+
+    def _log_rollout_data(self, batch: Any, timing_raw: Any, rollout_data_dir: str) -> None:
+        exporter, step = self._open_rollouts(rollout_data_dir), self.global_steps
+        with guarded(exporter, "verl", step, lambda: list(batch.keys)):
+            if exporter.wants(step):
+                log_nested(exporter, step, self._fetch(batch), batch, self._tokens())
+        self._end(exporter, self._step_metrics)
+
+    def _fetch(self, batch: Any) -> Any:
         # Fields that the configuration does not produce are left out of the answer.
         return import_module("transfer_queue").kv_batch_get(
             keys=batch.keys, partition_id=batch.partition_id, select_fields=[*_FIELDS, *COLUMNS]
         )
 
 
-def log_nested(exporter: RolloutExporter, step: int, data: Any, tags: Any) -> None:
-    """Logs a TensorDict of jagged tensors, one row a rollout.
+def real_rows(batch: Any) -> list[int]:
+    """The rows of a KVBatchMeta without those that verl added to fill the ranks."""
+    keys, tags = list(batch.keys), batch.tags or []
+    tags = tags if len(tags) == len(keys) else [{}] * len(keys)
+    return [row for row, tag in enumerate(tags) if not tag.get("is_padding")]
 
-    Rows that verl added to fill the ranks, and tagged so, are left out.
-    """
-    known = {name: _rows(data[name]) for name in data.keys()}  # noqa: SIM118 - a TensorDict
-    size = len(known["prompts"])
-    tags = tags if tags and len(tags) == size else [{}] * size
-    real_rows = [i for i, tag in enumerate(tags) if not tag.get("is_padding")]
-    known = {name: [rows[i] for i in real_rows] for name, rows in known.items()}
-    arrays: dict[str, Any] = {ours: known.get(name) for name, ours in TOKENS.items()}
+
+def log_nested(
+    exporter: RolloutExporter, step: int, data: Any, batch: Any, tokens: Mapping[str, str]
+) -> None:
+    """Logs a TensorDict of jagged tensors, one row a rollout. batch: the KVBatchMeta it came with."""
+    rows = real_rows(batch)
+    # By `get`: what `data[name]` gives of texts is another kind of list in each tensordict.
+    columns = {name: _rows(data.get(name)) for name in (*_FIELDS, *COLUMNS) if name in data.keys()}  # noqa: SIM118
+    known = {name: [column[row] for row in rows] for name, column in columns.items()}
+    arrays: dict[str, Any] = {ours: known.get(name) for name, ours in tokens.items()}
     scores = known.get("rm_scores")
     pairs = zip(known["prompts"], known["responses"], strict=True)
-    versions = [tags[i].get("min_global_steps") for i in real_rows]
     exporter.log_ragged(
         step,
         token_ids=[torch.cat(pair) for pair in pairs],
         response_lengths=[len(response) for response in known["responses"]],
         loss_mask=known["response_mask"],
         rewards=None if scores is None else [float(row.sum()) for row in scores],
-        meta={**columns_of(known), "policy_version": versions},
+        meta={**columns_of(known), **_of_batch(batch, rows)},
         token_rewards=known.get("token_level_rewards", scores),
         **arrays,
     )
 
 
+def _of_batch(batch: Any, rows: Sequence[int]) -> dict[str, list[Any]]:
+    tags = batch.tags or [{}] * len(list(batch.keys))
+    named = {"policy_version": "min_global_steps", "last_policy_version": "max_global_steps"}
+    versions = {ours: [tags[row].get(theirs) for row in rows] for ours, theirs in named.items()}
+    return {"rollout_id": [str(batch.keys[row]) for row in rows], **versions}
+
+
 def _rows(column: Any) -> list[Any]:
-    return list(column.unbind()) if isinstance(column, torch.Tensor) else column.tolist()
-
-
-def columns_of(known: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The record's columns of verl's."""
-    columns: dict[str, list[Any]] = {}
-    if "uid" in known:
-        columns["group_id"] = [str(uid) for uid in known["uid"]]
-    if "data_source" in known:
-        columns["env"] = [str(source) for source in known["data_source"]]
-    if "reward_model" in known:
-        columns["ground_truth"] = [(row or {}).get("ground_truth") for row in known["reward_model"]]
-    return columns
+    if isinstance(column, torch.Tensor):
+        return list(column.unbind())
+    return column.tolist() if hasattr(column, "tolist") else list(column)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from exporters.hooks.guard import guarded
-from exporters.hooks.verl import COLUMNS, TOKENS, Export, columns_of
+from exporters.hooks.verl import Export
+from exporters.verl_columns import COLUMNS, columns_of
 from exporters.writer import RolloutExporter
 
 
@@ -21,13 +22,19 @@ class ExportV0(Export):
     def _log_rollout_data(
         self, batch: Any, reward_extra_infos_dict: Any, timing_raw: Any, rollout_data_dir: str
     ) -> None:
-        exporter = self._open_rollouts(rollout_data_dir)
-        with guarded(exporter, "verl"):
-            log_padded(exporter, self.global_steps, batch, reward_extra_infos_dict or {})
-        self._end(exporter)
+        exporter, step = self._open_rollouts(rollout_data_dir), self.global_steps
+        with guarded(exporter, "verl", step, lambda: batch):
+            log_padded(exporter, step, batch, reward_extra_infos_dict or {}, self._tokens())
+        self._end(exporter, {})
 
 
-def log_padded(exporter: RolloutExporter, step: int, batch: Any, extra: Mapping[str, Any]) -> None:
+def log_padded(
+    exporter: RolloutExporter,
+    step: int,
+    batch: Any,
+    extra: Mapping[str, Any],
+    tokens: Mapping[str, str],
+) -> None:
     """Logs a DataProto: prompts [B, P] left padded, responses [B, R] right padded."""
     tensors = batch.batch
     prompts, responses = tensors["prompts"], tensors["responses"]
@@ -45,5 +52,5 @@ def log_padded(exporter: RolloutExporter, step: int, batch: Any, extra: Mapping[
         rewards=scores.sum(-1),
         meta={**columns_of({k: v for k, v in columns.items() if v is not None}), **parts},
         token_rewards=tensors.get("token_level_rewards", scores),
-        **{ours: tensors.get(name) for name, ours in TOKENS.items()},
+        **{ours: tensors.get(name) for name, ours in tokens.items()},
     )

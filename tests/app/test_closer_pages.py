@@ -368,7 +368,33 @@ def test_twenty_compared_runs_are_opened_once(open_app, tmp_path, monkeypatch):
     assert_sound(app.run())
 
 
-def test_without_a_choice_the_newest_run_of_the_same_folder_is_compared_with(open_app, tmp_path):
+def test_without_a_choice_the_run_that_shares_most_is_compared_with(open_app, tmp_path):
+    """Not the newest, and not one of the same settings that saw other prompts."""
+    runs = {
+        "base": ("p", 1, 0.1),
+        "newest": ("q", 1, 0.1),
+        "other": ("p", 1, 0.2),
+        "x": ("p", 2, 0.1),
+    }
+    for place, (name, (prompt, seed, lr)) in enumerate(runs.items()):
+        rows = [
+            {"step": step, "prompt": f"{prompt}{step}", "response": "r", "reward": 1.0}
+            for step in range(1, 4)
+        ]
+        folder = write_lines(tmp_path / name / "x.jsonl", rows).parent
+        settings = {"config": {"lr": lr, "seed": seed, "batch": 8}}
+        (folder / "run-1.json").write_text(json.dumps(settings))
+        age(folder, 60 * place)
+    app = open_app(tmp_path, "compare", run="base")
+    chosen = app.multiselect(key="compare_runs")
+    assert chosen.placeholder == "x"
+    assert "x shares 100 % of the prompts and 2 of 2 settings" in chosen.help
+    assert "compare_runs" not in query(app)
+
+
+def test_where_all_share_as_much_the_newest_run_of_the_same_folder_is_compared_with(
+    open_app, tmp_path
+):
     for place, name in enumerate(("a/new", "a/old", "b/mine", "b/old")):
         rows = [{"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "group_id": "g"}]
         age(write_lines(tmp_path / name / "x.jsonl", rows).parent, 60 * place)

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,14 +20,23 @@ from test_runs import table as runs_table
 
 from board.errors import BoardError
 from board.views.shared import rollout_files
+from board.views.shared.file_jobs import FileJob
 
 
 class Button(NamedTuple):
-    """A button for a download. data: makes the file."""
+    """A button for a download."""
 
-    file_name: str
-    data: Callable[[], bytes]
+    job: FileJob
     disabled: bool
+
+    def made(self) -> tuple[str, bytes]:
+        """The name of the file, and what is in it."""
+        made = self.job.task.finish()
+        return self.job.name(made), made.data
+
+    def data(self) -> bytes:
+        """What is in the file."""
+        return self.made()[1]
 
 
 Downloads = dict[str, Button]
@@ -44,8 +52,7 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> Downloads:
     def button(label: str, *, key: str, **options: Any) -> bool:
         if key.startswith("export_") and "args" in options:
             (job,) = options["args"]
-            made = Button(job.file_name, lambda: job.task.finish().data, options["disabled"])
-            drawn[key.removeprefix("export_")] = made
+            drawn[key.removeprefix("export_")] = Button(job, options["disabled"])
         return draw(label, key=key, **options)
 
     monkeypatch.setattr(st, "button", button)
@@ -86,10 +93,9 @@ WORDS = {
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "rollouts"])
 def test_every_page_and_part_offers_what_it_shows(open_export, logs, downloads, page):
     open_export(logs, page, run="native", words_phrases="step")
-    name, make, _ = downloads["page_html"]
-    assert name.startswith("native_")
-    assert name.endswith(".html")
-    file = make().decode()
+    name, content = downloads["page_html"].made()
+    assert re.fullmatch(r"native_steps?\d+(-\d+)?_[\w-]+_[0-9a-f]{8}\.html", name)
+    file = content.decode()
     assert f"<h1>{WORDS[page]}" in file
     assert file.endswith("</html>\n")
 
@@ -117,9 +123,9 @@ def test_the_table_of_runs_is_exported(open_export, logs, downloads):
     page = downloads["page_html"].data().decode()
     assert {"native", "rllb", "texts"} <= {*re.findall(r"\w+", page)}
     filled(app)
-    name, make, _ = downloads["page_html"]
-    assert name == "runs.html"
-    file = make().decode()
+    name, content = downloads["page_html"].made()
+    assert re.fullmatch(rf"{logs.name}_runs_[0-9a-f]{{8}}\.html", name)
+    file = content.decode()
     assert "Not read yet" not in file
     (row,) = re.findall("<tr><td>native</td>.*?</tr>", file)
     assert {"Rollout Board", "4", "32"} <= {*re.findall("<td[^>]*>([^<]*)</td>", row)}
@@ -219,9 +225,9 @@ def test_what_is_to_be_removed_is_not_in_the_file_and_others_are_not_offered(
     app = open_export(logs, "rollout", run="native")
     (field,) = (one for one in app.text_input if one.label == "Redact")
     field.set_value("native").run()
-    name, make, _ = downloads["page_html"]
-    assert name == "redacted_step35_rollout0.html"
-    file = make().decode()
+    name, content = downloads["page_html"].made()
+    assert re.fullmatch(r"redacted_step35_rollout0_[0-9a-f]{8}\.html", name)
+    file = content.decode()
     assert "native" not in file
     assert "redacted." in file
     assert not downloads["rollouts_HTML page"].disabled

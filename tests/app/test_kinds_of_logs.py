@@ -22,9 +22,10 @@ from page_elements import (
 )
 
 from board.index import build
-from board.index.discovery.discovered_runs import discover
+from board.index.discovery.discovered_runs import RunInfo, discover
 from board.query import open_run
 from board.query.open_run import Follower, OpenOptions
+from board.query.outlines import outlined
 from board.views.shared import cache, opened_runs
 
 DATA = Path(__file__).parents[1] / "formats" / "data"
@@ -182,3 +183,47 @@ def test_a_page_reads_nothing_of_a_run_while_a_process_does_and_all_that_it_left
     builder.code = 1
     assert opened_runs.opened(info, OpenOptions()).rollout_count == 5
     assert (read, opened_runs.is_building(info, OpenOptions())) == (["here"], False)
+
+
+def test_scores_of_a_log_stand_while_the_rest_is_read_and_nothing_is_said_to_lack(
+    open_app, tmp_path, monkeypatch
+):
+    def write(name: str, *steps: int) -> RunInfo:
+        lines = (
+            {"step": step, "response": "say", "logprobs": [-0.5], "ref_logprobs": [-0.7]}
+            | {"reward": place / 2, "prompt": "ask"}
+            for step in steps
+            for place in range(3)
+        )
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        opened_runs.discovered.clear()
+        return discover(tmp_path).runs[0]
+
+    builder = Builder()
+    monkeypatch.setattr(opened_runs, "_OTHER_PROCESS_BYTES", 1)
+    monkeypatch.setattr(opened_runs, "start", lambda info, options: builder)
+    info = write("a.jsonl", 1, 2, 3)
+    Follower(outlined(OpenOptions()), persist=True).run(info)
+    app = open_app(tmp_path)
+    assert "KL and entropy are being read" in texts(app)
+    assert "Not recorded" not in texts(app)
+    assert [card["key"] for card in cards(app)] == ["reward"]
+    for page in ("findings", "groups", "step", "prompts"):
+        go_to(app, page)
+        assert "needs what is still being read" in texts(app)
+    go_to(app, "rollouts")
+    assert_sound(app)
+    Follower(persist=True).run(info)  # as far as these steps
+    info = write("b.jsonl", 4, 5, 6)
+    Follower(outlined(OpenOptions()), persist=True).run(info)
+    go_to(app, "overview")
+    assert "Read by now: 3 of 6 steps" in texts(app)
+    keys = [card["key"] for card in cards(app)]
+    assert keys[0] == "reward"
+    assert "k3_mean" in keys
+    Follower(persist=True).run(info)
+    builder.code = 0
+    go_to(app, "overview")
+    assert "being read" not in texts(app)
+    assert "Read by now" not in texts(app)
+    assert "k3_mean" in {card["key"] for card in cards(app)}

@@ -4,8 +4,8 @@ import pytest
 from page_elements import assert_sound, count, query
 from read_formats import DATA
 
+from board.core.expression_tree import text_literal
 from board.index.discovery.discovered_runs import discover
-from board.query.predicate import text_literal
 
 
 def rows_of(*rewards, steps=1, envs=1):

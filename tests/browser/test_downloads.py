@@ -43,10 +43,18 @@ OPENED: dict[str, Callable[[bytes], int]] = {
     "jsonl": lines_of,
 }
 """By the ending of a name what opens the file, and says how many it has."""
+NAME = re.compile(
+    r"(?:downloads0_runs|(?:tokens|texts|agents)_steps?\d+(?:-\d+)?_[\w-]+)_[0-9a-f]{8}\.\w+"
+)
+"""What a file is called: the run, the steps, what it is, and a digest of its content."""
 
 
 Files = dict[tuple[str, str], int]
 """How many a file has, by what it is of ("page" or the rollouts in words) and the label of its button."""
+
+
+CONTENTS: dict[str, bytes] = {}
+"""Of all files that any page gave, by their names."""
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +94,11 @@ def downloaded(page: Page, panel: Locator, button: Locator) -> int:
     until(page, f"{label} on {page.url}", lambda: contents or refused.count())
     if not contents:
         return 0
-    expect(panel.get_by_text(re.compile(rf"{label}, [0-9.]+ .?B"))).to_be_visible()
-    content = Path(contents[0].path()).read_bytes()
-    return OPENED[contents[0].suggested_filename.rpartition(".")[2]](content)
+    expect(panel.get_by_text(re.compile(rf"{label}, [0-9.]+ .?B")).last).to_be_visible()
+    content, name = Path(contents[0].path()).read_bytes(), contents[0].suggested_filename
+    assert NAME.fullmatch(name)
+    assert CONTENTS.setdefault(name, content) == content
+    return OPENED[name.rpartition(".")[2]](content)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -96,7 +106,9 @@ def test_every_file_that_the_list_offers_has_the_rollouts_that_it_says(page, ser
     page.goto(f"{board_on(serve, root)}/rollouts?run={run}")
     panel, files = open_export(page), Files()
     download_all(page, panel, files)
-    count = int(re.search(r"As listed (\d+)", panel.inner_text())[1])
+    counted = re.search(r"As listed (\d+)", panel.inner_text())
+    assert counted is not None
+    count = int(counted[1])
     assert {subject for subject, _ in files} == {f"As listed {count}"}
     has = {label: number for (_, label), number in files.items()}
     assert has["CSV"] == has["Parquet"] == has["JSON lines"] == count
@@ -138,3 +150,35 @@ def test_files_that_are_asked_for_one_after_the_other_are_all_saved(page, serve,
         panel.get_by_role("button", name=label, exact=True).click()
     until(page, "three files", lambda: len(names) == 3)
     assert {name.rpartition(".")[2] for name in names} == {"csv", "jsonl", "parquet"}
+
+
+@pytest.mark.parametrize("leave", ["close", "page"])
+def test_a_file_arrives_though_the_reader_goes_elsewhere_while_it_is_made(page, serve, root, leave):
+    page.goto(f"{board_on(serve, root)}/rollouts?run=tokens&rollouts_scope=run")
+    panel, names = open_export(page), list[str]()
+    page.on("download", lambda download: names.append(download.suggested_filename))
+    panel.get_by_role("button", name="Interactive reader", exact=True).click()
+    panel.get_by_role("button", name="Parquet", exact=True).click()
+    expect(panel.get_by_text(re.compile("Making Parquet|Parquet, "))).to_be_visible()
+    if leave == "close":
+        page.keyboard.press("Escape")
+        expect(panel).to_have_count(0)
+    else:
+        page.get_by_role("link", name="Prompts").click()
+    until(page, "two files", lambda: len(names) == 2)
+    assert {name.rpartition(".")[2] for name in names} == {"html", "parquet"}
+
+
+@pytest.mark.parametrize(("opener", "words"), [("Export", "Redact"), ("Views", "Save what")])
+def test_a_tab_opens_its_page_though_a_panel_is_open(page, serve, root, opener, words):
+    page.goto(f"{board_on(serve, root)}/rollouts?run=tokens")
+    expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
+    settled(page)
+    page.get_by_role("button", name=opener).click()
+    expect(page.get_by_test_id("stPopoverBody").get_by_text(words)).to_be_visible()
+    settled(page)
+    page.get_by_role("link", name="Prompts").click()
+    expect(page.get_by_role("textbox", name="Search prompts")).to_be_visible()
+    settled(page)
+    expect(page).to_have_url(re.compile("/prompts"))
+    expect(page.locator(".st-key-export_place")).to_be_visible()

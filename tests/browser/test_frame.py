@@ -19,6 +19,9 @@ COVERED = """found => found.filter((button) => {
   return top !== null && !button.contains(top);
 }).map((button) => button.outerHTML.slice(0, 200))"""
 """Of buttons those whose middle another element covers."""
+CUT = """choices => choices.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
+  .map((choice) => choice.outerHTML.slice(0, 200))"""
+"""Of buttons side by side those whose text or icon is cut off."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -47,6 +50,20 @@ def test_a_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_no
     for width in (800, 960, 1920, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         until(page, f"it fits in {width} pixels", lambda: page.evaluate(WIDER) is False)
+    # Export, and Smoothing beside it, stand at one place on all pages.
+    export, smoothing = (
+        page.locator(f".st-key-title_right {key} button").first
+        for key in (".st-key-export_place", ":not(.st-key-export_place) > .stPopover")
+    )
+    box = export.bounding_box()
+    assert 1440 - (box["x"] + box["width"]) < 24
+    assert box["y"] + box["height"] < 100
+    if smoothing.filter(has_text="Smoothing").count():
+        beside = smoothing.bounding_box()
+        assert beside["y"] == pytest.approx(box["y"], abs=8)
+        assert 0 < box["x"] - beside["x"] - beside["width"] < 40
+    choices = page.locator("[data-testid=stButtonGroup] button:visible")
+    until_none(page, "no choice is cut off", lambda: choices.evaluate_all(CUT))
     # What is still being drawn may lie above others for a moment.
     until_none(page, "no button is covered", lambda: buttons.evaluate_all(COVERED))
     assert page.get_by_test_id("stException").count() == 0

@@ -80,7 +80,7 @@ def test_an_answer_from_before_a_key_takes_nothing_back_however_late_it_is(page,
     answers.release(len(answers.held))
     answers.held = None
     until(page, "the three labels", lambda: len(labels_in(run)) == 3)
-    assert labels_in(run) == {0: "good", 1: "wrong", 2: "cheat"}
+    assert [*labels_in(run).items()] == [(0, "good"), (1, "wrong"), (2, "cheat")]
     expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 2")
 
 
@@ -113,7 +113,7 @@ def test_keys_of_the_first_second_wait_for_the_page_that_takes_them(page, serve,
         page.keyboard.press(key)
     expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 2")
     until(page, "the three labels", lambda: len(labels_in(run)) == 3)
-    assert labels_in(run) == {0: "good", 1: "wrong", 2: "cheat"}
+    assert [*labels_in(run).items()] == [(0, "good"), (1, "wrong"), (2, "cheat")]
     page.get_by_role("link", name="Prompts").click()
     for key in "jj":  # of the page that was chosen, before it is there
         page.keyboard.press(key)

@@ -96,4 +96,4 @@ def test_the_image_serves_a_log_as_a_user_that_is_not_root(container):
     assert docker(*health).stdout.strip() == "healthy", docker("logs", container).stdout
     assert docker("exec", container, "id", "-u").stdout.strip() == "1000"
     steps = docker("exec", container, "rollout-board", "steps", "/logs/run", "--json").stdout
-    assert json.loads(steps)
+    assert json.loads(steps)["rows"]

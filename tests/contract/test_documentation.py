@@ -3,10 +3,12 @@
 import argparse
 import re
 import shlex
+import tomllib
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from board.analysis.findings import default_thresholds
 from board.cli import build_parser
@@ -143,3 +145,25 @@ def test_the_changelog_is_short():
     lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 40
     assert max(len(line.removeprefix("- ").split()) for line in lines) <= 25
+
+
+def test_the_hooks_before_a_commit_are_commands_of_ci():
+    """So that nobody's commit is refused by another version than the one that CI has."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    run = (ROOT / ".ci" / "run").read_text()
+    assert hooks
+    for hook in hooks:
+        assert hook["language"] == "system"
+        assert hook["entry"].split()[0] in run
+
+
+def test_ci_on_every_change_runs_what_a_developer_runs():
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    steps = flow["jobs"]["everything"]["steps"]
+    assert any("bash .ci/run" in step.get("run", "") for step in steps)
+
+
+def test_the_version_is_the_same_wherever_it_stands():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()

@@ -47,3 +47,18 @@ def test_every_reader_says_what_it_is_known_by(reader):
     own = type(reader).recognises.__doc__
     assert own
     assert own != Reader.recognises.__doc__
+
+
+def test_all_that_the_audit_leaves_out_is_documented_with_its_reason():
+    documented = {
+        (title, path, reason)
+        for title, paths, reason in (*rows("left_out.md"), *rows("left_out_of_evaluations.md"))
+        for path in re.findall(r"`([^`]+)`", paths)
+    }
+    common = set.intersection(*({*reader.left_out.items()} for reader in OURS))
+    assert documented == {("all", *entry) for entry in common} | {
+        (reader.title, *entry)
+        for reader in OURS
+        for entry in reader.left_out.items()
+        if entry not in common
+    }

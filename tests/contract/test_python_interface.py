@@ -9,7 +9,8 @@ from board.api import OpenRun, Rollout
 
 FUNCTIONS = {
     "list_runs": "(path: 'str | os.PathLike[str]') -> 'pd.DataFrame'",
-    "open_run": "(path: 'str | os.PathLike[str]', source: 'str | None' = None) -> 'OpenRun'",
+    "open_run": "(path: 'str | os.PathLike[str]', source: 'str | None' = None, *, "
+    "right_from: 'float | None' = None) -> 'OpenRun'",
 }
 METHODS = {
     "findings": "(self, *, tokens: 'bool' = True) -> 'pd.DataFrame'",
@@ -43,7 +44,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 
 def test_the_package_has_these_functions_and_no_others():
     own = {name for name in board.__all__ if not name.startswith("__")}
-    assert own == {*FUNCTIONS}
+    assert own == {*FUNCTIONS, "errors"}
+    assert {*dir(board)} == {*board.__all__}
     for name, signature in FUNCTIONS.items():
         assert str(inspect.signature(getattr(board, name))) == signature, name
 

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 from setuptools import Distribution
 
+import exporters
+import rollout_board
+
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("board", "exporters")
+PACKAGES = ("board", "exporters", "rollout_board")
 
 
 @pytest.fixture(scope="module")
@@ -31,5 +34,11 @@ def test_every_file_of_a_package_is_in_the_wheel(package, packaged):
     assert files - packaged == set()
 
 
-def test_the_server_s_own_script_is_in_the_wheel(packaged):
-    assert Path("app.py") in packaged
+def test_nothing_else_is_in_the_wheel_that_another_package_may_be_called(packaged):
+    assert {path.parts[0] for path in packaged} == set(PACKAGES)
+
+
+def test_the_package_has_the_exporters_public_names():
+    assert set(exporters.__all__) <= set(dir(rollout_board))
+    assert rollout_board.RolloutExporter is exporters.RolloutExporter
+    assert rollout_board.check_alignment is exporters.check_alignment

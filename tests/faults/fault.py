@@ -6,7 +6,7 @@ from typing import Any
 
 from faults.scene import Log, Planted
 
-from board.core.findings import TOKEN_RULES
+from board.core.findings.rules import TOKEN_RULES
 
 
 @dataclass(frozen=True)

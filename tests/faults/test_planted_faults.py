@@ -11,8 +11,8 @@ from faults.scene import LATER, TUNED, Place, clean
 from read_formats import sample_run
 
 from board.analysis.findings import diagnose
-from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding
+from board.core.findings.rules import RULES
 from board.query.open_run import Run
 
 SHORT = replace(TUNED, last=35)

@@ -20,7 +20,8 @@ Told = Iterator[tuple[int, float | None, list[str]]]
 def reported(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     capsys.readouterr()
     assert cli.main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
+    return document.get("rows", document)
 
 
 def natural(path: Path) -> list[tuple[int, str]]:

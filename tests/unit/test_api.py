@@ -1,6 +1,7 @@
 """`board.open_run`: frames that agree with the command line and the log; what is missing is no number."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,8 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
     assert cli.main([*arguments, "--json"]) in (0, 1)
-    return json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
+    return document.get("rows", document)
 
 
 def test_frames_have_the_numbers_of_the_command_line(capsys):
@@ -153,3 +155,58 @@ def test_runs_are_listed_with_what_opens_them():
     listed = board.list_runs(samples).set_index("run")
     assert board.open_run(listed.loc["resumed", "path"]).name == "resumed"
     assert (listed["bytes"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda run: run.rollouts(limit=-1), "limit=-1 is too small; give 0 or more"),
+        (lambda run: run.rollouts(limit=2.5), "give a whole number"),
+        (lambda run: run.rollouts(columns="reward"), "columns=['reward']"),
+        (lambda run: run.rollouts(columns=[1]), "give a list of names"),
+        (lambda run: run.rollouts(5), "where=5 is of the type int; give a text"),
+        (lambda run: run.rollouts(sort=["reward"]), "give a text such as 'reward'"),
+        (lambda run: run.where(steps=5), "steps=(5, 5)"),
+        (lambda run: run.where(steps=(5,)), "give the first and the last step"),
+        (lambda run: run.where(steps=(20, 0)), "give (0, 20)"),
+        (lambda run: run.where(envs="math"), "envs=['math']"),
+        (lambda run: run.where(split=1), "split=1"),
+        (lambda run: run.rollout("40", 3), "step='40' is of the type str; give a whole number"),
+        (lambda run: run.rollout(0, 1.0), "index=1.0"),
+        (lambda run: run.groups("x"), "give a whole number"),
+        (lambda run: run.groups(77), "step 77 is not in run"),
+        (lambda run: run.failures(by="steps"), "did you mean step?"),
+        (lambda run: run.sql(7), "give a text"),
+        (lambda run: run.sql("select 1", timeout=0), "give seconds"),
+        (lambda run: board.open_run(7), "give a path"),
+        (lambda run: board.list_runs(None), "give a path"),
+    ],
+)
+def test_every_wrong_argument_is_a_board_error_that_says_what_to_give(native, ask, words):
+    with pytest.raises(board.errors.BoardError, match=re.escape(words)):
+        ask(native)
+
+
+def test_the_last_line_of_a_notebook_is_a_line(native):
+    rollout = native.rollout(20, 3)
+    for shown in (native, native.where("reward > 0", split="all"), rollout):
+        assert "\n" not in repr(shown)
+        assert len(repr(shown)) < 250
+        assert len(shown._repr_html_()) < 5000
+    assert "<think>" not in native.rollout(20, 3)._repr_html_()
+    assert "reward" in repr(rollout)
+
+
+def test_types_do_not_depend_on_which_rows_and_columns_are_chosen(tmp_path):
+    rows = [
+        {"step": step, "response": "r", "seed": seed, "reward": 1.0, "turns_left": None}
+        for step, seed in ((1, 3), (1, 2**60 + 1), (2, 5), (2, None))
+    ]
+    run = board.open_run(write_lines(tmp_path / "run" / "log.jsonl", rows).parent)
+    types = run.rollouts().dtypes
+    for where in ("", "step == 1", "step == 2", "reward > 9"):
+        chosen = run.rollouts(where)
+        assert chosen.dtypes.to_dict() == types.to_dict(), where
+        for name in chosen:
+            assert run.rollouts(where, columns=[name]).dtypes[name] == types[name]
+    assert run.rollouts()["seed"].dropna().tolist() == [3, 2**60 + 1, 5]

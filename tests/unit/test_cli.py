@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -66,7 +67,11 @@ class Called:
 
     @property
     def document(self) -> Any:
-        return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        """What was answered: its rows where it has no other keys."""
+        whole = json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        assert re.fullmatch(r"[a-z-]+/\d+", whole.pop("schema"))
+        assert isinstance(whole.pop("notes"), list)
+        return whole["rows"] if whole.keys() == {"rows"} else whole
 
 
 @pytest.fixture
@@ -507,15 +512,14 @@ def test_progress_of_little_is_said_in_kilobytes():
     assert result == "reading 20 of 80 kB (25 %), 10 kB/s, 6 s left"
 
 
-def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch):
+def test_progress_is_said_on_a_terminal_alone(monkeypatch):
     at(monkeypatch, 0.0, 1.5, 3.0, 7.0)
     pipe = io.StringIO()
     progress = output.ProgressLine(pipe)
     for done in (1, 2, 3):
         progress(done * 1_000_000, 4_000_000)
     progress.close()
-    assert pipe.getvalue().count("\n") == 2
-    assert "\x1b" not in pipe.getvalue()
+    assert pipe.getvalue() == ""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -800,3 +804,40 @@ def test_what_takes_long_for_many_runs_says_how_far_it_is(run_folder, call, monk
     monkeypatch.setattr(output.ProgressLine, "_QUIET_SECONDS", 0.0)
     shutil.copytree(run_folder, run_folder.parent / "run_b")
     assert "run 1 of 2" in call("runs", run_folder.parent).err
+
+
+def test_json_has_what_was_said_beside_it(tmp_path, call):
+    rows = [rollout(1, split=split, reward=1.0) for split in ("train", "eval", "eval")]
+    write(tmp_path / "run" / "a.jsonl", rows)
+    called = call("steps", tmp_path / "run", "--json")
+    document = json.loads(called.out)
+    assert document["schema"] == "steps/1"
+    assert any("2 eval" in note for note in document["notes"])
+    assert all(note in called.err for note in document["notes"])
+
+
+def test_a_filter_by_what_a_value_is_not_says_who_has_none(tmp_path, call):
+    rows = [rollout(1, colour=colour) for colour in ("red", "blue", None)]
+    write(tmp_path / "run" / "a.jsonl", rows)
+    called = call("rollouts", tmp_path / "run", "--where", "colour != red", "--json")
+    assert [row["colour"] for row in called.document] == ["blue"]
+    assert "1 rollouts have no colour" in called.err
+    also = call("rollouts", tmp_path / "run", "--where", "colour != red or missing(colour)")
+    assert also.code == 0
+
+
+@pytest.mark.parametrize("command", ["steps", "rollouts", "metrics"])
+def test_columns_that_name_nothing_are_refused(command, with_metrics, call):
+    assert "names no column" in refuses(call, command, with_metrics, "--columns", ",")
+
+
+def test_a_limit_of_none_is_refused(run_folder, call, capsys):
+    with pytest.raises(SystemExit):
+        call("rollouts", run_folder, "--limit", 0)
+    assert "expected 1 or more" in capsys.readouterr().err
+
+
+def test_a_name_with_a_comma_stands_in_quotes(tmp_path, call):
+    write(tmp_path / "run" / "a.jsonl", [rollout(1, **{"a,b": 3.0, "env": "x, y"})])
+    options = ["--columns", 'step,"a,b"', "--env", '"x, y"', "--json"]
+    assert call("rollouts", tmp_path / "run", *options).document == [{"step": 1, "a,b": 3.0}]

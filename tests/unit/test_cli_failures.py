@@ -40,7 +40,7 @@ def test_one_document_has_counts_clusters_and_effect(failing, capsys):
     assert document["clusters"][0]["evidence"] == "the response is empty"
     assert document["effect"]["baseline_shift"] == 0.5
     assert cli.main(["rollouts", failing, "--where", "cause = 'server'", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["index"] for row in rows] == [3]
 
 

@@ -11,6 +11,7 @@ from written_logs import native_run, write_lines
 
 from board import cli
 from board.analysis.report_check import holds_quote
+from board.core.citations import citations_in
 
 PROJECT = Path(__file__).parents[2]
 OTHER = [{"step": 1, "response": "r", "reward": reward} for reward in (None, 1.0)]
@@ -77,6 +78,74 @@ def test_each_change_of_it_does_not(verify, old, new, log):
     (wrong,) = (one for one in document["citations"] if not one["holds"])
     assert (code, document["wrong"]) == (1, 1)
     assert log in wrong["log"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "holds"),
+    [
+        ("93.8 % of the responses", 0.9375, True),
+        ("93.6 % of the responses", 0.9375, False),
+        ("1.029 nats per token", 1.0291, True),
+        ("93.8 percent", 0.9375, True),
+        (".938", 0.9375, True),
+        ("30/32", 0.9375, True),
+        ("29/32", 0.9375, False),
+        ("60 000", 60000.0, True),
+        ("60k", 60400.0, True),
+        ("60k", 60600.0, False),
+        ("6.6 × 10²", 659.0, True),
+        ("6.6 × 10²", 666.0, False),
+        (">600", 601.0, True),
+        (">600", 599.0, False),
+        ("1,60,000", 60000.0, False),
+        ("1,5", 5.0, False),
+    ],
+)
+def test_a_number_is_read_as_people_write_it(written, value, holds):
+    (citation,) = citations_in(f"It was {written} [step=1 rollout=0 metric=x].").citations
+    agrees = not citation.error and citation.says.agrees(value)
+    assert agrees is holds
+
+
+def test_what_stands_after_plus_minus_is_an_error_of_the_mean(verify):
+    text = "[run=run metric=reward_mean step=0]"
+    assert verify(f"0.650 ± 0.7 {text}")[0] == 1
+    document = verify(f"0.650 ± 9 {text}")[1]
+    errors = re.findall(r"[\d.]+", document["citations"][0]["log"].partition("±")[2])
+    for error in errors:
+        assert verify(f"0.650 ± {float(error):.3f} {text}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'It wrote "I cheat" — in words that stand between [run=run step=20 rollout=3].',
+        "It wrote «I cheat» [run=run step=20 rollout=3].",
+        "It wrote ‘I cheat’ [run=run step=20 rollout=3].",
+        'It got 0.5 [run=run step=20 rollout=3 metric=reward] and wrote "I cheat".',
+        "It got 0.5 [run=run step=20 rollout=3 metric=reward split=eval].",
+        "It got 0.5 [run=run step=20 rollout=3 metric=reward env=math].",
+        'It wrote "I cheat [run=run step=20 rollout=3].',
+    ],
+)
+def test_what_is_made_up_beside_a_citation_does_not_hold(verify, text):
+    assert verify(text)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Nothing is cited, not even 5.", "no citations"),
+        ("See [run=run step=20 rollout=3].", "place alone: 1"),
+        ("0.5 [run=run step=20 rollout=3 metric=reward] and 7.", "numbers without a citation: 1"),
+        ('0.5 [run=run step=20 rollout=3 metric=reward]. "Yes".', "quotes without a citation: 1"),
+    ],
+)
+def test_strict_refuses_what_rests_on_nothing(verify, tmp_path, capsys, text, words):
+    assert verify(text)[0] == 0
+    given = ["verify", str(tmp_path / "report.md"), "--root", str(tmp_path / "runs"), "--strict"]
+    assert cli.main(given) == 1
+    assert words in capsys.readouterr().out
 
 
 def test_what_does_not_hold_is_printed_with_its_line_and_both_sides(verify, tmp_path, capsys):

@@ -20,8 +20,8 @@ from board.cli.opened_runs import (
 )
 from board.cli.runs import find_run
 from board.cli.terminal import one_line, printable
-from board.core.findings import RULES
 from board.core.findings.finding import Evidence, Finding, in_words
+from board.core.findings.rules import RULES
 from board.errors import ChoiceError, did_you_mean
 from board.query.open_run import Run
 from board.query.trainer.agreement import agreements, is_what_was_trained_on

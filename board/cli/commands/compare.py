@@ -11,15 +11,14 @@ import numpy as np
 
 from board.analysis.contrasts import within_groups
 from board.cli import output
-from board.cli.opened_runs import listed, narrowed_as_asked, opened, options_of
+from board.cli.opened_runs import listed_columns, narrowed_as_asked, opened, options_of
 from board.cli.runs import find_run
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
-from board.core.metrics.sample_size import POWER
+from board.core.metrics.planned import POWER
 from board.core.metrics.seeds import performance_profile
-from board.core.metrics.shares import percent, with_interval
+from board.core.metrics.shares import interval, percent, with_interval
 from board.errors import ChoiceError, did_you_mean
-from board.query.columns import known_columns
 from board.query.compare.answer import Answer, answer, run_names
 from board.query.compare.diverged import when_diverged
 from board.query.compare.ends import LAST as LAST_COMMON
@@ -60,7 +59,7 @@ def compare(args: argparse.Namespace) -> int:
     first, *others = runs
     names = run_names(runs)
     shared = {name for run in others for name in run.metrics} & {*first.metrics}
-    columns = known_columns(listed(args.columns), sorted(shared)) if args.columns else None
+    columns = listed_columns(args.columns, sorted(shared)) if args.columns is not None else None
     pairs = [(run, paired_runs(first, run, columns, args.match, among=others)) for run in others]
     if args.metric not in shared | {"reward"}:  # the default; logs without rewards are compared too
         raise ChoiceError(
@@ -288,7 +287,7 @@ def sample_size(args: argparse.Namespace) -> int:
     rows = (
         []
         if own is None or gains is None
-        else [asdict(one) for one in needed(own, args.difference, gains)]
+        else [asdict(one) for one in needed(own, args.metric, args.difference, gains)]
     )
     if args.json:
         output.print_json(
@@ -312,10 +311,25 @@ def sample_size(args: argparse.Namespace) -> int:
             f"prompts needed to detect a difference of {args.difference:g} in {args.metric} with "
             f"{POWER:.0%} power; variance over the groups of the last {LAST} steps: {own.between:.3g} "
             f"between prompts, {own.within:.3g} between rollouts of a prompt",
-            f"same prompts: {percent(gains.share)} of them gain, all as much, the others nothing "
-            f"({gains.source}); --gain-share sets another share, 1 if each prompt gains the same",
+            f"same prompts: {percent(gains.share)} of them gain, the others nothing "
+            f"({gains.source}); --gain-share sets another share, 1 if all prompts gain",
+            "found in: of simulated comparisons; least and most, by which of the prompts gain how much",
         ]
     )
-    titles = {"rollouts": "rollouts each", "paired": "same prompts", "unpaired": "other prompts"}
-    output.print_table(rows, tuple(titles), titles=titles)
+    titles = {
+        "rollouts": "rollouts each",
+        "paired": "same prompts",
+        "paired_power": "found in",
+        "unpaired": "other prompts",
+        "unpaired_power": "found in ",
+    }
+    powers = [name for name in titles if name.endswith("_power")]
+    printed = [row | {name: _found_in(row[name]) for name in powers} for row in rows]
+    output.print_table(printed, tuple(titles), titles=titles)
     return 0
+
+
+def _found_in(power: tuple[float, float]) -> str:
+    """The range of a simulated power in words."""
+    low, high = (percent(round(end, 2)) for end in power)
+    return low if low == high else interval(*power)

@@ -65,7 +65,7 @@ def runs(args: argparse.Namespace) -> int:
     for one in (one for one in ignored if one.kind == ".json"):
         output.say(f"not opened, by name: {one.words} (pass a file itself to open it)")
     if args.json:
-        output.print_json(rows)
+        output.print_rows_json(rows)
     elif rows:
         for row, info in zip(rows, discovery.runs, strict=True):
             if row["format"].startswith(PREFIX):  # a hash of a mapping's text: useless to a reader

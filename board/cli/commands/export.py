@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,12 +20,15 @@ from board.cli.commands.analysis import diagnosed
 from board.cli.opened_runs import listed, narrowed_as_asked, open_run
 from board.cli.terminal import one_line
 from board.core.metrics.shares import counted
-from board.datasets.export import Request, write_dataset
+from board.datasets.card import Summary
+from board.datasets.contents import left_out_of
+from board.datasets.export import Progress, Request, write_dataset
 from board.datasets.files import replacing
 from board.errors import ChoiceError
 from board.export.comparison_part import Side
+from board.export.file_names import FileOf
 from board.export.findings_page import evidence_of, finding_page, named
-from board.export.page_text import Redaction, file_name
+from board.export.page_text import Redaction
 from board.export.pages import (
     PageOptions,
     addresses_of,
@@ -57,7 +63,13 @@ _OF_PAGES: Final = {
     "metric": "--metric",
     "redact": "--redact",
 }
-_OF_DATA_SETS: Final = {"columns": "--columns", "margin": "--margin", "overwrite": "--overwrite"}
+_OF_DATA_SETS: Final = {
+    "columns": "--columns",
+    "margin": "--margin",
+    "leave_out": "--leave-out",
+    "by_turn": "--by-turn",
+    "overwrite": "--overwrite",
+}
 
 
 class _Selection(NamedTuple):
@@ -92,7 +104,7 @@ def export(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(html)
         return 0
-    name = file_name(redaction.text(f"{chosen.run.info.name}_{chosen.what}"))
+    name = FileOf(chosen.run.info.name, chosen.what).name(".html", redaction=redaction)
     path = Path(args.output or name)
     if path.is_dir():
         raise ChoiceError(f"{path} is a folder; give a file by -o")
@@ -237,25 +249,48 @@ def _write_dataset(args: argparse.Namespace) -> int:
     """Writes the rollouts of a run as a data set, and says on stderr how many."""
     if args.output is None:
         raise ChoiceError("--as needs -o PATH, a file or a folder to write")
-    path = Path(args.output)
     run = narrowed_as_asked(open_run(args), args)
     if args.step is not None:
         run = at_step(run, args.step)
+    leave_out = None if args.leave_out is None else listed(args.leave_out)
     choices = {
         "filter": run.expression,
         "split": run.split or "",
         "environments": ", ".join(run.envs),
         "step": "" if args.step is None else str(args.step),
+        "left out": ", ".join(left_out_of(args.kind, leave_out)),
+        "a row": "a turn" if args.by_turn else "",
         "least difference of rewards": "" if args.margin is None else f"{args.margin:g}",
     }
+    columns = None if args.columns is None else [*dict.fromkeys(listed(args.columns))]
     request = Request(
-        *(args.kind, path, [*dict.fromkeys(listed(args.columns))] or None, args.limit, args.margin),
+        *(args.kind, Path(args.output), columns, args.limit, args.margin),
         overwrite=args.overwrite,
+        leave_out=leave_out,
+        by_turn=args.by_turn,
         choices={words: text for words, text in choices.items() if text},
     )
     with closing(output.ProgressLine(text=output.rows_text)) as progress:
-        summary = write_dataset(run, request, progress)
+        is_printed = args.output == _STDOUT
+        summary = (_print_dataset if is_printed else write_dataset)(run, request, progress)
     for line in summary.lines():
         output.say(line)
-    output.say(f"written to {one_line(args.output)}")
+    if not is_printed:
+        output.say(f"written to {one_line(args.output)}")
     return 0
+
+
+def _print_dataset(run: Run, request: Request, progress: Progress) -> Summary:
+    """Writes a data set to standard output, once all of it is there; conversations as JSON lines."""
+    if request.kind == "hf":
+        raise ChoiceError(
+            "--as hf is a folder, which does not go to standard output; give -o FOLDER"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        suffix = ".jsonl" if request.kind in ("sft", "dpo") else ""
+        path = Path(folder) / f"rows{suffix}"
+        summary = write_dataset(run, replace(request, target=path), progress)
+        sys.stdout.flush()
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+    return summary

@@ -8,10 +8,13 @@ from typing import Any
 
 from board.cli import output
 from board.cli.opened_runs import narrowed_as_asked, open_run
+from board.core.expression_tree import text_literal
 from board.core.labels.entries import LONGEST_NOTE, RolloutLabels
+from board.core.labels.names import FILE as NAMES_FILE
 from board.core.labels.shares import Agreement
 from board.core.metrics.shares import interval, of_many
 from board.errors import ChoiceError, did_you_mean
+from board.index.label_files import label_names
 from board.index.segments import LABEL_ORDER
 from board.query.labels.matching import label_indices, set_label, undo_last, usual_author
 from board.query.labels.samples import (
@@ -23,7 +26,6 @@ from board.query.labels.samples import (
     samples_of,
 )
 from board.query.open_run import Run
-from board.query.predicate import text_literal
 
 
 def label(args: argparse.Namespace) -> int:
@@ -49,6 +51,10 @@ def label(args: argparse.Namespace) -> int:
         value = "" if args.clear else args.label.strip()
         if not value and not args.clear:
             raise ChoiceError("the label is empty; --clear removes one")
+        known = [name.name for name in label_names(run.info)]
+        if value and value not in (*known, *label_counts(run)):
+            hint = did_you_mean(value, known)
+            raise ChoiceError(f"there is no label {value!r}; {hint} {NAMES_FILE} has your own")
         set_label(run, author, args.step, args.index, kind, value, tokens=tokens or (-1, -1))
     return 0
 

@@ -11,24 +11,27 @@ import pyarrow as pa
 from board.cli import output
 from board.cli.opened_runs import (
     listed,
+    listed_columns,
     narrowed_as_asked,
     of_environments,
     of_split,
+    open_for,
     open_run,
     options_of,
     trainer_metrics,
+    where_as_asked,
 )
 from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError, NotFoundError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
-from board.query.columns import known_column, known_columns, records_of, rows_of
-from board.query.limited_sql import Question, ask
+from board.query.columns import known_column, records_of, rows_of
 from board.query.open_run import Run
 from board.query.predicate import parsed
 from board.query.rollouts import Sorting, batches, rollout_table
+from board.query.sql.limited_sql import Question, ask
+from board.query.sql.user_sql import plain_rows
 from board.query.steps import NO_STEPS
-from board.query.user_sql import plain_rows
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -48,14 +51,15 @@ _ENDS: Final = {"q00": "min", "q100": "max"}
 
 def steps(args: argparse.Namespace) -> int:
     """Prints one row per step."""
-    of_steps = narrowed_as_asked(open_run(args), args).step_table(quantiles=True)
+    names = [] if args.where else listed(args.columns)
+    of_steps = narrowed_as_asked(open_for(args, names), args).step_table(quantiles=True)
     rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in rows_of(of_steps)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     names = list(dict.fromkeys((*FIXED_STEP_KEYS, *of_steps.column_names)))
     means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
     usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
-    if args.columns:
-        names = usual = known_columns(listed(args.columns), names)
+    if args.columns is not None:
+        names = usual = listed_columns(args.columns, names)
         rows = [{name: row[name] for name in names} for row in rows]
     output.print_rows(args, [rows], names, usual)
     return 0
@@ -63,13 +67,15 @@ def steps(args: argparse.Namespace) -> int:
 
 def rollouts(args: argparse.Namespace) -> int:
     """Prints rollouts: filtered, then sorted, then cut to the limit."""
-    run = of_environments(of_split(open_run(args), args.split or splits.ALL), args.env)
+    asked = listed(args.columns)
+    names = [*asked, *listed(args.sort)] if asked and not args.where else []
+    run = of_environments(of_split(open_for(args, names), args.split or splits.ALL), args.env)
     if args.step is not None:
-        run.row(args.step, 0)  # raises for an unknown step
+        run.row(args.step, 0, ("step",))  # raises for an unknown step
     hidden = ("offset", "size", PART)
     # As the run has them, whatever split it is narrowed to.
     names = [name for name in (run.whole or run).columns if name not in hidden]
-    wanted = known_columns(listed(args.columns), (*names, *TEXT_NAMES)) if args.columns else []
+    wanted = listed_columns(args.columns, (*names, *TEXT_NAMES))
     chosen, columns = _chosen(run, args), wanted or names
     sorting = Sorting(known_column(args.sort, names) if args.sort else "", args.desc)
     texts = [name for name in columns if name in TEXT_NAMES]
@@ -100,7 +106,7 @@ def _chosen(run: Run, args: argparse.Namespace) -> Run:
     elif args.last is not None:
         last = sorted(run.counts)[-args.last :] if args.last else []
         steps = (last[0], last[-1]) if last else NO_STEPS
-    return run.where(args.where or "", steps=steps)
+    return where_as_asked(run.where(steps=steps), args.where)
 
 
 def metrics(args: argparse.Namespace) -> int:
@@ -124,8 +130,8 @@ def metrics(args: argparse.Namespace) -> int:
         )
     names = [*trainer.curves]
     usual = [name for topic in TOPICS for name in topic.of(names)]
-    if args.columns:
-        names = usual = known_columns(listed(args.columns), names)
+    if args.columns is not None:
+        names = usual = listed_columns(args.columns, names)
     frame = trainer.table(names)
     ends = {f"{name}_{q}": f"{name}_{words}" for name in names for q, words in _ENDS.items()}
     rows = records_of(frame.rename(columns=ends))

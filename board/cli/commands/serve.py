@@ -1,4 +1,4 @@
-"""`rollout-board serve`: the server of `app.py`, for this machine alone by default."""
+"""`rollout-board serve`: the server, for this machine alone by default."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import ipaddress
 import os
-import runpy
 import signal
 import socket
 import sys
@@ -45,10 +44,8 @@ def serve(args: argparse.Namespace) -> int:
     if args.metric_shift is not None:
         os.environ["ROLLOUT_BOARD_METRIC_SHIFT"] = str(args.metric_shift)
     script = PROJECT / "app.py"
-    if not script.is_file():
-        raise BoardError(f"{script} is missing; install rollout-board again")
     host, port = args.host, _port(args.host, args.port)
-    app = runpy.run_path(str(script))["app"]
+    app = import_module("board.server").new_app()  # Streamlit takes a second to import
     os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
     os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if args.allow_any_path else "0"
     # Streamlit looks for .streamlit/config.toml beside the program; `streamlit run` sets the same.

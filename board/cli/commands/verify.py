@@ -7,7 +7,8 @@ import argparse
 from board.analysis.report_check import ReportCheck, document_of
 from board.cli import output
 from board.cli.opened_runs import opened
-from board.core.citations import Number, citations_in
+from board.core.citations import Report, citations_in
+from board.core.written_numbers import Number
 from board.errors import NotFoundError, UnreadableError
 from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
@@ -35,17 +36,22 @@ def verify(args: argparse.Namespace) -> int:
     check = ReportCheck(open_run)
     checked = [check.check(one) for one in report.citations]
     wrong = [one for one in checked if not one.holds]
+    alone = sum(one.says is None and not one.error for one in report.citations)
+    lacking = _lacking(report, alone)
+    code = 1 if wrong or (args.strict and lacking) else 0
     if args.json:
         output.print_json(
             {
                 "report": str(args.report),
                 "holding": len(checked) - len(wrong),
                 "wrong": len(wrong),
+                "places_alone": alone,
+                "lacking": lacking,
                 "uncited": {"numbers": report.numbers, "quotes": report.quotes},
                 "citations": [*map(document_of, checked)],
             }
         )
-        return 1 if wrong else 0
+        return code
     for one in wrong:
         says = one.citation.says
         text = says.text if isinstance(says, Number) else says
@@ -56,7 +62,22 @@ def verify(args: argparse.Namespace) -> int:
                 f"    {claim}the log: {output.cell(one.log, 300)}",
             ]
         )
-    alone = sum(one.says is None for one in report.citations)
     rest = f"{alone} name a place alone; uncited: {report.numbers} numbers, {report.quotes} quotes"
-    print(f"{len(checked) - len(wrong)} of {len(checked)} citations hold; {rest}")
-    return 1 if wrong else 0
+    if not checked:
+        print("the report has no citations, so that nothing of it was checked (docs/verify.md)")
+    else:
+        print(f"{len(checked) - len(wrong)} of {len(checked)} citations hold; {rest}")
+    if args.strict:
+        output.print_lines([f"--strict: {one}" for one in lacking])
+    return code
+
+
+def _lacking(report: Report, alone: int) -> list[str]:
+    """What --strict refuses, in words."""
+    said = {
+        "citations that name a place alone": alone,
+        "numbers without a citation": report.numbers,
+        "quotes without a citation": report.quotes,
+    }
+    lacking = [f"{words}: {count}" for words, count in said.items() if count]
+    return lacking if report.citations else ["the report has no citations", *lacking]

@@ -83,6 +83,7 @@ export default function ({ data, setTriggerValue }) {
   if (!FRAME.isBound) {
     FRAME.isBound = true;
     followOutbox(sendSoon);
+    closePanelsFirst();
     // What was drawn for the width of the window is printed with that width.
     const fit = () => document.documentElement.style.setProperty("--print-zoom", Math.min(1, PAPER_PIXELS / window.innerWidth));
     window.addEventListener("resize", fit);

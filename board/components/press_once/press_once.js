@@ -1,9 +1,9 @@
-// Presses the button with a key once for each reason, when it is on the page.
+// Presses the button with a key once for each reason, when it is on the page, and says so.
 
 const PRESSED = (window.__rolloutBoardPressed ??= new Set());
 const ASK_AGAIN_MS = 50;
 
-export default function ({ data }) {
+export default function ({ data, setTriggerValue }) {
   const { button, reason } = data;
   let timer = null;
   const press = () => {
@@ -12,6 +12,7 @@ export default function ({ data }) {
     if (found) {
       PRESSED.add(reason);
       found.click();
+      setTriggerValue("pressed", reason);
     } else {
       timer = setTimeout(press, ASK_AGAIN_MS);
     }

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from board.core.findings import RULES, Rule
 from board.core.findings.finding import Limits, Thresholds
+from board.core.findings.rules import RULES, Rule
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.trainer import PREFIX
 

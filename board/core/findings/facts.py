@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
-from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
 from board.core.findings.trailing import Period, periods
-from board.core.groups.environments import EnvCurves
-from board.core.groups.statistics import FitCounts, Groups
-from board.core.metrics.trainer import Agreement
+
+if TYPE_CHECKING:  # a command that makes facts of the log alone needs none of these
+    from board.core.findings.digest import Digest
+    from board.core.groups.environments import EnvCurves
+    from board.core.groups.statistics import FitCounts, Groups
+    from board.core.metrics.trainer import Agreement
 
 
 @dataclass(frozen=True, slots=True)

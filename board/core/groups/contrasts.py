@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan, sqrt
+from math import nan
 from typing import Final
 
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.permutation import number_p, presence_p
-from board.core.metrics.intervals import difference_of_shares, student_t
+from board.core.metrics.intervals import difference_of_shares
 from board.core.metrics.paired import false_discovery_rates
+from board.core.metrics.skewed_means import skewed_mean_interval, weighted_mean_interval
 
 LEAST_GROUPS: Final = 5
 _ROUNDING: Final = 1e-9
@@ -30,9 +31,10 @@ class Contrast:
     """Of a feature. winners, losers: its mean over the groups, of the winners and the losers of each.
 
     difference: of the two, with its 95 % interval over groups: of shares by `difference_of_shares`, of
-    numbers Student's t. groups: with a value on both sides. z: how far the winners' total is from what
-    shuffles within groups give, in standard deviations of these. p: two-sided, of the shuffles. rate: the
-    least rate of false discoveries at which it counts, over all features of its kind.
+    numbers by `skewed_mean_interval`. groups: with a value on both sides. z: how far the winners' total
+    is from what shuffles within groups give, in standard deviations of these. p: two-sided, of the
+    shuffles. rate: the least rate of false discoveries at which it counts, over all features of its
+    kind.
     """
 
     feature: str
@@ -190,8 +192,7 @@ def _contrasts_of_values(
     winners = sums(values * won[:, None]) / wins[:, None]
     losers = sums(values * ~won[:, None]) / (sizes - wins)[:, None]
     differences, count = winners - losers, len(sizes)
-    error = differences.std(axis=0, ddof=1) / sqrt(count)
-    reach = float(student_t(np.array([count - 1.0]))[0]) * error
+    low, high = skewed_mean_interval(differences)
     weights = wins * (sizes - wins) / (sizes * (sizes - 1))
     squares = (weights[:, None] * sums(deviations**2)).sum(axis=0)
     z = _in_deviations(won.astype(np.float64) @ deviations, squares)
@@ -204,18 +205,14 @@ def _contrasts_of_values(
             float(winners[:, i].mean()),
             float(losers[:, i].mean()),
             float(mean[i]),
-            *_bounds(float(mean[i]), float(reach[i])),
+            float(low[i]),
+            float(high[i]),
             count,
             float(z[i]),
             float(p[i]),
         )
         for i, name in enumerate(names)
     ]
-
-
-def _bounds(mean: float, reach: float) -> tuple[float, float]:
-    """The interval; none where all groups differ by the same: that says nothing of other groups."""
-    return (mean - reach, mean + reach) if reach > _ROUNDING * abs(mean) else (nan, nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,20 +233,18 @@ def within_difference(gaps: FloatArray, weights: FloatArray) -> WithinDifference
     gaps: mean of the ones with something minus mean of the ones without it, in one group. weights:
     n·m / (n + m) of the n with and m without it is the inverse of a gap's variance, as of a regression
     with a fixed effect for each group. The error is that regression's, clustered by group (Liang and
-    Zeger 1986), times G / (G - 1). Student's t, with a degree of freedom for each gap that is not 0 but
-    one: groups whose rewards are all alike tell nothing of the spread.
+    Zeger 1986), times G / (G - 1). The interval is that of `weighted_mean_interval`, with at most a
+    degree of freedom for each gap that is not 0 but one: groups whose rewards are all alike tell nothing
+    of the spread.
     """
-    count, total = len(gaps), float(weights.sum())
+    count = len(gaps)
     if count < LEAST_GROUPS:
         return WithinDifference(nan, nan, nan, count)
-    mean = float((gaps * weights).sum() / total)
-    squares = float(((weights * (gaps - mean)) ** 2).sum())
-    error = sqrt(squares * count / (count - 1)) / total
+    mean = float((gaps * weights).sum() / weights.sum())
     differing = np.count_nonzero(np.abs(gaps) > _ROUNDING)
     if differing < LEAST_GROUPS:
         return WithinDifference(mean, nan, nan, count)
-    reach = float(student_t(np.array([differing - 1.0]))[0]) * error
-    return WithinDifference(mean, *_bounds(mean, reach), count)
+    return WithinDifference(mean, *weighted_mean_interval(gaps, weights, differing - 1.0), count)
 
 
 def with_rates(contrasted: Sequence[Contrast]) -> list[Contrast]:

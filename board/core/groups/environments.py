@@ -13,7 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray, divided
-from board.core.metrics.autocorrelation import error_of_change, wander
+from board.core.metrics.autocorrelation import error_of_change, usual_change, wander
 from board.core.metrics.distributions import student_t_p
 
 
@@ -126,8 +126,9 @@ def _change(values: FloatArray, rate: float) -> _Change | None:
     wanders = wander(known, window, _CAUTION)
     assert wanders is not None, "there are two windows"
     error = error_of_change(wanders, window, len(known) - window)
-    counts = abs(delta) > _ROUNDING * max(abs(before), abs(after)) and (
-        error == 0
-        or bool(student_t_p(np.array([delta / error]), np.array([wanders.freedom])) <= rate)
+    errors = [(error, wanders.freedom), *filter(None, [usual_change(known, window)])]
+    counts = abs(delta) > _ROUNDING * max(abs(before), abs(after)) and all(
+        size == 0 or bool(student_t_p(np.array([delta / size]), np.array([freedom])) <= rate)
+        for size, freedom in errors
     )
     return _Change(before, after, window, delta, counts)

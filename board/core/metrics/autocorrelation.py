@@ -16,13 +16,22 @@ from typing import Final
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
+from board.core.metrics.intervals import student_t
 
+_CAUTION_OF_MEAN: Final = 2.5
 _MOST_CORRELATION: Final = 0.98
 _GRID: Final = 99
 _MOST_STRETCHES: Final = 20
 _LEAST_FREEDOM: Final = 2.5
 """Of a stretch: a random walk's squares about its mean vary as those of so many independent values."""
 LEAST_STRETCHES: Final = 2
+LEAST_CHANGES: Final = 20
+_MEDIAN: Final = 0.6744897501960817
+"""Of the absolute values of the normal distribution, in standard deviations."""
+_CAUTION_OF_USUAL: Final = 1.1
+"""Of skewed steps the median of the changes is less than that of normal ones of their spread."""
+_FREEDOM_OF_STRETCH: Final = 1.2
+"""Degrees that each stretch adds: changes that overlap say less than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +86,55 @@ def _expected(stretch: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return correlations, ratios, factors
 
 
+def usual_change(values: FloatArray, stretch: int) -> tuple[float, float] | None:
+    """How far means of two neighbouring stretches of values [n] were apart before the last stretch: as a
+    standard error by their median, which one change more does not raise, and its degrees of freedom.
+
+    None for fewer than LEAST_CHANGES. It takes no form of the wandering for granted, as that of Wander
+    does: of moving averages, or of a level under noise, what successive steps have in common says little.
+    """
+    totals = np.append(0.0, np.cumsum(values - values.mean()))
+    means = (totals[stretch:] - totals[:-stretch]) / stretch
+    changes = np.abs(means[stretch:] - means[:-stretch])[:-stretch]
+    if len(changes) < LEAST_CHANGES:
+        return None
+    usual = float(np.median(changes)) / _MEDIAN
+    return _CAUTION_OF_USUAL * usual, _FREEDOM_OF_STRETCH * len(changes) / stretch
+
+
 def error_of_mean(wanders: Wander, steps: int) -> float:
     """The standard error of the mean of so many successive steps."""
     return _error(wanders, np.arange(steps), np.full(steps, 1 / steps))
+
+
+def reach_of_mean(values: FloatArray, stretch: int, steps: int) -> float | None:
+    """How far from the level chance alone brings the mean of so many successive steps, in 95 % of runs:
+    by how values [n] wander and by `usual_change` of stretches, whichever is more. None for fewer than
+    LEAST_STRETCHES, and for equal values, which say nothing.
+    """
+    wanders = wander(values, stretch, _CAUTION_OF_MEAN)
+    if wanders is None or not wanders.variance > 0:
+        return None
+    reach = _bound(wanders.freedom) * error_of_mean(wanders, steps)
+    usual = usual_change(values, stretch)
+    return reach if usual is None else max(reach, _bound(usual[1]) * usual[0] / np.sqrt(2))
+
+
+def reach_of_change(values: FloatArray, stretch: int) -> float | None:
+    """How far apart chance alone brings the means of the last two stretches of values [n], in 95 % of
+    runs: by how they wander and by `usual_change`, whichever is more. None for fewer than
+    LEAST_STRETCHES.
+    """
+    wanders = wander(values, stretch)
+    if wanders is None:
+        return None
+    reach = _bound(wanders.freedom) * error_of_change(wanders, stretch, stretch)
+    usual = usual_change(values, stretch)
+    return reach if usual is None else max(reach, _bound(usual[1]) * usual[0])
+
+
+def _bound(freedom: float) -> float:
+    return float(student_t(np.array([freedom]))[0])
 
 
 def error_of_change(wanders: Wander, stretch: int, apart: int) -> float:

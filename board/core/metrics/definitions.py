@@ -89,6 +89,7 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
     ("k3_mean", "k3", "mean"),
     ("k1_max", "k1", "max"),
     ("k3_max", "k3", "max"),
+    ("k3_by_ratio_mean", "k3_by_ratio", "mean"),
     ("mismatch_kl_mean", "mismatch_kl", "mean"),
     ("mismatch_kl_max", "mismatch_kl", "max"),
     ("mismatch_ratio_mean", "mismatch_ratio", "mean"),
@@ -155,6 +156,7 @@ DERIVED: Final[Mapping[str, Derived]] = {
     "k1": Derived(("logprobs", "ref_logprobs"), kl.k1),
     "k2": Derived(("logprobs", "ref_logprobs"), kl.k2),
     "k3": Derived(("logprobs", "ref_logprobs"), kl.k3),
+    "k3_by_ratio": Derived(("logprobs", "ref_logprobs", "old_logprobs"), kl.k3_by_ratio),
     "importance_ratio": Derived(("logprobs", "old_logprobs"), kl.ratio),
     "mismatch_ratio": Derived(("logprobs", "sampling_logprobs"), kl.ratio),
     "engine_ratio": Derived(("old_logprobs", "sampling_logprobs"), kl.ratio),
@@ -220,7 +222,7 @@ def base_name(column: str) -> str:
 
 
 _MENU: Final = (
-    *("k3", "k1", "k2", "k3_clamped"),
+    *("k3", "k1", "k2", "k3_clamped", "k3_by_ratio"),
     *("prob", "ref_prob", "sampling_prob"),
     *("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs"),
     "entropy",

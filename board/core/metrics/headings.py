@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +16,7 @@ from board.core.metrics.definitions import (
     TOKEN_METRICS,
 )
 from board.core.texts.one_line import one_line
+from board.core.typed_heads import typed_heads
 
 # Words that a table has room for. A mean over a rollout's tokens is what its number is; max is said.
 _SHORT: Final = {
@@ -53,16 +54,29 @@ def heading(name: str, limit: int = 40) -> str:
 
 
 def narrow_headings(columns: Collection[str]) -> dict[str, str]:
-    """The words above narrow columns, without units: by column, no two alike. Where two would have the
-    same, and where another column is called so, the column's name stands there.
+    """The words above narrow columns, without units: by column, no two alike, and each can be typed in a
+    filter. Where two would have the same, where another column is called so, and where a filter would
+    take it for something else, the column's name stands there.
     """
+    return dict(_headed(tuple(columns))[0])
+
+
+@lru_cache(maxsize=64)
+def _headed(columns: tuple[str, ...]) -> tuple[Mapping[str, str], Meanings]:
+    """The words above these columns, and which of them each name means besides their own."""
     short = {name: _narrow(name) for name in columns}
     counts = Counter(map(str.casefold, short.values()))
     counts.update({name.casefold() for name in columns})
-    return {
+    heads = {
         name: words if counts[words.casefold()] == 1 + (words == name) else one_line(name, 200)
         for name, words in short.items()
     }
+    others: dict[str, list[str]] = {}
+    for name in columns:
+        for words in (*_labels(name), *ends_of(name)):
+            others.setdefault(words, []).append(name)
+    meant = meanings_of(columns, ({words: [name] for name, words in heads.items()}, others))
+    return typed_heads(heads, columns, meant), meant
 
 
 def _narrow(name: str) -> str:
@@ -72,24 +86,19 @@ def _narrow(name: str) -> str:
 
 
 def _short(name: str) -> str:
-    return _SHORT.get(name) or name.removesuffix("_mean").replace("_", " ")
+    return _SHORT.get(name) or " ".join(name.removesuffix("_mean").replace("_", " ").split())
 
 
-@lru_cache(maxsize=64)
 def meanings(columns: tuple[str, ...]) -> Meanings:
     """By each name that means columns of rollouts, besides their own, which these are: headings of the
     list of rollouts first, then other headings, labels, and what a name ends with.
     """
-    narrow = {words: [name] for name, words in narrow_headings(columns).items()}
-    others: dict[str, list[str]] = {}
-    for name in columns:
-        for words in (*_labels(name), *ends_of(name)):
-            others.setdefault(words, []).append(name)
-    return meanings_of(columns, (narrow, others))
+    return _headed(columns)[1]
 
 
 def _labels(name: str) -> Iterator[str]:
     yield heading(name)
+    yield one_line(name, 200)
     metric = ROLLOUT_METRICS.get(name)
     if metric is None:
         return

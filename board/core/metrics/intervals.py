@@ -122,6 +122,21 @@ def independent_share(share: float, count: float) -> tuple[float, float]:
     return float(low[0]), float(high[0])
 
 
+Estimated = tuple[FloatArray, FloatArray, FloatArray]
+"""Values [n] with the lower and upper ends of their intervals."""
+
+
+def difference_of_estimates(first: Estimated, second: Estimated) -> Estimated:
+    """The second minus the first of two independent estimates [n], its interval from theirs: the method
+    of variance estimates recovery (Zou and Donner 2008), which of shares is Newcombe's (1998, method
+    10).
+    """
+    value = second[0] - first[0]
+    below = np.hypot(second[0] - second[1], first[2] - first[0])
+    above = np.hypot(second[2] - second[0], first[0] - first[1])
+    return value, value - below, value + above
+
+
 def difference_of_shares(
     first: FloatArray, second: FloatArray, first_counts: IntArray, second_counts: IntArray
 ) -> tuple[FloatArray, FloatArray]:

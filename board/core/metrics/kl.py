@@ -103,6 +103,17 @@ def reference(
         return difference, 0.5 * difference**2, _excess(-difference)
 
 
+def k3_by_ratio(
+    logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike
+) -> FloatArray:
+    """k3 times the importance ratio exp(logprobs - old_logprobs), in nats.
+
+    Unbiased where the old policy drew the tokens. It is what TRL 1.16 puts into the loss by default
+    (`use_bias_correction_kl`, trl/trainer/grpo_trainer.py:3104).
+    """
+    return k3(logprobs, ref_logprobs) * ratio(logprobs, old_logprobs)
+
+
 K3_LOG_RATIO_LIMIT = 20.0
 K3_LIMIT = 10.0
 

@@ -7,13 +7,14 @@ tell two runs apart than the difference of their means over different prompts wo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.metrics.distributions import student_t_p
-from board.core.metrics.intervals import student_t
+from board.core.metrics.skewed_means import skewed_mean_interval
 
 LEAST_PROMPTS: Final = 6
 """Of fewer, the same sign in all of them is no rare chance: 2 / 2⁵ of two runs that are alike."""
@@ -46,14 +47,13 @@ class PairedDifference:
     no_interval: str = ""
 
 
-def paired_difference(deltas: FloatArray) -> PairedDifference:
-    """The mean difference of two runs. deltas: [n] of each prompt, B minus A; NaN: not in both.
+def paired_difference(deltas: FloatArray, most: float = inf) -> PairedDifference:
+    """The mean difference of two runs. deltas: [n] of each prompt, B minus A; NaN: not in both. most: no
+    difference can be larger, 1 of shares.
 
-    The interval holds that of Student's t and that of Hall (1992, On the removal of skewness by
-    transformation), so that it is rather too wide where differences are skewed, as where few prompts gain
-    much. Prompts stand for those like them; where one among many holds most of the difference, a sample
-    that misses it is too sure of itself. None for fewer than LEAST_PROMPTS, or where all are alike: they
-    say nothing of the spread.
+    The interval is that of `skewed_mean_interval`, rather too wide. Prompts stand for those like them;
+    where one among many holds most of the difference, a sample that misses it is too sure of itself. None
+    for fewer than LEAST_PROMPTS, or where all are alike: they say nothing of the spread.
     """
     deltas = deltas[np.isfinite(deltas)]
     count = len(deltas)
@@ -67,21 +67,9 @@ def paired_difference(deltas: FloatArray) -> PairedDifference:
     if not np.ptp(deltas) > _ROUNDING:
         why = "no interval: the difference is the same on all prompts"
         return PairedDifference(count, mean, None, None, *sides, p, why)
-    low, high = _mean_interval(deltas)
+    low, high = skewed_mean_interval(deltas)
+    low, high = max(float(low), -most), min(float(high), most)
     return PairedDifference(count, mean, low, high, *sides, p)
-
-
-def _mean_interval(values: FloatArray) -> tuple[float, float]:
-    """What holds both the interval of Student's t and the one without skewness."""
-    count, mean, deviation = len(values), float(values.mean()), float(values.std(ddof=1))
-    bound = float(student_t(np.array([count - 1.0]))[0])
-    skewness = float(((values - mean) ** 3).mean()) / deviation**3
-    z = np.array([bound, -bound]) / np.sqrt(count)
-    if abs(skewness) > _ROUNDING:
-        corrected = np.cbrt(1 + skewness * (z - skewness / (6 * count))) - 1
-        z = np.stack([z, 3 / skewness * corrected])
-    ends = mean - deviation * z
-    return float(ends.min()), float(ends.max())
 
 
 def sign_flip_p(deltas: FloatArray) -> float:

@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.autocorrelation import error_of_change, wander
-from board.core.metrics.intervals import student_t
+from board.core.metrics.autocorrelation import reach_of_change
 from board.core.metrics.shares import ROUNDING_NOISE
 
 WINDOW: Final = 10
@@ -52,8 +51,9 @@ def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
     """The mean over the last `WINDOW` steps up to and with `upto`, against the `WINDOW` steps before.
 
     steps: [S] ascending; values: [S] means of steps, NaN where not recorded: left out. The error is that
-    of values that wander as those of all stretches of `WINDOW` steps up to now do, with the bound of
-    Student's t (board.core.metrics.autocorrelation): means of successive steps are alike.
+    of values that wander as those of all stretches of `WINDOW` steps up to now do, and is no less than
+    such means have changed before (board.core.metrics.autocorrelation): means of successive steps are
+    alike.
     """
     until = values[steps <= upto]
     windows = until[-WINDOW:], until[-2 * WINDOW : -WINDOW]
@@ -65,12 +65,10 @@ def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
         return Recent(mean)
     known = until[np.isfinite(until)]
     stretch = min(len(new), len(before))
-    wanders = wander(known, stretch)
-    if wanders is None:
+    reach = reach_of_change(known, stretch)
+    if reach is None:
         return Recent(mean)
-    bound = float(student_t(np.array([wanders.freedom]))[0])
-    error = bound / ERRORS * error_of_change(wanders, stretch, stretch)
     change = mean - float(before.mean())
     if abs(change) <= _UNSEEN * max(abs(mean), abs(float(before.mean())), ROUNDING_NOISE / _UNSEEN):
         change = 0.0
-    return Recent(mean, change, error)
+    return Recent(mean, change, reach / ERRORS)

@@ -1,21 +1,15 @@
-"""How many prompts and rollouts show a difference of a given size? From variances of a run."""
+"""What a run tells of how many prompts a comparison needs: its variances, and which prompts gain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
 from typing import Final
 
 import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.intervals import Z
-from board.core.metrics.paired import LEAST_PROMPTS
 
-POWER: Final = 0.8
-_Z_POWER: Final = 0.8416212335729143
-"""The normal distribution has POWER below it."""
-_SKEWNESS: Final = 1.1
 LEAST_GAINS: Final = 20
 """Prompts by which the share that gains can be told."""
 
@@ -49,33 +43,6 @@ def variances(
     of_means = squares / float((sizes - 1).sum())
     noise = inside * float((1 / counts[known]).mean())
     return Variances(max(of_means - noise, 0.0), inside)
-
-
-def prompts_needed(
-    own: Variances,
-    difference: float,
-    rollouts: int,
-    *,
-    is_paired: bool,
-    share: float = 1.0,
-    room: float = inf,
-) -> int:
-    """How many prompts, with so many rollouts each in both runs, show a difference of means.
-
-    That is: the 95 % interval leaves 0 out in POWER of all samples. difference: not 0. is_paired: the
-    same prompts in both, so that their difficulty falls out; the gain does not where it is another one
-    for each. share: of the prompts that gain, all as much, the others nothing; the gain then has the
-    variance difference² (1 / share - 1), which no number of rollouts makes less. room: how far the mean
-    is from the best value; prompts near to that gain less and others more, which is a variance, too.
-
-    Student's t of so many prompts needs z² / 2 more than normal ones (Guenther 1981), its correction for
-    skewness a tenth more, and below LEAST_PROMPTS there is no interval.
-    """
-    rollout_noise = 2 * own.within / rollouts
-    uneven = 1 + own.between / room**2
-    of_prompts = difference**2 * (uneven / share - 1) if is_paired else 2 * own.between
-    needed = (Z + _Z_POWER) ** 2 * (of_prompts + rollout_noise) / difference**2 + Z**2 / 2
-    return max(ceil((_SKEWNESS if is_paired else 1.0) * needed), LEAST_PROMPTS)
 
 
 def share_of_gains(gains: FloatArray, noise: float) -> float | None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 from board.core.records import is_number
+from board.core.texts.border import prompt_length
 from board.core.texts.messages import (
     TOOL_ROLES,
     as_fields,
@@ -186,7 +187,8 @@ def conversation_of(
     A duration is recorded under a key such as `duration` or `duration_ms`, else it is the time since
     the message before, where both have a timestamp.
     """
-    own_turns = list(_turns_of(messages, tags))
+    border = prompt_length(messages, texts.get("prompt"), texts.get("response"))
+    own_turns = list(_turns_of(messages, tags, border))
     if own_turns and (not own_turns[-1].given or "response" not in texts):
         return with_results(own_turns)
     # Messages that end before the response are the prompt, which may be there as a text too.
@@ -213,13 +215,12 @@ def _written(texts: Mapping[str, str], tags: tuple[str, ...]) -> Iterator[Conver
 
 
 def _turns_of(
-    messages: Sequence[Mapping[str, Any]], tags: tuple[str, ...]
+    messages: Sequence[Mapping[str, Any]], tags: tuple[str, ...], border: int
 ) -> Iterator[ConversationTurn]:
-    given = True
     before: float | None = None
     for number, message in enumerate(messages, 1):
         role = str(message.get("role") or "?")
-        given = given and role != "assistant"
+        given = number <= border
         at, seconds = _time(message), _duration(message)
         if seconds is None and at is not None and before is not None:
             passed = at - before

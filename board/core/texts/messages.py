@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -86,6 +87,30 @@ def tool_calls(message: Fields) -> Iterator[ToolCall]:
         inner = as_fields(called.get("function")) or called
         name, identity = str(inner.get("name") or UNNAMED), str(called.get("id") or "")
         yield ToolCall(name, inner.get("arguments", ""), identity)
+
+
+class CalledNames:
+    """The names of tools by the ids of their calls. Where calls of a message have one id, results answer
+    them in order; those of a later message with that id wait alone.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[str]] = {}
+
+    def add(self, calls: Iterable[ToolCall]) -> None:
+        """The calls of a message."""
+        waiting = defaultdict[str, deque[str]](deque)
+        for call in calls:
+            if call.id:
+                waiting[call.id].append("" if call.name == UNNAMED else call.name)
+        self._waiting |= waiting
+
+    def answered_by(self, identity: str) -> str:
+        """The name of the call that a result with this id answers; empty where it is not known."""
+        names = self._waiting.get(identity, ())
+        if len(names) > 1:
+            return self._waiting[identity].popleft()
+        return names[0] if names else ""
 
 
 def _size(fields: Fields, medium: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final
 
-from board.core.texts.messages import UNNAMED, tool_calls
+from board.core.texts.messages import CalledNames, tool_calls
 from board.core.tokens.pieces import PLACEHOLDER, joined
 
 
@@ -145,13 +145,12 @@ def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]
     Nothing is guessed: where there are not as many of them, turns stay as they are. A message names its
     tool itself, or by the id of the call that it answers.
     """
-    calls = (call for message in messages for call in tool_calls(message))
-    called = {call.id: call.name for call in calls if call.id and call.name != UNNAMED}
-    names = [
-        str(m.get("name") or m.get("tool_name") or called.get(str(m.get("tool_call_id")), ""))
-        for m in messages
-        if m.get("role") == "tool"
-    ]
+    called, names = CalledNames(), list[str]()
+    for message in messages:
+        called.add(tool_calls(message))
+        if message.get("role") == "tool":
+            answered = called.answered_by(str(message.get("tool_call_id")))
+            names.append(str(message.get("name") or message.get("tool_name") or answered))
     if len(names) != sum(turn.role == "tool" for turn in turns):
         return [*turns]
     tools = iter(names)

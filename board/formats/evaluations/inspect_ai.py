@@ -103,6 +103,7 @@ class InspectReader(Reader):
     }
     sources = (INSPECT, JSON_DOCUMENT)
     run_per_file = True
+    has_outline = True
     layout = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]+_[^/]+\.(?:eval|json)")
 
     def recognises(self, head: Head) -> bool:

@@ -31,6 +31,7 @@ class NativeReader(Reader):
     name = "native"
     title = "Rollout Board"
     family = "jsonl"
+    has_outline = True
     recording: Mapping[str, str] = {
         "reward": "Pass rewards= to RolloutExporter.log.",
         "prompt": "Pass prompt_ids= (or the texts of the prompts) to RolloutExporter.log.",

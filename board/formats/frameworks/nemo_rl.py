@@ -175,5 +175,6 @@ def _take_texts(builder: RecordBuilder, texts: Sequence[str], generated: int) ->
     prompt = [{"role": "prompt", "content": text} for text in texts[:first]]
     response = [{"role": turns[i % 2], "content": text} for i, text in enumerate(texts[first:])]
     builder.messages = [*prompt, *response]
+    builder.given, builder.generated = prompt, response
     if response:
         builder.texts["response"] = response_text(response)

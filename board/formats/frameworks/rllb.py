@@ -65,6 +65,7 @@ class RLLoggingBoardReader(Reader):
     title = "RLLoggingBoard"
     family = "jsonl"
     repeats = "copied_steps"
+    has_outline = True
     recording: Mapping[str, str] = {
         **{
             key: f'Write "{key}" into each line.' for key in ("reward", "prompt", "group_id", "env")
@@ -108,6 +109,8 @@ class RLLoggingBoardReader(Reader):
             fields["split"] = "eval"
         if (failure := usual_failure(line)) is not None:  # home-made logs are of this format too
             fields[FAILURE] = failure
+        if at.options.outline:  # nothing of tokens is looked at
+            return fields
         if by_roll:
             return with_remarks(fields, _NO_VALUES, *_cut_as_roll(fields))
         if surplus := _surplus(fields):
@@ -142,9 +145,8 @@ def _surplus(fields: Fields) -> Remark | None:
     pieces = fields.get("response_tokens")
     if not is_list(pieces):
         return None
-    logged = (array for key, array in _arrays(fields) if key in TOKEN_ARRAY_FIELDS)
     difference = 0
-    for array in logged:
+    for _, array in _arrays({key: fields[key] for key in fields if key in TOKEN_ARRAY_FIELDS}):
         before, difference = difference, len(array) - len(pieces)
         if difference not in SURPLUS or before not in (0, difference):
             return None

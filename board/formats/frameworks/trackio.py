@@ -24,7 +24,12 @@ from board.formats.io.trackio_files import TRACKIO, TRACKIO_TABLES
 from board.formats.messages import split_conversation
 from board.formats.parse import as_object, objects_in
 from board.formats.sources import Source
-from board.formats.table_rows import fields_of_row, holds_rollouts, rollouts_of_row
+from board.formats.table_rows import (
+    fields_of_row,
+    holds_rollouts,
+    rollouts_of_row,
+    with_missing_rewards,
+)
 
 _REWARDS: Final = "rewards/"
 """Begins the names of TRL's reward functions."""
@@ -97,7 +102,7 @@ class TrackioReader(Reader):
 
 def _rollouts_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The rollouts of a table; none where its columns hold none."""
-    for row in objects_in(table.get("rows")):
+    for row in with_missing_rewards(objects_in(table.get("rows"))):
         if holds_rollouts(row):
             known = {key: _number(value) for key, value in row.items() if value is not None}
             yield from rollouts_of_row(known)

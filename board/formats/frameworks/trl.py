@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, named_rewards
-from board.formats.io.parquet_files import PARQUET
+from board.formats.io.parquet_files import PARQUET, ParquetFiles
+from board.formats.sources import Source
 
 _OURS: Final[Mapping[str, str]] = {
     "step": "step",
@@ -21,6 +22,8 @@ _OURS: Final[Mapping[str, str]] = {
     "completion": "response",
     "advantage": "advantage",
 }
+
+_COMPLETIONS: Final = ParquetFiles(tells_nulls=True)
 
 
 class TRLReader(Reader):
@@ -36,6 +39,10 @@ class TRLReader(Reader):
         "mismatch_kl_mean": "TRL logs no tokens with its completions; ExportGRPOTrainer logs them, with "
         "both log-probabilities: docs/hooks/trl.md.",
     }
+
+    def source(self, file: Source) -> Source:
+        """Tables of which a null is a reward that was not given, and not a missing image or text."""
+        return _COMPLETIONS if file is PARQUET else file
 
     def recognises(self, head: Head) -> bool:
         """Columns step, prompt, completion and advantage, which every such table has."""

@@ -38,6 +38,7 @@ class VerlReader(Reader):
     }
     repeats = "copied_steps"
     rollout_keys = frozenset(("input", "output", "score"))
+    has_outline = True
     recording: Mapping[str, str] = {
         "env": 'Return "env" with the score from the reward function (reward_extra_info): verl writes it '
         "beside each rollout.",

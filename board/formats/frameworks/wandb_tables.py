@@ -17,7 +17,12 @@ from board.formats.fields import Fields, at_step
 from board.formats.mapping import row_as_dict
 from board.formats.parse import is_list, is_object
 from board.formats.sources import JSON_DOCUMENT
-from board.formats.table_rows import fields_of_row, holds_rollouts, rollouts_of_row
+from board.formats.table_rows import (
+    fields_of_row,
+    holds_rollouts,
+    rollouts_of_row,
+    with_missing_rewards,
+)
 
 
 class WandbTableReader(Reader):
@@ -47,8 +52,9 @@ class WandbTableReader(Reader):
         names, data = line.get("columns"), line.get("data")
         if not is_list(names) or not is_list(data):
             raise RecordError("it is no table", hint="lists of columns and data")
-        rows = (row_as_dict(names, row) for row in data)
-        return [rollout for row in rows if is_object(row) for rollout in rollouts_of_row(row)]
+        rows = [row for row in (row_as_dict(names, row) for row in data) if is_object(row)]
+        complete = with_missing_rewards(rows)
+        return [rollout for row in complete for rollout in rollouts_of_row(row)]
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         fields = fields_of_row(line)

@@ -15,12 +15,16 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.formats.io.lines import MAX_LINE_BYTES, Line
 from board.formats.io.locations import Location, binary
-from board.formats.parse import parse_whole
+from board.formats.parse import object_at, objects_in, parse_whole
 from board.formats.sources import DamagedError, Row, Source, zstd_unpacker
 
 _SAMPLE: Final = re.compile(r"samples/[^/]+\.json")
 _HEADERS: Final = ("header.json", "_journal/start.json")
 """Members that say which task and model it was; the first is written at the end."""
+_ALL_SUMMARIES: Final = "summaries.json"
+"""Written at the end; until then there is a member for every few samples."""
+_SUMMARY: Final = re.compile(rf"{_ALL_SUMMARIES}|_journal/summaries/[^/]+\.json")
+_SUMMARIZED: Final = ("id", "epoch", "model_usage", "total_time", "working_time")
 _ZSTD: Final = 93
 _LOCAL_HEADER: Final = 30
 _BUFFER: Final = 256 << 10
@@ -30,6 +34,11 @@ class InspectFiles(Source):
     """Rows of a .eval file: each sample, with the header of all under `header`."""
 
     suffixes = (".eval",)
+    unpacks = 5
+
+    @property
+    def outline(self) -> Source:
+        return _SUMMARIES
 
     def head(self, path: Location) -> Iterator[Line]:
         return islice(self.lines(path), 1)
@@ -47,6 +56,25 @@ class InspectFiles(Source):
                 if offset >= len(samples.members):
                     raise DamagedError("it has fewer samples than before")
                 yield samples.row(offset)
+
+
+class _InspectSummaries(InspectFiles):
+    """The same rows by the summaries of samples, a small part of the file; of a file whose summaries are
+    not of its samples, the samples.
+    """
+
+    def lines(self, path: Location) -> Iterator[Line]:
+        with _opened(path) as samples:
+            summaries = samples.summaries()
+            for number, member in enumerate(samples.members):
+                if summaries is None:
+                    yield samples.row(number)
+                else:
+                    record = {**summaries[member.filename], "header": samples.header_without_model}
+                    yield Row(number, 1, None, record=record)
+
+
+_SUMMARIES: Final = _InspectSummaries()
 
 
 class _Samples:
@@ -67,6 +95,28 @@ class _Samples:
                     return json.loads(text)
         return {}
 
+    @cached_property
+    def header_without_model(self) -> Mapping[str, Any]:
+        """The header without the model: samples name theirs, which their summaries do not."""
+        return {**self.header, "eval": {**object_at(self.header, "eval"), "model": None}}
+
+    def summaries(self) -> Mapping[str, Mapping[str, Any]] | None:
+        """By the names of the samples' members what summaries say of them, as samples say it; None where
+        there is not one for each. Texts and metadata are left out: long ones are cut there.
+        """
+        names = [name for name in self._archive.namelist() if _SUMMARY.fullmatch(name)]
+        if _ALL_SUMMARIES in names:
+            names = [_ALL_SUMMARIES]
+        by_member: dict[str, Mapping[str, Any]] = {}
+        with suppress(ValueError):
+            for name in names:
+                text = _content(self._archive, self._archive.getinfo(name))
+                for summary in objects_in(json.loads(text or "[]")):
+                    member = f"samples/{summary.get('id')}_epoch_{summary.get('epoch')}.json"
+                    by_member[member] = _as_sample(summary)
+        is_complete = sorted(by_member) == sorted(member.filename for member in self.members)
+        return by_member if is_complete else None
+
     def row(self, number: int) -> Line:
         """A sample; one that can't be read is a line without text, or with what it holds instead."""
         text = _content(self._archive, self.members[number])
@@ -77,6 +127,15 @@ class _Samples:
         except RecordError:
             return Line(number, 1, text)
         return Row(number, 1, None, record={**record, "header": self.header})
+
+
+def _as_sample(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What a summary says, under the names of a sample."""
+    scores = object_at(summary, "scores")
+    values = {name: {"value": object_at(scores, name).get("value")} for name in scores}
+    known = {key: summary[key] for key in _SUMMARIZED if key in summary}
+    error, limit = summary.get("error"), summary.get("limit")
+    return known | {"scores": values, "error": {"message": error}, "limit": {"type": limit}}
 
 
 @contextmanager

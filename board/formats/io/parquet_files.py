@@ -1,4 +1,9 @@
-"""Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time."""
+"""Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time.
+
+A list of objects is there one struct with the keys of all of them: where calls have arguments x or y,
+each call has both, one of them null. Nobody wrote these, and they are left out. What a null in such a
+list was before nobody can tell; of a struct that is a column its members are kept, as columns are.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +31,21 @@ once, and in a million rows.
 _MOST_PACKED_AT_ONCE: Final = 64 << 20
 _MANY_TIMES: Final = 50
 """What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
+_LISTS: Final = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
 
 class ParquetFiles(Source):
-    """One table per file."""
+    """One table per file. tells_nulls: whether rows have nulls of numbers alone: a column of text, of
+    lists or of nothing has no key then, so that a missing number is told from anything else.
+    """
 
     suffixes = (".parquet",)
     unpacks = 3
+
+    def __init__(self, *, tells_nulls: bool = False) -> None:
+        self._tells_nulls = tells_nulls
 
     def head(self, path: Location) -> Iterator[Line]:
         with _opened(path) as file:
@@ -51,8 +62,10 @@ class ParquetFiles(Source):
             rows_wanted = _most_rows(file, min(max(few_megabytes, 64), 2048))
             for batch in file.iter_batches(batch_size=rows_wanted, use_threads=False):
                 names = batch.schema.names
+                optional = self._optional(batch.schema)
                 for row in zip(*map(_values, batch.columns), strict=True):
-                    yield Row(number, 1, None, record=dict(zip(names, row, strict=True)))
+                    record = _without_nulls(dict(zip(names, row, strict=True)), optional)
+                    yield Row(number, 1, None, record=record)
                     number += 1
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
@@ -72,19 +85,30 @@ class ParquetFiles(Source):
                 wanted = numbers[groups == group]
                 for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
                     own = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
-                    records = batch.take(own - first).to_pylist()
-                    if _has_odd_types(batch.schema):
-                        records = [*map(_as_json, records)]
-                    for number, record in zip(own.tolist(), records, strict=True):
-                        yield Row(number, 1, None, record=record)
+                    rows = batch.take(own - first)
+                    optional = self._optional(batch.schema)
+                    columns = zip(*map(_values, rows.columns), strict=True)
+                    for number, row in zip(own.tolist(), columns, strict=True):
+                        record = dict(zip(rows.schema.names, row, strict=True))
+                        yield Row(number, 1, None, record=_without_nulls(record, optional))
                     first += batch.num_rows
                     if first > wanted[-1]:
                         break
 
+    def _optional(self, schema: Any) -> frozenset[str]:
+        """Columns whose nulls are left out."""
+        fields = zip(schema.names, schema.types, strict=True) if self._tells_nulls else ()
+        return frozenset(name for name, kind in fields if not _is_number(kind))
 
-def _has_odd_types(schema: Any) -> bool:
-    """Whether a column holds what JSON has no type for: decimals, times, bytes."""
-    return any(_is_odd(kind) for kind in schema.types)
+
+def _without_nulls(record: dict[str, Any], optional: frozenset[str]) -> dict[str, Any]:
+    if not optional:
+        return record
+    return {key: value for key, value in record.items() if value is not None or key not in optional}
+
+
+def _is_number(kind: Any) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
 
 
 def _is_odd(kind: Any) -> bool:
@@ -126,12 +150,46 @@ def _text_of(value: bytes) -> bytes | str:
 def _values(column: Any) -> list[Any]:
     """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
     kind = column.type
-    is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-    has_all = is_number and column.null_count == 0
+    has_all = _is_number(kind) and column.null_count == 0
     if has_all:
         return column.to_numpy().tolist()
-    values = column.to_pylist()
-    return [*map(_as_json, values)] if _is_odd(kind) else values
+    values = column.to_pylist(maps_as_pydicts="lossy")
+    values = [*map(_as_json, values)] if _is_odd(kind) else values
+    return [_without_gaps(value, kind) for value in values] if _has_gaps(column) else values
+
+
+def _has_gaps(column: Any, *, is_member: bool = False) -> bool:
+    """Whether a struct within the column has members that are null, those of the column itself aside."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        members = [column.field(number) for number in range(kind.num_fields)]
+        if is_member and any(member.null_count for member in members):
+            return True
+        return any(_has_gaps(member, is_member=True) for member in members)
+    if any(test(kind) for test in _LISTS):
+        return _has_gaps(column.values, is_member=True)
+    return pa.types.is_map(kind) and _has_gaps(column.items, is_member=True)
+
+
+def _without_gaps(value: Any, kind: Any, *, is_member: bool = False) -> Any:
+    """A value of that type without the members of structs that are null, those of the column aside."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        members: list[Any] = [*cast("Any", kind)]
+        return {
+            member.name: _without_gaps(value[member.name], member.type, is_member=True)
+            for member in members
+            if value[member.name] is not None or not is_member
+        }
+    if any(test(kind) for test in _LISTS):
+        return [_without_gaps(inner, kind.value_type, is_member=True) for inner in value]
+    if pa.types.is_map(kind):
+        return {
+            key: _without_gaps(inner, kind.item_type, is_member=True)
+            for key, inner in value.items()
+        }
+    return value
 
 
 @contextmanager

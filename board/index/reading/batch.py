@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,9 @@ from board.index.manifest import MOST_RANKS, NO_RANK, FileState, Segment, Tail, 
 from board.index.reading.file_steps import StepCounts, StepEnds
 from board.index.reading.scan import PART_BYTES, PART_ROWS, index_shard
 from board.index.reading.shard import Shard, ShardIndex
+from board.index.repeat_keys import keys_of
 from board.index.segments import PROMPT_KEY, WHOLE
 from board.index.storage import Storage
-from board.index.whole_texts import key_of_text
 
 MIN_SEGMENT_ROWS: Final = 4096
 """Fewer rows are not worth a file for each batch: it would cost as much as reading some MB."""
@@ -139,8 +139,8 @@ def _with_prompt_keys(table: pa.Table) -> pa.Table:
         return table
     prompts = pc.coalesce(*(table.column(name) for name in texts))
     encoded = prompts.combine_chunks().dictionary_encode()
-    texts: list[Any] = encoded.dictionary.to_pylist()
-    known = pa.array(map(key_of_text, texts), pa.int64())
+    distinct: list[bytes | None] = encoded.dictionary.cast(pa.binary()).to_pylist()
+    known = pa.array(keys_of(text or b"" for text in distinct), pa.int64())
     keys = pa.chunked_array([known.take(encoded.indices)])
     if PROMPT_KEY not in table.column_names:
         return table.append_column(PROMPT_KEY, keys)

@@ -10,10 +10,11 @@ from typing import Any, Final, cast
 import numpy as np
 
 from board.core.arrays import FloatArray
+from board.errors import RecordError
 from board.formats.columns import Values, finite_numbers
 from board.formats.fields import is_flat_numbers
 from board.formats.number_arrays import MOST_EXACT, RawNumbers, begins_exact
-from board.formats.parse import as_list, loads_tolerantly
+from board.formats.parse import LACKS_DIGITS, as_list, lacks_digits, loads_tolerantly
 
 PREVIEW_CHARS: Final = 240
 """So much of a text is in the table."""
@@ -61,18 +62,25 @@ def _first_numbers(array: RawNumbers) -> list[Any]:
 
 def _without_arrays(values: Values, lengths: Values) -> Values:
     """The values without lists of a number for each token, which are metrics of tokens and no column."""
-    if not {list, RawNumbers} & set(map(type, values)):
-        return values
     return [
-        None if is_flat_numbers(value) and len(value) == length and begins_exact(value) else value
+        None if is_token_array(value, length) else value
         for value, length in zip(values, lengths, strict=True)
     ]
 
 
+def is_token_array(value: Any, length: object) -> bool:
+    """Whether it has a number for each of `length` tokens."""
+    return is_flat_numbers(value) and len(value) == length and begins_exact(value)
+
+
 def cells_of(values: Values, lengths: Values) -> Values | FloatArray | None:
-    """The cells of an extra key; None where no row has any. lengths: of the responses."""
-    values = _without_arrays(values, lengths)
+    """The cells of an extra key; None where no row has any. lengths: of the responses. Raises RecordError
+    where a line has to be parsed exactly first.
+    """
     kinds = set(map(type, values))
+    if not kinds.isdisjoint((list, RawNumbers)):
+        values = _without_arrays(values, lengths)
+        kinds = set(map(type, values))
     if kinds == {str}:
         return [value[:PREVIEW_CHARS] for value in values]
     if (numbers := finite_numbers(values)) is not None:
@@ -81,5 +89,7 @@ def cells_of(values: Values, lengths: Values) -> Values | FloatArray | None:
             return array
     if kinds.isdisjoint((str, float, int, bool, list, dict, RawNumbers)):
         return None
+    if any(map(lacks_digits, values)):
+        raise RecordError(LACKS_DIGITS)
     cells = list(map(cell, values))
     return None if cells.count(None) == len(cells) else cells

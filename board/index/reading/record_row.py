@@ -20,13 +20,19 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
 from board.formats.failures.any_field import failure_of_fields, failures_of_columns
-from board.formats.first_outputs import ToolOutputs, tool_outputs, tool_outputs_in_text
+from board.formats.first_outputs import (
+    ToolOutputs,
+    tool_outputs,
+    tool_outputs_in_text,
+    tool_outputs_in_texts,
+)
 from board.formats.messages import message_text, message_texts, role_texts
 from board.formats.number_arrays import (
     first_values,
     last_values,
 )
 from board.index import segments
+from board.index.reading import own_tokens
 from board.index.reading.cells import PREVIEW_CHARS, cells_of
 from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
 from board.index.whole_texts import (
@@ -64,7 +70,7 @@ def _outputs(rollouts: FieldColumns) -> Values:
     responses = rollouts.texts.get("response")
     if responses is None:
         return []
-    outputs = [None if text is None else tool_outputs_in_text(text) for text in responses]
+    outputs = tool_outputs_in_texts(responses)
     if rollouts.messages is None or rollouts.outputs is None:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)
@@ -256,13 +262,17 @@ def table_columns(rollouts: FieldColumns, vocabulary: Vocabulary | None) -> dict
                 rollouts.messages, rollouts.texts["prompt"], rollouts.texts["response"], strict=True
             )
         ]
+    of_tokens: dict[str, FloatArray] = {}
     for key, values in rollouts.extras.items():
+        of_tokens |= own_tokens.of_columns(key, values, rollouts)
         cells, name = cells_of(values, rollouts.lengths), column_name(key)
         if cells is None or key in TOPK_FIELDS:
             continue
         if name in columns:
             return None
         columns[name] = cells
+    for name, numbers in of_tokens.items():
+        columns.setdefault(column_name(name), numbers)
     if rollouts.lengths.count(None) < len(rollouts.lengths) or rollouts.token_ids:
         _add_tokens(columns, rollouts, vocabulary)
     return columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,10 +17,12 @@ from board.core.schema import TOPK_FIELDS
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats.base import Event, LineContext, Reader
-from board.formats.columns import gather, usual_columns
+from board.formats.columns import gather, outline, usual_columns
 from board.formats.fields import record_of
 from board.formats.metric_lines import ASIDE, METRICS, METRICS_WITH_TEXT
+from board.formats.parse import lacks_digits
 from board.index import segments
+from board.index.reading import own_tokens
 from board.index.reading.cells import cell
 from board.index.reading.record_row import (
     arrays_for_aggregates,
@@ -60,7 +62,8 @@ for. No class, for one is made per rollout.
 class RowBatch:
     """Takes the rollouts, events and problems of lines. path: the file's path as problems name it.
 
-    is_joined: whether rows get the keys by which they are joined with those of other logs.
+    is_joined: whether rows get the keys by which they are joined with those of other logs. parse_exactly:
+    gives the line at an address with all digits of its integers.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class RowBatch:
         place: LineContext,
         vocabulary: Vocabulary | None,
         is_joined: bool,
+        parse_exactly: Callable[[Address], Mapping[str, Any]],
     ) -> None:
         self._path = path
         self._reader = reader
@@ -77,10 +81,14 @@ class RowBatch:
         self._columns = gather
         if self.reads_columns:
             self._columns = lambda lines: reader.read_columns(lines, place)
+        if place.options.outline and reader.has_outline and not is_joined:
+            columns_of = self._columns
+            self._columns = lambda lines: outline(columns_of(lines))
         self._place = place
         self._options = place.options
         self._vocabulary = vocabulary
         self._is_joined = is_joined
+        self._parse_exactly = parse_exactly
         self._aggregator = Aggregator()
         self._waiting: list[Mapping[str, Any]] = []
         self._addresses: list[Address] = []
@@ -190,6 +198,8 @@ class RowBatch:
             if isinstance(rollout, Record):
                 record = rollout
             else:
+                if self.reads_columns and lacks_digits(rollout):
+                    rollout = self._parse_exactly(at)
                 fields = {name: value for name, (value,) in self._columns([rollout]).items()}
                 record = record_of(fields, self._options)
             # Arrays of ids are parsed here.
@@ -281,6 +291,8 @@ class RowBatch:
             for key, value in record.extras.items()
             if key not in TOPK_FIELDS
         )
+        of_tokens = own_tokens.of_record(record.tokens)
+        logged |= {column_name(name): number for name, number in of_tokens}
         logged |= {name: value for name, value in cells if value is not None}
         row |= {name: value for name, value in logged.items() if self._has_place(name)}
         if not row.keys() >= logged.keys():

@@ -18,15 +18,22 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats import known_mapping, reader_named, source_of
 from board.formats.base import LineContext, Reader
-from board.formats.io.lines import MAX_LINE_BYTES, Fault, Line, LineBlock, read_line_blocks
+from board.formats.io.lines import (
+    MAX_LINE_BYTES,
+    Fault,
+    Line,
+    LineBlock,
+    read_bytes,
+    read_line_blocks,
+)
 from board.formats.io.locations import Location
 from board.formats.number_arrays import LineParser
-from board.formats.parse import parse_whole
+from board.formats.parse import lacks_digits, parse_exactly, parse_whole
 from board.formats.sources import Row
 from board.index.discovery.run_info import AT_REST_SECONDS
-from board.index.reading.row_batch import LONG_LINE_BYTES, RowBatch
+from board.index.reading.row_batch import LONG_LINE_BYTES, Address, RowBatch
 from board.index.reading.shard import END_BYTES, Shard, ShardIndex
-from board.index.repeat_keys import BY_FILE, NO_KEY, line_key
+from board.index.repeat_keys import BY_FILE, NO_KEY, keys_of, line_key
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
@@ -65,11 +72,11 @@ def index_shard(
 
 
 @lru_cache(maxsize=256)
-def _parser_of(path: Location) -> LineParser:
+def _parser_of(path: Location, *, leaves_texts: bool) -> LineParser:
     """The parser of a file, the same for all its shards: learning the layout of long lines takes longer
     than reading a dozen of them.
     """
-    return LineParser()
+    return LineParser(leaves_texts=leaves_texts)
 
 
 class _Scan:
@@ -82,11 +89,15 @@ class _Scan:
         known = known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
         self._reader = known
         source = known.source(source_of(shard.origin))
+        if options.outline:
+            source = source.outline
         self.source = source.of_run(shard.run) if shard.run else source
         self._has_rows = type(known).rows is not Reader.rows
         self._is_hashed = known.repeats in BY_FILE
         self._place = LineContext(shard.origin, options, known.layout)
-        self._parser = _parser_of(shard.path)
+        # Of an outline nobody looks into arrays.
+        leaves_texts = options.outline and known.has_outline and not shard.joined
+        self._parser = _parser_of(shard.path, leaves_texts=leaves_texts)
         self._number = shard.first_line - 1
         self._consumed = shard.start
         self._last_bytes = b""
@@ -96,8 +107,17 @@ class _Scan:
     def _new_batch(self) -> RowBatch:
         shard = self._shard
         return RowBatch(
-            shard.display_path, self._reader, self._place, self._vocabulary, shard.joined
+            shard.display_path,
+            self._reader,
+            self._place,
+            self._vocabulary,
+            shard.joined,
+            self._parse_exactly,
         )
+
+    def _parse_exactly(self, at: Address) -> Mapping[str, Any]:
+        _, offset, size, _, _ = at
+        return parse_exactly(read_bytes(self._shard.path, offset, size))[0]
 
     @property
     def is_full(self) -> bool:
@@ -127,8 +147,8 @@ class _Scan:
         self._consumed = lines.offset + lines.size
         is_plain = len(plain) == len(sizes) and max(sizes) <= LONG_LINE_BYTES
         if self._batch.reads_columns and is_plain and self._batch.are_rollouts(plain):
-            numbers, keys = count(self._number + 1), map(self._key, texts)
-            addresses = zip(numbers, offsets, sizes, repeat(0), keys)
+            keys = keys_of(filter(None, texts)) if self._is_hashed else repeat(NO_KEY)
+            addresses = zip(count(self._number + 1), offsets, sizes, repeat(0), keys)
             self._batch.collect(plain, addresses, lines.size)
             self._number += len(sizes)
             return
@@ -137,7 +157,8 @@ class _Scan:
                 self.take_row(Line(offset, size, None if text is None else bytes(text)))
             else:
                 self._number += 1
-                self._batch.add(record, (self._number, offset, size, 0, self._key(text)))
+                at = (self._number, offset, size, 0, self._key(text))
+                self._batch.add(self._parse_exactly(at) if lacks_digits(record) else record, at)
 
     def take_row(self, line: Line) -> None:
         """Reads a line or a row by itself."""
@@ -169,7 +190,8 @@ class _Scan:
         if not line.text or line.text.isspace():
             return None, False
         is_whole = self._has_rows or not self.source.appends
-        return parse_whole(line.text) if is_whole else self._parser.parse(line.text)
+        record, mended = parse_whole(line.text) if is_whole else self._parser.parse(line.text)
+        return parse_exactly(line.text) if lacks_digits(record) else (record, mended)
 
     def _key(self, text: bytes | memoryview | None, part: int = 0) -> int:
         return line_key(text, part) if self._is_hashed else NO_KEY

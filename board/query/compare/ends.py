@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -11,9 +11,15 @@ import numpy as np
 import pandas as pd
 
 from board.core.arrays import FloatArray, IntArray
-from board.core.metrics.autocorrelation import Wander, error_of_mean, wander
+from board.core.metrics.autocorrelation import reach_of_mean
 from board.core.metrics.definitions import base_name, reward_parts, rollout_metric
-from board.core.metrics.intervals import Scale, interval_of_means, student_t, two_values
+from board.core.metrics.intervals import (
+    Estimated,
+    Scale,
+    difference_of_estimates,
+    interval_of_means,
+    two_values,
+)
 from board.core.metrics.seeds import LEAST
 from board.core.metrics.shares import with_interval, without_residue
 from board.core.metrics.trainer import PREFIX
@@ -24,7 +30,6 @@ from board.query.trainer.metrics import TrainerMetrics
 
 LAST: Final = 10
 """Of more common steps the last so many."""
-_CAUTION: Final = 2.5
 EXPLAINED: Final = (
     "95 % intervals. Those of rollouts count groups, not rollouts; where a step has a single group, or "
     "the trainer logged the mean, they are over the steps, as far as 20 of them tell how these wander."
@@ -77,7 +82,7 @@ class MetricEnd:
 @dataclass(frozen=True, slots=True)
 class _Course:
     """A metric of a run, arrays [steps]: steps with a value, and what the error of each mean needs, NaN
-    where that is not known. wanders: how the means do, where errors are not known.
+    where that is not known. history: means of all steps up to the last of these, for how they wander.
     """
 
     steps: IntArray
@@ -87,17 +92,16 @@ class _Course:
     count: FloatArray
     least: FloatArray
     scale: Scale | None = None
-    wanders: Wander | None = None
+    history: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def at(self, steps: IntArray) -> _Course:
         """The course at these of its steps."""
         rows = np.searchsorted(self.steps, steps)
         upto = self.mean[: int(rows[-1]) + 1]
-        wanders = wander(upto, LAST, _CAUTION)
         mean, error, groups, count, least = (
             values[rows] for values in (self.mean, self.error, self.groups, self.count, self.least)
         )
-        return _Course(steps, mean, error, groups, count, least, self.scale, wanders)
+        return _Course(steps, mean, error, groups, count, least, self.scale, upto)
 
 
 def run_ends(
@@ -206,10 +210,9 @@ def _estimate(course: _Course, metric: str) -> Estimate:
     """The mean over the steps of a course, each of them as much as the others."""
     count, value = len(course.steps), float(course.mean.mean())
     if not np.isfinite(course.error).all():
-        wanders = course.wanders
-        if count < LEAST or wanders is None or not wanders.variance > 0:
+        reach = reach_of_mean(course.history, LAST, count)
+        if count < LEAST or reach is None:
             return Estimate(value, np.nan, np.nan)
-        reach = float(student_t(np.array([wanders.freedom]))[0]) * error_of_mean(wanders, count)
         return Estimate(value, value - reach, value + reach)
     squares = course.error**2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -227,13 +230,13 @@ def _estimate(course: _Course, metric: str) -> Estimate:
 
 
 def _gap(first: Estimate, second: Estimate) -> Estimate:
-    """The second minus the first, its interval from theirs: the method of variance estimates recovery
-    (Zou and Donner 2008), which of shares is Newcombe's.
-    """
-    value = second.value - first.value
-    below = np.hypot(second.value - second.low, first.high - first.value)
-    above = np.hypot(second.high - second.value, first.value - first.low)
-    return Estimate(value, value - float(below), value + float(above))
+    """The second minus the first."""
+    value, low, high = difference_of_estimates(_arrays(first), _arrays(second))
+    return Estimate(float(value[0]), float(low[0]), float(high[0]))
+
+
+def _arrays(one: Estimate) -> Estimated:
+    return np.array([one.value]), np.array([one.low]), np.array([one.high])
 
 
 def _numbers(table: pd.DataFrame, name: str) -> FloatArray:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from board.core.arrays import FloatArray, IntArray, divided
 from board.core.groups.right import RightRule
-from board.core.metrics.definitions import reward_parts
+from board.core.metrics.definitions import reward_parts, rollout_metric
 from board.core.metrics.paired import (
     PairedDifference,
     false_discovery_rates,
@@ -101,12 +101,17 @@ def paired_runs(
     if note and rule is not None and rule.column == "reward":
         deltas.pop(SOLVE_RATE, None)  # right by totals, of other parts in each
     deltas = {name: values for name, values in deltas.items() if np.isfinite(values).any()}
-    differences = {name: paired_difference(values) for name, values in deltas.items()}
+    differences = {name: _paired(name, values) for name, values in deltas.items()}
     envs = own["env"].astype(object).where(own["env"].notna(), None).tolist()
     keys = both.to_numpy(np.int64)
     obstacle = "" if differences else "no prompt is in both runs at these steps"
     right_note = _right_note(rule, means) if rule and SOLVE_RATE in deltas else ""
     return PairedRuns(matched, steps, keys, envs, differences, deltas, note, obstacle, right_note)
+
+
+def _paired(metric: str, deltas: FloatArray) -> PairedDifference:
+    is_share = metric == SOLVE_RATE or rollout_metric(metric).unit == "share"
+    return paired_difference(deltas, 1.0) if is_share else paired_difference(deltas)
 
 
 def _right_note(rule: RightRule, means: Sequence[PromptMeans]) -> str:
@@ -182,7 +187,7 @@ def by_environment(runs: PairedRuns, metric: str) -> list[EnvDifference]:
     names = sorted({env for env in runs.envs if env})
     if len(names) < 2:
         return []
-    compared = [paired_difference(runs.deltas[metric][envs == name]) for name in names]
+    compared = [_paired(metric, runs.deltas[metric][envs == name]) for name in names]
     p = np.array([np.nan if one.p is None else one.p for one in compared])
     rates = [None if np.isnan(rate) else rate for rate in false_discovery_rates(p).tolist()]
     return [EnvDifference(*one) for one in zip(names, compared, rates, strict=True)]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from board.core.metrics.sample_size import (
-    Variances,
-    prompts_needed,
-    share_of_gains,
-    variances,
-)
+from board.core.metrics.intervals import Scale
+from board.core.metrics.planned import Plan, least_share, prompts_needed
+from board.core.metrics.sample_size import Variances, share_of_gains, variances
 from board.errors import ChoiceError
 from board.index.segments import PROMPT_KEY
 from board.query.run import Run
@@ -26,12 +23,14 @@ ROLLOUTS: Final = (1, 2, 4, 8, 16, 32, 64)
 @dataclass(frozen=True, slots=True)
 class Needed:
     """Prompts that show the difference, with so many rollouts of each in both runs. paired: the same
-    prompts in both; unpaired: other ones.
+    prompts in both; unpaired: other ones. power: the least and the most of simulated comparisons.
     """
 
     rollouts: int
     paired: int
     unpaired: int
+    paired_power: tuple[float, float]
+    unpaired_power: tuple[float, float]
 
 
 def group_variances(run: Run, metric: str) -> Variances | None:
@@ -60,13 +59,14 @@ def group_variances(run: Run, metric: str) -> Variances | None:
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """The share of prompts that is taken to gain, and where it is from. room: from the metric's mean to
-    the largest value that it has, or to the smallest where it is to fall.
+    """The share of prompts that is taken to gain, and where it is from. mean: of the last steps. scale:
+    the two values that all of the metric are, None where there are others.
     """
 
     share: float
     source: str
-    room: float
+    mean: float
+    scale: Scale | None
 
 
 def gains_of(run: Run, metric: str, difference: float, share: float | None = None) -> Gains:
@@ -75,16 +75,20 @@ def gains_of(run: Run, metric: str, difference: float, share: float | None = Non
     Else those that gain are taken to gain half of the metric's range, which is many prompts that do not.
     Raises UnreadableError.
     """
-    value = f"CAST({run.column(metric)} AS DOUBLE)"
+    value, steps = f"CAST({run.column(metric)} AS DOUBLE)", [*run.counts]
     ends = run.table(f"""
-        SELECT min(value) AS low, avg(value) AS mean, max(value) AS high
-        FROM (SELECT {value} AS value FROM {run.view} WHERE {run.condition})
+        WITH every AS (
+            SELECT {value} AS value FROM {run.view}
+            WHERE {run.condition} AND step >= {steps[-LAST:][0]} AND isfinite({value})),
+            ends AS (SELECT min(value) AS low, avg(value) AS mean, max(value) AS high FROM every)
+        SELECT low, mean, high,
+            (SELECT count(*) FROM every WHERE value > low AND value < high) AS between
+        FROM ends
     """)
     low, mean, high = (float(ends[name][0].as_py()) for name in ("low", "mean", "high"))
-    room = (high - mean if difference > 0 else mean - low) or math.inf
+    scale = (low, high) if high > low and not ends["between"][0].as_py() else None
     if share is not None:
-        return Gains(share, "as asked for", room)
-    steps = [*run.counts]
+        return Gains(share, "as asked for", mean, scale)
     middle = steps[len(steps) // 2]
     if PROMPT_KEY in run.rows.names:
         table = run.table(f"""
@@ -101,24 +105,39 @@ def gains_of(run: Run, metric: str, difference: float, share: float | None = Non
         estimate = share_of_gains(gains, float(noise.mean()) if len(noise) else 0.0)
         if estimate is not None:
             source = f"by {len(gains):,} prompts in both halves of the run"
-            return Gains(max(estimate, LEAST_SHARE), source, room)
+            return _possible(Gains(max(estimate, LEAST_SHARE), source, mean, scale), difference)
     share = 2 * abs(difference) / (high - low) if high > low else 1.0
-    return Gains(min(max(share, LEAST_SHARE), 1.0), "each gains half of the metric's range", room)
+    source = "each gains half of the metric's range"
+    return _possible(Gains(min(max(share, LEAST_SHARE), 1.0), source, mean, scale), difference)
+
+
+def _possible(gains: Gains, difference: float) -> Gains:
+    """As many more prompts as it takes for the mean to change by a difference, if it can."""
+    least = least_share(gains.mean, gains.scale, difference)
+    if gains.share >= least or least > 1:
+        return gains
+    return replace(gains, share=least, source="of fewer the mean can't change by as much")
 
 
 def needed(
-    own: Variances, difference: float, gains: Gains, rollouts: Sequence[int] = ROLLOUTS
+    own: Variances, metric: str, difference: float, gains: Gains, rollouts: Sequence[int] = ROLLOUTS
 ) -> list[Needed]:
     """For each number of rollouts per prompt how many prompts show the difference, which is not 0.
-    gains: of the same prompts.
+
+    gains: of the same prompts. Raises ChoiceError where so few can't gain as much.
     """
-    return [
-        Needed(
-            count,
-            prompts_needed(
-                own, difference, count, is_paired=True, share=gains.share, room=gains.room
-            ),
-            prompts_needed(own, difference, count, is_paired=False),
+    least = least_share(gains.mean, gains.scale, difference)
+    if least > 1:
+        raise ChoiceError(
+            f"{metric} is {gains.mean:.3g} of {gains.scale}: its mean can't change by {difference:g}"
         )
-        for count in rollouts
-    ]
+    if gains.share < least:
+        raise ChoiceError(
+            f"--gain-share {gains.share:g} is too few: {metric} is {gains.mean:.3g} of {gains.scale}, "
+            f"and only from {math.ceil(100 * least) / 100:g} on can its mean change by {difference:g}"
+        )
+    plan, rows = Plan(own, difference, gains.share, gains.mean, gains.scale), list[Needed]()
+    for count in rollouts:
+        paired, unpaired = (prompts_needed(plan, count, is_paired=same) for same in (True, False))
+        rows.append(Needed(count, paired.count, unpaired.count, paired.power, unpaired.power))
+    return rows

@@ -168,9 +168,14 @@ def set_label(
 
 def _check_span(run: Run, step: int, index: int, first: int, last: int) -> None:
     row = (run.whole or run).row(step, index, ("response_tokens",))
-    counted = [] if row.get("response_tokens") is None else [int(row["response_tokens"])]
-    if not 0 <= first <= last or any(last >= count for count in counted):
-        has = "".join(f", which has tokens 0 to {count - 1}" for count in counted if count)
+    count = row.get("response_tokens")
+    if count is None:
+        raise ChoiceError(
+            f"rollout {index} of step {step} has no tokens in the log, so that none can be labelled; "
+            "label the rollout"
+        )
+    if not 0 <= first <= last < count:
+        has = f", which has tokens 0 to {count - 1:.0f}" if count else ""
         raise ChoiceError(
             f"tokens {first} to {last} are not within the response of rollout {index}{has}"
         )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts
 from board.core.metrics.trainer import SAME, Agreement, Means, Topic, agreement
+from board.core.schema import GENERATION
 from board.query.run import Run
 from board.query.splits import chosen_split, splits_of
 
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 _OVER_ROLLOUTS: Final = "rollouts"
 _OVER_TOKENS: Final = "tokens"
 _IN_LOSS: Final = "rollouts, tokens in the loss"
-_PER_TOKEN: Final = ("k1_mean", "k2_mean", "k3_mean", "mismatch_kl_mean", "entropy_mean")
-_ESTIMATORS: Final = {"k3_mean": ("k3_mean", "k1_mean", "k2_mean")}
+_OF_GENERATION: Final = "rollouts of the generation"
+_PER_TOKEN: Final = (
+    *("k1_mean", "k2_mean", "k3_mean", "k3_by_ratio_mean"),
+    *("mismatch_kl_mean", "entropy_mean"),
+)
+_ESTIMATORS: Final = {"k3_mean": ("k3_mean", "k1_mean", "k2_mean", "k3_by_ratio_mean")}
 """What a trainer calls its KL may be any of them."""
 
 
@@ -40,6 +45,7 @@ def _rollout_means(run: Run) -> dict[str, list[Means]]:
         own: list[Means] = []
         for name in _ESTIMATORS.get(column, (column,)):
             own += [*_over_rollouts(run, name), *weighted.get(name, [])]
+        own += _over_generations(run, column)
         if own:
             by_column[column] = own
     return by_column
@@ -60,6 +66,26 @@ def _over_rollouts(run: Run, column: str) -> list[Means]:
     whole_counts = np.nan_to_num(counts).astype(np.int64)
     steps = table["step"].to_numpy()
     return [Means(column, _OVER_ROLLOUTS, steps, values, deviations, whole_counts)]
+
+
+def _over_generations(run: Run, column: str) -> list[Means]:
+    """Over all rollouts that were generated in one step, whichever steps train on them: a trainer logs
+    rewards and lengths where it generates.
+    """
+    if GENERATION not in run.columns or column not in run.metrics:
+        return []
+    value = f"CAST({run.column(column)} AS DOUBLE)"
+    identity = run.column("rollout_id") if "rollout_id" in run.columns else "position"
+    table = run.table(f"""
+        SELECT generation AS step, avg(value) AS mean, stddev_samp(value) AS std, count(value) AS n
+        FROM (SELECT DISTINCT CAST({run.column(GENERATION)} AS BIGINT) AS generation,
+            {identity} AS rollout, {value} AS value FROM {run.view} WHERE {run.condition})
+        WHERE generation IS NOT NULL GROUP BY generation ORDER BY generation
+    """)
+    steps, means, deviations, counts = (
+        table[name].to_numpy() for name in ("step", "mean", "std", "n")
+    )
+    return [Means(column, _OF_GENERATION, steps, means, deviations, counts)]
 
 
 def _over_loss_tokens(run: Run) -> dict[str, list[Means]]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import streamlit as st
 
 from board.charts.curve_data import CurveOptions
 from board.components.curve_grid import Card, Click, curve_bar
 from board.core.metrics.trainer import PREFIX
+from board.errors import BoardError
 from board.export.compared_page import compared_page
+from board.export.file_names import file_of
+from board.index.discovery.run_info import RunInfo
 from board.query.compare.answer import run_names
 from board.query.compare.matching import Match
+from board.query.compare.partner import MOST_LOOKED_AT, Shared, nearest, shared_of
 from board.query.open_run import Run
 from board.views.compare import ends, paired, seeds
 from board.views.compare.compared import Compared, compared_of, metrics_of, shared_parts
@@ -31,24 +35,28 @@ _MOST_NAMED: Final = 2
 _LONGEST_NAME: Final = 40
 # More takes longer to read than to ask for.
 _AT_ONCE_BYTES: Final = 256 << 20
+_PARTNER: Final = "_compare_partner"
 
 
 def _choose_runs(run: Run) -> tuple[Run, ...]:
     """The current run and those it is compared with, of the chosen split, without those that lack it."""
     infos = {info.name: info for info in sidebar.neighbours() if info.name != run.info.name}
     chosen = state.keep("compare_runs", infos)
-    usual = [] if chosen else _newest_other(run)
+    split = str(state.get("split"))
+    usual, shares = ([], "") if chosen else _most_shared(run, split)
+    said = f" {one_line(usual[0])} shares {shares}." if usual else ""
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="compared")
     row.multiselect(
         "Compare with",
         [*infos],
         **state.bound("compare_runs"),
         placeholder=one_line(usual[0]) if usual else "runs of this folder",
-        help="By default the newest other run that is small enough to be read at once, from "
-        "the same folder if there is one.",
+        help="By default the run that shares most with this one: prompts, then settings but for seeds "
+        f"and names. Looked at are the {MOST_LOOKED_AT} nearest by folder, format and name that can be "
+        f"read at once.{plain(said, 400)}",
         format_func=distinct_options(infos, limit=_LONGEST_NAME),
     )
-    split, names = str(state.get("split")), list(state.get("compare_runs")) or usual
+    names = list(state.get("compare_runs")) or usual
     runs, lacking = [run], list[str]()
     with st.spinner(f"Opening {counted(len(names), 'run')} …"):
         for name in names:
@@ -64,15 +72,30 @@ def _choose_runs(run: Run) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def _newest_other(run: Run) -> list[str]:
-    """What a run is compared with before anything is chosen: the newest, of its own folder if any is."""
-    folder = run.info.name.rpartition("/")[0]
-    small = [
-        one.name
-        for one in sidebar.neighbours()
-        if one.name != run.info.name and one.bytes <= _AT_ONCE_BYTES
-    ]
-    return sorted(small, key=lambda name: name.rpartition("/")[0] != folder)[:1]
+def _most_shared(run: Run, split: str) -> tuple[list[str], str]:
+    """What a run is compared with before anything is chosen, and in words what it shares; the same until
+    there are other runs to choose from.
+    """
+    infos = sidebar.neighbours()
+    key = (run.info.path, run.info.part, split, {info.name for info in infos})
+    known: dict[str, Any] = st.session_state.setdefault(_PARTNER, {})
+    if known.get("key") != key:
+        with st.spinner("Looking for the run that shares most with this one …"):
+            known.update(key=key, partner=_look_for_partner(run, split, infos))
+    return known["partner"]
+
+
+def _look_for_partner(run: Run, split: str, infos: Sequence[RunInfo]) -> tuple[list[str], str]:
+    best: tuple[Shared, str] | None = None
+    for info in nearest(run.info, infos, _AT_ONCE_BYTES):
+        try:
+            other = cache.of_split(opened_runs.opened(info, run.options), split)
+        except BoardError:  # Runs says why it can't be read
+            continue
+        shared = None if other is None else shared_of(run, other)
+        if shared is not None and (best is None or shared.rank > best[0].rank):
+            best = shared, info.name
+    return ([], "") if best is None else ([best[1]], best[0].text)
 
 
 def _narrow_to_environments(runs: tuple[Run, ...]) -> tuple[Run, ...]:
@@ -186,8 +209,10 @@ def _render() -> None:
         metrics = _curves(compared, offered)
         drawn = [name for name in metrics if not name.startswith(PREFIX)]
         matched = cast("Match", state.get("compare_match"))
+        names = compared.names[1:]
+        others = names[0] if len(names) == 1 else counted(len(names), "run")
         page_export.offer(
-            f"{run.info.name}_compared",
+            file_of(run, f"against_{others}"),
             partial(compared_page, compared.runs, drawn, compared.shifts, matched),
         )
         if len(compared.runs) > 2:

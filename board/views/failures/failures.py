@@ -13,6 +13,7 @@ from board.charts.failure_charts import causes_by_value, causes_over_steps
 from board.components.curve_grid import Card
 from board.core.failures.causes import BASES, CLASSES, PLUMBING, CauseClass
 from board.core.metrics.shares import percent
+from board.export.file_names import file_of
 from board.export.run_pages import failures_page
 from board.query.failures import (
     KINDS,
@@ -235,7 +236,7 @@ def show(run: Run) -> None:
     if counts.empty:
         st.info("No rollout of these environments.", icon=":material/public_off:")
         return
-    page_export.offer(f"{run.info.name}_failures", partial(failures_page, run))
+    page_export.offer(file_of(run, "failures"), partial(failures_page, run))
     effect = cache.failure_effect(run)
     _show_cards(counts, effect)
     tools.show(run)

@@ -13,9 +13,10 @@ import streamlit as st
 from board.analysis.findings import Diagnosis, OwnThresholds
 from board.analysis.reviewed_findings import Reviewed, read_reviewed, set_muted, set_seen
 from board.charts.finding_charts import findings_chart
-from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding, Target, in_words
+from board.core.findings.rules import RULES
 from board.core.metrics.definitions import MEAN_COLUMNS
+from board.export.file_names import file_of
 from board.export.findings_page import findings_page
 from board.query.groups import group_names
 from board.query.open_run import Run
@@ -95,8 +96,8 @@ def _tables(run: Run, diagnosis: Diagnosis) -> list[Table]:
         return orjson.dumps(diagnosis.document(run), option=_JSON)
 
     return [
-        Table("JSON", "findings.json", "application/json", document),
-        Table("CSV", "findings.csv", "text/csv", partial(findings_csv, diagnosis.findings)),
+        Table("JSON", ".json", "application/json", document),
+        Table("CSV", ".csv", "text/csv", partial(findings_csv, diagnosis.findings)),
     ]
 
 
@@ -259,7 +260,7 @@ def _show(run: Run) -> None:
     every = known_findings.with_trainer(run, diagnosis)
     diagnosis, reviewed = known_findings.without_muted(run, every), read_reviewed(run.info)
     progress = st.container()
-    name = f"{run.info.name}_findings"
+    name = file_of(run, "findings")
     files = _tables(run, diagnosis)
     page_export.offer(
         name, partial(findings_page, run, diagnosis.findings, diagnosis.checked_words), tables=files

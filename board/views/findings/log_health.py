@@ -24,6 +24,7 @@ from board.core.findings.log_checks import (
 )
 from board.core.metrics.trainer import Agreement
 from board.core.problems import count_of
+from board.export.file_names import file_of
 from board.export.run_pages import PageTable, tables_page
 from board.index.discovery.format_detection import LEFT_OUT
 from board.query.group_sizes import group_sizes
@@ -331,7 +332,7 @@ def _offer_export(run: Run) -> None:
     ]
     own = PageTable(f"Problems: {len(rows)}", heads, (*[None] * 5, ""), rows)
     make = partial(tables_page, run, "Log health", "Lines and values that were not used.", [own])
-    page_export.offer(f"{run.info.name}_log_health", make)
+    page_export.offer(file_of(run, "log_health"), make)
 
 
 def show(run: Run) -> None:

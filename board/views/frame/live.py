@@ -18,7 +18,7 @@ from board.index.discovery.run_info import Location, LogFile, RunInfo, is_remote
 from board.query.open_run import OpenOptions, Run
 from board.views.shared import opened_runs, state, step_choice, trainer
 from board.views.shared.tables import problem_table
-from board.views.shared.text import ago, plain
+from board.views.shared.text import ago, plain, size
 
 _POLL_SECONDS: Final = 1.0
 """A poll asks for the size and time of files and no more."""
@@ -142,6 +142,16 @@ def watch_building(info: RunInfo, options: OpenOptions) -> None:
     if not is_first_call or not opened_runs.is_building(info, options):
         st.session_state.pop(_SEEN)
         st.rerun()
+
+
+def say_progress(so_far: Run) -> None:
+    """Says how much is read of a run that is shown as an outline. so_far: the run as its index has it."""
+    done, total = so_far.done, so_far.info.bytes
+    st.caption(
+        ":material/hourglass_top: Step, rewards and ids are here. Texts, lengths, KL and entropy are "
+        f"being read: {plain(size(done))} of {plain(size(total))}."
+    )
+    st.progress(min(done / total, 1.0))
 
 
 def _has_changed(file: LogFile) -> bool:

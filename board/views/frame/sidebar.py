@@ -16,6 +16,7 @@ from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
 from board.index.discovery.run_info import JOINED
 from board.query import rollouts, splits
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.views.frame import live
 from board.views.shared import cache, opened_runs, run_options, state, step_choice
 from board.views.shared.text import counted, distinct_options, plain, size
@@ -118,6 +119,8 @@ def open_run(folder: Discovery) -> bool:
     is_building = opened_runs.is_building(info, options)
     if is_building:
         live.watch_building(info, options)
+    if is_outline(run):
+        live.say_progress(opened_runs.read_so_far(run))
     # While an index is made there are rollouts before there are means of a step.
     if run.rollout_count == 0 or not len(run.counts):
         if is_building:

@@ -10,8 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from board.charts import label_charts
+from board.core.expression_tree import text_literal
 from board.core.metrics.shares import interval, of_many
 from board.errors import BoardError
+from board.export.file_names import file_of
 from board.export.labels_page import labels_page
 from board.index.label_files import label_names
 from board.index.segments import LABEL_ORDER
@@ -27,7 +29,6 @@ from board.query.labels.samples import (
     shares_over_steps,
 )
 from board.query.open_run import Run
-from board.query.predicate import text_literal
 from board.query.rollouts import Sorting, frame
 from board.views.shared import page_export, page_parts, state, tables
 from board.views.shared.tables import Column
@@ -37,6 +38,8 @@ _USUAL_SIZE: Final = 40
 _LARGEST: Final = 2000
 _MOST_LISTED: Final = 500
 _ANYBODY: Final = "the last label of each rollout"
+_OF_LABELS: Final = ("label", "label_author", "label_note", "label_spans", "label_sample")
+"""What the list of labelled rollouts says of each besides numbers."""
 
 
 def _show_names(run: Run, *, expanded: bool = False) -> None:
@@ -205,22 +208,15 @@ def _show_agreement(run: Run) -> None:
 def _show_list(run: Run) -> None:
     rows = labelled_rows(run, _MOST_LISTED)
     st.markdown(f"#### Labelled rollouts :gray[{len(rows):,}, click to open]")
-    texts = {
-        name: Column(_texts(rows, name), label=heading)
-        for name, heading in (
-            ("label", "label"),
-            ("label_author", "author"),
-            ("label_note", "note"),
-            ("label_spans", "spans"),
-            ("label_sample", "sample"),
-        )
-    }
+    heads = tables.headings_of(run)
+    numbers = {"step": 60, "index": 60, **({"reward": 80} if "reward" in rows else {})}
     row = tables.draw(
         {
-            "step": Column(rows["step"].tolist(), width=60),
-            "index": Column(rows["index"].tolist(), width=60),
-            **({"reward": Column(rows["reward"].tolist(), width=80)} if "reward" in rows else {}),
-            **texts,
+            **{
+                name: Column(rows[name].tolist(), label=heads[name], width=pixels)
+                for name, pixels in numbers.items()
+            },
+            **{name: Column(_texts(rows, name), label=heads[name]) for name in _OF_LABELS},
         },
         key=f"labels_list_{run.labels.version}",
         most_pixels=420,
@@ -238,7 +234,7 @@ def show(run: Run, title: DeltaGenerator) -> None:
     """The view of the page Rollouts. title: the row for whose labels these are, and for a new sample."""
     with title:
         author = _choose_author(run)
-    page_export.offer(f"{run.info.name}_labels", partial(labels_page, run, author))
+    page_export.offer(file_of(run, "labels"), partial(labels_page, run, author))
     with title:
         _draw_form(run)
     if run.labels.refused:

@@ -13,6 +13,7 @@ from board.analysis.mismatch import StepMismatch
 from board.charts.mismatch_charts import MEASURES, slice_bars
 from board.core.metrics.shares import percent
 from board.core.tokens.mismatch import Apart, Decomposition
+from board.export.file_names import file_of
 from board.export.run_pages import mismatch_page
 from board.query.open_run import Run
 from board.views.mismatch.over_steps import over_steps
@@ -166,7 +167,7 @@ def _show_slices(mismatch: StepMismatch) -> None:
 def show(run: Run, step: int) -> None:
     """The part of the page Step: the mismatch at the step, and its course over the run."""
     if not page_parts.lacking("Mismatch", run):
-        name = f"{run.info.name}_mismatch_step{step}"
+        name = file_of(run, "mismatch", step=step)
         page_export.offer(name, partial(mismatch_page, run, step), of_step=True)
     mismatch = _read_step(run, step)
     if mismatch is None:

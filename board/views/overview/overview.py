@@ -25,12 +25,22 @@ from board.core.metrics.definitions import (
 )
 from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
 from board.errors import BoardError
+from board.export.file_names import file_of
 from board.export.run_pages import overview_page
 from board.query import splits
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.views.frame import sidebar
 from board.views.overview import curves, environments, single_step, trainer
-from board.views.shared import cache, examples, known_findings, page_export, page_parts, state
+from board.views.shared import (
+    cache,
+    examples,
+    known_findings,
+    opened_runs,
+    page_export,
+    page_parts,
+    state,
+)
 from board.views.shared.text import counted, number, one_line, plain
 from board.views.shared.trainer import metrics as trainer_metrics
 
@@ -81,7 +91,8 @@ def _caption(run: Run) -> str:
     if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
         return f"{words} ± standard error. The change is shown from {_COMPARED_STEPS} steps on."
     change = f"its change from the {WINDOW} before"
-    return f"{words} and {change}, ± error. Grey: within {ERRORS:g} of them, as 95 % of chance is."
+    chance = f"Grey: within {ERRORS:g} of these, as 95 % of changes by chance are."
+    return f"{words} and {change}, ± standard error. {chance}"
 
 
 def _show_tiles(run: Run, kl: str) -> None:
@@ -256,6 +267,7 @@ def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) ->
 def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     main, others = _charts(run)
     _draw(run, main, options, marks, key="curves")
+    _draw_so_far(run, main, options, marks)
     if others:
         st.toggle(
             counted(len(others), "more curve"),
@@ -269,8 +281,22 @@ def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     _say_missing(run)
 
 
+def _draw_so_far(run: Run, drawn: list[_Columns], options: CurveOptions, marks: list[Mark]) -> None:
+    """Of an outline the curves that it lacks, over the steps that the index has by now."""
+    so_far = opened_runs.read_so_far(sidebar.whole())
+    if so_far is sidebar.whole() or not len(so_far.steps):
+        return
+    chosen = cache.of_split(so_far, str(state.get("split"))) or so_far
+    charts = [columns for columns in _charts(chosen)[0] if columns not in drawn]
+    if charts and len(chosen.steps) > 1:
+        st.caption(f"Read by now: {len(so_far.steps):,} of {len(run.steps):,} steps.")
+        _draw(chosen, charts, options, marks, key="curves_read")
+
+
 def _say_missing(run: Run) -> None:
-    """What a run lacks that most have, and what it would take."""
+    """What a run lacks that most have, and what it would take; of an outline nothing is known to lack."""
+    if is_outline(run):
+        return
     needs = {name: needed for name, needed in _NEEDS.items() if not _has(run, name)}
     missing = [f"{rollout_metric(name).label} (needs {one})" for name, one in needs.items()]
     if missing:
@@ -303,12 +329,11 @@ def _show_curves(run: Run) -> None:
 def _render() -> None:
     run = sidebar.narrowed()
     page_parts.header(run)
-    page_export.offer(
-        f"{run.info.name}_overview", partial(overview_page, run, int(state.get("step")))
-    )
+    page_export.offer(file_of(run, "overview"), partial(overview_page, run, int(state.get("step"))))
     with st.container(key="overview_lines", horizontal=True, vertical_alignment="center"):
-        known_findings.link(sidebar.current())
-        page_parts.failures_line(sidebar.current())
+        if not is_outline(run):
+            known_findings.link(sidebar.current())
+            page_parts.failures_line(sidebar.current())
         st.space("stretch")
         st.caption(plain(_caption(run)), width="content")
     _show_tiles(run, curves.KL[state.get("overview_kl")])

@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.step_charts import distribution
+from board.core.expression_tree import text_literal
 from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.metrics.shares import percent
 from board.query.open_run import Run
-from board.query.predicate import text_literal
 from board.query.prompts import length_column, written_key
 from board.query.tasks import Tasks
 from board.views.overview import environment_table
@@ -27,7 +27,7 @@ _ACROSS, _MOST_ACROSS = 3, 4
 _MOST_PIXELS: Final = 460
 _INTERVAL: Final = (
     "95 % interval of the mean reward: Agresti and Coull's where all are 0 or 1, of four or more; else "
-    "Student's t, of three or more."
+    "Student's t and its like without skewness, of four or more."
 )
 
 
@@ -59,19 +59,16 @@ def _distributions(run: Run, step: int, chosen: list[str]) -> None:
         st.caption("Not recorded in this run: rewards and lengths.")
         return
     across = st.columns(len(names) if len(names) <= _MOST_ACROSS else _ACROSS)
+    titles = tables.headings_of(run)
     for place, name in enumerate(names):
         with across[place % len(across)], st.container(border=True):
-            title = f"**{plain(_title(name), 60)}** :gray[{plain(_mean(rows, name))}]"
+            title = f"**{plain(titles[name], 60)}** :gray[{plain(_mean(rows, name))}]"
             st.markdown(title, help=plain(tables.definition(name), 600))
             figure = distribution(rows, name, dark=page_parts.dark(), is_small=True)
             if figure is None:
                 st.caption("No value is recorded.")
             else:
                 page_parts.draw_figure(figure, f"distribution_{name}")
-
-
-def _title(name: str) -> str:
-    return name.removeprefix(REWARD_PART) if name.startswith(REWARD_PART) else tables.heading(name)
 
 
 def _mean(rows: pd.DataFrame, name: str) -> str:

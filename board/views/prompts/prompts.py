@@ -15,6 +15,7 @@ from board.charts.curves import light
 from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.arrays import IntArray
 from board.core.metrics.shares import percent
+from board.export.file_names import file_of
 from board.export.run_pages import prompts_page
 from board.query.open_run import Run
 from board.query.prompts import FLAGS, PromptRollouts, RunPrompts, key_from, written_key
@@ -355,7 +356,7 @@ def _render() -> None:
     if prompts is None:
         page_parts.say_lacking("Prompts", run, "chat_error")
         return
-    page_export.offer(f"{run.info.name}_prompts", partial(prompts_page, run))
+    page_export.offer(file_of(run, "prompts"), partial(prompts_page, run))
     _show_cards(prompts)
     if not (prompts.steps > 1).any():
         st.info("No prompt occurs at more than one step.", icon=":material/looks_one:")

@@ -14,12 +14,13 @@ import pandas as pd
 import streamlit as st
 
 from board.components.filter_field import FilterContent, Offered, Refused, filter_field
+from board.core.expression_tree import text_literal
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.headings import meanings, narrow_headings
 from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT, TEXT_NAMES
 from board.query.open_run import Run
-from board.query.predicate import names_for, text_literal
+from board.query.predicate import names_for
 from board.views.rollouts.text_search import as_expression, sought_text
 from board.views.shared import cache, examples, state
 from board.views.shared.text import counted, one_line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,6 +31,9 @@ _LONGEST_LABEL: Final = 40
 _RECEIVED: Final = "_received_labels"
 """Session key: of what the browser sent last, which it sends until it sees the ids, the id and why it
 could not be stored, "" for what was."""
+_ORDER: Final = "_labels_order"
+"""Session key: of the lock of whoever stores labels."""
+_NEW_SESSION: Final = threading.Lock()
 _MOST_RECEIVED: Final = 500
 _MOST_AT_ONCE: Final = 100
 _ID: Final = re.compile("[0-9a-f]{16}")
@@ -69,14 +73,22 @@ def answered() -> dict[str, str]:
 
 def receive(sent: Any) -> None:
     """Stores labels that the browser sent, which may be anything, before the page is drawn again. Each is
-    stored once, however often it is sent.
+    stored once, however often it is sent, and in the order in which they were given: what is undone is
+    the last one. So a run of the script waits for the one before it, which may still store one.
     """
+    with _NEW_SESSION:
+        order: threading.Lock = st.session_state.setdefault(_ORDER, threading.Lock())
+    with order:
+        _store(sent)
+
+
+def _store(sent: Any) -> None:
     received: dict[str, str] = st.session_state.setdefault(_RECEIVED, {})
     for entry in (sent if isinstance(sent, list) else [])[:_MOST_AT_ONCE]:
         if not isinstance(entry, Mapping) or not _ID.fullmatch(str(entry.get("id"))):
             continue
         if entry["id"] not in received:
-            received[entry["id"]] = ""  # at once: the run before this one may still be under way
+            received[entry["id"]] = ""
             try:
                 _write(entry)
             except BoardError as error:

@@ -14,7 +14,6 @@ import streamlit as st
 from board.analysis.step_records import PLACES, StepRecords, bytes_again
 from board.components.rollout_list import Address, ListColumn, ListPage, ListState, rollout_list
 from board.core.metrics.definitions import REWARD_PART, reward_parts
-from board.core.metrics.headings import narrow_headings
 from board.core.texts.conversation import (
     ConversationTurn,
     arguments_text,
@@ -25,13 +24,12 @@ from board.export.rollout_frame import preview
 from board.index.segments import LOCATION, PART
 from board.query import splits
 from board.query.open_run import Run
-from board.query.predicate import names_for
 from board.query.rollouts import Sorting, frame, place_of, texts_at
 from board.views.rollouts import filter_field
 from board.views.rollouts.filter_field import Listed
 from board.views.rollouts.labels import received_ids
 from board.views.shared import browser_url, state
-from board.views.shared.tables import definition
+from board.views.shared.tables import definition, headings_of
 from board.views.shared.text import one_line
 
 PAGE_ROWS: Final = 200
@@ -175,7 +173,7 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
         if not state.get("rollouts_columns"):
             names = [name for name in names if name != "response"]
     worth = {name: place for place, name in enumerate(_usual(run, _BY_WORTH))}
-    words_above = narrow_headings(names_for(run.columns))
+    words_above = headings_of(run)
     columns = [
         _column(run, name, words_above[name], view[name], worth.get(name, len(worth)))
         for name in names

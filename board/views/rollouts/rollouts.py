@@ -11,7 +11,9 @@ import streamlit as st
 
 from board.charts import step_charts
 from board.components.rollout_list import Address
+from board.export.file_names import file_of
 from board.query.open_run import Run
+from board.query.outlines import is_outline
 from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
 from board.views.labels import labels
@@ -46,7 +48,7 @@ def _choose_columns(run: Run) -> None:
             "Columns shown",
             offered,
             **state.bound("rollouts_columns"),
-            format_func=distinct_options(offered, tables.heading),
+            format_func=distinct_options(offered, tables.headings_of(run).__getitem__),
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
         )
@@ -54,14 +56,13 @@ def _choose_columns(run: Run) -> None:
 
 def _offer_export(run: Run, listed: Listed) -> None:
     """The listed rollouts in their order; and the open one, beside that it is compared with."""
-    scopes = {"step": f"step{state.get('step')}", "last": "last10steps", "run": "all"}
-    name = f"{scopes[state.get('rollouts_scope')]}{'_filtered' if listed.run.expression else ''}"
-    sorting = rollout_list.sort_of(run)
-    chosen = Chosen("As listed", f"{name}_listed", listed.run, listed.count, sorting)
+    chosen = Chosen("As listed", "listed", listed.run, listed.count, rollout_list.sort_of(run))
     at = _find_opened(run, listed)
-    opened = None if at is None else reader.page_of(run, at.step, at.index)
-    suffix = name if at is None else f"step{at.step}_rollout{at.index}"
-    page_export.offer(f"{run.info.name}_{suffix}", opened, listed=chosen)
+    if at is None:
+        page_export.offer(file_of(listed.run, "rollouts"), None, listed=chosen)
+        return
+    file = file_of(run, f"rollout{at.index}", step=at.step)
+    page_export.offer(file, reader.page_of(run, at.step, at.index), listed=chosen)
 
 
 def _find_opened(run: Run, listed: Listed) -> Address | None:
@@ -136,6 +137,9 @@ def _render() -> None:
     run = sidebar.current()
     view = state.get("rollouts_view")
     title = page_parts.header(run, page="rollouts")
+    if view != "list" and is_outline(run):
+        page_parts.say_reading("This part")
+        return
     if view == "labels":
         labels.show(sidebar.narrowed(), title)
         return

@@ -12,12 +12,12 @@ from collections.abc import Collection
 from typing import Final
 
 from board.core.column_names import ColumnNames
-from board.core.expression_tree import Text, names_column
+from board.core.expression_tree import Text, names_column, text_literal
 from board.core.expressions import KEYWORDS
 from board.core.metrics.headings import meanings
 from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT
-from board.query.predicate import names_for, parsed, text_literal
+from board.query.predicate import names_for, parsed
 
 _WORDS: Final = re.compile(r"[^\s\"'()\[\]<>=!&|*/%+^]+(?:'\w+)?")
 """A word, with an apostrophe or without."""

@@ -11,6 +11,7 @@ import streamlit as st
 from board.analysis.contrasts import KINDS, NUMBERS, PARTS, WORDS
 from board.core.groups.contrasts import LEAST_GROUPS, Contrast
 from board.core.metrics.definitions import rollout_metric
+from board.export.file_names import file_of
 from board.export.pages import PageOptions
 from board.export.run_pages import PageTable, tables_page
 from board.export.sheet import StaticPage
@@ -47,7 +48,7 @@ def show(run: Run) -> None:
             600,
         )
     )
-    page_export.offer(f"{run.info.name}_winners", partial(_page, run, compared.contrasts))
+    page_export.offer(file_of(run, "winners"), partial(_page, run, compared.contrasts))
     for kind in KINDS:
         own = [one for one in compared.contrasts if one.kind == kind]
         st.markdown(f"#### {_TITLES[kind]}")

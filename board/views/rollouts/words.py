@@ -15,13 +15,14 @@ from board.analysis.words import Watched, within_groups
 from board.charts.curve_charts import ALL, word_shares
 from board.charts.curves import light
 from board.components.curve_grid import Card
+from board.core.expression_tree import text_literal
 from board.core.groups.contrasts import LEAST_GROUPS
 from board.errors import BoardError
+from board.export.file_names import file_of
 from board.export.run_pages import PageTable, tables_page
 from board.index.segments import ANY_TEXT
 from board.index.whole_texts import TEXTS
 from board.query.open_run import Run
-from board.query.predicate import text_literal
 from board.views.shared import cache, page_export, page_parts, shortcuts, state, tables
 from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
 from board.views.shared.tables import PERCENT, Column
@@ -171,7 +172,7 @@ def _show_results(run: Run, searches: Mapping[str, BackgroundTask[list[Watched]]
         "Over the steps read", [*rows[0]], _SUM_UNITS, [[*row.values()] for row in rows]
     )
     make = partial(tables_page, run, "Words", "Rollouts that say them, and their rewards.", [own])
-    page_export.offer(f"{run.info.name}_words", make)
+    page_export.offer(file_of(run, "words"), make)
     _draw_linked(run, results, rows)
     is_scored = any(np.isfinite(row["reward of hits"]) for row in rows)
     unscored = "" if is_scored else " No rollout with a hit is scored."
@@ -324,7 +325,7 @@ def _show_trending(run: Run) -> None:
     own = PageTable(f"Rising and falling phrases in {sampled}", heads, units, changes)
     words = "Shares of the rollouts in the earlier and the later quarter that say them."
     make = partial(tables_page, run, "Words", words, [own])
-    page_export.offer(f"{run.info.name}_words", make)
+    page_export.offer(file_of(run, "rising_and_falling_phrases"), make)
     st.markdown(f"#### Rising and falling phrases :gray[in {sampled} · click one to follow it]")
     before, after, change = zip(
         *((p.before, p.after, 100 * p.change) for p in phrases), strict=True

@@ -13,20 +13,12 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.recent import WINDOW
 from board.core.run_differences import OF_EVERY_START, are_different, names_a_run, said_once
 from board.views.runs.headings import cut_names, signs_for
+from board.views.runs.names import OTHER_NAMES, id_of, is_setting, path_of, typed_names
 from board.views.shared.text import one_line
 
-_SETTING: Final = "settings."
-"""Begins the ids of columns of settings: a setting may be called as another column."""
 _LAST_STEPS: Final = f"last {WINDOW} steps, mean"
 _ON_REQUEST: Final = frozenset(("problems",))
 """Columns of what another column says too."""
-OTHER_NAMES: Final = frozenset(
-    (
-        *("name", "run", "state", "format", "note", "changed", "steps", "rollouts", "reward", "kl"),
-        *("truncated", "finding", "worst finding", "severity", "problems"),
-    )
-)
-"""What the other columns and the filters are called: a setting needs another name in head and filter."""
 _LEAST_SETTING, _MOST_SETTING = 34, 140
 _SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
@@ -53,16 +45,6 @@ class Columns(NamedTuple):
     settings: Sequence[str]
 
 
-def id_of(path: str) -> str:
-    """The id of the column of a setting."""
-    return _SETTING + path
-
-
-def path_of(column: str) -> str:
-    """The path of the setting that a column is of; of another column its id."""
-    return column.removeprefix(_SETTING)
-
-
 def choose_columns(
     runs: Sequence[Mapping[str, Any]],
     formats: Collection[str],
@@ -77,9 +59,11 @@ def choose_columns(
     most runs record and that differ. sort: id of the one that is sorted by, which is always visible.
     """
     differ = differing(runs)
-    asked = [one.removeprefix(_SETTING) for one in wanted if one.startswith(_SETTING)]
+    asked = [path_of(column) for column in wanted if is_setting(column)]
     others = [path for path in asked if path not in differ and any(path in run for run in runs)]
-    names = short_names([*differ, *others])
+    names = typed_names(
+        short_names([*differ, *others]), dict.fromkeys(path for run in runs for path in run)
+    )
     columns = _all_columns(names, dark=dark)
     words = [len(word) for name in formats for word in name.split()]
     width = int(min(max(words, default=0) * _WORD_SIGN, _MOST_SETTING))

@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from board.analysis.run_summary import RunSummary
 from board.components.run_table import FilterGroup, FilterOption, RunColumn, RunRow
-from board.core.column_names import Meanings, ends_of, meanings_of
+from board.core.column_names import Meanings
 from board.errors import ExpressionError
 from board.query.run_filter import SaidAs, matching
-from board.views.runs.columns import OTHER_NAMES, id_of, path_of, setting_text
+from board.views.runs.columns import setting_text
+from board.views.runs.names import id_of, meanings_in, name_of, path_of
 from board.views.runs.rows import FINDING_SIGNS
 from board.views.shared import state
 from board.views.shared.text import one_line
@@ -39,8 +40,6 @@ _MAY_BE: Final = re.compile(r"\S\s+contains\s+\S|(?:^|[\s(])[^\W\d][\w.]*=\S", r
 _UNKNOWN: Final[Mapping[str, Any]] = dict.fromkeys(
     ("reward", "kl", "truncated", "steps", "rollouts", "problems", "finding", "severity")
 )
-_ELSEWHERE: Final = {"kl": ("k3", "k3_mean"), "truncated": ("is_truncated",)}
-"""What pages of one run call it."""
 _PLAIN: Final = re.compile(r"[^\W\d][\w.]*")
 _HOUR_SECONDS: Final = 3600.0
 _ASSIGNED: Final = re.compile(r"[^=]+=[^=]+")
@@ -192,7 +191,7 @@ def _values(
         own |= {"note": _note(row), "changed": age / _HOUR_SECONDS}
         own |= _UNKNOWN if summary is None else _known(summary)
         settings = {} if summary is None else summary.settings
-        values.append({**own, **{_name_of(id_of(path)): settings[path] for path in settings}})
+        values.append({**own, **{name_of(id_of(path)): settings[path] for path in settings}})
     return values
 
 
@@ -220,24 +219,11 @@ def _said(rows: Sequence[RunRow]) -> SaidAs:
     }
 
 
-def _name_of(column: str) -> str:
-    """What expressions call a column of the table, by its id."""
-    path = path_of(column)
-    return column if path.casefold() in OTHER_NAMES else path
-
-
 def _meanings(values: Sequence[Mapping[str, Any]], columns: Mapping[str, RunColumn]) -> Meanings:
-    """What heads of the table mean, then what a metric is called on other pages, and what paths of
-    settings end with.
-    """
+    """What heads of the table mean, and other names of what the rows have."""
     names = dict.fromkeys(name for row in values for name in row)
-    heads = {name: [name] for name in names if name in OTHER_NAMES} | {"worst finding": ["finding"]}
+    heads: dict[str, list[str]] = {}
     for column in columns.values():
-        name = _name_of(column.name)
-        if name in names:
+        if (name := name_of(column.name)) in names:
             heads.setdefault(column.label, []).append(name)
-    others: dict[str, list[str]] = {}
-    for name in names:
-        for end in (*_ELSEWHERE.get(name, ()), *ends_of(name)):
-            others.setdefault(end, []).append(name)
-    return meanings_of(names, (heads, others))
+    return meanings_in(names, heads)

@@ -14,7 +14,8 @@ from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.seeds import LEAST, over_seeds
 from board.core.repeated_runs import is_seed, shared_name
 from board.query.run_filter import number_in
-from board.views.runs.columns import id_of, setting_text
+from board.views.runs.columns import setting_text
+from board.views.runs.names import id_of
 from board.views.runs.rows import line_places, setting_cell, short_number
 from board.views.shared.text import counted, one_line
 

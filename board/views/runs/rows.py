@@ -13,7 +13,8 @@ from board.core.metrics.shares import percent
 from board.index.discovery.run_info import RunInfo
 from board.query.open_run import reader_titles
 from board.query.run_filter import number_in
-from board.views.runs.columns import id_of, setting_text
+from board.views.runs.columns import setting_text
+from board.views.runs.names import id_of
 from board.views.runs.summaries import Known, RunSummaries
 from board.views.shared.text import ago, counted, number, one_line
 

@@ -25,6 +25,7 @@ from board.components.run_table import (
     run_table,
 )
 from board.core.run_differences import differences
+from board.export.file_names import FileOf
 from board.export.run_pages import runs_page
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.summary_cache import SummaryCache
@@ -37,7 +38,7 @@ from board.views.runs.filters import example, filter_groups, passing, search
 from board.views.runs.folding import folded, together
 from board.views.runs.rows import row_of
 from board.views.runs.same_everywhere import shared_settings, without_equal
-from board.views.runs.summaries import MADE_BY, Known, RunSummaries
+from board.views.runs.summaries import MADE_BY, MOST_BEHIND_SECONDS, Known, RunSummaries
 from board.views.shared import (
     cache,
     opened_runs,
@@ -54,6 +55,10 @@ from board.views.shared.text import ago, counted, distinct_options, one_line, pl
 _FILLING_SECONDS: Final = 1.5
 _LIVE_SECONDS: Final = 5.0
 _QUIET_SECONDS: Final = 15.0
+_BEHIND: Final = (
+    f"A run whose log grew is read again after 5 to {MOST_BEHIND_SECONDS:g} s, the later the longer that "
+    "takes; meanwhile the table has the numbers of before. A page of the run itself has those of now."
+)
 _VERSION: Final = "_runs_version"
 _MOST_DIFFERENCES: Final = 4
 
@@ -274,9 +279,15 @@ def _watch(table: _Table, store: RunSummaries) -> None:
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 st.progress(done / total, width=110)
                 st.caption(f"indexed {done:,} of {total:,}, newest first", width="content")
+        elif live:
+            behind = store.behind(live)
+            words = (
+                f"live numbers as of {ago(behind)} ago" if behind >= 1 else "live numbers as of now"
+            )
+            st.caption(words, width="content", help=_BEHIND)
 
-    is_live = any(row.state == "live" for row in table.rows)
-    pause = _FILLING_SECONDS if store.waiting else _LIVE_SECONDS if is_live else _QUIET_SECONDS
+    live = [info for info, row in zip(table.infos, table.rows, strict=True) if row.state == "live"]
+    pause = _FILLING_SECONDS if store.waiting else _LIVE_SECONDS if live else _QUIET_SECONDS
     st.fragment(look, run_every=pause)()
 
 
@@ -307,7 +318,7 @@ def _render() -> None:
         page_export.place()
     folder = sidebar.chosen_root().rstrip("/").rpartition("/")[2]
     exported = exported_table(table.rows, visible, _drawn(table))
-    page_export.offer("runs", partial(runs_page, exported, folder))
+    page_export.offer(FileOf(folder, "runs"), partial(runs_page, exported, folder))
     if table.equal:
         st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))
     if asked := _show(table, visible, refused):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ _REST_SECONDS: Final = 0.02
 _BUSY_SHARE: Final = 10.0
 """A run that grows is read again after so many times what that took."""
 _SOON_SECONDS: Final = 5.0
+MOST_BEHIND_SECONDS: Final = 30.0
+"""After so long a run that grew is read again, however long that takes."""
 _RETRY_SECONDS: Final = 60.0
 """A run that could not be read is tried again, whether or not its files changed."""
 _OTHER_PROCESS_BYTES: Final = 256 << 20
@@ -107,6 +109,14 @@ class RunSummaries:
         followed = self._followed.get(key)
         return followed is not None and self._is_old(key, followed)
 
+    def behind(self, infos: Iterable[RunInfo]) -> float:
+        """Seconds since the oldest summary was made of those that are of files that changed since; 0:
+        there is none.
+        """
+        now = time.monotonic()
+        made_at = (self._known[_key(info)].made_at for info in infos if self.is_old(info))
+        return now - min((at for at in made_at if at != _NEVER), default=now)
+
     def _is_old(self, key: str, followed: Followed) -> bool:
         known = self._known.get(key)
         return known is not None and known.signature != followed.signature
@@ -155,7 +165,7 @@ class RunSummaries:
             known = self._known.get(key)
             if known is None:
                 return key, followed
-            pause = max(_SOON_SECONDS, _BUSY_SHARE * known.took)
+            pause = pause_after(known.took)
             if self._is_old(key, followed) and now - known.made_at >= pause:
                 return key, followed
             if known.summary is None and now - known.made_at >= max(_RETRY_SECONDS, pause):
@@ -213,6 +223,11 @@ class RunSummaries:
 
     def _is_seen(self) -> bool:
         return time.monotonic() - self._seen_at < _UNSEEN_SECONDS
+
+
+def pause_after(took: float) -> float:
+    """Seconds before a run that grows is read again, which took so many seconds last."""
+    return min(max(_SOON_SECONDS, _BUSY_SHARE * took), MOST_BEHIND_SECONDS)
 
 
 def _key(info: RunInfo) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import streamlit as st
@@ -17,13 +17,14 @@ from board.index.discovery.sidecar_files import files_state, state_of
 from board.query.index_builder import start
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
+from board.query.outlines import OUTLINE_BYTES, outlined
 from board.views.shared.background import BackgroundTask, show_progress
 from board.views.shared.text import plain, size
 
 _BACKGROUND_BYTES = 8 << 20
 """Less is read before a progress bar could be seen."""
-_OTHER_PROCESS_BYTES = 256 << 20
-"""More is read by another process, while the page shows the rollouts read so far."""
+_OTHER_PROCESS_BYTES = OUTLINE_BYTES
+"""More is read by another process, while the page shows the outline, or the rollouts read so far."""
 
 
 @st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
@@ -36,13 +37,16 @@ def discovered(root: str) -> Discovery:
 class _Slot:
     """An opened run; the lock lets one tab at a time open it.
 
-    builder: the process that makes its index, while there is one. sidecar_state: of its settings and its
+    outline: opens its outline. builder: the process that makes its indexes, while there is one. so_far:
+    the run as far as its index has it, while `run` is the outline. sidecar_state: of its settings and its
     vocabulary when it was opened.
     """
 
     follower: Follower
+    outline: Follower
     lock: threading.Lock = field(default_factory=threading.Lock)
     run: Run | None = None
+    so_far: Run | None = None
     opening: BackgroundTask[Run] | None = None
     builder: subprocess.Popen[bytes] | None = None
     sidecar_state: tuple[tuple[str, int, int], ...] = ()
@@ -58,7 +62,7 @@ class _Slot:
 )
 def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
-    return _Slot(Follower(options))
+    return _Slot(Follower(options), Follower(outlined(options)))
 
 
 def opened(info: RunInfo, options: OpenOptions) -> Run:
@@ -88,10 +92,19 @@ def is_building(info: RunInfo, options: OpenOptions) -> bool:
     return _slot(info.path, info.part, options).is_building
 
 
+def read_so_far(run: Run) -> Run:
+    """The run as far as its index has it, while it is shown as an outline; else the run itself."""
+    options = replace(run.options, read=replace(run.options.read, outline=False))
+    return _slot(run.info.path, run.info.part, options).so_far or run
+
+
 def _read(slot: _Slot, info: RunInfo, unread: int) -> Run:
     """unread: bytes that the index does not cover, where no other process makes it."""
     if slot.builder is not None:  # it may not have begun: this process would be the one that reads
-        return slot.follower.so_far(info)
+        run, outline = slot.follower.so_far(info), slot.outline.so_far(info)
+        slot.so_far = run if outline.rollout_count > run.rollout_count else None
+        return run if slot.so_far is None else outline
+    slot.so_far = None
     if slot.opening is None:
         if unread < _BACKGROUND_BYTES:
             return slot.follower.run(info, wait=False)

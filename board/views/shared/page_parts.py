@@ -18,6 +18,7 @@ from board.errors import BoardError
 from board.index.discovery import mapping_editor
 from board.query import failures, splits
 from board.query.open_run import Run, how_to_log, reader_titles
+from board.query.outlines import is_outline
 from board.query.prompts import PromptRollouts
 from board.views.shared import (
     cache,
@@ -32,20 +33,34 @@ from board.views.shared import (
 from board.views.shared.text import distinct_options, number, one_line, plain
 
 _RECORDED_AS: Final = {"mismatch_kl_mean": "sampling_logprobs", "cause": "reward"}
+_OF_OUTLINES: Final = ("Overview", "Rollouts")
+"""Pages of which most is there when ids and scores are."""
 _SAID_FROM: Final = 0.01
 _SMOOTHING: Final = "_smoothing"
 _TEXT_PIXELS: Final = 190
 _LINE_PIXELS: Final = 24
 
 
-def run(page: st.Page) -> None:
-    """Runs a page; what it refuses to do becomes a message, never a traceback."""
+def run(page: st.Page, current: Run | None = None) -> None:
+    """Runs a page; what it refuses to do becomes a message, never a traceback. current: the run that is
+    shown; None on the page of all runs.
+    """
+    if current is not None and is_outline(current) and page.title not in _OF_OUTLINES:
+        header(current)
+        say_reading(page.title)
+        return
     try:
         page.run()
     except BoardError as error:
         st.error(plain(error, 600), icon=":material/error:")
     except RecursionError:  # a parser takes a thousand arrays within each other
         st.error("What the log holds here is nested too deep to be shown.", icon=":material/error:")
+
+
+def say_reading(title: str) -> None:
+    """The page, or the part of one, that an outline has too little for."""
+    words = f"{title} needs what is still being read. Overview and the list of rollouts are there."
+    st.info(words, icon=":material/hourglass_top:")
 
 
 def lacking(title: str, run: Run) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +15,8 @@ from board.datasets.export import Request, write_dataset
 from board.datasets.preferences import best_and_worst
 from board.datasets.reading import has_messages
 from board.errors import ChoiceError
+from board.export.file_names import FileOf, file_of
 from board.export.interactive import MOST_BYTES, interactive_page
-from board.export.page_text import Redaction, file_name
 from board.export.pages import PageOptions, first_rows, listed_page
 from board.index.segments import WHOLE
 from board.query.open_run import Run
@@ -28,7 +27,6 @@ ON_PAGE: Final = 20
 """Rollouts of a page where nobody says how many."""
 LARGEST_BYTES: Final = 256 << 20
 """Of a file: it is in memory until the browser has it."""
-_NO_NAME: Final = re.compile(r"[^\w.-]+")
 
 
 class Made(NamedTuple):
@@ -40,7 +38,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Rollouts to export. label: which they are, in words; name: the same in the names of files. run:
+    """Rollouts to export. label: which they are, in words; name: by which they are chosen. run:
     narrowed to them; count: how many they are.
     """
 
@@ -59,8 +57,8 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of rollouts. kind: of a data set; "" for a page. ending: of its file's name, after those of
-    run and choice. lacks: why these rollouts have no such file; "" where they have.
+    """A form of rollouts. kind: of a data set; "" for a page. ending: of its file's name. lacks: why
+    these rollouts have no such file; "" where they have.
     """
 
     label: str
@@ -70,13 +68,12 @@ class Form:
     make: Callable[[Chosen, int | None, PageOptions, Report], Made]
     lacks: Callable[[Run], str] = lambda run: ""
 
-    def file_name(self, chosen: Chosen, pattern: str | None) -> str:
-        """The name of the file, redacted like it."""
-        run = chosen.run.info.name
-        if not self.kind:
-            written = f"{run}_{chosen.name}{self.ending.removesuffix('.html')}"
-            return file_name(Redaction.of(pattern).text(written))
-        return f"{_NO_NAME.sub('_', run)}_{chosen.name}{self.ending}"
+    def file_of(self, chosen: Chosen, most: int | None) -> FileOf:
+        """What the file is of. most: rollouts, None: as many as are usual."""
+        count = ON_PAGE if most is None and not self.kind else most
+        first = "" if count is None or count >= chosen.count else f"first{count}"
+        form = self.ending.rpartition(".")[0]
+        return file_of(chosen.run, f"rollouts{form}").and_also(first)
 
 
 def _html(chosen: Chosen, most: int | None, options: PageOptions, report: Report) -> Made:
@@ -209,7 +206,7 @@ def of_run(run: Run, step: int | None, listed: Chosen | None) -> list[Chosen]:
     if step is not None and step in run.counts:
         at = run.where(steps=(step, step))
         if narrowings != ((step, step), ""):
-            chosen.append(Chosen(f"Step {step}", f"step{step}", at, run.counts[step]))
+            chosen.append(Chosen(f"Step {step}", "step", at, run.counts[step]))
     if narrowings != (None, ""):
         chosen.append(Chosen("Whole run", "all", run, run.rollout_count))
     return chosen

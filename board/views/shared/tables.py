@@ -13,9 +13,12 @@ from pandas.io.formats.style import Styler
 
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.headings import heading as heading
+from board.core.metrics.headings import narrow_headings
 from board.core.metrics.shares import ROUNDING_NOISE, in_percent
 from board.core.problems import Problem
 from board.index.discovery.format_detection import LEFT_OUT
+from board.query.open_run import Run
+from board.query.predicate import names_for
 from board.views.shared.text import counted, plain
 
 PERCENT: Final = "%g %%"
@@ -46,6 +49,11 @@ def definition(name: str) -> str:
     unit = f", in {metric.unit}" if metric.unit not in ("", "share") else ""
     formula = f" {metric.formula}" if metric.formula else ""
     return f"{metric.label}{unit}.{formula} In filters: {name}."
+
+
+def headings_of(run: Run) -> dict[str, str]:
+    """The words above the columns of rollouts, as filters over the run read them."""
+    return narrow_headings(names_for(run.columns))
 
 
 def width(name: str) -> int:

@@ -14,7 +14,7 @@ from board.core.metrics.definitions import rollout_metric, token_metric
 from board.core.tokens.contributions import Contributions, Grouping, TokenShare, context, whole
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
-from board.views.shared.tables import PERCENT, Column, definition, heading
+from board.views.shared.tables import PERCENT, Column, definition, headings_of
 from board.views.shared.text import one_line, plain, visible_token
 
 _TOKENS: Final = 100
@@ -123,18 +123,20 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
         st.caption(f"{plain(metric.label)} is not recorded at this step.")
         return
     rows = rows.iloc[order[:_ROLLOUTS]]
+    heads, about = headings_of(run), plain(definition(column), 600)
     columns = {
-        "index": Column(rows["index"], "%d", "rollout", 60),
-        column: Column(rows[column], "%.4g", heading(column), help=plain(definition(column), 600)),
+        "index": Column(rows["index"], "%d", heads["index"], 60),
+        column: Column(rows[column], "%.4g", heads[column], help=about),
     }
     # Shares of values of both signs, or of a mean of zero, would say nothing.
     total = float(np.nansum(values))
     if total and not (values[order] < 0).any():
         columns["share"] = _shares(rows[column].astype(float) / total)
     if "reward" in rows:
-        columns["reward"] = Column(rows["reward"], "%.4g", width=70)
+        columns["reward"] = Column(rows["reward"], "%.4g", heads["reward"], 70)
     if "response_tokens" in rows:
-        columns["response_tokens"] = Column(rows["response_tokens"], "%d", "tokens", 70)
+        above = heads["response_tokens"]
+        columns["response_tokens"] = Column(rows["response_tokens"], "%d", above, 70)
     if "response" in rows:
         previews = [
             None if pd.isna(text) else visible_token(str(text), _PREVIEW_CHARACTERS)

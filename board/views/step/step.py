@@ -15,6 +15,7 @@ from board.components.small_charts import share_bars
 from board.core.metrics.definitions import Metric, base_name, rollout_metric, token_metric
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import TOKEN_SOURCES, Headline, TokenShare, whole
+from board.export.file_names import file_of
 from board.export.pages import step_page
 from board.query.open_run import Run
 from board.views.frame import sidebar
@@ -214,7 +215,8 @@ def _render() -> None:
         return
     column = str(state.get("step_metric"))
     make = partial(step_page, run, step, _EXPORTED, column=column)
-    page_export.offer(f"{run.info.name}_step{step}_{column}", make, of_step=True)
+    file = file_of(run, "_".join(filter(None, (part, column))), step=step)
+    page_export.offer(file, make, of_step=True)
     if part == "groups":
         groups.show(run, step)
     else:

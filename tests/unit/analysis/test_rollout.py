@@ -1,5 +1,6 @@
 """One rollout opened whole is what the file says, token by token."""
 
+import gc
 import json
 import math
 from collections.abc import Callable
@@ -45,6 +46,15 @@ def test_arrays_are_the_files(write_log, opened):
     assert rollout.metrics["entropy"].tolist() == [0.75] * 3
     assert rollout.line == LINE
     assert rollout.record.extras["note"] == "kept"
+
+
+def test_an_open_rollout_keeps_no_parsed_line(write_log, opened):
+    count = 1237
+    write_log("x.jsonl", {**LINE, "response_ids": [1] * count, "logprobs": [-0.5] * count})
+    rollout = open_rollout(opened(), 3, 0)
+    lists = [v for v in gc.get_objects() if type(v) is list and len(v) == count]
+    assert not any(type(values[0]) is float for values in lists)
+    assert rollout.line["logprobs"] == [-0.5] * count
 
 
 def test_what_can_be_derived_is_derived(write_log, opened):

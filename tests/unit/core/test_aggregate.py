@@ -38,6 +38,9 @@ def reference(arrays: dict[str, np.ndarray]) -> dict[str, float]:
         "k1": per_token(policies, lambda p, q: p - q),
         "k2": per_token(policies, lambda p, q: (p - q) ** 2 / 2),
         "k3": per_token(policies, lambda p, q: excess(q - p)),
+        "k3_by_ratio": per_token(
+            (*policies, "old_logprobs"), lambda p, q, old: excess(q - p) * math.exp(p - old)
+        ),
         "mismatch_kl": per_token(engines, lambda p, q: excess(p - q)),
         "mismatch_ratio": per_token(engines, lambda p, q: math.exp(p - q)),
         "importance_ratio": per_token(("logprobs", "old_logprobs"), lambda p, q: math.exp(p - q)),

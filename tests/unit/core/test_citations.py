@@ -21,7 +21,6 @@ PLACE = "[run=a step=1 rollout=2]"
     ("markdown", "quote"),
     [
         (f'He said "x = 4" {PLACE}.', "x = 4"),
-        (f'"no" but "yes" {PLACE}', "yes"),
         (f"“a ‘b’ c” {PLACE}", "a ‘b’ c"),
         (f"it wrote `\\frac{{1}}{{2}}` {PLACE}", "\\frac{1}{2}"),
         (f"``a `b` c`` {PLACE}", "a `b` c"),
@@ -37,6 +36,12 @@ PLACE = "[run=a step=1 rollout=2]"
 def test_a_quote_before_a_citation_is_what_it_is_of(markdown, quote):
     assert only(markdown).says == quote
     assert not only(markdown).error
+
+
+def test_every_quote_of_a_sentence_is_of_a_citation():
+    said = citations_in(f'"a" but «b» {PLACE} and "c". "d" is alone.')
+    assert [one.says for one in said.citations] == ["a", "b", "c"]
+    assert said.quotes == 1
 
 
 MEAN = "[run=a metric=reward_mean step=3]"
@@ -108,7 +113,7 @@ def test_the_front_matter_names_the_run_of_citations_that_name_none():
 
 
 def test_what_cites_nothing_is_counted():
-    report = citations_in(f'A "quote" of 3 words, 0.5 {MEAN}, "cited" {PLACE} and 7 more.')
+    report = citations_in(f'A "quote" alone. Of 4 words 0.5 {MEAN}, "cited" {PLACE} and 7.')
     assert (report.numbers, report.quotes) == (2, 1)
 
 

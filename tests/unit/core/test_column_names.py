@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from board.core.column_names import ends_of, meanings_of
+from board.core.expression_tree import text_literal
 from board.core.expressions import FUNCTIONS, KEYWORDS, parse
 from board.core.metrics.definitions import ROLLOUT_METRICS
 from board.core.metrics.headings import heading, meanings, narrow_headings
 from board.errors import ExpressionError
-from board.query.predicate import parsed, text_literal
+from board.query.predicate import parsed
 
 COLUMNS = (
     *("step", "index", "env", "group_id", "finish_reason", "reward", "response_tokens", "k3_mean"),
@@ -77,22 +78,44 @@ def test_the_nearest_of_all_names_is_suggested(typed, instead):
     assert raised.value.instead == instead
 
 
-PARTS = st.text("abk3_ .-/Aé#", min_size=1, max_size=6)
+PARTS = st.text("abk3_ .-/Aé#,:>('", min_size=1, max_size=6)
 NAMES = st.one_of(
     st.sampled_from([*ROLLOUT_METRICS, "step", "index", "env", "finish_reason", "group_id"]),
     st.builds("rewards.{}".format, PARTS),
     st.lists(PARTS, min_size=1, max_size=3).map(".".join),
     st.sampled_from([*KEYWORDS, *FUNCTIONS, "x.in", "x.max", "x.true", "nan"]),
+    st.sampled_from(["a", "b", "tool_errors", "rewards.a-b", "rewards.a/b", "rewards.tool_errors"]),
 )
 
 
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True))
-def test_every_heading_means_its_column(names):
+def test_every_heading_that_is_typed_filters_its_column(names):
     columns = tuple(names)
     above = narrow_headings(columns)
     assert len({*above.values()}) == len(columns)
     for name, words in above.items():
-        assert parse(f"col({text_literal(words)}) > 0", columns, meanings(columns)).names == (name,)
+        for typed in (f"{words} > 0", f"1 > 0 or {words} <= 2", f"({words} == 1)"):
+            assert parse(typed, columns, meanings(columns)).names == (name,), typed
+
+
+@pytest.mark.parametrize(
+    ("columns", "heads"),
+    [
+        (("rewards.a/b", "a", "b"), {"rewards.a/b"}),
+        (("rewards.a/b", "step"), {"a/b"}),
+        (("rewards.tool_errors", "tool_errors"), {"rewards.tool_errors", "tool errors"}),
+        (("loss_tokens", "step"), {"in the loss"}),
+        (("mismatch_ratio_mean",), {"trainer/sampler ratio"}),
+        (("3", "not b", "not"), {'"3"', '"not b"', '"not"'}),
+    ],
+)
+def test_a_head_that_a_filter_would_read_otherwise_gives_way_to_the_column_s_name(columns, heads):
+    assert heads <= {*narrow_headings(columns).values()}
+
+
+@pytest.mark.parametrize("name", [*ROLLOUT_METRICS, "rewards.correct"])
+def test_labels_with_signs_are_names_where_the_text_can_t_be_read_without(name):
+    assert parsed((name, "step"), f"step > 1 and {heading(name)} > 0").names == ("step", name)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True))

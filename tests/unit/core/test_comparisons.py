@@ -5,7 +5,8 @@ import pytest
 
 from board.core.metrics.divergence import RATE, divergence, normal_deviates
 from board.core.metrics.paired import false_discovery_rates
-from board.core.metrics.sample_size import POWER, prompts_needed, variances
+from board.core.metrics.planned import POWER, Plan, prompts_needed
+from board.core.metrics.sample_size import variances
 from board.core.metrics.seeds import (
     difference_of_runs,
     interquartile_interval,
@@ -117,7 +118,7 @@ def test_as_many_prompts_as_are_said_to_be_needed_show_the_difference(is_paired)
     )
     assert own is not None
     assert (own.between, own.within) == pytest.approx((1, 2.25), rel=0.1)
-    count, shown = prompts_needed(own, step, rollouts, is_paired=is_paired), []
+    count, shown = prompts_needed(Plan(own, step), rollouts, is_paired=is_paired).count, []
     for _ in range(800):
         prompts = rng.normal(0, 1, count)
         others = prompts if is_paired else rng.normal(0, 1, count)

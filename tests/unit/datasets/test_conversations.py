@@ -15,6 +15,8 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 from trl.data_utils import apply_chat_template, extract_prompt, is_conversational
 
+from board.core.records import Record
+from board.datasets.contents import NOTHING
 from board.datasets.conversations import conversation, tool_schemas
 from board.datasets.export import Request, write_dataset
 from board.datasets.shapes import Conversations, Row
@@ -46,7 +48,7 @@ def tokenizer(template: str) -> PreTrainedTokenizerFast:
 
 def rows_of(run: Run) -> tuple[list[Row], Conversations]:
     shape = Conversations(run)
-    return [row for batch in shape.batches() for row in batch if row is not None], shape
+    return [row for batch in shape.batches() for rows in batch for row in rows], shape
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -92,11 +94,14 @@ def test_every_rollout_is_a_conversation_of_its_own_words_or_left_out(info):
         messages = row.values["messages"]
         record = rollouts[row.values["step"], row.values["index"]]
         if any(message.get("role") == "assistant" for message in record.messages):
-            assert [*map(said, messages)] == [*map(said, record.messages)]
+            roles = [message.get("role") for message in record.messages]
+            last = len(roles) - roles[::-1].index("assistant")
+            assert [*map(said, messages)] == [*map(said, record.messages[:last])]
         else:
-            assert [*map(said, record.messages)] == [*map(said, messages[: len(record.messages)])]
-            prompt = "" if record.messages else record.texts["prompt"]
-            written = [m["content"] for m in messages[len(record.messages) :]]
+            given = record.messages or record.given or ()
+            assert [*map(said, given)] == [*map(said, messages[: len(given)])]
+            prompt = "" if given else record.texts["prompt"]
+            written = [m["content"] for m in messages[len(given) :]]
             assert_only_markers_are_lost(prompt + record.texts["response"], written)
         assert {m["role"] for m in messages} <= {"system", "developer", "user", "assistant", "tool"}
         assert messages[0]["role"] != "assistant" in [m["role"] for m in messages]
@@ -121,7 +126,8 @@ def loaded(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Datase
     for place, info in enumerate(RUNS):
         target = tmp_path / f"{place}.parquet"
         with suppress(ChoiceError):  # nothing of it is a conversation, or a pair
-            write_dataset(real_run(info), Request(kind, target), lambda done, total: None)
+            everything = Request(kind, target, leave_out=[NOTHING])
+            write_dataset(real_run(info), everything, lambda done, total: None)
             files[f"run_{place}"] = str(target)
     return load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))
 
@@ -217,7 +223,7 @@ def message(role: str, content: str) -> dict[str, str]:
     ids=["as they are", "an end mark", "a prefix", "a first token", "turns within", "headings"],
 )
 def test_texts_become_the_turns_of_their_template(prompt, response, expected):
-    assert conversation([], prompt, response) == expected
+    assert conversation(None, prompt, response).messages == expected
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_texts_become_the_turns_of_their_template(prompt, response, expected):
 )
 def test_what_is_no_conversation_says_why(messages, prompt, response, reason):
     with pytest.raises(RecordError) as raised:
-        conversation(messages, prompt, response)
+        conversation(Record(1, messages=messages), prompt, response)
     assert raised.value.reason == reason
 
 
@@ -250,9 +256,9 @@ def test_calls_have_objects_as_arguments_and_results_the_names_of_their_calls():
     given = {"role": "user", "content": [{"type": "text", "text": "go"}], "seconds": 2}
     turn = {"role": "assistant", "content": None, "thinking": "hm", "tool_calls": calls}
     result = {"role": "function", "content": "1", "tool_call_id": "a", "is_error": False}
-    assert conversation(
-        [given, turn, result, {"role": "environment", "content": "next"}], "", ""
-    ) == [
+    end = message("assistant", "2")
+    messages = [given, turn, result, {"role": "environment", "content": "next"}, end]
+    assert conversation(Record(1, messages=messages), "", "").messages == [
         message("user", "go"),
         {
             **message("assistant", ""),
@@ -264,6 +270,7 @@ def test_calls_have_objects_as_arguments_and_results_the_names_of_their_calls():
         },
         {**message("tool", "1"), "name": "f", "tool_call_id": "a"},
         message("user", "next"),
+        end,
     ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from board.core.tokens.pieces import PLACEHOLDER
 from board.errors import ChoiceError
-from board.export.page_text import REDACTED, Redaction, file_name, html, visible
+from board.export.page_text import REDACTED, Redaction, html, visible
 
 TEXTS = st.text(st.sampled_from("ab s1\n<&\ud800\u202e\x00"), max_size=30)
 
@@ -70,7 +70,3 @@ def test_texts_within_a_message_are_redacted_and_its_structure_stays():
 def test_a_wrong_pattern_is_said_in_a_sentence():
     with pytest.raises(ChoiceError, match="is no regular expression"):
         Redaction.of("(")
-
-
-def test_the_name_of_a_file_is_one_name_on_any_system():
-    assert file_name("../a/b: <c>\x00\u202e_step1") == "a_b_c_0000_202E_step1.html"

@@ -113,6 +113,21 @@ def test_a_sharded_tensor_is_refused_because_gathering_it_is_a_collective(tmp_pa
     assert exporter.counts["refused:logprobs"] == 1
 
 
-def test_the_calls_are_not_for_torch_compile_to_trace(tmp_path):
-    for call in ("log", "log_packed", "log_ragged", "end_step"):
-        assert getattr(RolloutExporter, call)._torchdynamo_disable
+def test_a_call_in_a_compiled_function_is_one_break_behind_which_nothing_is_compiled(tmp_path):
+    from torch._dynamo.utils import counters
+
+    with RolloutExporter(tmp_path) as exporter:
+
+        def step(ids: torch.Tensor) -> torch.Tensor:
+            exporter.log(1, response_ids=ids, logprobs=ids * -0.5)
+            return ids * 2
+
+        torch._dynamo.reset()
+        compiled = torch.compile(step, backend="eager")
+        counters.clear()
+        for _ in range(2):
+            assert compiled(torch.tensor([[1, 2], [3, 4]])).tolist() == [[2, 4], [6, 8]]
+    assert len(counters["graph_break"]) == 1
+    assert counters["frames"]["total"] <= 2, "the function before the call and behind it"
+    assert exporter.counts["records"] == 4
+    torch._dynamo.reset()

@@ -55,9 +55,9 @@ def test_every_hook_is_in_the_index_and_has_a_recipe():
     assert "exporters.trl import" in HOOK_GUIDES
 
 
-def test_every_hook_is_under_120_lines():
+def test_every_hook_is_under_140_lines():
     lengths = {p.name: len(p.read_text().splitlines()) for p in (*HOOKS, ROOT / "exporters/trl.py")}
-    assert not {name: length for name, length in lengths.items() if length >= 120}
+    assert not {name: length for name, length in lengths.items() if length >= 140}
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

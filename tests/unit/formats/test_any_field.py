@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from read_formats import run_of
 
 from board.core.failures.causes import CAUSES, NOTED
-from board.formats.failures.any_field import asks, failure_in, words_of
+from board.formats.failures.any_field import failure_in, failures_of_columns, words_of
 
 FAILED: list[tuple[dict[str, Any], str]] = [
     ({"error": "ConnectionResetError: x"}, "?"),
@@ -83,7 +83,49 @@ def test_a_failure_is_one_in_any_spelling_and_at_any_depth(case, spelling, outer
     for key in outer:
         fields = {key: fields}
     assert str(failure_in(fields)).partition(": ")[0] == sign
-    assert any(asks(key, [value]) for key, value in fields.items())
+
+
+TEXTS = st.sampled_from(
+    (
+        *(
+            "",
+            " ",
+            "42",
+            "judge timed out",
+            "wrong answer",
+            "a 503 from it",
+            "No  Error",
+            "ＥＲＲＯＲ in it",
+        ),
+        *(
+            '{"exit_code": 137}',
+            '{"a": {"error": "x y"}}',
+            '{"a": 1}',
+            "{",
+            "could not\nreach",
+            "x" * 400,
+        ),
+    )
+)
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.sampled_from((0, 1, 137, 503, 0.5))
+    | TEXTS
+    | st.text(max_size=8)
+    | st.dictionaries(st.sampled_from(("error", "exit_code", "n", "meta")), TEXTS, max_size=2)
+)
+KEYS = st.sampled_from(
+    ("error", "finish_reason", "info", "pred", "judge_notes", "n", "question", "exit_code", "note")
+)
+
+
+@given(rows=st.lists(st.dictionaries(KEYS, VALUES, max_size=4), min_size=1, max_size=6))
+def test_columns_tell_what_each_row_tells(rows):
+    keys = [*dict.fromkeys(key for row in rows for key in row)]
+    columns = {key: [row.get(key) for row in rows] for key in keys}
+    found = failures_of_columns({}, columns) or [None] * len(rows)
+    assert found == [failure_in({key: row.get(key) for key in keys}) for row in rows]
 
 
 @given(case=st.sampled_from(HONEST), spelling=st.sampled_from(("snake", "camel", "kebab")))

@@ -91,7 +91,7 @@ def test_what_is_nested_deep_is_named_where_it_can_not_be_printed(tmp_path, caps
     assert main(["show", str(tmp_path), "--step", "1", "--index", "0", "--json"]) == 2
     assert "nested too deep" in capsys.readouterr().err
     assert main(["rollouts", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["reward"] == 1
+    assert json.loads(capsys.readouterr().out)["rows"][0]["reward"] == 1
 
 
 def test_a_torch_file_nested_deep_is_named(tmp_path):

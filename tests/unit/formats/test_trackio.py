@@ -325,6 +325,6 @@ def test_a_run_of_a_project_is_chosen_by_its_source(capsys):
     assert (
         cli.main(["steps", str(TRL.parent), "--source", "huggingface.db/grpo-text", "--json"]) == 0
     )
-    assert [row["rollouts"] for row in json.loads(capsys.readouterr().out)] == [8, 8, 8]
+    assert [row["rollouts"] for row in json.loads(capsys.readouterr().out)["rows"]] == [8, 8, 8]
     assert cli.main(["steps", str(TRL.parent)]) != 0
     assert "holds logs of 2 runs" in capsys.readouterr().err

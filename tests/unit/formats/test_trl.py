@@ -38,6 +38,17 @@ def test_one_reward_function_is_the_reward(tmp_path):
     assert not any("reward" in reason for reason, _ in reasons(run))
 
 
+@pytest.mark.parametrize("missing", [[0, 1, 2, 3, 4, 5, 6, 7], [2, 5], []])
+@pytest.mark.parametrize("value", ["a text of log_extra", ["img"], {"name": "x"}])
+def test_a_column_of_anything_but_numbers_is_no_reward_where_it_is_null(tmp_path, missing, value):
+    frame = plain("text", 1).drop(columns="count_e")
+    frame["images"] = [None if row in missing else value for row in range(len(frame))]
+    (tmp_path / "completions").mkdir()
+    frame.to_parquet(tmp_path / "completions" / "completions_00001.parquet")
+    run = run_at(tmp_path)
+    np.testing.assert_array_equal(run.rollouts["reward"], frame["short"])
+
+
 def test_a_buffer_that_was_written_again_is_shown_once_and_counted():
     texts = run_at(DATA / "trl" / "text")
     assert texts.repeated == 16

@@ -310,6 +310,25 @@ def test_a_step_that_merely_looks_alike_is_shown_whole(write_log, opened, change
     assert (run.rollout_count, run.repeated) == (6 + len(other), 0)
 
 
+@pytest.mark.parametrize("change", ["", "a number", "a sign", "a line less"])
+@pytest.mark.parametrize(("long", "short"), [(8, 0), (8, 3), (7, 9), (0, 12)])
+def test_a_file_in_another_order_is_a_copy_where_its_rollouts_are_alike_by_no_chance(
+    write_log, opened, long, short, change
+):
+    own = [
+        verl_line(1, n, f"{n} ".ljust(100 if n < long else 99, "a")) for n in range(long + short)
+    ]
+    other = Random(long + short).sample(own, len(own))
+    if change:
+        other[0] = other[0] | ({"score": 0.25} if change == "a number" else {"output": "another"})
+        other = other[change == "a line less" :]
+    write_log("1.jsonl", *own)
+    write_log("resumed_1.jsonl", *other)
+    run = opened()
+    copies = len(own) if long >= 8 and not change else 0
+    assert (run.rollout_count, run.repeated) == (len(own) + len(other) - copies, copies)
+
+
 def test_a_line_that_a_restart_wrote_again_hides_no_copy_of_a_later_step(write_log, opened):
     early = rllb_line(0, 0)
     message = [rllb_line(1, 0), rllb_line(2, 0), rllb_line(2, 1)]

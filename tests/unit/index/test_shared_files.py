@@ -36,7 +36,7 @@ def test_a_note_is_read_where_the_run_is(info, capsys):
     assert (note.text, note.author) == ("baseline, �[31m<b>", "ann")
     assert notes_file(info).is_file()
     assert main(["runs", str(info.path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["note"] == note.text
+    assert json.loads(capsys.readouterr().out)["rows"][0]["note"] == note.text
     write_note(info, "", "ann", over=note.text)
     assert read_note(info).text == ""
 

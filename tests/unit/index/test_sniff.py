@@ -140,7 +140,7 @@ def test_runs_are_listed_by_the_title_of_their_mapping(tmp_path, capsys):
     assert "My own" in listed
     assert "mapping:" not in listed
     cli.main(["runs", str(tmp_path), "--json"])
-    assert json.loads(capsys.readouterr().out)[0]["format"].startswith("mapping:")
+    assert json.loads(capsys.readouterr().out)["rows"][0]["format"].startswith("mapping:")
 
 
 def test_readers_of_other_kinds_of_files_are_named_in_one_line(tmp_path, capsys):

@@ -14,9 +14,9 @@ from plain_groups import is_right
 from read_formats import info_at, run_of
 
 from board.analysis.findings import default_thresholds, facts_of
-from board.core.findings import find
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
+from board.core.findings.rules import find
 from board.core.groups.solve_rates import pass_at_k_by_step
 from board.core.groups.statistics import CONVENTIONS, by_step
 from board.index import build

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
+from read_formats import run_at
 from written_logs import HOSTILE, hostile_run, native_run, native_sample, write_lines
 
 pytest.importorskip("mcp")
@@ -20,7 +22,11 @@ from faults.plant import FAULTS
 from faults.scene import TUNED, clean
 from mcp import Client, StdioServerParameters
 
+import board
 from board import cli
+from board.analysis.report_check import ReportCheck
+from board.charts.curve_data import CurveOptions, Series, prepared
+from board.core.citations import citations_in
 from board.mcp_server.answers import MOST_BYTES
 from board.mcp_server.server import server_of
 from board.views.shared.state import CHOICES
@@ -279,3 +285,105 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatc
     native_run(tmp_path / "run")
     assert cli.main(["mcp", str(tmp_path)]) == 2
     assert "rollout-board[board,mcp]" in capsys.readouterr().err
+
+
+def test_steps_have_the_interval_that_charts_draw(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "step": step,
+            "group_id": f"{group}",
+            "response": "r",
+            "reward": reward,
+            "correct": bool(right),
+        }
+        for step in range(20)
+        for group in range(4)
+        for reward, right in zip(rng.lognormal(size=4), rng.random(4) < 0.5, strict=True)
+    ]
+    write_lines(tmp_path / "run" / "log.jsonl", rows)
+    table = board.open_run(tmp_path / "run").run.steps
+    answer = asked(tmp_path, "steps", run="run", metrics=["reward"])["rows"]
+    drawn = prepared(table, Series.of("reward"), CurveOptions(band="mean"))
+    assert drawn is not None
+    ((low, high, _),) = drawn.edges
+    assert [row["reward_low"] for row in answer] == pytest.approx(low.tolist(), rel=1e-5)
+    assert [row["reward_high"] for row in answer] == pytest.approx(high.tolist(), rel=1e-5)
+    upper, lower = high - drawn.values, drawn.values - low
+    assert upper.sum() > lower.sum()  # of skewed rewards
+
+
+def test_an_argument_that_there_is_not_is_refused_by_every_tool(tmp_path):
+    native_run(tmp_path / "run")
+
+    async def talk(ask: Ask) -> list[str]:
+        async with Client(server_of(tmp_path)) as client:
+            tools = (await client.list_tools()).tools
+        assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+        return [await ask(tool.name, sorted_by="reward") for tool in tools]
+
+    for answer in conversation(server_of(tmp_path), talk):
+        assert "has no argument 'sorted_by'; " in answer
+        assert "\n" not in answer
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("steps", {"run": "run", "step": 21}, "did you mean first and last?"),
+        ("rollouts", {"run": "run", "sort_by": "reward"}, "did you mean sort?"),
+        ("stepz", {}, "did you mean steps?"),
+        ("steps", {"run": "run", "limit": 500}, "limit=500 can't be used: it should be less than"),
+        ("steps", {}, "run is missing"),
+        ("show", {"run": "run", "step": "x", "index": 0}, "step='x' can't be used"),
+    ],
+)
+def test_a_refusal_is_one_sentence_of_ours(tool, arguments, words, tmp_path):
+    native_run(tmp_path / "run")
+    answer = asked(tmp_path, tool, **arguments)
+    assert words in answer
+    assert "http" not in answer
+    assert "Error executing" not in answer
+    assert "\n" not in answer
+
+
+def test_answers_of_a_tool_have_one_shape_whatever_is_recorded(tmp_path):
+    native_run(tmp_path / "full")
+    rows = [{"step": 0, "prompt": "p", "response": f"r{n}"} for n in range(2)]
+    write_lines(tmp_path / "bare" / "log.jsonl", rows)
+    full, bare = (every_answer(tmp_path, name, 0) for name in ("full", "bare"))
+    varying = {"more", "cite_value_as"}  # of a page that was cut, of tokens
+    for tool, answer in full.items():
+        assert answer.keys() - varying == bare[tool].keys() - varying
+
+
+def test_every_citation_that_is_given_holds_whatever_the_run_is_called(tmp_path):
+    name = 'a "run" [x]'
+    fault, log = next(one for one in FAULTS if one.name == "one token"), clean(TUNED)
+    fault.plant(log)
+    log.write(tmp_path / name)
+    run = run_at(tmp_path / name)
+    check = ReportCheck(lambda cited: run if cited == name else pytest.fail(cited))
+
+    async def talk(ask: Ask) -> list[tuple[Any, str]]:
+        cited = []
+        found = (await ask("findings", run=name))["rows"]
+        for one in (one for row in found for one in (row, *row["evidence"])):
+            cited += [(one["value"], one["cite_value_as"])] if one["cite_value_as"] else []
+        lead = next(row["spike"] for row in found if row["spike"])
+        spike = await ask("spike", run=name, **lead)
+        cited += [(row["value"], row["cite_as"]) for row in spike["rows"]]
+        cited.append((spike["mean"], spike["cite_mean_as"]))
+        steps = await ask("steps", run=name, metrics=["reward"])
+        for row in steps["rows"]:
+            keys = (
+                steps["cite_as"].replace("COLUMN", "reward_mean").replace("STEP", str(row["step"]))
+            )
+            cited.append((row["reward_mean"], keys))
+        return cited
+
+    cited = conversation(server_of(tmp_path), talk)
+    assert len(cited) > 20
+    for value, citation in cited:
+        (claim,) = citations_in(f"{value} {citation}").citations
+        assert check.check(claim).holds, (value, citation)

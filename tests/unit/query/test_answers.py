@@ -42,7 +42,7 @@ def sentence(tmp_path, first, second, **options):
 def test_the_sentence_says_difference_interval_prompts_steps_and_answer():
     runs = [sample_run("grpo_arithmetic"), sample_run("resumed")]
     assert answer(paired_runs(*runs)).sentence("grpo_arithmetic", "resumed") == (
-        "resumed - grpo_arithmetic: solve rate -0.007 (-0.044 to 0.032) on 48 prompts, steps 1 to 24: "
+        "resumed - grpo_arithmetic: solve rate -0.007 (-0.044 to 0.034) on 48 prompts, steps 1 to 24: "
         "no difference seen"
     )
 

@@ -26,7 +26,7 @@ from board.query.labels.samples import (
     shares_over_steps,
 )
 from board.query.rollouts import Sorting, frame
-from board.query.user_sql import select
+from board.query.sql.user_sql import select
 
 BY_ORDER = Sorting("label_order")
 

@@ -5,10 +5,10 @@ from opened_logs import run_at
 from written_logs import native_run
 
 from board.errors import ChoiceError
-from board.query import limited_sql
-from board.query.limited_sql import Question, ask
 from board.query.open_run import OpenOptions
-from board.query.user_sql import plain_rows, select
+from board.query.sql import limited_sql
+from board.query.sql.limited_sql import Question, ask
+from board.query.sql.user_sql import plain_rows, select
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from read_formats import run_of
 
-from board.query.predicate import text_literal
+from board.core.expression_tree import text_literal
 from board.query.rollouts import filter_of_text
 
 TRICKY = st.sampled_from(

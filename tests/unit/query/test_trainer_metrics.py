@@ -11,10 +11,10 @@ from board.analysis.findings import Diagnosis, with_trainer
 from board.errors import ExpressionError
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower
+from board.query.sql.user_sql import select
 from board.query.steps import OWN, own_steps
 from board.query.trainer.agreement import agreements
 from board.query.trainer.metrics import TrainerMetricsReader, read_trainer_metrics
-from board.query.user_sql import select
 
 
 def header(rank: int, attempt: str = "a", start: int = 1) -> dict:

@@ -15,7 +15,7 @@ from board.api import OpenRun
 from board.errors import ChoiceError, UnreadableError
 from board.query.database import database_of
 from board.query.open_run import OpenOptions, Run
-from board.query.user_sql import select
+from board.query.sql.user_sql import select
 
 DOCS = Path(__file__).parents[3] / "docs"
 BYTES_OF_A_ROLLOUT = ("offset", "size", "part")

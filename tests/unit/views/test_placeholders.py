@@ -9,16 +9,18 @@ from read_formats import ONE_OF_EACH, REAL_RUNS, real_run, run_of
 
 from board.analysis.run_summary import RunSummary, settings_of
 from board.components.run_table import RunRow
+from board.core.expression_tree import text_literal
 from board.core.metrics.headings import narrow_headings
 from board.errors import ExpressionError
 from board.query.open_run import reader_titles
-from board.query.predicate import BoundSql, names_for, parsed, predicate_of, text_literal
+from board.query.predicate import BoundSql, names_for, parsed, predicate_of
 from board.query.run_rows import RunRows
 from board.query.steps import own_steps
 from board.views.rollouts.rollout_list import HIDDEN
 from board.views.rollouts.text_search import as_expression, sought_text
-from board.views.runs.columns import choose_columns, path_of
+from board.views.runs.columns import choose_columns
 from board.views.runs.filters import example, search
+from board.views.runs.names import path_of
 from board.views.shared import examples
 
 RUNS = pytest.mark.parametrize("info", ONE_OF_EACH, ids=lambda info: str(info.path.name))
@@ -45,6 +47,7 @@ def test_a_heading_of_the_list_filters_as_its_column_does(info):
     for name in run.columns:
         if name not in HIDDEN:
             assert filter_of(above[name]) == filter_of(name)
+            assert parsed(run.columns, f"{above[name]} > 0").names == (name,)
 
 
 def test_a_word_that_is_no_column_searches_the_texts(tmp_path):
@@ -138,7 +141,7 @@ def test_the_example_of_the_table_of_runs_and_its_heads_can_be_typed(folder):
         found = search(rows, known, example(visible, known), columns.by_id)
         assert found.refused == ""
     for column in visible:
-        text = f"missing(col({text_literal(column.label)}))"
+        text = f"missing({column.label})"
         assert search(rows, summaries, text, columns.by_id).refused == "", column
         path = path_of(column.name)
         if path != column.name:

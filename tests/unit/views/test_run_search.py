@@ -6,14 +6,27 @@ from hypothesis import strategies as st
 
 from board.analysis.run_summary import ListedFinding, RunSummary
 from board.components.run_table import RunRow
-from board.query.predicate import text_literal
-from board.views.runs.columns import choose_columns, id_of, path_of
+from board.core.expression_tree import text_literal
+from board.views.runs.columns import choose_columns
 from board.views.runs.filters import filter_groups, search
+from board.views.runs.names import id_of, path_of
 from board.views.runs.rows import setting_cell
 
 PATHS = (
     *("run", "name", "state", "steps", "note", "kl", "config.finding", "config.steps", "severity"),
-    *("lr", "config.lr", "loss"),
+    *(
+        "lr",
+        "config.lr",
+        "loss",
+        "a",
+        "b",
+        "x.a/b",
+        "y.a - b",
+        "in",
+        "x.not b",
+        "x.and more",
+        "1st",
+    ),
 )
 SETTINGS = st.dictionaries(
     st.sampled_from(PATHS), st.sampled_from([1, 2.5, 3e-6, "dapo", "none", "severe"])
@@ -56,7 +69,7 @@ def test_every_head_and_filter_is_a_name_with_the_values_on_the_screen(runs):
     rows, summaries, columns = table_of(runs)
 
     def holding(name: str, value: str) -> list[int]:
-        found = search(rows, summaries, f"{text_literal(name)} = {text_literal(value)}", columns)
+        found = search(rows, summaries, f"{name} = {text_literal(value)}", columns)
         assert found.refused == "", (name, value)
         return found.places
 

@@ -4,7 +4,9 @@ import threading
 import time
 
 import pytest
-from written_logs import native_run
+from hypothesis import given
+from hypothesis import strategies as st
+from written_logs import native_run, native_sample, write_lines
 
 from board.analysis.run_summary import RunSummary
 from board.core.run_differences import flat_settings
@@ -150,3 +152,25 @@ def test_columns_of_their_own_accord_are_each_another_setting_and_name_no_run():
         {"lr": n, "config.lr": n, "config.output_dir": f"out/{n}", "config.beta": n} for n in (1, 2)
     ]
     assert visible_by_default(differing(runs), runs) == ["lr", "config.beta"]
+
+
+@given(st.floats(0, 1e4))
+def test_a_run_that_grows_is_read_again_within_a_bound_and_without_haste(took):
+    pause = summaries.pause_after(took)
+    assert 5 <= pause <= summaries.MOST_BEHIND_SECONDS
+    assert pause >= min(10 * took, summaries.MOST_BEHIND_SECONDS)
+
+
+def test_the_table_knows_how_far_a_live_run_is_behind(store, infos, monkeypatch):
+    followed(store, infos, lambda: store.known(infos[0]))
+    assert store.behind(infos) == 0
+    write_lines(infos[0].path / "more.jsonl", [native_sample(99, 0, n) for n in range(4)])
+    monkeypatch.setattr(summaries, "_SOON_SECONDS", 60.0)
+    monkeypatch.setattr(summaries, "MOST_BEHIND_SECONDS", 60.0)
+    grown = discover(infos[0].path.parent).runs
+    store.follow(grown)
+    time.sleep(0.05)
+    assert store.behind(grown) >= 0.05
+    monkeypatch.setattr(summaries, "_SOON_SECONDS", 0.0)
+    followed(store, grown, lambda: not store.is_old(grown[0]))
+    assert store.behind(grown) == 0

@@ -1,7 +1,10 @@
 """Labels as a browser sends them: again and again until they are answered, and stored once."""
 
+import threading
+import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -21,7 +24,7 @@ def run(tmp_path, monkeypatch):
     return opened
 
 
-def sent(number: int, value: str, **others: object) -> dict[str, object]:
+def sent(number: int, value: str, **others: Any) -> dict[str, Any]:
     about = {"id": f"{number:016x}", "run": "native", "kind": "label", "author": "ann", "index": 1}
     return {**about, "step": 1, "value": value, **others}
 
@@ -55,6 +58,29 @@ def test_what_cannot_be_stored_is_answered_with_the_reason_and_the_others_are_st
     assert answered[sent(3, "")["id"]] == ""
     assert labels_at(with_labels(run), step, 1).label_of("ann") == "good"
     labels.receive("anything")
+
+
+@pytest.mark.parametrize("slow", range(2))
+def test_labels_are_stored_in_their_order_though_the_run_before_is_still_at_one(
+    run, monkeypatch, slow
+):
+    """Two runs of the script at once, the first of which takes long over a label."""
+    step, first_is_at_it, write = min(run.counts), threading.Event(), labels._write
+
+    def slowly(entry):
+        if entry["index"] == slow:
+            first_is_at_it.set()
+            time.sleep(0.2)
+        write(entry)
+
+    monkeypatch.setattr(labels, "_write", slowly)
+    entries = [sent(place, "good", step=step, index=place) for place in range(3)]
+    first = threading.Thread(target=labels.receive, args=(entries[: slow + 1],))
+    first.start()
+    assert first_is_at_it.wait(60)
+    labels.receive(entries)
+    first.join()
+    assert [entry.index for entry in label_files.read_entries(run.info)[0]] == [0, 1, 2]
 
 
 def test_streamlit_sends_no_message_by_its_name_alone():

@@ -7,9 +7,9 @@ import pytest
 from plain_facts import plain_facts
 
 from board.analysis.findings import default_thresholds
-from board.core.findings import find
 from board.core.findings.facts import Facts, FailedRows, FailuresBy, RewardModes
 from board.core.findings.finding import Finding
+from board.core.findings.rules import find
 
 LIMITS = default_thresholds()
 S, N = 40, 32

@@ -12,7 +12,6 @@ from plain_facts import plain_facts
 from plain_groups import groups_of
 
 from board.analysis.findings import default_thresholds
-from board.core.findings import RULES, find
 from board.core.findings.coverage import Recorded, checked_words, coverage
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
@@ -25,6 +24,7 @@ from board.core.findings.finding import (
     parse,
     rounded,
 )
+from board.core.findings.rules import RULES, find
 from board.core.groups.statistics import fitted_convention
 from board.errors import ChoiceError
 

@@ -51,6 +51,7 @@ class Trainer:
         self.args = SimpleNamespace(temperature=0.9)
         self.template = SimpleNamespace(tokenizer=None, sequence_parallel_size=1)
         self.model = SimpleNamespace(training=True)
+        self.overlong_filter = False
         self.reward_func_names, self.reward_weights = ["acc", "fmt"], torch.tensor([1.0, 0.5])
         self._rewards_per_func = torch.tensor([[1.0, 1.0], [0.0, float("nan")]])
         self.callbacks: list[Any] = []
@@ -124,3 +125,19 @@ def test_with_sequence_parallelism_nothing_is_written(tmp_path):
     trainer.template.sequence_parallel_size = 2
     assert not trainer.open_rollouts().wants(1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_truncated_rollouts_that_overlong_filter_leaves_out_of_the_loss_are_masked(tmp_path):
+    trainer = hooked()
+    trainer.rollout_dir, trainer.overlong_filter = str(tmp_path), True
+    (boundaries,) = trainer.callbacks
+    boundaries.on_train_begin(trainer.args, trainer.state, None)
+    grpo_batch = Batch(
+        completion_mask=torch.tensor([[True, False, True], [False, True, True]]),
+        truncated_mask=torch.tensor([False, True]),
+        seq_lengths=torch.tensor([5, 3]),
+    )
+    trainer._postprocess_batch(samples(Sample), [{"grpo_batch": grpo_batch}])
+    trainer._compute_loss_and_metrics(None, {}, grpo_batch)
+    trainer.exporter.close()
+    assert_rollouts(tmp_path, {"loss_mask": [1, 0, 1]}, {"loss_mask": [0, 0]})

@@ -49,6 +49,16 @@ def test_training_data_goes_to_the_exporter_instead_of_the_dump(tmp_path):
     assert_rollouts(tmp_path, both | whole | {"loss_mask": None}, both | with_tool)
 
 
+def test_zeros_in_the_place_of_logprobs_that_were_not_computed_are_not_logged(tmp_path):
+    """As with `force_on_policy_ratio: true`: 7ea279ab, `algorithms/grpo.py:3247`."""
+    logger = ExportLogger(Logger(), str(tmp_path), strict=True)
+    data = training_data() | {"prev_logprobs": [[0.0] * 5] * 2}
+    logger.log_batched_dict_as_jsonl(data, "train_data_step3.jsonl")
+    logger.exporter.close()
+    nothing = {"logprobs": None}
+    assert_rollouts(tmp_path, nothing | {"sampling_logprobs": [-0.1, -0.2, -0.3]}, nothing)
+
+
 def test_other_files_and_a_dump_that_is_kept_are_the_loggers(tmp_path):
     theirs = Logger()
     logger = ExportLogger(theirs, str(tmp_path), keep_dump=True, strict=True)

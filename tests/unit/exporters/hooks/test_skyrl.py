@@ -54,6 +54,9 @@ class Trainer:
     """What of RayPPOTrainer the hook touches."""
 
     tokenizer = None
+    cfg = SimpleNamespace(
+        trainer=SimpleNamespace(algorithm=SimpleNamespace(temperature=0.9))
+    )  # train/config/config.py:1189 of 0.3.0
 
     def __init__(self, layout: Any) -> None:
         self.layout = layout

@@ -1,8 +1,10 @@
-"""Batches as verl 1dda039b builds them: `ppo/v1/trainer_base.py`, `ppo/ray_trainer.py` of its trainer.
+"""Batches as verl 0.9.1 builds them: fields and tags as `ppo/v1/agent_loop_tq.py:184-219` of its trainer
+puts them, read as at `ppo/v1/trainer_base.py:1297` and `ppo/ray_trainer.py:514`.
 
 DataProto is verl's own and TensorDict tensordict's where they can be imported.
 """
 
+import json
 import sys
 from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
@@ -24,9 +26,16 @@ class Trainer:
     """What of verl's trainers the hook touches."""
 
     def __init__(self, last: int = 9) -> None:
-        rollout = SimpleNamespace(temperature=0.7, name="vllm")
-        self.config = SimpleNamespace(actor_rollout_ref=SimpleNamespace(rollout=rollout))
+        rollout = SimpleNamespace(temperature=0.7, name="vllm", n=2)
+        correction = SimpleNamespace(bypass_mode=False)
+        self.config = SimpleNamespace(
+            actor_rollout_ref=SimpleNamespace(rollout=rollout),
+            algorithm=SimpleNamespace(adv_estimator="grpo", rollout_correction=correction),
+        )
         self.tokenizer, self.global_steps, self.total_training_steps = None, 4, last
+
+    def _compute_metrics(self, batch: Any, metrics: Any, timing: Any, **kwargs: Any) -> None:
+        metrics["actor/pg_loss"] = 0.25
 
 
 class V1(ExportV1, Trainer):
@@ -44,6 +53,14 @@ class Texts(list[Any]):
         return list(self)
 
 
+class Queued(dict[str, Any]):
+    """As tensordict 0.10.0: by `[]` a stack of texts is a plain list, by `get` itself."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        return list(value) if isinstance(value, Texts) else value
+
+
 def jagged(*rows: list[Any]) -> Any:
     return torch.nested.nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
 
@@ -55,7 +72,7 @@ def tensor_dict(data: dict[str, Any]) -> Any:
     return tensordict.TensorDict({**data, **texts}, batch_size=3)
 
 
-def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -> Any:
+def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = Queued) -> Any:
     """Three rows, of which the last only fills the ranks."""
     data = {
         "prompts": jagged([5, 6], [7], [7]),
@@ -68,6 +85,8 @@ def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -
         "uid": Texts(["u", "u", "u"]),
         "data_source": Texts(["gsm8k"] * 3),
         "reward_model": Texts([{"ground_truth": "9"}] * 3),
+        "num_turns": Texts([2, 4, 4]),
+        "extra_fields": Texts([{"reward_extra_info": {"acc": 1.0}}, {}, {}]),
     }
 
     def kv_batch_get(keys: Any, partition_id: str, select_fields: list[str]) -> Any:
@@ -77,24 +96,58 @@ def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -
     module = ModuleType("transfer_queue")
     vars(module)["kv_batch_get"] = kv_batch_get
     monkeypatch.setitem(sys.modules, "transfer_queue", module)
-    tags = [{"min_global_steps": 3}, {"min_global_steps": 4}, {"is_padding": True}]
+    tags = [{"min_global_steps": 3, "max_global_steps": 4}, {"min_global_steps": 4}]
+    tags = [*tags, {"is_padding": True}]
     return SimpleNamespace(keys=["u_0_0", "u_1_0", "pad"], partition_id="train", tags=tags)
 
 
-@pytest.mark.parametrize("made", [dict, tensor_dict] if find_spec("tensordict") else [dict])
+@pytest.mark.parametrize(
+    "made", [dict, Queued, tensor_dict] if find_spec("tensordict") else [dict, Queued]
+)
 def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(tmp_path, monkeypatch, made):
     asked: list[str] = []
     trainer = V1(last=4)
-    trainer._log_rollout_data(queue(monkeypatch, asked, made), {}, str(tmp_path))
+    batch = queue(monkeypatch, asked, made)
+    trainer._compute_metrics(batch, {}, {}, global_steps=4, epoch=0)
+    trainer._log_rollout_data(batch, {}, str(tmp_path))
     assert {"values", "ref_log_prob", "entropy"} <= set(asked)
     long = {"prompt_ids": [5, 6], "response_ids": [8, 9, 1], "logprobs": [-0.1, -0.2, -0.3]}
     long |= {"loss_mask": [1, 0, 1], "token_rewards": [0, 0, 1], "reward": 1, "policy_version": 3}
-    long |= {"step": 4, "group_id": "u", "env": "gsm8k", "ground_truth": "9"}
+    long |= {"step": 4, "group_id": "u", "env": "gsm8k", "ground_truth": "9", "acc": 1}
+    long |= {"rollout_id": "u_0_0", "num_turns": 2, "last_policy_version": 4}
     short = {"prompt_ids": [7], "response_ids": [10], "sampling_logprobs": [-0.41]}
     short |= {"step": 4, "reward": 0.5, "policy_version": 4}
     assert_rollouts(tmp_path, long, short)
     (file,) = tmp_path.glob("*.jsonl")
     assert '"type":"close"' in file.read_text(), "the last step closes the file"
+    assert '"metrics":{"actor/pg_loss":0.25}' in file.read_text()
+    (described,) = tmp_path.glob("run-*.json")
+    config = json.loads(described.read_text())["config"]
+    assert config["algorithm.adv_estimator"] == "grpo"
+    assert config["actor_rollout_ref.rollout.n"] == 2
+
+
+def test_in_bypass_mode_the_samplers_logprobs_are_not_logged_as_the_trainers(tmp_path, monkeypatch):
+    """As `ppo/v1/trainer_base.py:1641` copies them."""
+    trainer = V1(last=4)
+    trainer.config.algorithm.rollout_correction.bypass_mode = True
+    trainer._log_rollout_data(queue(monkeypatch, []), {}, str(tmp_path))
+    only = {"logprobs": None}
+    assert_rollouts(tmp_path, only | {"sampling_logprobs": [-0.11, -0.21, -0.31]}, only)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, "warm"])
+def test_what_cannot_be_opened_is_told_once_and_training_goes_on(
+    tmp_path, monkeypatch, caplog, temperature
+):
+    trainer = V1(last=4)
+    folder = tmp_path / "a file"
+    folder.touch()
+    trainer.config.actor_rollout_ref.rollout.temperature = temperature
+    for _ in range(2):
+        trainer._log_rollout_data(queue(monkeypatch, []), {}, str(folder))
+    assert caplog.text.count("rollouts are not exported") == 1
+    assert folder.read_text() == ""
 
 
 class Proto:

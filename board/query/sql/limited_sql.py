@@ -23,15 +23,15 @@ from board.errors import BoardError, ChoiceError
 from board.index.discovery.run_info import RunInfo
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions
+from board.query.sql.user_sql import asks_for_metrics, select
 from board.query.trainer.metrics import read_trainer_metrics
-from board.query.user_sql import asks_for_metrics, select
 
 MOST_MEMORY: Final = 1 << 30
 """Bytes of address space for a statement and its rows, beside what the opened run takes."""
 _TOO_LARGE: Final = f"the statement needs more than the {MOST_MEMORY >> 20:,} MB that it may have"
 MOST_CHARACTERS: Final = 100_000
 """Of a statement: parsing 400 kB of brackets takes 13 s."""
-_PROJECT: Final = Path(__file__).parents[2]
+_PROJECT: Final = Path(__file__).parents[3]
 _GRACE_SECONDS: Final = 1.0
 """DuckDB stops most statements by itself, and says so; the system ends the others after these."""
 

@@ -1,0 +1,1 @@
+"""SQL that users write, within bounds, and values as they are written out."""

@@ -1,0 +1,53 @@
+"""What an exporter opens: its folder, the run's document, and the way from a call to the file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from exporters.counters import Counters
+from exporters.files import default_attempt
+from exporters.intake import Intake
+from exporters.journal import Journal
+from exporters.redaction import Redaction
+from exporters.run_document import describe_run
+from exporters.sampling import GroupSampler
+from exporters.settings import Settings
+
+
+def named(settings: Settings, started: float) -> Settings:
+    """The settings with a name for this launch. Raises ValueError where ranks have none in common."""
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
+    attempt = settings.attempt or default_attempt(settings.world_size, now)
+    return replace(settings, attempt=attempt)
+
+
+def open_files(
+    settings: Settings,
+    started: float,
+    run: Mapping[str, Any],
+    tokenizer: Any,
+    redaction: Redaction | None,
+    counters: Counters,
+    *,
+    strict: bool,
+) -> tuple[Journal, Intake]:
+    """Opens the rank's first file; rank 0 describes the run. Raises OSError, with what to do."""
+    limit = settings.max_samples_per_step
+    sampler = None if limit is None else GroupSampler(limit)
+    pieces = tokenizer if settings.dialect == "rllb" else None
+    try:
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        if settings.rank == 0:
+            facts = run if redaction is None else redaction.value(run)
+            describe_run(settings, started, facts, tokenizer)
+        journal = Journal(settings, started, counters, sampler, pieces, redaction)
+    except OSError as error:
+        error.add_note(
+            f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
+            "may make and write to, or enabled=False."
+        )
+        raise
+    return journal, Intake(settings, journal, counters, sampler, strict=strict)

@@ -1,0 +1,151 @@
+"""Every interval and test that is shown comes from a function whose coverage is in docs/statistics.md."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from benchmarks import coverage
+
+ROOT = Path(__file__).parents[2]
+BOARD = ROOT / "board"
+DOCUMENT = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+ROOTS = {
+    ("board.core.metrics.intervals", "Z"),
+    ("board.core.metrics.intervals", "difference_of_estimates"),
+    ("board.core.metrics.divergence", "divergence"),
+    *(("board.core.metrics.distributions", n) for n in ("student_t_p", "student_t_bound")),
+    *(("board.core.metrics.exact_test", n) for n in ("fisher_p", "is_fisher_below")),
+    *(("board.core.groups.permutation", n) for n in ("presence_p", "number_p")),
+    *(("board.core.metrics.paired", n) for n in ("sign_flip_p", "false_discovery_rates")),
+}
+"""What intervals and p-values are made of."""
+MEANS_ALONE = {"effect_of"}
+"""Uses a function that makes intervals for its means."""
+FINDINGS = "board.core.findings"
+"""Its rules have thresholds, whose tables are those of benchmarks/planted_faults.py."""
+
+Name = tuple[str, str]
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(tree: ast.AST) -> dict[str, Name]:
+    """By local name what a module, or a function, imports of the board."""
+    names: dict[str, Name] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("board"):
+            names |= {one.asname or one.name: (node.module or "", one.name) for one in node.names}
+    return names
+
+
+@cache
+def used_by() -> dict[Name, set[Name]]:
+    """What each top-level name of the board uses: names of its module, and imported ones."""
+    uses: dict[Name, set[Name]] = {}
+    for path in sorted(BOARD.rglob("*.py")):
+        tree, module = ast.parse(path.read_text(encoding="utf-8")), module_name(path)
+        names = imported(tree)
+        tops: dict[str, ast.stmt] = {}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                tops[node.name] = node
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                tops |= {one.id: node for one in targets if isinstance(one, ast.Name)}
+        known = {name: (module, name) for name in tops} | names
+        for name, node in tops.items():
+            found = uses.setdefault((module, name), set())
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Name) and inner.id in known and inner.id != name:
+                    found.add(known[inner.id])
+                elif isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
+                    package, stem = names.get(inner.value.id, ("", ""))
+                    found.add((f"{package}.{stem}", inner.attr))
+    return uses
+
+
+@cache
+def makes_statistics(name: Name) -> bool:
+    """Whether a name of board.core leads to an interval or a p-value."""
+    seen, waiting = set[Name](), [name]
+    while waiting:
+        one = waiting.pop()
+        if one in ROOTS:
+            return True
+        if one not in seen and one[0].startswith("board.core"):
+            seen.add(one)
+            waiting += used_by().get(one, ())
+    return False
+
+
+def shown() -> dict[Name, set[Name]]:
+    """Names of board.core that lead to an interval or a p-value, and who uses them elsewhere."""
+    users: dict[Name, set[Name]] = {}
+    for user, names in used_by().items():
+        if user[0].startswith(FINDINGS) or not user[0].startswith("board.core"):
+            for name in names:
+                in_core = name[0].startswith("board.core") and not name[0].startswith(FINDINGS)
+                if in_core and makes_statistics(name):
+                    users.setdefault(name, set()).add(user)
+    return users
+
+
+def listed() -> set[str]:
+    return {name for names in coverage.MADE_BY.values() for name in names}
+
+
+def test_every_function_that_makes_what_is_shown_is_listed_with_what_was_measured():
+    missing = {
+        f"{module}.{name}": sorted(".".join(user) for user in users)
+        for (module, name), users in shown().items()
+        if name not in listed() | MEANS_ALONE
+        and not all(user[0].startswith(FINDINGS) for user in users)
+        and not is_plain(module, name)
+    }
+    assert not missing
+
+
+def is_plain(module: str, name: str) -> bool:
+    """Whether a name is no function: a class or a constant of a result."""
+    path = ROOT / Path(*module.split(".")).with_suffix(".py")
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return name not in {node.name for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def test_no_page_makes_an_interval_of_its_own():
+    primitives = {
+        *("student_t", "student_t_p", "student_t_bound", "Z", "wilson_bounds", "incomplete_beta"),
+        *("presence_p", "number_p", "sign_flip_p"),
+    }
+    of_pages = {
+        (".".join(user), name)
+        for user, names in used_by().items()
+        if not user[0].startswith("board.core")
+        for _, name in names
+        if name in primitives
+    }
+    assert not of_pages
+
+
+def test_what_is_listed_is_simulated_and_stands_in_the_table():
+    simulated = {
+        node.id
+        for path in (ROOT / "benchmarks").glob("simulated*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name)
+    }
+    assert listed() <= simulated
+    lines = [line for line in DOCUMENT.splitlines() if line.startswith("| ")]
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines}
+    for what, names in coverage.MADE_BY.items():
+        assert what in rows
+        assert all(f"`{name}`" in rows[what] for name in names), what
+
+
+def test_the_law_finds_an_interval_that_is_not_listed():
+    """A check of the check: of what is shown now, something is found for each kind of root."""
+    names = {name for _, name in shown()}
+    assert {"paired_difference", "fisher_p", "contrasts", "divergence", "label_shares"} <= names
+    assert not makes_statistics(("board.core.groups.right", "right_rule"))
