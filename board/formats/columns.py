@@ -82,7 +82,7 @@ class FieldColumns:
     """What the Records of some rollouts hold, by the names that `Record` has for it; a value per row.
 
     rows: which of the rollouts that were given these are. scores: NaN where there is none. remarks: a
-    tuple for each row. messages: role and text of each of Record.messages; outputs: their LastOutput;
+    tuple for each row. messages: role and text of each of Record.messages; outputs: their ToolOutputs;
     tool_uses: their ToolUse. lengths: tokens of the response. arrays: what aggregates are made of,
     recorded in all rows or none; other_arrays: all others, as logged. In each row all arrays are of one
     length.

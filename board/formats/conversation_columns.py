@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from board.core.texts.tool_use import tool_use
-from board.formats.last_outputs import last_output
+from board.formats.first_outputs import tool_outputs
 from board.formats.messages import conversation_text, message_texts, response_text, role_texts
 from board.formats.parse import is_list
 
@@ -16,7 +16,7 @@ def take_conversations(
     texts: dict[str, Values],
 ) -> tuple[Values | None, Values | None, Values | None]:
     """Makes texts of prompts and responses that are messages. Role and text of each message of rows where
-    both are, and the LastOutput and the ToolUse of these; None where no row has any.
+    both are, and the ToolOutputs and the ToolUse of these; None where no row has any.
     """
     parts: list[Values] = []
     for key, text_of in (("prompt", conversation_text), ("response", response_text)):
@@ -39,6 +39,6 @@ def take_conversations(
         else:
             both = [*a, *b]
             messages.append(role_texts(both, [*before, *after]))
-            outputs.append(last_output(both))
+            outputs.append(tool_outputs(both))
             tool_uses.append(tool_use(both))
     return messages, outputs, tool_uses

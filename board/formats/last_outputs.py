@@ -8,7 +8,7 @@ last one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,8 @@ _CUT: Final = 300
 _TOOL_ROLES: Final = frozenset(("tool", "function", "environment", "ipython", "observation"))
 _MOST_ANSWERS: Final = 1
 """Turns of the model after its last output."""
-_TAIL: Final = 1200
+TAIL: Final = 1200
+"""Characters at the end of a response in which its last output is looked for."""
 _AFTER: Final = 200
 """Characters that may stand beside it: of the model's own text after an output, of others around a
 traceback."""
@@ -41,13 +42,23 @@ _IN_TEXT: Final = re.compile(
 """Outputs of tools in a response that is one text, by the marks of chat templates and of prompts. Each
 begins with a letter that is written out, so that Python's re looks only where there is one.
 """
+_BY_ROLES: Final = re.compile(
+    rf"{_IN_TEXT.pattern}|u(?<=^u)ser\n.*?(?=\nassistant(?:\n|\Z)|\Z)", _IN_TEXT.flags
+)
+"""The same where of a template, whose special tokens were left out, the names of the roles are left."""
 _END: Final = _AFTER + 40
 """Where the mark stands that closes an output; the longest has fewer than 40 characters."""
 _TAGS: Final = re.compile(
     r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
-    r"|^Observation(?: \d+)?:\s*"
+    r"|^user\n|^Observation(?: \d+)?:\s*"
 )
+_BEGINS: Final = re.compile(
+    r"(?:\[[^\]\n]{1,60}\]\n|(?i:observation|output|result|tool output|tool result)s?:\s*"
+    r"|<(?:output|result|observation)>\n)+"
+)
+_ENDS: Final = re.compile(r"(?:\n\([^()\n]{1,40}\)|\n</(?:output|result|observation)>)+$")
+"""What a harness writes around each output: a line in brackets, a label, a closing remark."""
 _SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")
 """Marks that only results of a search have."""
 _KEYS: Final = (
@@ -60,6 +71,10 @@ _KEYS: Final = (
     "error",
     "message",
 )
+_MEASURED: Final = frozenset(
+    ("elapsed_ms", "elapsed", "duration", "duration_ms", "time", "latency")
+)
+"""Keys that say nothing of what an output says: with no text beside them it is empty."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _TITLE: Final = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL | re.IGNORECASE)
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line \d+', re.MULTILINE)
@@ -68,7 +83,8 @@ _OWN_CODE: Final = re.compile(
     r"|(?:^|/)(?:script|solution|main|test[^/]*)\.py$"
 )
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages/|/lib/python3|^<frozen ")
-_NUMBERS: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d+")
+_HOSTS_AND_NUMBERS: Final = re.compile(r"(?<![\w.:@-])(?:[a-z_.:@-])*+\d[\w.:@-]*", re.ASCII)
+"""Numbers, ids, addresses, versions, and hosts with a number."""
 _WORD: Final = re.compile(r"[^\W\d_]{4}")
 _PATHS: Final = re.compile(r"(?:/[\w.@+-]+){2,}")
 
@@ -87,56 +103,73 @@ class LastOutput:
         """The same for outputs that differ in numbers, addresses and paths alone; empty where there is no
         word: results that are numbers have nothing in common.
         """
-        text = _PATHS.sub("/#", _NUMBERS.sub("#", self.text.lower()))
-        return text if _WORD.search(text) else ""
+        return masked(self.text)
 
 
-def last_output(messages: Sequence[Mapping[str, Any]]) -> LastOutput | None:
-    """The last output in a conversation; None without one, where it is long, or where the model went on.
+def masked(text: str) -> str:
+    """A text without its numbers, ids, hosts and paths; empty where no word is left. Of an output that
+    is empty: a text that only such ones have.
+    """
+    if not text:
+        return EMPTY
+    text = _HOSTS_AND_NUMBERS.sub("#", _PATHS.sub("/#", text.lower()))
+    return text if _WORD.search(text) else ""
 
-    Where no message has the role of a tool, those of the user after the model's first turn are the
-    environment's.
+
+EMPTY: Final = "(nothing)"
+
+
+def output_places(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+    """Which messages are outputs of tools. Where none has the role of a tool, those of the user after
+    the model's first turn are the environment's.
     """
     roles = [message.get("role") for message in messages]
     is_tool = [isinstance(role, str) and role in _TOOL_ROLES for role in roles]
     if not any(is_tool):
         first = roles.index("assistant") if "assistant" in roles else len(roles)
         is_tool = [role == "user" and place > first for place, role in enumerate(roles)]
-    place = max((place for place, is_one in enumerate(is_tool) if is_one), default=None)
-    if place is None or roles[place:].count("assistant") > _MOST_ANSWERS:
+    return [place for place, is_one in enumerate(is_tool) if is_one]
+
+
+def last_output(messages: Sequence[Mapping[str, Any]], place: int) -> LastOutput | None:
+    """The last output in a conversation; None where it is long, or where the model went on. place: of
+    output_places the last one.
+    """
+    roles = [message.get("role") for message in messages[place:]]
+    if roles.count("assistant") > _MOST_ANSWERS:
         return None
-    text = _short(message_text(messages[place]))
+    text = short_output(message_text(messages[place]))
     return None if text is None else LastOutput(text, _tool_name(messages, place))
 
 
-def outputs_in_texts(responses: Sequence[str | None]) -> list[LastOutput | None]:
-    """The same of responses that are each one text, with outputs in tags."""
+def may_have_outputs(responses: Sequence[str | None]) -> bool:
+    """Whether one of some responses that are each one text may end with an output in tags."""
     texts = [*filter(None, responses)]
     # Most logs have no tags, which takes a fraction of a microsecond a text where all are asked at once.
     if max(map(len, texts), default=0) <= _END:
         ends = tails = "\n".join(texts)
     else:
         ends = "\n".join([text[-_END:] for text in texts])
-        tails = "\n".join([text[-_TAIL:] for text in texts])
-    if not _may_end_an_output(ends, tails):
-        return [None] * len(responses)
-    return [None if text is None else output_in_text(text) for text in responses]
+        tails = "\n".join([text[-TAIL:] for text in texts])
+    is_closed = "</" in ends or "```" in ends or "<|" in ends or "[/TOOL_RESULTS]" in ends
+    return is_closed or "Observation" in tails or "user\n" in tails
 
 
-def _may_end_an_output(end: str, tail: str) -> bool:
-    is_closed = "</" in end or "```" in end or "<|" in end or "[/TOOL_RESULTS]" in end
-    return is_closed or "Observation" in tail
+def outputs_in(text: str) -> Iterator[re.Match[str]]:
+    """The outputs in a text, with their tags."""
+    return (_BY_ROLES if "user\n" in text else _IN_TEXT).finditer(text)
 
 
-def output_in_text(response: str) -> LastOutput | None:
-    """The same of one response."""
-    tail = response[-_TAIL:]
-    if not _may_end_an_output(response[-_END:], tail):
+def without_tags(output: re.Match[str]) -> str:
+    """What an output in a text says."""
+    return _TAGS.sub("", output[0])
+
+
+def last_of(outputs: Sequence[re.Match[str]]) -> LastOutput | None:
+    """The same as last_output, of outputs in the end of a text."""
+    if not outputs or len(outputs[-1].string) - outputs[-1].end() > _AFTER:
         return None
-    outputs = [*_IN_TEXT.finditer(tail)]
-    if not outputs or len(tail) - outputs[-1].end() > _AFTER:
-        return None
-    text = _short(_TAGS.sub("", outputs[-1][0]))
+    text = short_output(without_tags(outputs[-1]))
     tool = "search" if _SEARCHES.match(outputs[-1][0]) else None
     return None if text is None else LastOutput(text, tool)
 
@@ -157,20 +190,31 @@ def _tool_name(messages: Sequence[Mapping[str, Any]], place: int) -> str | None:
     return None
 
 
-def _short(text: str) -> str | None:
-    """The output in a line or a few; None where it is empty or long and no traceback."""
-    text = text.strip()
-    if _TRACEBACK in text[-_TAIL * 4 :]:
+def short_output(text: str) -> str | None:
+    """The output in a line or a few, without what the harness writes around it; None where it is long
+    and no traceback.
+    """
+    text = _without_frame(text.strip())
+    if _TRACEBACK in text[-TAIL * 4 :]:
         return traceback_line(text)
-    if text.startswith("<") and (title := _TITLE.search(text[:_TAIL])):
+    if text.startswith("<") and (title := _TITLE.search(text[:TAIL])):
         return f"<title>{title[1][:_CUT]}</title>"
-    if not text or len(text) > _MOST:
+    if len(text) > _MOST:
         return None
-    fields = as_fields(parsed_text(text)) if text[0] == "{" else None
+    fields = as_fields(parsed_text(text)) if text.startswith("{") else None
     if fields is not None:
         inner = [value.strip() for key in _KEYS if isinstance(value := fields.get(key), str)]
-        text = "\n".join(filter(None, inner)) or text
+        if len(fields.keys() & _MEASURED) == len(fields) - len(inner):
+            text = _without_frame("\n".join(filter(None, inner)))
+        else:
+            text = "\n".join(filter(None, inner)) or text
     return text[:_CUT]
+
+
+def _without_frame(text: str) -> str:
+    if begin := _BEGINS.match(text):
+        text = text[begin.end() :]
+    return _ENDS.sub("", text).strip() if text.endswith((")", ">")) else text.strip()
 
 
 def traceback_line(text: str) -> str | None:

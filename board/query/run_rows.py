@@ -34,7 +34,6 @@ from board.index.storage import FolderStorage, StepRange, Storage
 from board.query import causes
 from board.query import columns as column_sql
 from board.query.attempts import RunFiles
-from board.query.causes.same_endings import create_endings, floor_of
 from board.query.columns import AS_LOGGED, Derived
 from board.query.database import Database, create_table, database_of, is_damage, numbers_table
 from board.query.duplicates import counts_of, find_duplicates, notes_on
@@ -256,16 +255,15 @@ class RunRows:
     def _made(self, name: str) -> str:
         """SQL for a column that is made of others; empty for those of the log."""
         if name in segments.CAUSE_COLUMNS:
-            return causes.cause_sql(name, self.names, self.patterns, *self._endings)
+            return causes.cause_sql(name, self.names, self.patterns, self._signs)
         return label_sql(name, self._label_schema) if name in segments.LABEL_COLUMNS else ""
 
     @cached_property
-    def _endings(self) -> tuple[str, float]:
-        """The table of endings that are a sign of failure, empty: none is; and floor_of the rewards."""
-        floor, table = floor_of(self.table, self.unnumbered(), self.names), f"{self.schema}.endings"
+    def _signs(self) -> causes.Signs:
+        """What the rollouts show together of failures."""
+        tables = [f"{self.schema}.{name}" for name in ("endings", "broken", "notes")]
         with self.cursor() as cursor:
-            is_any = create_endings(cursor, table, self.unnumbered(), self.names, floor)
-        return table if is_any else "", floor
+            return causes.create_signs(cursor, self.table, tables, self.unnumbered(), self.names)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""

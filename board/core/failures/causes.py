@@ -51,7 +51,8 @@ NOT_EARNED: Final = CLASSES["infrastructure"] + CLASSES["unclear"]
 Basis = Literal["recorded", "structural", "lexical", "confirmed"]
 BASES: Final[dict[Basis, str]] = {
     "recorded": "a field of the log says that the rollout failed",
-    "structural": "no words were needed: nothing was generated, or many prompts suddenly end alike",
+    "structural": "no words were needed: nothing was generated, the same call is answered in other "
+    "rollouts, or many prompts suddenly end alike",
     "lexical": "only the words of a tool, a judge or an error say so: read one before you rely on it",
     "confirmed": "somebody who looked said so",
 }

@@ -44,8 +44,8 @@ _WHO: Final[Mapping[str, Cause]] = {
 }
 _WORDS_OF: Final = {name: frozenset(text.split()) for name, text in _TABLE.items()}
 _FAILURE, _FAILED, _HEALTH = (_WORDS_OF[name] for name in ("failure", "failed", "healthy"))
-_MEASURE, _OF_THE_ANSWER, _CONTENT = (
-    _WORDS_OF[name] for name in ("measure", "of_the_answer", "content")
+_MEASURE, _OF_THE_ANSWER, _SERVICES, _CONTENT = (
+    _WORDS_OF[name] for name in ("measure", "of_the_answer", "services", "content")
 )
 _STATUS, _HARNESS, _NOTES = (_WORDS_OF[name] for name in ("status", "harness", "notes"))
 _BAD_STATUS, _NO_FAILURE = _WORDS_OF["bad_status"], _WORDS_OF["no_failure"]
@@ -108,7 +108,7 @@ def _of_failure_key(words: set[str]) -> _Says:
     if words & _MEASURE:
         return "nothing"
     # A kind of error (error_type) may be of the answer too: "calculation".
-    if words & _OF_THE_ANSWER or words & _KINDS:
+    if (words & _OF_THE_ANSWER and not words & _SERVICES) or words & _KINDS:
         return "note"
     if words & _FAILURE:
         return "failure"
@@ -129,7 +129,17 @@ def _is_flag(words: set[str]) -> bool:
 
 def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> str | None:
     """What a reader says of a failure, else what failure_in says of why it ended and of extras."""
-    return texts.get(_KNOWN) or failure_in(_asked_fields(texts, extras))
+    known = texts.get(_KNOWN)
+    if known and not _SAYS_THAT_ALONE.match(known):
+        return known
+    return _surer(known, failure_in(_asked_fields(texts, extras)))
+
+
+def _surer(known: str | None, other: str | None) -> str | None:
+    """What another field says where what is known is a word: aborted with an exception has a reason."""
+    if not known or (_SAYS_THAT_ALONE.match(known) and other and _SAYS_WHY.match(other)):
+        return other or known
+    return known
 
 
 def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values]) -> Values:
@@ -143,7 +153,7 @@ def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values
     if not asked:
         return known or []
     rows = [_failure_of_row((*asked,), row) for row in zip(*asked.values(), strict=True)]
-    return rows if known is None else [a or b for a, b in zip(known, rows, strict=True)]
+    return rows if known is None else [*map(_surer, known, rows)]
 
 
 def _asked_values(key: str, values: Values) -> Values | None:
@@ -330,7 +340,9 @@ def _status(path: Sequence[str], value: object) -> str | None:
     is_bad = words & _BAD_STATUS or (words & (_FAILED | {"failure", "failures"}) and who)
     if not is_bad or words & _NO_FAILURE:
         return None
-    if words <= {"abort", "aborted", "cancelled", "canceled", "preempted", "interrupted", "user"}:
+    if words & {"preempted", "preemption", "evicted"} and "user" not in words:
+        return recorded(who or "server", evidence)  # the machine was taken away
+    if words <= {"abort", "aborted", "cancelled", "canceled", "interrupted", "user"}:
         return recorded("aborted", evidence)
     return undecided(evidence, who)
 
@@ -348,6 +360,10 @@ def _note(path: Sequence[str], value: object) -> str | None:
 
 
 _KNOWN, _REASON = "failure", "finish_reason"
+_SAYS_THAT_ALONE: Final = re.compile(r"(?:aborted|unknown|\?): [\w.]+=[\w-]*$")
+"""A failure of which a reader knows one word, such as a status."""
+_SAYS_WHY: Final = re.compile(r"[a-z?][a-z_]*: [^=]*=.*[^\w-]", re.DOTALL)
+"""One of which a field has a text."""
 _LINE: Final = "\n"
 _OWN_PROGRAM: Final = re.compile(
     r'File "(?:<(?:string|stdin|ipython[^"]*|unknown)>|/tmp/[^"]*|[^"]*(?:solution|submission)\w*\.py)"'

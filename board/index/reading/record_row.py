@@ -20,7 +20,12 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
 from board.formats.failures.any_field import failure_of_fields, failures_of_columns
-from board.formats.last_outputs import LastOutput, last_output, output_in_text, outputs_in_texts
+from board.formats.first_outputs import (
+    ToolOutputs,
+    tool_outputs,
+    tool_outputs_in_text,
+    tool_outputs_in_texts,
+)
 from board.formats.messages import message_text, message_texts, role_texts
 from board.formats.number_arrays import (
     first_values,
@@ -56,28 +61,32 @@ def column_name(key: str) -> str:
 
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
-_OUTPUTS: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
+_LAST: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
+_OUTPUTS: Final = (*_LAST, segments.FIRST_CALL, segments.FIRST_OUTPUT_KEY)
 
 
 def _outputs(rollouts: FieldColumns) -> Values:
-    """The last output of a tool of each rollout: of its messages, else in its response."""
+    """The ToolOutputs of each rollout: of its messages, else in its response."""
     responses = rollouts.texts.get("response")
     if responses is None:
         return []
-    outputs = outputs_in_texts(responses)
+    outputs = tool_outputs_in_texts(responses)
     if rollouts.messages is None or rollouts.outputs is None:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)
     return [by_text if messages is None else output for by_text, messages, output in of_messages]
 
 
-def _output_columns(output: LastOutput | None) -> dict[str, Any]:
-    """The columns of the last output of a tool; none where there is none."""
-    if output is None:
-        return {}
-    same = output.normalized
-    values = output.text, key_of_text(same) if same else None, output.tool
-    return dict(zip(_OUTPUTS, values, strict=True))
+def _output_columns(outputs: ToolOutputs | None) -> dict[str, Any]:
+    """The columns of the first output of a tool and of the last; none where there is none."""
+    row: dict[str, Any] = {}
+    if outputs is not None and (last := outputs.last) is not None:
+        same = last.normalized
+        row |= zip(_LAST, (last.text, key_of_text(same) if same else None, last.tool), strict=True)
+    if outputs is not None and (first := outputs.first) is not None:
+        row[segments.FIRST_CALL] = key_of_text(first.call)
+        row[segments.FIRST_OUTPUT_KEY] = key_of_text(first.output)
+    return row
 
 
 def _tool_columns(use: ToolUse | None) -> dict[str, Any]:
@@ -135,10 +144,10 @@ def row_of(
         segments.FAILURE: failure_of_fields(texts, record.extras),
     }
     if record.messages:
-        row |= _output_columns(last_output(record.messages))
+        row |= _output_columns(tool_outputs(record.messages))
         row |= _tool_columns(tool_use(record.messages))
     elif "response" in texts:
-        row |= _output_columns(output_in_text(texts["response"]))
+        row |= _output_columns(tool_outputs_in_text(texts["response"]))
     prompt, response = whole = [whole_text(record, vocabulary, name) for name in TEXTS]
     for name, begin, text in zip(TEXTS, previews(record, vocabulary), whole, strict=True):
         row |= {name: begin, WHOLE + name: None if text == begin else text}

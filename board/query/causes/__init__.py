@@ -1,20 +1,25 @@
 """The cause of each rollout's failure, as SQL over what the index has of it.
 
-In this order: what the log records; a limit that cut the rollout; a note of the judge or the harness that
-a pattern matches; a reward that is missing. Then, of rollouts whose reward is at the floor: the last
-output of a tool, a response that was never generated, a response that an error took the place of, a mark
-that the reward is none, and an ending that suddenly many prompts have. What is left is the policy's: a
-wrong answer is never called a failure of infrastructure, and a rollout that was paid has no cause but a
-recorded one. Patterns over the evidence overrule all this: somebody looked.
+In this order: what the log records, where that says whose failure it is; a limit that cut the rollout.
+Then, of rollouts whose reward is missing or at the floor: a note of the judge or the harness that a
+pattern matches; the last output of a tool, by patterns; an answer that tells of a broken tool; a note of
+a scorer that failed; a response that was never generated; a response that an error took the place of;
+what the log records and not whose it is; a reward that is missing; a mark that the reward is none; and
+an ending that suddenly many prompts have. What is left is the policy's: a wrong answer is never called a
+failure of infrastructure, and a rollout that was paid has no cause but a recorded one. Patterns over the
+evidence overrule all this: somebody looked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
+
+import duckdb
+import pyarrow as pa
 
 from board.core.failures.causes import FLAGGED, MOST_CHARACTERS, NOTED, PLUMBING, UNDECIDED
 from board.index.discovery.cause_patterns import CausePatterns, Pattern
@@ -26,7 +31,9 @@ from board.index.segments import (
     MESSAGES,
     Column,
 )
-from board.query.causes import same_endings
+from board.query.causes.broken_answers import broken_answer_case, broken_answers
+from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case
+from board.query.causes.same_endings import conditions, floor_of, same_endings
 from board.query.database import quoted
 
 CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
@@ -34,6 +41,8 @@ CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
 COLUMNS: Final = tuple(Column(name, texts=True, words=True) for name in CAUSE_COLUMNS)
 _SHORT_RESPONSE: Final = 300
 """Characters; what takes the place of a response is short."""
+_ANSWERS: Final = r"(?i)\\boxed|</?answer>|\n#### |final answer|the answer is|\n\n[A-Z]|…$"
+"""What a response has that goes on after an error that it quotes; a long one is cut."""
 _NOTHING: Final = "CAST(NULL AS VARCHAR)"
 
 
@@ -49,15 +58,46 @@ class _Case:
     when: str = ""
 
 
-def cause_sql(
-    name: str, names: Collection[str], patterns: CausePatterns, endings: str, floor: float
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What a run's rollouts show together.
+
+    floor: the lowest reward, which says nothing good of a rollout.
+    endings, broken, notes: tables of what same_endings, broken_answers and failed_scoring find; empty
+    where they find nothing.
+    """
+
+    floor: float
+    endings: str = ""
+    broken: str = ""
+    notes: str = ""
+
+
+def create_signs(
+    cursor: duckdb.DuckDBPyConnection,
+    read: Callable[[str], pa.Table],
+    tables: Sequence[str],
+    view: str,
+    names: Collection[str],
+) -> Signs:
+    """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
+    floor = floor_of(read, view, names)
+    created: list[str] = []
+    for table, sql_of in zip(tables, (same_endings, broken_answers, failed_scoring), strict=True):
+        rows = None
+        if sql := sql_of(view, names, floor):
+            cursor.execute(f"CREATE TABLE {table} AS {sql}")
+            rows = cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
+        created.append(table if rows else "")
+    return Signs(floor, *created)
+
+
+def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, signs: Signs) -> str:
     """SQL for one of COLUMNS, NULL where a rollout has no reason to be asked.
 
-    names: columns of its rows. endings: the table of same_endings; empty where there is none. floor: the
-    lowest reward that says nothing good of a rollout.
+    names: columns of its rows.
     """
-    cases = [*_cases(names, patterns, endings, floor)]
+    cases = [*_cases(names, patterns, signs)]
     if not cases:
         return _NOTHING
     evidence = _value_of(cases, CAUSE_EVIDENCE)
@@ -96,47 +136,66 @@ def _value_of(cases: Sequence[_Case], name: str) -> str:
     return f"({value})"
 
 
-def _cases(
-    names: Collection[str], patterns: CausePatterns, endings: str, floor: float
-) -> Sequence[_Case]:
+def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Sequence[_Case]:
     """In the order in which they are tried."""
     has_reward = "reward" in names
     reward = "nullif(reward, 'nan'::DOUBLE)" if has_reward else "NULL"
+    is_paid = f"{reward} > {signs.floor!r}"
     cases = [*_recorded_cases(names, patterns, reward)]
+    unclear = _is_unclear() if FAILURE in names else "false"
+    if FAILURE in names and has_reward:
+        by_policy = " OR ".join(_is_by_policy(one) for one in patterns.recorded) or "false"
+        cases.append(_unclear_case(f"{unclear} AND {is_paid} AND NOT ({by_policy})"))
     if "is_truncated" in names:
         evidence = "'is_truncated'"
         if "finish_reason" in names:
             evidence = "coalesce('finish_reason=' || finish_reason, 'is_truncated')"
-        cases.append(_Case("'truncated'", evidence, "recorded", "is_truncated > 0"))
+        is_cut = f"is_truncated > 0 AND NOT {unclear}"
+        cases.append(_Case("'truncated'", evidence, "recorded", is_cut))
     if has_reward:
-        is_paid = f"{reward} > {floor!r}"
         cases.append(_Case(_NOTHING, _NOTHING, "", is_paid))
-    if FAILURE in names and patterns.note:
-        decided = _first_match(_evidence_of_log(), patterns.note)
-        noted = f"CASE WHEN {_begins(NOTED)} THEN {decided} END"
-        cases.append(_Case(noted, _evidence_of_log(), "lexical"))
+    cases += _told_by_texts(names, patterns, signs, reward if has_reward else "0")
+    if FAILURE in names:
+        cases.append(_unclear_case(unclear))
     if has_reward:
         unscored = _Case("'unscored'", "'no reward is recorded'", "recorded", f"{reward} IS NULL")
         cases.append(unscored)
-    if LAST_OUTPUT in names:
-        cases += _output_cases(names, patterns.output)
-    if empty := _no_output(names):
-        cases.append(_Case("'server'", "'the response is empty'", "structural", empty))
-    if "response" in names and patterns.response:
-        decided = _first_match("response", patterns.response)
-        is_short = f"length(response) < {_SHORT_RESPONSE}"
-        said = f"left('response: ' || response, {MOST_CHARACTERS})"
-        cases.append(_Case(f"CASE WHEN {is_short} THEN {decided} END", said, "lexical"))
     if FAILURE in names:
         cases.append(_Case("'unknown'", _evidence_of_log(), "recorded", _begins(FLAGGED)))
     cases += [
         _Case("'unknown'", said, "structural", when)
-        for said, when in same_endings.conditions(names, endings)
+        for said, when in conditions(names, signs.endings)
     ]
     if has_reward:
         earned = "'reward ' || round(reward, 4)"
         cases.append(_Case("'policy'", earned, "", f"{reward} <= 0"))
     return cases
+
+
+def _told_by_texts(
+    names: Collection[str], patterns: CausePatterns, signs: Signs, reward: str
+) -> Iterator[_Case]:
+    """What texts of a rollout say that was not paid. reward: SQL for it, NULL where it is missing."""
+    if FAILURE in names and patterns.note:
+        decided = _first_match(_evidence_of_log(), patterns.note)
+        noted = f"CASE WHEN {_begins(NOTED)} THEN {decided} END"
+        yield _Case(noted, _evidence_of_log(), "lexical")
+    if LAST_OUTPUT in names:
+        yield _output_case(names, patterns.output)
+    if signs.broken:
+        yield _Case(*broken_answer_case(signs.broken), "structural")
+    if signs.notes:
+        yield _Case(*failed_scoring_case(signs.notes), "structural")
+    if empty := _no_output(names):
+        is_scored = f"{reward} IS NOT NULL AND {empty}"
+        yield _Case("'server'", "'the response is empty'", "structural", is_scored)
+    if "response" in names and patterns.response:
+        decided = _first_match("response", patterns.response)
+        is_short = (
+            f"length(response) < {_SHORT_RESPONSE} AND NOT regexp_matches(response, '{_ANSWERS}')"
+        )
+        said = f"left('response: ' || response, {MOST_CHARACTERS})"
+        yield _Case(f"CASE WHEN {is_short} THEN {decided} END", said, "lexical")
 
 
 def _evidence_of_log() -> str:
@@ -154,28 +213,50 @@ def _recorded_cases(
     """What the log says by a cause, and what patterns make of an error that it records."""
     if FAILURE not in names:
         return ()
-    code, evidence = f"split_part({quoted(FAILURE)}, ': ', 1)", _evidence_of_log()
-    # Whose record it is goes before words of infrastructure in it: a judge has connections too.
-    likely = f"nullif(substr({code}, 2), '')"
-    said = f"regexp_replace({evidence}, '[A-Za-z0-9_.]+=', '', 'g')"
-    whens = " ".join(
-        f"WHEN {_whose(one, likely)}{_matches(said, one)} THEN '{one.cause}'"
-        for one in patterns.recorded
-    )
+    code, evidence = _code(), _evidence_of_log()
+    whens = " ".join(f"WHEN {_is_of(one)} THEN '{one.cause}'" for one in patterns.recorded)
     # Who generated nothing failed by its server, if nobody says more.
     unsaid = f"CASE WHEN {empty} THEN 'server' END" if (empty := _no_output(names)) else "NULL"
-    decided = f"coalesce(CASE {whens} END, {likely}, {unsaid}, 'unknown')"
+    decided = f"coalesce(CASE {whens} END, {_likely()}, {unsaid})"
     paid_for = f"CASE WHEN {reward} > 0 THEN 'policy' ELSE '' END"
     is_open = _begins(UNDECIDED)
+    signs = f"'{NOTED}', '{FLAGGED}', 'aborted', 'unknown', {paid_for}"
     return (
         _Case(f"CASE WHEN {is_open} THEN nullif({decided}, {paid_for}) END", evidence, "recorded"),
-        _Case(
-            code,
-            evidence,
-            "recorded",
-            f"NOT {is_open} AND {code} NOT IN ('{NOTED}', '{FLAGGED}', {paid_for})",
-        ),
+        _Case(code, evidence, "recorded", f"NOT {is_open} AND {code} NOT IN ({signs})"),
     )
+
+
+def _code() -> str:
+    return f"split_part({quoted(FAILURE)}, ': ', 1)"
+
+
+def _likely() -> str:
+    """SQL for whose record it is, which goes before words of infrastructure in it: a judge has
+    connections too.
+    """
+    return f"nullif(substr({_code()}, 2), '')"
+
+
+def _is_unclear() -> str:
+    """SQL for whether the log records a failure and not whose it is."""
+    is_unclear = f"{_begins(UNDECIDED)} OR {_code()} IN ('aborted', 'unknown')"
+    return f"coalesce({is_unclear}, false)"
+
+
+def _unclear_case(when: str) -> _Case:
+    cause = f"CASE WHEN {_code()} = 'aborted' THEN 'aborted' ELSE 'unknown' END"
+    return _Case(cause, _evidence_of_log(), "recorded", when)
+
+
+def _is_of(pattern: Pattern) -> str:
+    """SQL for whether what the log records is of a pattern's cause."""
+    said = f"regexp_replace({_evidence_of_log()}, '[A-Za-z0-9_.]+=', '', 'g')"
+    return f"{_whose(pattern, _likely())}{_matches(said, pattern)}"
+
+
+def _is_by_policy(pattern: Pattern) -> str:
+    return f"({_is_of(pattern)})" if pattern.cause == "policy" else "false"
 
 
 def _whose(pattern: Pattern, likely: str) -> str:
@@ -185,12 +266,12 @@ def _whose(pattern: Pattern, likely: str) -> str:
     return f"coalesce({likely}, 'judge') = 'judge' AND " if pattern.only_unsaid else ""
 
 
-def _output_cases(names: Collection[str], patterns: Sequence[Pattern]) -> Sequence[_Case]:
+def _output_case(names: Collection[str], patterns: Sequence[Pattern]) -> _Case:
     text, tool = quoted(LAST_OUTPUT), quoted(LAST_TOOL) if LAST_TOOL in names else "NULL"
     by = f"coalesce(' of ' || {tool}, '')"
     said = f"left('last output' || {by} || ': ' || {text}, {MOST_CHARACTERS})"
     decided = _first_match(text, patterns, tool)
-    return [_Case(decided, said, "lexical")]
+    return _Case(decided, said, "lexical")
 
 
 def _first_match(text: str, patterns: Sequence[Pattern], tool: str = "NULL") -> str:

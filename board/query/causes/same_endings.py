@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 
 from board.core.failures.causes import MOST_CHARACTERS, NOTED
@@ -31,7 +30,7 @@ none is no chance.
 """
 _CHANCE: Final = math.log(1e-6)
 """That prompts lie on one rank alone by chance."""
-_SPEAKS_OF_ERROR: Final = (
+SPEAKS_OF_ERROR: Final = (
     "(?i)error|exception|fail|time.?d? ?out|unavailab|unreach|overload|refused|denied|crash|abort"
 )
 
@@ -59,7 +58,7 @@ def _sources(names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
     if {"response", "response_chars"} <= {*names}:
         key = "hash(regexp_replace(response, '[0-9]+', '#', 'g'))::HUGEINT"
         is_one = (
-            f"response_chars BETWEEN 1 AND 240 AND regexp_matches(response, '{_SPEAKS_OF_ERROR}')"
+            f"response_chars BETWEEN 1 AND 240 AND regexp_matches(response, '{SPEAKS_OF_ERROR}')"
         )
         yield "response", key, is_one, "'suddenly many prompts get: ' || response"
 
@@ -69,17 +68,6 @@ def conditions(names: Collection[str], table: str) -> Iterator[tuple[str, str]]:
     for kind, key, is_one, said in _sources(names) if table else ():
         own = f"SELECT (step, ending) FROM {table} WHERE kind = '{kind}'"
         yield f"left({said}, {MOST_CHARACTERS})", f"{is_one} AND (step, {key}) IN ({own})"
-
-
-def create_endings(
-    cursor: duckdb.DuckDBPyConnection, table: str, view: str, names: Collection[str], floor: float
-) -> bool:
-    """Creates the table of what same_endings gives; whether it has a row."""
-    if not (sql := same_endings(view, names, floor)):
-        return False
-    cursor.execute(f"CREATE TABLE {table} AS {sql}")
-    rows = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
-    return bool(rows and rows[0])
 
 
 def same_endings(view: str, names: Collection[str], floor: float) -> str:

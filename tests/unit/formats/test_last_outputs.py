@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.formats.last_outputs import output_in_text, outputs_in_texts
+from board.formats.first_outputs import tool_outputs_in_text, tool_outputs_in_texts
 
 MARKED = (
     "<tool_response>\n{}\n</tool_response>",
@@ -34,12 +34,15 @@ PIECES = st.sampled_from(
     after=st.text(max_size=200),
 )
 def test_an_output_that_ends_a_response_is_its_last(mark, before, output, after):
-    found = output_in_text(before.replace("<", "") + mark.format(output) + after.replace("<", ""))
-    assert found is not None
-    assert found.text == output
+    response = before.replace("<", "") + mark.format(output) + after.replace("<", "")
+    outputs = tool_outputs_in_text(response)
+    assert outputs is not None
+    assert outputs.last is not None
+    assert outputs.last.text == output
 
 
 @given(st.lists(st.none() | st.lists(PIECES, max_size=12).map("".join), max_size=5))
 def test_the_outputs_of_many_responses_are_those_of_each(responses):
-    each = [None if response is None else output_in_text(response) for response in responses]
-    assert outputs_in_texts(responses) == each
+    each = [response and tool_outputs_in_text(response) for response in responses]
+    together = tool_outputs_in_texts(responses)
+    assert [own and own.last for own in together] == [(own or None) and own.last for own in each]

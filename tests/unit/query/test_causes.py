@@ -76,6 +76,11 @@ def traceback(*files: str) -> str:
         ({"response": "x <tool_response>UnknownError</tool_response> so 4"}, "tool_error"),
         ({"response": "<tool_response>UnknownError</tool_response>" + "y" * 300}, "policy"),
         ({"response": "It said UnknownError."}, "policy"),
+        (
+            {"response": "Error: upstream connect error is in the log. So it is \\boxed{3}."},
+            "policy",
+        ),
+        ({"response": "Error: upstream connect error"}, "server"),
     ],
 )
 def test_a_zero_has_the_cause_that_its_log_shows(tmp_path, row, cause):
@@ -88,7 +93,8 @@ def test_a_zero_has_the_cause_that_its_log_shows(tmp_path, row, cause):
         ({}, 1.0, None),
         ({}, None, "unscored"),
         (conversation("UnknownError"), 1.0, None),  # solved all the same
-        (conversation("UnknownError"), None, "unscored"),
+        (conversation("UnknownError"), None, "tool_error"),  # what failed says why it has none
+        (conversation("no results found"), None, "unscored"),
     ],
 )
 def test_a_rollout_that_was_paid_is_not_asked_and_one_without_reward_is_unscored(
