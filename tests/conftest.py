@@ -64,6 +64,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """What a failed test says of halves of characters can be sent to whoever gathers the reports."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.failed:
+        report.longrepr = str(report.longrepr).encode("utf-8", "backslashreplace").decode()
+        report.sections = [
+            (name, text.encode("utf-8", "backslashreplace").decode())
+            for name, text in report.sections
+        ]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests keep in the user's cache goes with them; bundled runs are indexed there once for all

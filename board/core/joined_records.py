@@ -38,7 +38,9 @@ class LoggedRecord:
         """
         a, b = self.record, other.record
         tokens = _tokens(self, other, compare=compare)
-        talk = next((r for r in (a, b) if r.messages or r.given or r.generated), a)
+        # A log with the whole conversation before one that has the messages of its prompt alone.
+        with_border = next((r for r in (a, b) if r.given or r.generated), a)
+        talk = next((r for r in (a, b) if r.messages), with_border)
         record = replace(
             tokens,
             step=a.step,

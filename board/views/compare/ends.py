@@ -17,6 +17,8 @@ from board.views.shared.tables import Column
 from board.views.shared.text import one_line, plain
 
 _WIDTH = 165
+_CHARACTER_PIXELS = 7.4
+"""Streamlit cuts a text that is aligned to the right at its beginning, without a sign."""
 
 
 def show(compared: Compared, metrics: Sequence[str]) -> None:
@@ -59,17 +61,22 @@ def _columns(ends: Sequence[MetricEnd], names: Sequence[str]) -> dict[str, Colum
     steps = [end.steps_text for end in ends]
     for place, name in enumerate(names):
         texts = [end.means[place].text(unit) for end, unit in zip(ends, units, strict=True)]
-        columns[f"run {place}"] = Column(texts, "", one_line(name), _WIDTH, alignment="right")
+        columns[f"run {place}"] = _numbers(texts, one_line(name))
         if place:
             texts = [
                 end.gaps[place - 1].text(unit, signed=True)
                 for end, unit in zip(ends, units, strict=True)
             ]
-            label = one_line(f"minus {names[0]}")
-            columns[f"gap {place}"] = Column(texts, "", label, _WIDTH, alignment="right")
+            columns[f"gap {place}"] = _numbers(texts, one_line(f"minus {names[0]}"))
     if len({*steps}) > 1:
         columns["steps"] = Column(steps, width=150)
     return columns
+
+
+def _numbers(texts: Sequence[str], label: str) -> Column:
+    """A column of numbers with intervals, as wide as the longest."""
+    pixels = int(_CHARACTER_PIXELS * max(map(len, texts), default=0)) + 20
+    return Column(texts, "", label, max(_WIDTH, pixels), alignment="right")
 
 
 def _say_parts(compared: Compared) -> None:

@@ -215,7 +215,8 @@ def _render() -> None:
         return
     column = str(state.get("step_metric"))
     make = partial(step_page, run, step, _EXPORTED, column=column)
-    file = file_of(run, "_".join(filter(None, (part, column))), step=step)
+    # The page is of the step, whichever of its parts is looked at.
+    file = file_of(run, "_".join(filter(None, ("page", column))), step=step)
     page_export.offer(file, make, of_step=True)
     if part == "groups":
         groups.show(run, step)
