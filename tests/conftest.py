@@ -64,17 +64,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
+def _sendable(text: object) -> str:
+    return str(text).encode("utf-8", "backslashreplace").decode()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
-    """What a failed test says of halves of characters can be sent to whoever gathers the reports."""
+    """What tests print and log of halves of characters can be sent to whoever gathers the reports."""
     outcome: Any = yield
     report = outcome.get_result()
+    report.sections = [(name, _sendable(text)) for name, text in report.sections]
     if report.failed:
-        report.longrepr = str(report.longrepr).encode("utf-8", "backslashreplace").decode()
-        report.sections = [
-            (name, text.encode("utf-8", "backslashreplace").decode())
-            for name, text in report.sections
-        ]
+        report.longrepr = _sendable(report.longrepr)
 
 
 @pytest.fixture(scope="session", autouse=True)
