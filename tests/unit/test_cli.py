@@ -841,3 +841,19 @@ def test_a_name_with_a_comma_stands_in_quotes(tmp_path, call):
     write(tmp_path / "run" / "a.jsonl", [rollout(1, **{"a,b": 3.0, "env": "x, y"})])
     options = ["--columns", 'step,"a,b"', "--env", '"x, y"', "--json"]
     assert call("rollouts", tmp_path / "run", *options).document == [{"step": 1, "a,b": 3.0}]
+
+
+@pytest.mark.parametrize("size", [1e308, 1.7e308])
+@pytest.mark.parametrize("command", ["steps", "findings", "contrasts", "export"])
+def test_rewards_as_large_as_floats_are_let_no_warning_through(
+    tmp_path, call, command, size, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        rollout(step, reward=size * (-1) ** n, group_id=f"g{n // 4}")
+        for step in range(8)
+        for n in range(8)
+    ]
+    write(tmp_path / "run" / "a.jsonl", rows)
+    given = ["--step", 2] if command == "export" else []
+    assert call(command, tmp_path / "run", *given).code in (0, 1)

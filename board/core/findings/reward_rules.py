@@ -97,13 +97,14 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Match]:
     high = np.where(checks.scored > 0, checks.highest, -np.inf)
     beyond = np.zeros(len(low))
     lowest, highest = np.inf, -np.inf
-    for i in range(len(low)):
-        reward_range = highest - lowest
-        if i >= int(limits["steps"]) and reward_range > 0:
-            beyond[i] = max(high[i] - highest, lowest - low[i]) / reward_range
-        if beyond[i] <= limits["times"]:  # an outlier widens no range
-            lowest, highest = min(lowest, low[i]), max(highest, high[i])
-    out = limits["times"] * (highest - lowest)
+    with np.errstate(over="ignore", invalid="ignore"):  # a range of more than 1.8e308 is infinite
+        for i in range(len(low)):
+            reward_range = highest - lowest
+            if i >= int(limits["steps"]) and reward_range > 0:
+                beyond[i] = max(high[i] - highest, lowest - low[i]) / reward_range
+            if beyond[i] <= limits["times"]:  # an outlier widens no range
+                lowest, highest = min(lowest, low[i]), max(highest, high[i])
+        out = limits["times"] * (highest - lowest)
     for period in periods(facts.steps, beyond > limits["times"], beyond):
         step, value = period.step, float(beyond[period.worst])
         is_low = high[period.worst] <= highest

@@ -65,7 +65,7 @@ def two_values(
     low, high = np.fmin.reduce(least, initial=np.nan), np.fmax.reduce(most, initial=np.nan)
     if not high > low:
         return None
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         apart = np.abs(std**2 - (mean - low) * (high - mean) * count / (count - 1))
     known = np.isfinite(apart)
     is_so = known.any() and (apart[known] <= _ROUNDING * (high - low) ** 2).all()
