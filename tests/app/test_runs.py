@@ -322,13 +322,15 @@ def test_what_is_not_recorded_is_said_and_sorted_last(open_app, tmp_path):
     assert (cell["text"], cell["sort"]) == ("not recorded", None)
 
 
-def test_a_folder_whose_name_is_no_text_has_a_row_and_a_summary(open_app, two):
+def test_a_folder_whose_name_is_no_text_costs_the_other_runs_nothing(open_app, two):
     (two / "low").rename(two / os.fsdecode(b"caf\xe9"))
     app = filled(open_app(two, "runs"))
     assert_sound(app)
-    assert [row["error"] for row in rows(app).values()] == ["", ""]
-    st.cache_resource.clear()
-    assert not any(row["waits"] for row in rows(open_app(two, "runs")).values())
+    assert [row["error"] for row in rows(app).values()] == [""]
+    captions = " ".join(caption.value for caption in app.caption).replace("\\", "")
+    assert "not UTF-8; what it holds is not read: cafxe9" in captions
+    (run,) = rows(app)
+    assert_sound(open_app(two, "rollouts", run=run))
 
 
 def write_seeds(root: Path) -> Path:

@@ -800,10 +800,15 @@ def test_index_fails_where_it_cannot_be_kept(run_folder, call, monkeypatch):
     assert "can't be kept" in called.err
 
 
-def test_what_takes_long_for_many_runs_says_how_far_it_is(run_folder, call, monkeypatch):
-    monkeypatch.setattr(output.ProgressLine, "_QUIET_SECONDS", 0.0)
+def test_a_list_of_many_runs_says_how_far_it_is(run_folder, call, monkeypatch):
+    counted = list[tuple[int, int]]()
+    monkeypatch.setattr(
+        output.ProgressLine, "__call__", lambda self, done, total: counted.append((done, total))
+    )
     shutil.copytree(run_folder, run_folder.parent / "run_b")
-    assert "run 1 of 2" in call("runs", run_folder.parent).err
+    assert call("runs", run_folder.parent).code == 0
+    assert {(0, 2), (1, 2)} <= {*counted}
+    assert output.runs_text(119, 500, 60.0) == "reading run 120 of 500, 192 s left"
 
 
 def test_json_has_what_was_said_beside_it(tmp_path, call):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from board.core.problems import count_of
+from board.core.problems import Problem, count_of
 from board.errors import BoardError, NotFoundError
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
@@ -76,6 +76,15 @@ def linked() -> Mapping[str, Any]:
     """The place of the last call of link_pages, while its run is there."""
     place = st.session_state.get(_LINKED, {})
     return place if any(info.name == place.get("run") for info in neighbours()) else {}
+
+
+def left_out() -> tuple[Problem, ...]:
+    """Return what of the chosen folder can not be read, with the reason; nothing without a folder."""
+    try:
+        problems = opened_runs.discovered(chosen_root()).left_out
+    except BoardError:
+        return ()
+    return tuple(problem for problem in problems if problem.severity == "lost")
 
 
 def discovered() -> tuple[RunInfo, ...]:

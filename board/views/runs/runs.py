@@ -52,6 +52,8 @@ from board.views.shared import (
 from board.views.shared.text import ago, counted, distinct_options, one_line, plain, size
 
 # Between looks for new and grown runs: while summaries are made, a run is live, and else.
+_MOST_LEFT_OUT: Final = 3
+"""Files and folders that are named; `rollout-board check` names all."""
 _FILLING_SECONDS: Final = 1.5
 _LIVE_SECONDS: Final = 5.0
 _QUIET_SECONDS: Final = 15.0
@@ -321,7 +323,12 @@ def _render() -> None:
     page_export.offer(FileOf(folder, "runs"), partial(runs_page, exported, folder))
     if table.equal:
         st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))
-    if asked := _show(table, visible, refused):
+    asked = _show(table, visible, refused)
+    if lost := sidebar.left_out():
+        names = [f"{problem.path}: {problem.reason}" for problem in lost[:_MOST_LEFT_OUT]]
+        more = [f"and {len(lost) - len(names):,} more"] if len(lost) > len(names) else []
+        st.caption(plain(f"Left out: {'; '.join((*names, *more))}", 900))
+    if asked:
         _follow_asked(asked, infos)
 
 
