@@ -328,13 +328,12 @@ def collapse_entropy(log: Log) -> None:
         line["entropy"] = [0.02 / log.scene.size * x for x in line["entropy"]]
 
 
-@fault("one env fails", "change", severity="warning", also=("zero_std_groups",))
+@fault("one env fails", "change", severity="lead", also=("zero_std_groups",))
 def fail_one_env(log: Log) -> Planted:
     """The reward of env add is 0, that of env subtract 1 higher."""
     for line in log.samples():
         line["reward"] = 0.0 if line["env"] == "add" else line["reward"] + log.scene.size
-    rollouts = frozenset(place for place, line in log.places() if line["env"] == "add")
-    return Planted(log.scene.at, rollouts)
+    return Planted(log.scene.at, frozenset(place for place, _ in log.places()))
 
 
 @fault("reward outlier", "reward_outliers", severity="lead")
