@@ -8,9 +8,12 @@ import os
 import sys
 from pathlib import Path
 
-from board.server import new_app
+import streamlit as st
+
+from board.server import MIDDLEWARE, ROUTES, SCRIPT
 
 if Path(sys.argv[0]).name == Path(__file__).name and sys.argv[1:]:
     os.environ["ROLLOUT_BOARD_ROOT"] = sys.argv[1]
 
-app = new_app()
+# `streamlit run` looks for this very call in the text; else it would run the file as a page.
+app = st.App(SCRIPT, routes=[*ROUTES], middleware=[*MIDDLEWARE])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import streamlit as st
 from starlette.datastructures import MutableHeaders
@@ -79,13 +80,14 @@ class FramedByItself:
         await self._application(scope, receive, send_with_header)
 
 
+SCRIPT: Final = Path(__file__).parent / "views" / "dashboard.py"
+ROUTES: Final = (
+    *(Route(f"/{page}", redirect) for page in _PAGES_MOVED),
+    *(Route(f"/{page.name}", page_below_root) for page in PAGES if page.name != "overview"),
+)
+MIDDLEWARE: Final = (Middleware(trusted_hosts), Middleware(FramedByItself))
+
+
 def new_app() -> st.App:
     """The application that Streamlit serves."""
-    return st.App(
-        Path(__file__).parent / "views" / "dashboard.py",
-        routes=[
-            *(Route(f"/{page}", redirect) for page in _PAGES_MOVED),
-            *(Route(f"/{page.name}", page_below_root) for page in PAGES if page.name != "overview"),
-        ],
-        middleware=[Middleware(trusted_hosts), Middleware(FramedByItself)],
-    )
+    return st.App(SCRIPT, routes=[*ROUTES], middleware=[*MIDDLEWARE])
