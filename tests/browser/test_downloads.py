@@ -113,7 +113,9 @@ def test_every_file_that_the_list_offers_has_the_rollouts_that_it_says(page, ser
     has = {label: number for (_, label), number in files.items()}
     assert has["CSV"] == has["Parquet"] == has["JSON lines"] == count
     assert has["Interactive reader"] == has["HTML page"] == min(count, 20)
-    assert 0 < has["SFT"] <= count
+    # Of the agents' rollouts four hold images, and the others failed outside the policy or at a limit.
+    assert has["SFT"] <= count
+    assert has["SFT"] > 0 or run == "agents"
 
 
 @pytest.mark.parametrize("run", RUNS)
