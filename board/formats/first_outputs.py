@@ -124,9 +124,19 @@ def _call_of(messages: Sequence[Mapping[str, Any]], place: int) -> str:
 def _written(arguments: object) -> str:
     if isinstance(arguments, str):
         return arguments
-    return orjson.dumps(
-        arguments, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
-    ).decode()
+    try:
+        return orjson.dumps(
+            arguments, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+        ).decode()
+    except TypeError:  # integers of more than 64 bits, halves of characters, hundreds of levels
+        return _as_python_writes(arguments)
+
+
+def _as_python_writes(arguments: object) -> str:
+    try:
+        return str(arguments)
+    except RecursionError:
+        return ""
 
 
 def _action_in(text: str) -> str:

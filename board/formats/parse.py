@@ -95,9 +95,15 @@ def lacks_digits(value: object) -> bool:
     """Whether a value, or one in an object, may be an integer of more than 64 bits, of which only the
     first digits were parsed. Lists are not looked at: they may be long.
     """
-    if type(value) is float:
-        return _LARGE <= abs(value) < _LARGEST_ID
-    return is_object(value) and any(map(lacks_digits, value.values()))
+    waiting: list[Any] = [value]  # a parser takes a thousand objects within each other
+    while waiting:
+        inner = waiting.pop()
+        if type(inner) is float:
+            if _LARGE <= abs(inner) < _LARGEST_ID:
+                return True
+        elif is_object(inner):
+            waiting += inner.values()
+    return False
 
 
 def _with_all_digits(line: bytes, record: dict[str, Any]) -> dict[str, Any]:
