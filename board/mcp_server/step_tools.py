@@ -203,6 +203,7 @@ class StepTools:
         chosen = self.open_runs.part(run, split, envs, right_from=right_from)
         link = self.links.page("prompts", chosen)
         head: Answer = {"run": run, "which": which, "not_recorded": [], "link": link}
+        head["what_is_right"] = None
         own = run_prompts(chosen)
         if own is None:
             return paged({**head, "not_recorded": ["prompt or reward"]}, [], offset, limit)

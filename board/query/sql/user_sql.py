@@ -20,6 +20,8 @@ from board.index import segments
 from board.index.manifest import BrokenIndexError
 from board.query.database import Database, create_table, quoted
 from board.query.run import Run
+from board.query.run_rows import RunRows
+from board.query.sql.exact_numbers import holds_number_texts
 from board.query.trainer.metrics import TrainerMetrics
 
 _PROBLEM_COLUMNS: Final = ("path", "line", "field", "reason", "hint", "severity", "count")
@@ -128,7 +130,7 @@ def create_views(run: Run, database: Database) -> None:
     Raises duckdb.Error and BrokenIndexError where the index can't be read.
     """
     rows, cursor = run.rows.in_database(database), database.cursor()
-    values = {name: rows.value(name) for name in run.columns if name not in _ADDRESS_COLUMNS}
+    values = {name: _exact(rows, name) for name in run.columns if name not in _ADDRESS_COLUMNS}
     values |= {name: rows.whole_text(name) for name in segments.TEXT_NAMES[:-1]}
     is_hashed = segments.PROMPT_KEY in rows.names
     values |= {"file": "path", "prompt_key": "prompt_key" if is_hashed else "NULL::BIGINT"}
@@ -167,6 +169,22 @@ def create_views(run: Run, database: Database) -> None:
     types = {"line": pa.int64(), "count": pa.int64()}
     schema = pa.schema([(name, types.get(name, pa.string())) for name in _PROBLEM_COLUMNS])
     create_table(cursor, "main", "problems", pa.Table.from_pylist(problems, schema))
+
+
+def _exact(rows: RunRows, name: str) -> str:
+    """SQL for a column: whole numbers that a DOUBLE does not hold are whole numbers, or their digits as
+    texts where they have more than 64 bits.
+    """
+    if not holds_number_texts(rows.column(name)):
+        return rows.value(name)
+    digits, kind = rows.frame_value(name), rows.exact_type(name)
+    if pa.types.is_integer(kind):
+        return f"CAST({digits} AS {'BIGINT' if kind == pa.int64() else 'UBIGINT'})"
+    others = f"{digits} IS NOT NULL AND NOT regexp_full_match({digits}, '[-+]?[0-9]+')"
+    counted = rows.table(
+        f"SELECT count(*) AS n FROM {rows.unnumbered()} AS rollouts WHERE {others}"
+    )
+    return rows.value(name) if counted["n"][0].as_py() else digits
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -160,7 +160,8 @@ def test_a_builder_makes_the_index_of_a_run_in_a_process_of_its_own(tmp_path):
 
 
 SERVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who started the tests may ignore it
 from pathlib import Path
 from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import discover
