@@ -161,7 +161,8 @@ def test_a_builder_makes_the_index_of_a_run_in_a_process_of_its_own(tmp_path):
 
 SERVER = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who started the tests may ignore it
+for number in (signal.SIGINT, signal.SIGHUP):  # who started the tests may ignore them
+    signal.signal(number, signal.SIG_DFL)
 from pathlib import Path
 from board.core.records import ReadOptions
 from board.index.discovery.discovered_runs import discover
