@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from written_logs import write_lines
 
 from board import cli
-from board.cli.terminal import escaped_json
 from board.cli import output
 from board.cli.commands import analysis
+from board.cli.terminal import escaped_json
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63)
 VALUES = st.recursive(

@@ -99,7 +99,9 @@ def _all_counts(infos: Sequence[RunInfo]) -> list[Mapping[str, int]]:
 def _counted(info: RunInfo) -> Mapping[str, int]:
     # Imported late: with what it needs, it takes longer than the whole list.
     from board.cli.opened_runs import opened
+    from board.index.arrow_start import leave_pandas_out
 
+    leave_pandas_out()
     run = opened(info)
     problems = count_of(run.problems, "lost") + count_of(run.problems, "partial")
     return {"steps": len(run.counts), "rollouts": run.rollout_count, "problems": problems}

@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from board.analysis.audit import Audit, audit_all, audit_sample
-from board.analysis.contradictions import contradictions
 from board.cli import output
 from board.cli.opened_runs import open_run, opened, trainer_metrics
 from board.cli.output import ProgressLine
@@ -63,6 +62,9 @@ def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
 
 def check(args: argparse.Namespace) -> int:
     """Lists every line and value that could not be used; 1 when something of the log is not shown."""
+    # Imported late: it brings pandas, which `index` can do without.
+    from board.analysis.contradictions import contradictions
+
     path = location_of(args.run)
     is_name = isinstance(path, Path) and not path.exists()
     folder = None if is_name else discover(path)
