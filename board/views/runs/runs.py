@@ -52,8 +52,7 @@ from board.views.shared import (
 from board.views.shared.text import ago, counted, distinct_options, one_line, plain, size
 
 # Between looks for new and grown runs: while summaries are made, a run is live, and else.
-_MOST_LEFT_OUT: Final = 3
-"""Files and folders that are named; `rollout-board check` names all."""
+_MOST_LEFT_OUT: Final = 3  # files and folders that are named; `rollout-board check` names all
 _FILLING_SECONDS: Final = 1.5
 _LIVE_SECONDS: Final = 5.0
 _QUIET_SECONDS: Final = 15.0
