@@ -87,9 +87,10 @@ def badge(run: Run) -> str:
     diagnosis, reviewed = known(run), read_reviewed(run.info)
     new = [one for one in diagnosis.findings if not reviewed.is_seen(one)] if diagnosis else []
     if not new:
-        return ""
+        # While a run is followed findings come and go, and the tabs stay where they are.
+        return " :small[:gray[●]]" if state.get("live") else ""
     worst = min(new, key=lambda one: SEVERITIES.index(one.severity)).severity
-    is_all = task(run, tokens=True).result is not None
+    is_all = task(run, tokens=True).result is not None and not state.get("live")
     return f" :small[:{COLOURS[worst]}[{len(new) if is_all else '●'}]]"
 
 
