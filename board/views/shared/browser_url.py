@@ -1,7 +1,7 @@
 """The URL that the browser shows, as far as the server knows it.
 
 A run of the page comes with the URL that the server wrote last, or that the browser was led to: by a
-link, by Back. It may also come with the URL before the last, while the browser does not have the last.
+link, by Back. It may also come with one of those before the last, while the browser does not have that.
 Scripts of the page change the URL that is shown by themselves. They say in messages what they have
 changed, and change it again where the server has written a URL meanwhile.
 """
@@ -19,8 +19,10 @@ Url = Mapping[str, str]
 _WRITTEN: Final = "_url_written"
 _SHOWN: Final = "_url_shown"
 _SUPERSEDED: Final = "_url_superseded"
+_EARLIER: Final = "_earlier_urls"
 _RECEIVED: Final = "_received_url_changes"
 _LATE_SECONDS: Final = 5.0
+_MOST_EARLIER: Final = 20
 _MOST_RECEIVED: Final = 50
 _MOST_AT_ONCE: Final = 50
 
@@ -37,8 +39,15 @@ def set_current(url: Url) -> None:
 
 def write(wanted: Url) -> None:
     """Has the browser show another URL."""
-    url = st.query_params.to_dict()
-    st.session_state[_SUPERSEDED] = (url, time.monotonic())
+    url, now = st.query_params.to_dict(), time.monotonic()
+    st.session_state[_SUPERSEDED] = (url, now)
+    # The browser may be behind by several: it sends what is pressed with the last one that it has got.
+    earlier = [
+        *st.session_state.get(_EARLIER, ()),
+        (st.session_state.get(_WRITTEN), now),
+        (url, now),
+    ]
+    st.session_state[_EARLIER] = earlier[-_MOST_EARLIER:]
     st.query_params.from_dict(wanted)
     set_current(wanted)
 
@@ -56,10 +65,19 @@ def meet(url: Url, *, is_moved: bool) -> bool:
     if is_moved or is_move_in_history():
         set_current(url)
         return url != before and not (is_moved and url == superseded())
-    if url in (written, before, superseded()):
+    if url in (written, before) or _is_earlier(url):
         return False
     set_current(url)
     return True
+
+
+def _is_earlier(url: Url) -> bool:
+    """Whether a URL is one that the server wrote, or a run came with, moments ago."""
+    now = time.monotonic()
+    return any(
+        url == earlier and now - since < _LATE_SECONDS
+        for earlier, since in st.session_state.get(_EARLIER, ())
+    )
 
 
 def is_move_in_history() -> bool:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import streamlit as st
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from board.views.shared import browser_url, state
@@ -89,7 +89,13 @@ ACTS = some.one_of(
 )
 
 
+PRESSED = ("switch", "live", True)
+UNDONE = ("switch", "live", False)
+
+
 @given(some.lists(ACTS, max_size=30))
+@example([PRESSED, ("run",), UNDONE, ("take_message",), ("take_message",), PRESSED])
+@example([PRESSED, ("run",), UNDONE, ("take_message",), ("take_message",), UNDONE])
 def test_what_was_chosen_last_is_chosen_and_in_the_url_however_messages_meet(acts):
     browser = Browser()
     server = Server(browser)
