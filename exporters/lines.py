@@ -12,6 +12,7 @@ from exporters.images import with_references
 from exporters.record import (
     SCORE_FIELDS,
     TOKEN_FLAG_FIELDS,
+    TOKEN_FLOAT_FIELDS,
     encode_values,
     round_score,
     round_significant,
@@ -33,7 +34,9 @@ def native_line(
     if rollout.response_ids is not None:
         line["response_ids"] = encode_values(np.ascontiguousarray(rollout.response_ids))
     for name, values in rollout.tokens.items():
-        line[name] = _compact(rounded_tokens(name, values, digits))
+        tokens = rounded_tokens(name, values, digits)
+        # Of another name, a number alone would be read as one of the rollout.
+        line[name] = _compact(tokens) if name in TOKEN_FLOAT_FIELDS else _encoded(tokens)
     if rollout.loss_mask is not None:
         line["loss_mask"] = encode_values(rollout.loss_mask)
     return line
@@ -84,8 +87,6 @@ def _compact(values: Array) -> Any:
 
     NaN equals nothing, so an array that was not measured stays an array.
     """
-    if values.dtype.kind == "O":
-        return values.tolist()
     is_constant = (
         values.ndim == 1
         and values.dtype.kind == "f"
@@ -93,4 +94,8 @@ def _compact(values: Array) -> Any:
         and values[0] == values[-1]
         and bool((values == values[0]).all())
     )
-    return values[0] if is_constant else encode_values(values)
+    return values[0] if is_constant else _encoded(values)
+
+
+def _encoded(values: Array) -> Any:
+    return values.tolist() if values.dtype.kind == "O" else encode_values(values)

@@ -30,12 +30,13 @@ def test_a_document_in_pieces_is_the_document(document):
 
 def test_arrays_are_lists_and_what_is_no_number_is_null(capsys):
     values = np.array([0.5, np.nan, -np.inf])
+    output.begin("show")
     output.print_json({"metrics": {"k1": values}, "beyond": {"big": 2**70}, "by_step": {3: 1}})
     assert json.loads(capsys.readouterr().out) == {
         "metrics": {"k1": [0.5, None, None]},
         "beyond": {"big": 2**70},
         "by_step": {"3": 1},
-        "schema": "/1",
+        "schema": "show/1",
         "notes": [],
     }
 
