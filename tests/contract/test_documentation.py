@@ -123,6 +123,24 @@ def test_a_guide_is_about_one_screen(document):
     assert len(document.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_GUIDE
 
 
+def code_of(text: str) -> list[str]:
+    """Lines of code blocks and inline code, without comments: what no translation changes."""
+    code = re.findall(r"^(?: {4}\S.*|```[^`]*?^```)$", text, re.M) + re.findall(r"`[^`\n]+`", text)
+    lines = (re.sub(r"\s+# .*", "", line).strip() for block in code for line in block.splitlines())
+    return [line for line in lines if line]
+
+
+def test_the_chinese_readme_has_the_commands_of_the_english_until_the_tests():
+    english = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Tests")[0]
+    chinese = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+    blocks = [line for line in code_of(english) if not line.startswith("`") or line == "```python"]
+    assert [line for line in code_of(chinese) if line in blocks] == blocks
+    assert set(code_of(chinese)) <= set(code_of(english))
+    assert set(re.findall(r"\]\((docs/[^)]+\.md)\)", chinese)) <= set(
+        re.findall(r"\]\((docs/[^)]+\.md)\)", english)
+    )
+
+
 def test_every_guide_is_linked_from_another_document():
     linked = {
         (document.parent / target).resolve()
