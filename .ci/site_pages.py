@@ -17,7 +17,9 @@ _LINK = re.compile(r"(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)#:\s]+)(#[^)\s
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of the navigation that are no guide, and README.md as the first."""
-    listed = re.findall(r"- ([\w/]+\.md)$", Path(config.config_file_path).read_text(), re.M)
+    listed = re.findall(
+        r"- (?:.+: )?([\w/.-]+\.md)$", Path(config.config_file_path).read_text(), re.M
+    )
     for name in listed:
         if files.get_file_from_path(name) is None:
             source = ROOT / (START if name == "index.md" else name)
@@ -26,7 +28,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn each link to a file of the repository into one to its page, or into its text if it has none."""
+    """Turn each link to a file of the repository into one to its page, or else into its text."""
     known = {_path_in_repository(file, config): file.src_uri for file in files}
     folder = PurePosixPath(_path_in_repository(page.file, config)).parent
 
