@@ -299,6 +299,30 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "RULE",
         "help": "exit 3 where this rule could not check the run; may be given several times",
     },
+    "--notify": {
+        "action": "append",
+        "metavar": "URL",
+        "help": "where to send alerts, too, as Apprise names services, such as slack://TOKENS or "
+        "mailto://USER:PASSWORD@HOST; may be given several times; needs the extra `notify`",
+    },
+    "--failures": {
+        "type": _share,
+        "metavar": "SHARE",
+        "help": "alert when infrastructure or an unclear cause failed more than this share of the "
+        "rollouts of the last 10 steps, such as 0.05",
+    },
+    "--silent": {
+        "type": _seconds,
+        "metavar": "MINUTES",
+        "help": "alert when nothing was written to the log for this long",
+    },
+    "--every": {
+        "type": _seconds,
+        "default": 60.0,
+        "metavar": "SECONDS",
+        "help": "how long to wait between two looks (%(default)g)",
+    },
+    "--once": {"action": "store_true", "help": "look a single time; exit 1 when anything is wrong"},
     "--index-only": {"action": "store_true", "help": "leave out rules that read token arrays"},
     "--as": {
         "choices": ("parquet", "jsonl", "csv", "hf", "sft", "dpo"),

@@ -133,6 +133,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "check the run; warnings and leads alone exit 0. Reads the token arrays of at most 64 rollouts "
         "of each step, and of as many steps as fit in 256 MB of the log, at most 2,048.",
     ),
+    "watch": Command(
+        "watch",
+        "say what goes wrong in a run while it is trained, once each, here or to a service",
+        "run --source --split --env --where --group-by-prompt --reward --thresholds --metrics "
+        "--metric-shift --index-only --notify --failures --silent --every --once --base",
+        "Looks at a run again and again and tells severe findings, ranks that stopped and, if asked for, "
+        "a share of failures or silence: each once, also over restarts. Prints them, and sends nothing "
+        "unless --notify names a service. --once looks a single time and exits 1 when anything is wrong.",
+    ),
     "export": Command(
         "export",
         "a finding or rollouts as one HTML file, or rollouts as a data set",
