@@ -379,6 +379,10 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "fail, too, where a citation names a place alone, and on numbers and quotes without one, "
         "or a report without any",
     },
+    "--background": {
+        "action": "store_true",
+        "help": "return as soon as the dashboard answers; it goes on without this terminal",
+    },
     "--no-browser": {"action": "store_true", "help": "print the address, open nothing"},
 }
 """What each is to argparse. What follows a = tells arguments of one name apart."""

@@ -343,7 +343,7 @@ def test_the_mistake_of_a_mapping_file_is_said_first(tmp_path, call):
     [
         (["stepz", "RUN"], "unknown command stepz; did you mean steps?"),
         (["rolouts"], "unknown command rolouts; did you mean rollouts"),
-        (["foo", "RUN"], "unknown command foo; expected one of: serve, runs"),
+        (["foo", "RUN"], "unknown command foo; expected one of: serve, open, runs"),
     ],
 )
 def test_a_word_that_is_no_command_is_not_taken_for_a_path(arguments, message, call):
@@ -433,7 +433,7 @@ def test_a_busy_port_is_passed_over_unless_it_was_asked_for(tmp_path, monkeypatc
         busy.listen()
         port = busy.getsockname()[1]
         monkeypatch.setattr(serve, "_FIRST_PORT", port)
-        assert serve._port("127.0.0.1", None) > port
+        assert serve.free_port("127.0.0.1", None) > port
         message = refuses(call, "serve", tmp_path, "--port", port)
     assert f"--port {port} on 127.0.0.1 can't be used" in message
 

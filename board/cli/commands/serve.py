@@ -31,7 +31,7 @@ _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 def serve(args: argparse.Namespace) -> int:
     """Serves the dashboard until it is stopped. Raises BoardError before it starts."""
-    root = _root(args.path)
+    root = root_of(args.path)
     if args.thresholds is not None:
         from board.analysis.findings import read_thresholds  # late: few starts need it
 
@@ -44,7 +44,7 @@ def serve(args: argparse.Namespace) -> int:
     if args.metric_shift is not None:
         os.environ["ROLLOUT_BOARD_METRIC_SHIFT"] = str(args.metric_shift)
     script = PROJECT / "app.py"
-    host, port = args.host, _port(args.host, args.port)
+    host, port = args.host, free_port(args.host, args.port)
     app = import_module("board.server").new_app()  # Streamlit takes a second to import
     os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
     os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if args.allow_any_path else "0"
@@ -112,7 +112,12 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _root(path: str | None) -> Location:
+def local_url(host: str, port: int) -> str:
+    """The address at which a program on this machine reaches the server."""
+    return url_of("127.0.0.1" if _is_wildcard(host) else host, port)
+
+
+def root_of(path: str | None) -> Location:
     """The folder to show, checked once so that what is wrong with it is said here. One that is not made
     yet is waited for if the folder above it exists.
     """
@@ -135,7 +140,7 @@ def _root(path: str | None) -> Location:
     return root
 
 
-def _port(host: str, given: int | None) -> int:
+def free_port(host: str, given: int | None) -> int:
     """The port that was asked for, else the first free one. Raises ChoiceError."""
     if given is not None and not 1 <= given <= 65535:
         raise ChoiceError(f"--port {given} is not a port; expected 1 to 65535")
@@ -179,7 +184,7 @@ def _announce(host: str, port: int, root: Location, open_browser: bool) -> None:
         except OSError:
             time.sleep(0.05)
             continue
-        if open_browser and _has_screen():
+        if open_browser and has_screen():
             webbrowser.open(url)
         is_there = not isinstance(root, Path) or root.exists()
         state = f"shows {root}" if is_there else f"waits for {root}, which does not exist yet"
@@ -195,7 +200,8 @@ def _warm_up(root: Location) -> None:
         discover(root)
 
 
-def _has_screen() -> bool:
+def has_screen() -> bool:
+    """Whether a browser could be opened where the user sees it."""
     if os.environ.get("SSH_CONNECTION"):
         return False
     if os.name == "nt" or os.uname().sysname == "Darwin":
