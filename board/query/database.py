@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -86,7 +87,10 @@ class Database:
 
 
 def _close(connection: duckdb.DuckDBPyConnection, temporary: TemporaryDirectory[str]) -> None:
-    connection.close()
+    # A thread of the process that ends may be asking still: its answer is waited for by nobody.
+    connection.interrupt()
+    with suppress(duckdb.Error):
+        connection.close()
     temporary.cleanup()
 
 

@@ -106,6 +106,7 @@ st.set_page_config(
 state.pull(page.title.lower())
 if page == OVERVIEW and not state.get("run") and len(sidebar.discovered()) > 1:
     st.switch_page(RUNS, query_params=state.encoded())  # what `/` opens where no link names a run
+page_export.begin_page()
 navigation = Navigation(page)
 folder = sidebar.find_runs()
 exported = None

@@ -17,7 +17,7 @@ from board.index.discovery.run_info import JOINED
 from board.query import rollouts, splits
 from board.query.open_run import Run
 from board.query.outlines import is_outline
-from board.views.frame import live
+from board.views.frame import dropped_files, live
 from board.views.shared import cache, opened_runs, run_options, state, step_choice
 from board.views.shared.text import counted, distinct_options, plain, size
 
@@ -151,15 +151,16 @@ def open_run(folder: Discovery) -> bool:
 
 
 def choose_folder() -> None:
-    """A field for another folder of logs, at the end of the sidebar."""
+    """Fields for another folder of logs, and for files, at the end of the sidebar."""
     icon = ":material/folder_open:"
-    with st.sidebar, st.popover("Open another folder", icon=icon, type="tertiary"):
+    with st.sidebar, st.popover("Open a folder or files", icon=icon, type="tertiary"):
         st.text_input(
             "Log folder",
             **state.bound("root"),
             placeholder=str(start_root()),
             help="A folder of runs inside the folder that the server was started on.",
         )
+        dropped_files.choose_files()
 
 
 def chosen_root() -> str:
@@ -174,6 +175,8 @@ def root_of(text: str) -> str:
         return str(root)
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
         return str(discovered_runs.location_below(root, wanted))
+    if dropped_files.is_dropped(wanted):
+        return wanted
     return str(discovered_runs.resolve_inside(root, wanted))
 
 

@@ -59,10 +59,17 @@ class _Offered(NamedTuple):
     of_step: bool = False
 
 
+def begin_page() -> None:
+    """Forgets what a page that was left before it was drawn had to export, and where its button was: an
+    element drawn there in the next page would break it.
+    """
+    for name in (_PLACE, _OFFERED):
+        st.session_state.pop(name, None)
+
+
 def place() -> None:
     """Where the button will be: it is drawn when the page is, which knows then what it shows."""
     st.session_state[_PLACE] = st.empty()
-    st.session_state.pop(_OFFERED, None)  # of a page that was left before it was drawn
 
 
 def offer(
