@@ -82,6 +82,12 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "metavar": "PATH",
         "help": "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)",
     },
+    "name": {"metavar": "NAME", "help": "the name of the reader, such as my_trainer"},
+    "file": {"type": Path, "metavar": "FILE", "help": "a log of JSON lines that it is to read"},
+    "--output=package": {
+        "metavar": "FOLDER",
+        "help": "a folder that there is not yet (default: NAME_reader in the current one)",
+    },
     "shell": {
         "choices": ("bash", "zsh", "fish"),
         "metavar": "SHELL",

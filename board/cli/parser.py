@@ -130,6 +130,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "what each reader misses, and suggests a mapping file (docs/own_format.md) with the first "
         "rollouts that it gives. Exits 0 when a file is recognised, 1 when none is.",
     ),
+    "scaffold-reader": Command(
+        "scaffold",
+        "write a package with a reader for logs of your own, its test and a fixture, to start from",
+        "name file --output=package",
+        "For what a mapping can't express (docs/own_format.md). The first three lines of FILE become the "
+        "fixture. The board knows the reader once the package is installed.",
+    ),
     "findings": Command(
         "analysis",
         "what looks wrong in a run, worst first",

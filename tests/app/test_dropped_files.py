@@ -9,7 +9,8 @@ from page_elements import assert_sound
 
 from board.errors import BoardError
 from board.formats.io.locations import cache_folder, open_binary
-from board.views.frame import dropped_files, sidebar
+from board.index.dropped_files import file_name
+from board.views.frame import sidebar
 
 LINE = b'{"step": 1, "prompt": "Q", "response": "a", "reward": %d.5}\n'
 
@@ -41,7 +42,7 @@ def test_files_that_are_no_log_are_named_on_a_page_that_is_drawn_whole(open_app,
 
 @given(name=st.text(min_size=1, max_size=300))
 def test_no_name_leads_out_of_the_folder_that_was_made_for_it(name):
-    kept = dropped_files._file_name(name)
+    kept = file_name(name)
     assert kept in ("", Path(kept).name)
     assert not kept.startswith(".")
     assert "\0" not in kept

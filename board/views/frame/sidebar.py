@@ -14,6 +14,7 @@ from board.errors import BoardError, NotFoundError
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
 from board.index.discovery.run_info import JOINED
+from board.index.dropped_files import is_dropped
 from board.query import rollouts, splits
 from board.query.open_run import Run
 from board.query.outlines import is_outline
@@ -175,7 +176,7 @@ def root_of(text: str) -> str:
         return str(root)
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
         return str(discovered_runs.location_below(root, wanted))
-    if dropped_files.is_dropped(wanted):
+    if is_dropped(wanted):
         return wanted
     return str(discovered_runs.resolve_inside(root, wanted))
 
