@@ -18,8 +18,8 @@ _DEPTH: Final = 2
 
 
 def folder_with(files: Iterable[tuple[str, bytes | memoryview]]) -> Path:
-    """Return a new folder in which a folder, named after the first of the files, holds them. files: names,
-    as a browser gives them, and contents. Raises OSError.
+    """Return a new folder in which a folder, named after the first of the files, holds them. files:
+    names, as a browser gives them, and contents. Raises OSError.
     """
     folder = Path(tempfile.mkdtemp(dir=_folder_of_server()))
     run: Path | None = None
