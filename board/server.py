@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import streamlit as st
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 from streamlit import file_util
 
 from board.views.shared.pages import PAGES
@@ -62,6 +64,40 @@ def trusted_hosts(application: ASGIApp) -> TrustedHostMiddleware:
     return TrustedHostMiddleware(application, allowed_hosts=bracketed, www_redirect=False)
 
 
+class SameOrigin:
+    """Refuses web sockets to pages of other hosts than those of `server.allowedHosts` and the request's.
+
+    Streamlit is not asked: of an origin that it does not know it would first ask a server on the internet
+    for this machine's address.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; of a web socket from an allowed origin without its origin."""
+        if scope["type"] == "websocket":
+            headers = Headers(scope=scope)
+            if not self._is_allowed(headers.get("origin"), headers.get("host", "")):
+                await WebSocketClose(reason="a page of another host")(scope, receive, send)
+                return
+            kept = [pair for pair in scope["headers"] if pair[0].lower() != b"origin"]
+            scope = {**scope, "headers": kept}
+        await self._application(scope, receive, send)
+
+    @staticmethod
+    def _is_allowed(origin: str | None, host: str) -> bool:
+        """Whether the page is of an allowed host, whatever its port; browsers always send an origin."""
+        if origin is None:
+            return True
+        try:
+            name, asked = urlsplit(origin).hostname, urlsplit(f"//{host}").hostname
+        except ValueError:
+            return False
+        known = st.get_option("server.allowedHosts") or ()
+        return name is not None and (name == asked or name in known)
+
+
 class FramedByItself:
     """Lets pages of no other origin show the board within theirs, where clicks could be stolen."""
 
@@ -85,7 +121,11 @@ ROUTES: Final = (
     *(Route(f"/{page}", redirect) for page in _PAGES_MOVED),
     *(Route(f"/{page.name}", page_below_root) for page in PAGES if page.name != "overview"),
 )
-MIDDLEWARE: Final = (Middleware(trusted_hosts), Middleware(FramedByItself))
+MIDDLEWARE: Final = (
+    Middleware(trusted_hosts),
+    Middleware(SameOrigin),
+    Middleware(FramedByItself),
+)
 
 
 def new_app() -> st.App:

@@ -367,6 +367,12 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--port": {"type": int, "help": "port to listen on (default: the first free one from 8501 on)"},
     "--host": {"default": "127.0.0.1", "help": "address to listen on (%(default)s)"},
+    "--allow-host": {
+        "action": "append",
+        "metavar": "NAME",
+        "help": "a name under which browsers reach the dashboard, as that of a reverse proxy; may be "
+        "given several times",
+    },
     "--allow-any-path": {"action": "store_true", "help": "let users of the page open any folder"},
     "--base": {
         "default": "",

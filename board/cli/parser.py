@@ -45,14 +45,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command(
         "serve",
         "open the dashboard in a browser",
-        "path --port --host --allow-any-path --no-browser --thresholds --metrics --metric-shift "
-        "--labels",
+        "path --port --host --allow-host --allow-any-path --no-browser --thresholds --metrics "
+        "--metric-shift --labels",
     ),
     "open": Command(
         "background",
         "start a dashboard that goes on in the background, and print its address",
-        "path --port --host --allow-any-path --no-browser --background --thresholds --metrics "
-        "--metric-shift --labels --json",
+        "path --port --host --allow-host --allow-any-path --no-browser --background --thresholds "
+        "--metrics --metric-shift --labels --json",
         "Without --background it is `serve`. With it prints the address once the dashboard answers, and "
         "returns: for scripts and coding agents. It goes on until it is stopped, as stderr says.",
     ),

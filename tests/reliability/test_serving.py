@@ -1,5 +1,6 @@
 """The server as users start it: the same product by `rollout-board` and by `streamlit run`."""
 
+import asyncio
 import http.client
 import os
 import signal
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 import written_logs
+from starlette.datastructures import Headers
+
+from board.server import SameOrigin
 
 PROJECT = Path(__file__).parents[2]
 START_SECONDS = 60.0
@@ -59,6 +63,19 @@ class Server:
         answer = connection.getresponse()
         connection.close()
         return answer.status, answer.headers
+
+    def shake_hands(self, host: str, origin: str | None) -> int:
+        """Status of the answer to a page that asks for a web socket."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        asked = {"Host": host, "Connection": "Upgrade", "Upgrade": "websocket"}
+        asked |= {"Origin": origin} if origin else {}
+        asked |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
+        connection.request(
+            "GET", "/_stcore/stream", headers=asked | ({"Origin": origin} if origin else {})
+        )
+        status = connection.getresponse().status
+        connection.close()
+        return status
 
     def end(self, number: int) -> tuple[int, str]:
         """Exit code and output after a signal."""
@@ -120,6 +137,41 @@ def test_requests_to_other_hosts_are_refused(server, host, path):
 def test_pages_of_other_origins_cannot_frame_the_board(server, path):
     _, headers = server.ask(path)
     assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:1", 101),
+        ("https://127.0.0.1", 101),
+        (None, 101),
+        ("https://evil.example", 403),
+        ("https://localhost.evil.example", 403),
+        ("null", 403),
+        ("http://[", 403),
+    ],
+)
+def test_web_sockets_are_for_pages_of_own_hosts(server, origin, status):
+    assert server.shake_hands("localhost", origin) == status
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "http://localhost:8501", "https://evil.example", "null", "http://203.0.113.7"]
+)
+def test_streamlit_is_never_asked_of_an_origin_which_it_would_look_up_on_the_internet(origin):
+    seen, sent = [], []
+
+    async def application(scope, receive, send):
+        seen.append(Headers(scope=scope))
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"localhost")] + ([(b"Origin", origin.encode())] if origin else [])
+    scope = {"type": "websocket", "headers": headers}
+    asyncio.run(SameOrigin(application)(scope, None, send))
+    assert [one.get("origin") for one in seen] == ([] if sent else [None])
+    assert len(seen) + len(sent) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -445,6 +445,10 @@ def test_the_server_keeps_to_this_machine_unless_told_otherwise_and_calls_nobody
     assert "*" not in options["server.allowedHosts"]
     assert "board.example" in serve.allowed_hosts("board.example")
     assert serve.allowed_hosts("0.0.0.0") == ["*"]
+    for host in ("127.0.0.1", "0.0.0.0"):
+        names = serve.allowed_hosts(host, ["board.example"])
+        assert "board.example" in names
+        assert "*" not in names
     assert serve.url_of("::1", 80) == "http://[::1]:80"
 
 

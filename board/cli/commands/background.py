@@ -51,6 +51,7 @@ def _options(args: argparse.Namespace, port: int) -> list[str]:
     """The options of this command as `serve` takes them."""
     options = ["--no-browser", "--host", args.host, "--port", str(port)]
     options += ["--allow-any-path"] if args.allow_any_path else []
+    options += [f"--allow-host={name}" for name in args.allow_host or ()]
     values = {
         "--thresholds": args.thresholds,
         "--metrics": args.metrics,

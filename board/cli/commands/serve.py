@@ -13,7 +13,7 @@ import threading
 import time
 import tomllib
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +55,7 @@ def serve(args: argparse.Namespace) -> int:
     threading.Thread(target=_warm_up, args=(root,), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
-        app.run(config=theme_options(script) | server_options(host, port))
+        app.run(config=theme_options(script) | server_options(host, port, args.allow_host or ()))
     return 0
 
 
@@ -79,13 +79,13 @@ def _options(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return options
 
 
-def server_options(host: str, port: int) -> dict[str, Any]:
+def server_options(host: str, port: int, names: Sequence[str] = ()) -> dict[str, Any]:
     """What no configuration file may change: where the server listens, and that it calls nobody."""
     return {
         "server.address": host,
         "server.port": port,
         "server.headless": True,
-        "server.allowedHosts": allowed_hosts(host),
+        "server.allowedHosts": allowed_hosts(host, names),
         "server.fileWatcherType": "none",
         "browser.gatherUsageStats": False,
         "client.showErrorDetails": "type",
@@ -94,9 +94,13 @@ def server_options(host: str, port: int) -> dict[str, Any]:
     }
 
 
-def allowed_hosts(host: str) -> list[str]:
-    """Names under which a browser may ask; any, when the user opened the server to every address."""
-    return ["*"] if _is_wildcard(host) else list(dict.fromkeys((*_OWN_NAMES, host)))
+def allowed_hosts(host: str, names: Sequence[str] = ()) -> list[str]:
+    """Names under which a browser may ask; any, when the user opened the server to every address and
+    named none.
+    """
+    if _is_wildcard(host):
+        return [*_OWN_NAMES, *names] if names else ["*"]
+    return list(dict.fromkeys((*_OWN_NAMES, host, *names)))
 
 
 def _is_wildcard(host: str) -> bool:
