@@ -81,8 +81,8 @@ class SameOrigin:
             if not self._is_allowed(headers.get("origin"), headers.get("host", "")):
                 await WebSocketClose(reason="a page of another host")(scope, receive, send)
                 return
-            kept = [pair for pair in scope["headers"] if pair[0].lower() != b"origin"]
-            scope = {**scope, "headers": kept}
+            others = [pair for pair in scope["headers"] if pair[0].lower() != b"origin"]
+            scope = {**scope, "headers": others}
         await self._application(scope, receive, send)
 
     @staticmethod

@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from board.core.metrics.reward_sum import RewardSum, reward_from_text
+from board.cli import argument_types
 
 _WHERE_HELP: Final = """\
 a filter over columns, such as 'reward < 0.5 and response contains "I think"': == != < <= > >= contains,
 in (..), and, or, not, arithmetic and functions. A text of one word needs no quotes: env == math. prompt,
 response, ref_response, ground_truth and any_text are whole texts. Case matters to == and !=, not to
 contains. A rollout without a value does not match. See docs/expressions.md."""
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("expected 0 or more")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected 1 or more")
-    return number
-
-
-def _reward(text: str) -> RewardSum:
-    try:
-        reward = reward_from_text(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if reward is None:
-        raise argparse.ArgumentTypeError("expected a part of the reward")
-    return reward
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError("expected a number above 0, and 1 at most")
-    return number
-
-
-def _megabytes(text: str) -> float:
-    number = float(text)
-    if not 0.5 <= number <= 1000:
-        raise argparse.ArgumentTypeError("expected 0.5 to 1000")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number above 0")
-    return number
 
 
 ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
@@ -119,7 +73,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "for logs without group_id: rollouts of a step with the same prompt form a group",
     },
     "--reward": {
-        "type": _reward,
+        "type": argument_types.reward,
         "metavar": "PART:WEIGHT,..",
         "help": "for logs with parts of the reward and no total: what the reward is, such as "
         "correct:1,format:0.5 (default: the sum of the parts, where the trainer's reward agrees)",
@@ -132,7 +86,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "of their two most frequent values, and the lower is wrong)",
     },
     "--gain-share": {
-        "type": _share,
+        "type": argument_types.share,
         "metavar": "SHARE",
         "help": "the share of the prompts that gain where the mean does, above 0 up to 1 (default: by "
         "the prompts that come in both halves of the run, else each gains half of the metric's range)",
@@ -157,10 +111,10 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--index": {"type": int, "required": True, "help": "position within the step, from 0"},
     "--step=labelled": {"type": int, "help": "trainer step"},
     "--index=labelled": {"type": int, "help": "position within the step, from 0"},
-    "--last": {"type": _count, "metavar": "N", "help": "the last N steps only"},
+    "--last": {"type": argument_types.count, "metavar": "N", "help": "the last N steps only"},
     "--sort": {"metavar": "COLUMN", "help": "sort by this column; missing values come last"},
     "--desc": {"action": "store_true", "help": "largest first"},
-    "--limit": {"type": _positive, "metavar": "N", "help": "at most N rollouts"},
+    "--limit": {"type": argument_types.positive, "metavar": "N", "help": "at most N rollouts"},
     "--columns": {
         "metavar": "A,B",
         "help": "these columns only, in this order, separated by commas; a name with a comma stands in "
@@ -182,7 +136,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "help": "two rollouts side by side, each as STEP:INDEX",
     },
     "--limit=export": {
-        "type": _positive,
+        "type": argument_types.positive,
         "metavar": "N",
         "help": "at most N rollouts: with --where the first (20), with --step those with the lowest and "
         "the highest rewards (8; with --interactive all); in a data set the first N rows (all)",
@@ -198,7 +152,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "names; a match may span tokens",
     },
     "--max-mb": {
-        "type": _megabytes,
+        "type": argument_types.megabytes,
         "metavar": "MB",
         "help": "the largest size of the page; what does not fit is left out, and the page says so "
         "(10; with --interactive 20)",
@@ -224,7 +178,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "--parquet": {"type": Path, "metavar": "FILE", "help": "write the rows to a Parquet file"},
     "--timeout": {
-        "type": _seconds,
+        "type": argument_types.seconds,
         "default": 60.0,
         "metavar": "SECONDS",
         "help": "stop the statement after this many seconds (%(default)g)",
@@ -291,7 +245,7 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "--clear": {"action": "store_true", "help": "remove the author's label, or that of --tokens"},
     "--undo": {"action": "store_true", "help": "undo the author's last entry"},
     "--draw": {
-        "type": _count,
+        "type": argument_types.count,
         "metavar": "N",
         "help": "draw a random sample of N rollouts to label, stratified by step and reward",
     },
@@ -312,18 +266,18 @@ ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
         "mailto://USER:PASSWORD@HOST; may be given several times; needs the extra `notify`",
     },
     "--failures": {
-        "type": _share,
+        "type": argument_types.share,
         "metavar": "SHARE",
         "help": "alert when infrastructure or an unclear cause failed more than this share of the "
         "rollouts of the last 10 steps, such as 0.05",
     },
     "--silent": {
-        "type": _seconds,
+        "type": argument_types.seconds,
         "metavar": "MINUTES",
         "help": "alert when nothing was written to the log for this long",
     },
     "--every": {
-        "type": _seconds,
+        "type": argument_types.seconds,
         "default": 60.0,
         "metavar": "SECONDS",
         "help": "how long to wait between two looks (%(default)g)",
