@@ -16,20 +16,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporters.batch import count_rollouts, reason, take_padded
-from exporters.board_command import print_board_command
-from exporters.compiling import run_uncompiled
-from exporters.counters import Counters
-from exporters.files import file_part
-from exporters.intake import Intake, Take
-from exporters.journal import Journal
-from exporters.losses import Losses
-from exporters.opening import named, open_files
-from exporters.packed import take_packed
-from exporters.ragged import take_ragged
-from exporters.redaction import Redact, Redaction
+from exporters.arrays.batch import count_rollouts, reason, take_padded
+from exporters.arrays.packed import take_packed
+from exporters.arrays.ragged import take_ragged
+from exporters.launch.board_command import print_board_command
+from exporters.launch.compiling import run_uncompiled
+from exporters.launch.opening import named, open_files
+from exporters.launch.termination import drain_on_sigterm
 from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
-from exporters.termination import drain_on_sigterm
+from exporters.writing.counters import Counters
+from exporters.writing.files import file_part
+from exporters.writing.intake import Intake, Take
+from exporters.writing.journal import Journal
+from exporters.writing.losses import Losses
+from exporters.writing.redaction import Redact, Redaction
 
 _SECONDS_TO_CLOSE = 30.0
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from exporters.batch import count_rollouts
+from exporters.arrays.batch import count_rollouts
 from exporters.writer import RolloutExporter, is_strict
 
 

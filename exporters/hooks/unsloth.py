@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from exporters.hooks.guard import guarded
-from exporters.hooks.once import OncePerStep
-from exporters.trl_rollouts import (
+from exporters.frameworks.trl_rollouts import (
     StepBoundaries,
     describe_batch,
     loss_batch,
     open_exporter,
     training_settings,
 )
+from exporters.hooks.guard import guarded
+from exporters.hooks.once import OncePerStep
 from exporters.writer import RolloutExporter
 
 _Trainer: Any = object

@@ -9,7 +9,7 @@ import pytest
 from opened_logs import lines, opened
 
 from exporters import RolloutExporter
-from exporters.images import MOST_CHARS
+from exporters.writing.images import MOST_CHARS
 
 CALL = {"type": "function", "id": "c1", "function": {"name": "add", "arguments": "{}"}}
 MESSAGES = [

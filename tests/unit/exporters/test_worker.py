@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from exporters.worker import Worker
+from exporters.writing.worker import Worker
 
 
 class Gate:

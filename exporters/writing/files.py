@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from exporters.mending import mended
 from exporters.record import encode_document
+from exporters.writing.mending import mended
 
 
 class RankFile:

@@ -11,19 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from exporters.batch import Batch
-from exporters.counters import Counters
-from exporters.files import append_line, new_name
-from exporters.lines import native_line
-from exporters.mending import encode_mended
-from exporters.parts import Parts
+from exporters.arrays.batch import Batch
 from exporters.record import SCHEMA_VERSION, encode_line
-from exporters.redaction import Redaction
-from exporters.rllb import RllbLines
-from exporters.sampling import GroupSampler
-from exporters.sealing import Sealer
 from exporters.settings import Settings
-from exporters.step_end import StepEnd
+from exporters.writing.counters import Counters
+from exporters.writing.files import append_line, new_name
+from exporters.writing.lines import native_line
+from exporters.writing.mending import encode_mended
+from exporters.writing.parts import Parts
+from exporters.writing.redaction import Redaction
+from exporters.writing.rllb import RllbLines
+from exporters.writing.sampling import GroupSampler
+from exporters.writing.sealing import Sealer
+from exporters.writing.step_end import StepEnd
 
 _STEPS_BUFFERED = 2
 _STEP_ENDS_OWED = 4096

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from exporters.batch import Rollout
+from exporters.arrays.batch import Rollout
 
 Redact = Callable[[str], str] | Iterable[str | re.Pattern[str]]
 """A function of a text, or patterns of what is replaced by `REDACTED`."""

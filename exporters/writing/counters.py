@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("exporters")
 
 _SECONDS_BETWEEN_WARNINGS = 60.0
 

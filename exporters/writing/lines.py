@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import Batch, Rollout
-from exporters.images import with_references
+from exporters.arrays.batch import Batch, Rollout
+from exporters.arrays.snapshot import Array
 from exporters.record import (
     SCORE_FIELDS,
     TOKEN_FLAG_FIELDS,
@@ -17,7 +17,7 @@ from exporters.record import (
     round_score,
     round_significant,
 )
-from exporters.snapshot import Array
+from exporters.writing.images import with_references
 
 
 def native_line(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import (
+from exporters.arrays.batch import (
     Batch,
     BatchInfo,
     Rollout,
@@ -17,7 +17,7 @@ from exporters.batch import (
     reason,
     take_columns,
 )
-from exporters.snapshot import Array, Copies, as_numbers
+from exporters.arrays.snapshot import Array, Copies, as_numbers
 
 Row = Array | list[Any]
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from exporters.files import RankFile
+from exporters.writing.files import RankFile
 
 
 class Parts:

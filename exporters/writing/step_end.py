@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from exporters.batch import private_copy, reason
+from exporters.arrays.batch import private_copy, reason
+from exporters.arrays.snapshot import Copies
 from exporters.record import dump, rounded_metric
-from exporters.snapshot import Copies
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from exporters.batch import Batch, BatchInfo
-from exporters.counters import Counters
-from exporters.journal import Item, Journal
-from exporters.room import Room, Spare
-from exporters.sampling import GroupSampler
+from exporters.arrays.batch import Batch, BatchInfo
+from exporters.arrays.room import Room, Spare
+from exporters.arrays.snapshot import Copies, is_capturing
 from exporters.settings import Settings
-from exporters.snapshot import Copies, is_capturing
-from exporters.step_end import take_step_end
-from exporters.worker import Worker
+from exporters.writing.counters import Counters
+from exporters.writing.journal import Item, Journal
+from exporters.writing.sampling import GroupSampler
+from exporters.writing.step_end import take_step_end
+from exporters.writing.worker import Worker
 
 # How far back a late `log` of an earlier step still continues that step's numbering.
 _STEPS_WITH_OPEN_INDEX = 8

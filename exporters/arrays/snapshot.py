@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exporters.room import Room
+from exporters.arrays.room import Room
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import (
+from exporters.arrays.batch import (
     Batch,
     BatchInfo,
     Rollout,
@@ -19,6 +19,7 @@ from exporters.batch import (
     reason,
     take_columns,
 )
+from exporters.arrays.snapshot import Array, Copies
 from exporters.record import (
     ID_FIELDS,
     SCORE_FIELDS,
@@ -26,7 +27,6 @@ from exporters.record import (
     TOKEN_FLAG_FIELDS,
     TOKEN_FLOAT_FIELDS,
 )
-from exporters.snapshot import Array, Copies
 
 # Whose value an array's value at token i is, which only matters where sequences meet:
 PREDICTED = "predicted"  # of token i given those before it: the first of a sequence has none

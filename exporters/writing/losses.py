@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exporters.counters import Counters
-from exporters.journal import Journal
+from exporters.writing.counters import Counters
+from exporters.writing.journal import Journal
 
 
 class Losses:

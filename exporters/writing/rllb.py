@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from exporters.batch import Batch, Rollout
-from exporters.lines import rounded_column, rounded_number, rounded_tokens, whose
+from exporters.arrays.batch import Batch, Rollout
+from exporters.arrays.snapshot import Array
 from exporters.record import TEXT_FIELDS
-from exporters.snapshot import Array
+from exporters.writing.lines import rounded_column, rounded_number, rounded_tokens, whose
 
 _SCALARS = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
 

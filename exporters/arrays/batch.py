@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exporters.arrays.room import Room
+from exporters.arrays.snapshot import Array, Copies
 from exporters.record import WRITER_FIELDS
-from exporters.room import Room
-from exporters.snapshot import Array, Copies
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import queue
 import threading
 from pathlib import Path
 
-from exporters.counters import Counters
+from exporters.writing.counters import Counters
 
 _LEVEL = 3
 _CHUNK = 4 << 20

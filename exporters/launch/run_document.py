@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from exporters.files import write_run, write_vocabulary
+from exporters.launch.vocabulary import describe_vocabulary
 from exporters.record import SCHEMA_VERSION
 from exporters.settings import Settings
-from exporters.vocabulary import describe_vocabulary
+from exporters.writing.files import write_run, write_vocabulary
 
 
 def describe_run(

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from exporters.counters import Counters
-from exporters.files import default_attempt
-from exporters.intake import Intake
-from exporters.journal import Journal
-from exporters.redaction import Redaction
-from exporters.run_document import describe_run
-from exporters.sampling import GroupSampler
+from exporters.launch.run_document import describe_run
 from exporters.settings import Settings
+from exporters.writing.counters import Counters
+from exporters.writing.files import default_attempt
+from exporters.writing.intake import Intake
+from exporters.writing.journal import Journal
+from exporters.writing.redaction import Redaction
+from exporters.writing.sampling import GroupSampler
 
 
 def named(settings: Settings, started: float) -> Settings:
