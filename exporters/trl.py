@@ -14,6 +14,8 @@ from typing import Any
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.rloo_trainer import RLOOTrainer
 
+from exporters.frameworks.guard import guarded
+from exporters.frameworks.once import OncePerStep
 from exporters.frameworks.trl_rollouts import (
     StepBoundaries,
     add_advantage_rewards,
@@ -23,8 +25,6 @@ from exporters.frameworks.trl_rollouts import (
     training_settings,
 )
 from exporters.frameworks.trl_tools import ToolUse
-from exporters.hooks.guard import guarded
-from exporters.hooks.once import OncePerStep
 from exporters.writer import RolloutExporter
 
 _Trainer: Any = object

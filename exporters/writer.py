@@ -11,7 +11,6 @@ import atexit
 import os
 import threading
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,24 @@ from exporters.arrays.packed import take_packed
 from exporters.arrays.ragged import take_ragged
 from exporters.launch.board_command import print_board_command
 from exporters.launch.compiling import run_uncompiled
+from exporters.launch.forks import disable_in_children
 from exporters.launch.opening import named, open_files
 from exporters.launch.termination import drain_on_sigterm
-from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
+from exporters.settings import (
+    TAKEN_AS_GIVEN,
+    Settings,
+    is_strict,
+    rank_of_launch,
+    size_of_launch,
+    whole_number,
+)
 from exporters.writing.counters import Counters
 from exporters.writing.files import file_part
 from exporters.writing.intake import Intake, Take
 from exporters.writing.journal import Journal
 from exporters.writing.losses import Losses
 from exporters.writing.redaction import Redact, Redaction
+from exporters.writing.store import store_of
 
 _SECONDS_TO_CLOSE = 30.0
 
@@ -38,7 +46,8 @@ class RolloutExporter:
     """Writes the rollouts of one rank to files of its own under `out_dir`.
 
     Args:
-        out_dir: the run's folder, the same on all ranks; made if missing.
+        out_dir: the run's folder, the same on all ranks; made if missing. Or the address of one in an
+            object store (`s3://bucket/run`), where full parts and, at the end, the last one go.
         rank, world_size: this writer and how many there are; default to the launcher's RANK and
             WORLD_SIZE, else 0 and 1. Where ranks share their data see `exporters.parallel`.
         attempt: one name for this launch, shared by its ranks and new at every restart; an attempt
@@ -74,7 +83,7 @@ class RolloutExporter:
 
     Raises:
         ValueError: an argument cannot work. OSError: `out_dir` cannot be made or written to.
-        ImportError: `compress` needs zstandard.
+        ImportError: `compress` needs zstandard, a store fsspec and its own package.
     """
 
     def __init__(
@@ -108,6 +117,7 @@ class RolloutExporter:
         enabled: bool = True,
         open_board: bool = False,
     ) -> None:
+        given = locals()  # the arguments by their names
         self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
         self._every = every_n_steps
         self._strict = is_strict(strict)
@@ -123,31 +133,17 @@ class RolloutExporter:
             return
         settings = Settings(
             folder=Path(out_dir),
+            store=store_of(out_dir),
             rank=self.rank,
             world_size=self.world_size,
             attempt=file_part(str(attempt or "")),
-            start_step=start_step,
-            temperature=temperature,
-            logprobs_mode=logprobs_mode,
-            engine=engine,
-            digits=digits,
-            every_n_steps=every_n_steps,
-            max_samples_per_step=max_samples_per_step,
-            mode=mode,
-            queue_bytes=queue_bytes,
-            max_inflight_steps=max_inflight_steps,
-            on_full=on_full,
-            full_timeout=full_timeout,
-            rotate_bytes=rotate_bytes,
-            compress=compress,
-            fsync=fsync,
-            dialect=dialect,
+            **{name: given[name] for name in TAKEN_AS_GIVEN},
         )
         settings.check()
         redaction = None if redact is None else Redaction(redact, tokenizer)
         self._start(settings, run or {}, tokenizer, redaction)
         if open_board and self.rank == 0:
-            print_board_command(settings.folder)
+            print_board_command(settings.target)
         if flush_on_sigterm:
             self._undo_sigterm = drain_on_sigterm(self._drain)
 
@@ -165,7 +161,8 @@ class RolloutExporter:
     @property
     def counts(self) -> dict[str, int]:
         """So far: `records` written, `lost` (for whatever reason), `dropped` (of these, for want of
-        room in the queue), `sampled_out`, `errors:WHERE`, `refused:NAME`, `skipped:capture`.
+        room in the queue), `sampled_out`, `not_uploaded`, `errors:WHERE`, `refused:NAME`,
+        `skipped:capture`.
         """
         return self._counters.counts
 
@@ -368,7 +365,7 @@ class RolloutExporter:
         self._open = True
         for call in ("wants", "log", "log_packed", "log_ragged", "end_step"):
             setattr(self, call, run_uncompiled(getattr(self, call)))
-        _live.add(self)
+        disable_in_children(self)
         atexit.register(self.close)
 
     def _undo_sigterm(self) -> None:
@@ -394,36 +391,10 @@ class RolloutExporter:
             if self._losses.reason and number % self._every == 0:
                 self._losses.add_late(number, count_rollouts(rollouts))
             elif self._intake is not None and self.wants(number):
-                place = (number, self._micro_step(number, micro_step))
                 columns: Mapping[str, Any] = {} if meta is None else meta
-                self._intake.log(take, place, frame, arrays, columns)
+                self._intake.log(take, (number, micro_step), frame, arrays, columns)
         except Exception as error:
             self._losses.add(number, count_rollouts(rollouts))
             self._counters.fail("log", error)
             if self._strict:
                 raise
-
-    def _micro_step(self, step: int, micro_step: Any) -> int:
-        try:
-            return whole_number("micro_step", micro_step)
-        except Exception as error:
-            self._counters.refuse(step, "micro_step", reason(error))
-            if self._strict:
-                raise
-            return 0
-
-
-def is_strict(strict: bool | None) -> bool:
-    """`strict`, or what the environment says of it."""
-    return os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
-
-
-_live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()
-
-
-def _disable_all() -> None:
-    for exporter in list(_live):
-        exporter.disable_in_child()
-
-
-os.register_at_fork(after_in_child=_disable_all)

@@ -1,1 +1,1 @@
-"""What trainers know of their rollouts, in the words of the record; hooks hand it to the exporter."""
+"""What hooks share: their guard, and what trainers know of rollouts in the words of the record."""

@@ -10,7 +10,7 @@ import torch
 from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
-from exporters.hooks.guard import open_guarded
+from exporters.frameworks.guard import open_guarded
 from exporters.writer import RolloutExporter
 
 # TRL's name of a per-token input of the loss -> the record's.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, repeat
 from typing import Any
 
-from exporters.hooks.guard import guarded
+from exporters.frameworks.guard import guarded
 
 _DIGITS = 6  # microseconds
 

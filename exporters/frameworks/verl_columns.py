@@ -26,8 +26,8 @@ _SETTINGS = (
 
 def settings_of(config: Any) -> dict[str, Any]:
     """What of verl's configuration belongs in the run's document, by dotted names."""
-    found = {name: _at(config, name) for name in _SETTINGS}
-    return {name: value for name, value in found.items() if value is not None}
+    known = {name: _at(config, name) for name in _SETTINGS}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def bypasses(config: Any) -> bool:

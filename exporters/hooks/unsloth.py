@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from exporters.frameworks.guard import guarded
+from exporters.frameworks.once import OncePerStep
 from exporters.frameworks.trl_rollouts import (
     StepBoundaries,
     describe_batch,
@@ -20,8 +22,6 @@ from exporters.frameworks.trl_rollouts import (
     open_exporter,
     training_settings,
 )
-from exporters.hooks.guard import guarded
-from exporters.hooks.once import OncePerStep
 from exporters.writer import RolloutExporter
 
 _Trainer: Any = object

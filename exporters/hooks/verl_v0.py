@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from exporters.frameworks.guard import guarded
 from exporters.frameworks.verl_columns import COLUMNS, columns_of
-from exporters.hooks.guard import guarded
 from exporters.hooks.verl import Export
 from exporters.writer import RolloutExporter
 

@@ -6,16 +6,17 @@ import os
 import shlex
 import socket
 from contextlib import suppress
-from pathlib import Path
 
 _PORT = 8501
 _ELSEWHERE = ("SSH_CONNECTION", "SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")
 """Environment variables of a machine that its user sits at another one of."""
 
 
-def print_board_command(folder: Path) -> None:
-    """Prints the command for this machine, and how its page is reached from one's own. Never raises."""
-    command = f"rollout-board {shlex.quote(str(folder.resolve()))}"
+def print_board_command(target: str) -> None:
+    """Prints the command for a run's folder, and how its page is reached from one's own machine. Never
+    raises.
+    """
+    command = f"rollout-board {shlex.quote(target)}"
     lines = [f"Rollouts of this run: {command}"]
     if any(map(os.environ.get, _ELSEWHERE)):
         lines = [

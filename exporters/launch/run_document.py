@@ -16,7 +16,7 @@ def describe_run(
 ) -> None:
     """Writes the document, and the vocabulary where there is a tokenizer. Raises OSError."""
     facts: dict[str, Any] = {
-        "name": settings.folder.resolve().name,
+        "name": settings.store.name if settings.store else settings.folder.resolve().name,
         "created": started,
         "schema": SCHEMA_VERSION,
         **settings.header(started),

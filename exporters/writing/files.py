@@ -12,6 +12,8 @@ from typing import Any
 from exporters.record import encode_document
 from exporters.writing.mending import mended
 
+VOCABULARY = "vocab.json"
+
 
 class RankFile:
     """One JSONL file of a rank.
@@ -101,7 +103,7 @@ def write_run(folder: Path, attempt: str, document: Mapping[str, Any]) -> None:
 
 def write_vocabulary(folder: Path, document: Mapping[str, Any]) -> None:
     """Writes `vocab.json` unless an earlier attempt already did."""
-    path = folder / "vocab.json"
+    path = folder / VOCABULARY
     if not path.exists():
         _replace(path, document)
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from exporters.arrays.batch import Batch, BatchInfo
+from exporters.arrays.batch import Batch, BatchInfo, reason
 from exporters.arrays.room import Room, Spare
 from exporters.arrays.snapshot import Copies, is_capturing
-from exporters.settings import Settings
+from exporters.settings import Settings, whole_number
 from exporters.writing.counters import Counters
 from exporters.writing.journal import Item, Journal
 from exporters.writing.sampling import GroupSampler
@@ -60,21 +60,22 @@ class Intake:
     def log(
         self,
         take: Take,
-        place: tuple[int, int],
+        place: tuple[int, Any],
         frame: Mapping[str, Any],
         arrays: Mapping[str, Any],
         columns: Mapping[str, Any],
     ) -> None:
         """Copies the rollouts of a call and queues them. Raises what `take` raises.
 
-        place: step and micro step.
+        place: step and micro step; of one that is no whole number 0 is written.
         """
         if is_capturing():
             self._counters.add("skipped:capture")
             return
+        step, micro_step = place[0], self._micro_step(*place)
         present = {name: value for name, value in arrays.items() if value is not None}
         with self._calls:
-            info = BatchInfo(*place, self._next_index.get(place[0], 0))
+            info = BatchInfo(step, micro_step, self._next_index.get(step, 0))
             copies = Copies(Room(self._spare))
             self._accept(take(copies, info, frame, present, columns))
 
@@ -84,10 +85,10 @@ class Intake:
             return
         refused: dict[str, str] = {}
         end = take_step_end(step, metrics, refused)
-        for name, reason in refused.items():
-            self._counters.refuse(step, name, reason)
+        for name, what in refused.items():
+            self._counters.refuse(step, name, what)
             if self._strict:
-                raise ValueError(f"step {step}: {name}: {reason}")
+                raise ValueError(f"step {step}: {name}: {what}")
         self._put(end, 0, step)
 
     def flush(self, timeout: float) -> bool:
@@ -109,10 +110,19 @@ class Intake:
             raise TimeoutError(f"queue not empty after {timeout:g} s")
         self._journal.close(max(0.0, deadline - time.monotonic()))
 
+    def _micro_step(self, step: int, micro_step: Any) -> int:
+        try:
+            return whole_number("micro_step", micro_step)
+        except Exception as error:
+            self._counters.refuse(step, "micro_step", reason(error))
+            if self._strict:
+                raise
+            return 0
+
     def _accept(self, batch: Batch) -> None:
         step = batch.place.step
-        for name, reason in batch.refused.items():
-            self._counters.refuse(step, name, reason)
+        for name, what in batch.refused.items():
+            self._counters.refuse(step, name, what)
         if self._strict:
             batch.demand_all()
         self._next_index[step] = batch.place.first_index + batch.size

@@ -46,27 +46,29 @@ class Journal:
         sampler: GroupSampler | None,
         tokenizer: Any,
         redaction: Redaction | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         """Opens the rank's first file. Raises OSError where that cannot be done.
 
-        With a `sampler`, lines wait until the end of their step says which groups stay.
+        With a `sampler`, lines wait until the end of their step says which groups stay. A `sealer` gets
+        what is finished.
         """
         self._settings, self._counters, self._sampler = settings, counters, sampler
-        self._redaction = redaction
+        self._redaction, self._sealer = redaction, sealer
         self._buffered: dict[int, list[tuple[str, bytes]]] = {}
         self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
         self._is_closed = False
         self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
         self._is_native = settings.dialect == "native"
         self._line = native_line if self._is_native else RllbLines(tokenizer).line
-        self._sealer = Sealer(counters) if settings.compress else None
+        self._rollouts_of_part = 0
         facts = {"schema": SCHEMA_VERSION, "rank": settings.rank, **settings.header(started)}
         self._parts = Parts(
             settings.folder,
             new_name(settings.attempt, settings.rank, settings.dialect),
             partial(_header, facts) if self._is_native else None,
             settings.rotate_bytes,
-            self._sealer.seal if self._sealer else lambda _: None,
+            self._seal,
         )
 
     @property
@@ -83,9 +85,9 @@ class Journal:
             self._counters.fail("write", error)
 
     def close(self, timeout: float) -> None:
-        """Writes what waited and the closing line, and compresses what is full.
+        """Writes what waited and the closing line, and waits for what is compressed and uploaded.
 
-        Raises OSError, and TimeoutError where full parts are not compressed within `timeout` seconds.
+        Raises OSError, and TimeoutError where `timeout` seconds did not do for the last.
         """
         with self._lock:
             try:
@@ -93,9 +95,13 @@ class Journal:
             finally:
                 self._parts.close()
                 self._is_closed = True
-        if self._sealer is not None and not self._sealer.stop(timeout):
+        if self._sealer is None:
+            return
+        self._sealer.send(self._parts.path, self._rollouts_of_part)
+        if not self._sealer.stop(timeout):
             raise TimeoutError(
-                f"full parts not compressed after {timeout:g} s; they stay as they are"
+                f"files not compressed or uploaded after {timeout:g} s; they stay in "
+                f"{self._parts.path.parent}"
             )
 
     def tell_late_losses(self) -> None:
@@ -192,6 +198,12 @@ class Journal:
             self._lose(step, 1, error)
         else:
             self._counters.add_to_step("records", step)
+            self._rollouts_of_part += 1
+
+    def _seal(self, path: Path) -> None:
+        if self._sealer is not None:
+            self._sealer.seal(path, self._rollouts_of_part)
+        self._rollouts_of_part = 0
 
     def _lose(self, step: int, rollouts: int, error: Exception) -> None:
         self._counters.add_to_step("lost", step, rollouts)

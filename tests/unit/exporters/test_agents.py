@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
-import pytest
 from opened_logs import lines, opened
 
 from exporters import RolloutExporter
@@ -56,16 +54,6 @@ def test_a_thumbnail_stays_and_of_a_large_image_the_log_says_what_it_is(tmp_path
     assert reference == f"image/png, {len(large)} bytes, sha256 {digest}, not in the log"
     assert sample["raw"].startswith("bytes, 4 bytes")
     assert messages[0]["content"][1]["image_url"]["url"] == large, "the caller's are as they were"
-
-
-@pytest.mark.parametrize("target", ["s3://bucket/run", "gs://bucket/run", "hf://datasets/a/b"])
-def test_an_object_store_is_no_target_and_no_folder_is_made_of_its_name(
-    tmp_path, monkeypatch, target
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"out_dir: expected a folder of this machine"):
-        RolloutExporter(target)
-    assert not list(Path().iterdir())
 
 
 def test_what_cannot_be_json_in_the_run_document_costs_itself(tmp_path):

@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from exporters.arrays.batch import count_rollouts
-from exporters.writer import RolloutExporter, is_strict
+from exporters.settings import is_strict
+from exporters.writer import RolloutExporter
 
 
 def open_guarded(
