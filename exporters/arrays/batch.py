@@ -35,7 +35,7 @@ class Rollout:
     response_ids: Array | None  # [R]
     loss_mask: Array | None  # [R] of 0 and 1; None = all 1
     scalars: Mapping[str, Any]
-    tokens: Mapping[str, Array]  # [R] or [R, k]
+    tokens: Mapping[str, Array]  # [R], [R, k] or [R, L, k]
     refused: Sequence[str] = ()
 
 
@@ -107,7 +107,7 @@ class PaddedBatch(Batch):
     prompt_mask: Array | None  # [B, P]; None: no padding
     response_ids: Array  # [B, R]
     response_mask: Array | None  # [B, R]; None: no padding
-    arrays: Mapping[str, Array]  # [B], [B, R] or [B, R, k]
+    arrays: Mapping[str, Array]  # [B], [B, R], [B, R, k] or [B, R, L, k]
 
     def arrays_nbytes(self) -> int:
         """Memory that the arrays take, in bytes."""
@@ -300,15 +300,15 @@ def _ids_and_mask(
 
 
 def _fitting(name: str, array: Array, shape: tuple[int, ...]) -> Array:
-    """`array`; ValueError where it is neither a number a rollout nor one (or k) a token."""
+    """`array`; ValueError where it is neither a number a rollout nor one (k, or L x k) a token."""
     check_name(name)
     size, length = shape
     if name == "loss_mask" and array.shape != shape:
         raise ValueError(f"{list(array.shape)} does not match response_ids {list(shape)}")
-    if array.shape == (size,) or (array.ndim in (2, 3) and array.shape[:2] == shape):
+    if array.shape == (size,) or (array.ndim in (2, 3, 4) and array.shape[:2] == shape):
         return array
     raise ValueError(
-        f"expected [{size}], [{size}, {length}] or [{size}, {length}, k], "
+        f"expected [{size}], [{size}, {length}], [{size}, {length}, k] or [{size}, {length}, L, k], "
         f"found {list(array.shape)}; the responses are [{size}, {length}]"
     )
 

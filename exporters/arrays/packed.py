@@ -47,7 +47,7 @@ class PackedBatch(Batch):
     seq_lens: Array  # [S]
     prompt_lens: Array | None  # [S]; None: a response begins with the first token of the loss
     loss_mask: Array  # [T]
-    tokens: Mapping[str, Array]  # [T] or [T, k]
+    tokens: Mapping[str, Array]  # [T], [T, k] or [T, L, k]
     scalars: Mapping[str, Array]  # [S]
     positions: Mapping[
         str, str
@@ -152,7 +152,7 @@ def take_packed(
 
 
 def _flat(array: Array) -> Array:
-    """[T] or [T, k] of either that or [1, T] or [1, T, k]."""
+    """[T, ...] of either that or [1, T, ...]."""
     return array[0] if array.ndim > 1 and array.shape[0] == 1 else array
 
 
@@ -173,7 +173,7 @@ def _is_of_tokens(
     """Whether an array has a value a token, not one a sequence. Raises ValueError for neither."""
     if positions.get(name, TOKEN) not in POSITIONS:
         raise ValueError(f"positions: expected {' or '.join(POSITIONS)}, found {positions[name]!r}")
-    of_tokens = array.ndim in (1, 2) and len(array) == tokens
+    of_tokens = array.ndim in (1, 2, 3) and len(array) == tokens
     of_sequences = array.shape == (sequences,)
     if of_tokens and of_sequences:
         if name in _OF_A_SEQUENCE:

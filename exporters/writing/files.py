@@ -40,8 +40,12 @@ class RankFile:
         """Whether somebody removed the file: what is written now, nobody would ever find."""
         return os.fstat(self._descriptor).st_nlink == 0
 
-    def append(self, line: bytes) -> None:
-        """Writes one line. Raises OSError after cutting the file back to its last whole line."""
+    def append(self, line: bytes) -> int:
+        """Writes one line; returns at which byte it begins.
+
+        Raises OSError after cutting the file back to its last whole line.
+        """
+        length = len(line)
         # Behind a torn line that could not be cut off, a newline of its own saves this one.
         line = b"\n" + line if self._torn else line
         try:
@@ -54,6 +58,7 @@ class RankFile:
         # Where a torn line stayed, more than this line was added.
         self._size = os.fstat(self._descriptor).st_size if self._torn else self._size + len(line)
         self._torn = False
+        return self._size - length
 
     def sync(self) -> None:
         """Returns once the disk has what was written. Raises OSError."""

@@ -7,11 +7,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from exporters.arrays.batch import Batch
+from exporters.arrays.batch import Batch, reason
+from exporters.arrays.snapshot import Array
 from exporters.record import SCHEMA_VERSION, encode_line
 from exporters.settings import Settings
 from exporters.writing.counters import Counters
@@ -23,6 +25,7 @@ from exporters.writing.redaction import Redaction
 from exporters.writing.rllb import RllbLines
 from exporters.writing.sampling import GroupSampler
 from exporters.writing.sealing import Sealer
+from exporters.writing.side_arrays import LEAST_DIMENSIONS, SideArrays
 from exporters.writing.step_end import StepEnd
 
 _STEPS_BUFFERED = 2
@@ -63,9 +66,16 @@ class Journal:
         self._line = native_line if self._is_native else RllbLines(tokenizer).line
         self._rollouts_of_part = 0
         facts = {"schema": SCHEMA_VERSION, "rank": settings.rank, **settings.header(started)}
+        name = new_name(settings.attempt, settings.rank, settings.dialect)
+        self._side = SideArrays(
+            settings.folder,
+            lambda part: f"{name(part).removesuffix('.jsonl')}.arrays.npy",
+            settings.rotate_bytes,
+            lambda path: sealer.send(path) if sealer is not None else None,
+        )
         self._parts = Parts(
             settings.folder,
-            new_name(settings.attempt, settings.rank, settings.dialect),
+            name,
             partial(_header, facts) if self._is_native else None,
             settings.rotate_bytes,
             self._seal,
@@ -94,6 +104,7 @@ class Journal:
                 self._finish()
             finally:
                 self._parts.close()
+                self._side.close()
                 self._is_closed = True
         if self._sealer is None:
             return
@@ -176,20 +187,33 @@ class Journal:
                 yield None
 
     def _encode(self, batch: Batch, row: int) -> bytes:
-        rollout = batch.cut(row)
+        rollout, step, settings = batch.cut(row), batch.place.step, self._settings
         for name in rollout.refused:
-            self._counters.refuse(batch.place.step, name, "its length is not that of the tokens")
-        settings = self._settings
+            self._counters.refuse(step, name, "its length is not that of the tokens")
+        large = {n: a for n, a in rollout.tokens.items() if a.ndim >= LEAST_DIMENSIONS}
+        if large:
+            small = {n: a for n, a in rollout.tokens.items() if n not in large}
+            rollout = replace(rollout, tokens=small)
         fields = self._line(batch, rollout, row, rank=settings.rank, digits=settings.digits)
         if self._redaction is not None:
             fields = self._redaction.line(fields, rollout)
+        for name, values in large.items():
+            self._put_beside(step, fields, name, values)
         try:
             return encode_line(fields)
         except Exception:
             line, wrong = encode_mended(fields)
             for name, what in wrong.items():
-                self._counters.mend(batch.place.step, name, what)
+                self._counters.mend(step, name, what)
             return line
+
+    def _put_beside(self, step: int, fields: dict[str, Any], name: str, values: Array) -> None:
+        try:
+            if not self._is_native:
+                raise ValueError("RLLoggingBoard's files have no place for it")
+            fields[name] = self._side.add(values)
+        except Exception as error:
+            self._counters.refuse(step, name, reason(error))
 
     def _append(self, step: int, line: bytes) -> None:
         try:

@@ -36,13 +36,16 @@ class Parts:
         """The file that is written to now."""
         return self._file.path
 
-    def append(self, line: bytes) -> None:
-        """Writes one line. Raises OSError after cutting the file back to its last whole line."""
+    def append(self, line: bytes) -> int:
+        """Writes one line; returns at which byte of the file it begins.
+
+        Raises OSError after cutting the file back to its last whole line.
+        """
         if self._file.is_deleted:
             self._replace(self._open(self._number + 1))
         elif self._file.size > self._begun and self._file.size + len(line) > self._limit:
             self._rotate()
-        self._file.append(line)
+        return self._file.append(line)
 
     def sync(self) -> None:
         """Returns once the disk has what was written. Raises OSError."""

@@ -1,5 +1,5 @@
-"""Code stays readable: bounds of files (400 lines), functions (60) and folders (26 files). No module takes
-what another keeps to itself.
+"""Code stays readable: bounds of files (400 lines), functions (60) and folders (26 files), and no private
+names of other modules.
 """
 
 import ast

@@ -28,7 +28,9 @@ STEPS = 20
 def export(url: str, steps: int = STEPS, **options: Any) -> RolloutExporter:
     with RolloutExporter(url, rotate_bytes=SMALLEST, run={"lr": 0.5}, **options) as exporter:
         for step in range(steps):
-            exporter.log(step, response_ids=np.arange(4000)[None], rewards=[step])
+            experts = np.full((1, 4000, 1, 1), step)
+            ids = np.arange(4000)[None]
+            exporter.log(step, response_ids=ids, rewards=[step], routed_experts=experts)
             exporter.end_step(step)
     return exporter
 
@@ -69,6 +71,7 @@ def test_a_run_in_a_store_is_the_run_that_a_folder_would_have_got(tmp_path, spoo
     assert run.steps["complete"].all()
     names = [Path(name).name for name in fsspec.filesystem("memory").ls(url, detail=False)]
     assert sum(".jsonl" in name for name in names) > 3, "in parts"
+    assert sum(name.endswith(".arrays.npy") for name in names) == 2
     assert sum(name.startswith("run-") for name in names) == 1
 
 
