@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 from exporters.writing.store import Store
 
+SECONDS_TO_CLOSE = 30.0
+"""How long `flush` and `close` wait where nothing else is said."""
 _CHOICES = {
     "logprobs_mode": ("processed", "raw"),
     "mode": ("thread", "sync"),
@@ -124,6 +127,17 @@ def whole_number(name: str, value: Any) -> int:
     raise ValueError(f"{name}: expected a whole number, found {value!r}")
 
 
+def seconds(timeout: Any) -> float:
+    """`timeout` as what a lock waits for; None: as long as it takes. What is no number is the default."""
+    if timeout is None:
+        return threading.TIMEOUT_MAX
+    try:
+        number = float(timeout)
+    except Exception:
+        number = math.nan
+    return SECONDS_TO_CLOSE if math.isnan(number) else min(max(0.0, number), threading.TIMEOUT_MAX)
+
+
 def is_strict(strict: bool | None) -> bool:
     """`strict`, or what the environment says of it."""
     return os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
@@ -137,14 +151,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def rank_of_launch(rank: int | None) -> int:
-    """`rank`, or the launcher's RANK, or 0. Raises ValueError where that is not a number."""
-    return _from_launcher("RANK", 0) if rank is None else rank
-
-
-def size_of_launch(world_size: int | None) -> int:
-    """`world_size`, or the launcher's WORLD_SIZE, or 1. Raises ValueError where that is not a number."""
-    return _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size
+def place_of_launch(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Both, or the launcher's RANK and WORLD_SIZE, or 0 and 1. Raises ValueError where these are no
+    numbers.
+    """
+    return (
+        _from_launcher("RANK", 0) if rank is None else rank,
+        _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size,
+    )
 
 
 def _from_launcher(variable: str, default: int) -> int:

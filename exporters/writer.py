@@ -24,11 +24,12 @@ from exporters.launch.forks import disable_in_children
 from exporters.launch.opening import named, open_files
 from exporters.launch.termination import drain_on_sigterm
 from exporters.settings import (
+    SECONDS_TO_CLOSE,
     TAKEN_AS_GIVEN,
     Settings,
     is_strict,
-    rank_of_launch,
-    size_of_launch,
+    place_of_launch,
+    seconds,
     whole_number,
 )
 from exporters.writing.counters import Counters
@@ -38,8 +39,6 @@ from exporters.writing.journal import Journal
 from exporters.writing.losses import Losses
 from exporters.writing.redaction import Redact, Redaction
 from exporters.writing.store import store_of
-
-_SECONDS_TO_CLOSE = 30.0
 
 
 class RolloutExporter:
@@ -118,21 +117,21 @@ class RolloutExporter:
         open_board: bool = False,
     ) -> None:
         given = locals()  # the arguments by their names
-        self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
+        self.rank, self.world_size = place_of_launch(rank, world_size)
         self._every = every_n_steps
         self._strict = is_strict(strict)
         self._counters = Counters()
         self._process = os.getpid()
         self._open = False
         self._losses = Losses(self._counters)
-        self._closing, self._closed = threading.Lock(), threading.Event()
+        self._closing, self._closed = threading.RLock(), threading.Event()
         self.attempt = ""
         self._journal: Journal | None = None
         self._intake: Intake | None = None
         if not enabled:
             return
         settings = Settings(
-            folder=Path(out_dir),
+            folder=Path(out_dir).absolute(),  # training may go to another folder
             store=store_of(out_dir),
             rank=self.rank,
             world_size=self.world_size,
@@ -160,9 +159,8 @@ class RolloutExporter:
 
     @property
     def counts(self) -> dict[str, int]:
-        """So far: `records` written, `lost` (for whatever reason), `dropped` (of these, for want of
-        room in the queue), `sampled_out`, `not_uploaded`, `errors:WHERE`, `refused:NAME`,
-        `skipped:capture`.
+        """So far: `records` written, `lost` for whatever reason, of these `dropped` for want of room in
+        the queue; `sampled_out`, `not_uploaded`, `errors:WHERE`, `refused:NAME`, `skipped:capture`.
         """
         return self._counters.counts
 
@@ -177,6 +175,7 @@ class RolloutExporter:
 
     def log(
         self,
+        /,
         step: int,
         *,
         micro_step: int = 0,
@@ -218,6 +217,7 @@ class RolloutExporter:
 
     def log_packed(
         self,
+        /,
         step: int,
         *,
         micro_step: int = 0,
@@ -260,6 +260,7 @@ class RolloutExporter:
 
     def log_ragged(
         self,
+        /,
         step: int,
         *,
         micro_step: int = 0,
@@ -300,15 +301,15 @@ class RolloutExporter:
             if self._strict:
                 raise
 
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Waits until all is in the file; False where `timeout` seconds did not do.
+    def flush(self, timeout: float | None = 30.0) -> bool:
+        """Waits until all is in the file; False where `timeout` seconds did not do (None: no limit).
 
         With `max_samples_per_step` the rollouts of a step wait for its end.
         """
         intake = self._intake
-        return intake.flush(timeout) if intake and os.getpid() == self._process else True
+        return intake.flush(seconds(timeout)) if intake and os.getpid() == self._process else True
 
-    def close(self, timeout: float = _SECONDS_TO_CLOSE) -> None:
+    def close(self, timeout: float | None = SECONDS_TO_CLOSE) -> None:
         """Writes what is queued and the closing line. A second call and a forked child do nothing."""
         if os.getpid() != self._process or self._intake is None:
             return
@@ -320,7 +321,7 @@ class RolloutExporter:
         atexit.unregister(self.close)
         self._undo_sigterm()
         try:
-            self._intake.close(timeout)
+            self._intake.close(seconds(timeout))
         except Exception as error:
             self._counters.fail("close", error)
         finally:
@@ -373,7 +374,7 @@ class RolloutExporter:
 
     def _drain(self) -> None:
         self.close()
-        self._closed.wait(_SECONDS_TO_CLOSE)  # where SIGTERM came while a `close` was waiting
+        self._closed.wait(SECONDS_TO_CLOSE)  # where SIGTERM came while a `close` was waiting
 
     def _log(
         self,
@@ -391,8 +392,7 @@ class RolloutExporter:
             if self._losses.reason and number % self._every == 0:
                 self._losses.add_late(number, count_rollouts(rollouts))
             elif self._intake is not None and self.wants(number):
-                columns: Mapping[str, Any] = {} if meta is None else meta
-                self._intake.log(take, (number, micro_step), frame, arrays, columns)
+                self._intake.log(take, (number, micro_step), frame, arrays, meta)
         except Exception as error:
             self._losses.add(number, count_rollouts(rollouts))
             self._counters.fail("log", error)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from exporters.arrays.room import Room
 from exporters.arrays.snapshot import Array, Copies
@@ -266,9 +267,17 @@ def _values(column: Any, size: int) -> list[Any]:
 
 
 def private_copy(value: Any) -> Any:
-    """A copy that does not see what training later appends to a conversation."""
-    if isinstance(value, dict):
+    """A copy that does not see what training later appends to a conversation, as plain values.
+
+    What says of itself that it is JSON already is read: written as it is, it might be no JSON. Raises
+    ValueError where that cannot be done.
+    """
+    if isinstance(value, Mapping):
         return {key: private_copy(v) for key, v in value.items()}
+    if isinstance(value, orjson.Fragment):
+        return orjson.loads(orjson.dumps(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: private_copy(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, list | tuple):
         return [private_copy(v) for v in value]
     if hasattr(value, "detach"):

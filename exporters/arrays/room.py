@@ -25,7 +25,7 @@ class Spare:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._blocks: list[Block] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def nbytes(self) -> int:

@@ -45,7 +45,8 @@ class Copies:
         if array.dtype.kind not in "fbiu":
             raise TypeError(f"expected numbers, found {array.dtype}")
         copy = self.room.empty(array.shape, _exported_dtype(array, exact))
-        np.copyto(copy, array, casting="unsafe")
+        with np.errstate(all="ignore"):  # training may have numpy raise on what float32 cannot hold
+            np.copyto(copy, array, casting="unsafe")
         return copy
 
     def take_row(self, value: Any) -> Array | list[Any] | None:
@@ -66,7 +67,8 @@ class Copies:
             raise TypeError(f"expected real numbers, found {tensor.dtype}")
         kind = _exported_type(tensor, exact)
         if not is_on_cuda(tensor):
-            dtype = sys.modules["torch"].empty(0, dtype=kind).numpy().dtype
+            # Named: training may have set another default device.
+            dtype = sys.modules["torch"].empty(0, dtype=kind, device="cpu").numpy().dtype
             copy = self.room.empty(tuple(tensor.shape), dtype)
             sys.modules["torch"].from_numpy(copy).copy_(tensor)
             return copy
@@ -87,7 +89,7 @@ def is_on_cuda(tensor: Any) -> bool:
 def copy_to_pinned(tensor: Any) -> Array:
     """Starts the copy of a contiguous CUDA tensor on the current stream and does not wait for it."""
     torch = sys.modules["torch"]
-    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
     host.copy_(tensor, non_blocking=True)
     return host.numpy()
 
@@ -111,7 +113,7 @@ def is_capturing() -> bool:
 def _exported_dtype(array: Array, exact: bool) -> npt.DTypeLike:
     if exact and array.dtype == np.float64 and array.ndim <= 1:
         return np.float64
-    return _EXPORTED.get(array.dtype.kind, array.dtype)
+    return _EXPORTED.get(array.dtype.kind, array.dtype.newbyteorder("="))
 
 
 def _exported_type(tensor: Any, exact: bool) -> Any:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 
 _logger = logging.getLogger("exporters")
 
@@ -18,7 +19,9 @@ class Counters:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._steps: dict[str, Counter[int]] = {}
-        self._lock = threading.Lock()
+        self._lock = (
+            threading.RLock()
+        )  # a signal's handler may log in the thread that it interrupts
         self._last_warning = float("-inf")
 
     @property
@@ -66,4 +69,5 @@ class Counters:
                 return
             self._last_warning = now
         lost = self.counts["lost"]
-        _logger.warning("%s (training goes on; %d rollouts lost so far)", message, lost)
+        with suppress(Exception):  # of a handler that raises
+            _logger.warning("%s (training goes on; %d rollouts lost so far)", message, lost)

@@ -63,7 +63,7 @@ class Intake:
         place: tuple[int, Any],
         frame: Mapping[str, Any],
         arrays: Mapping[str, Any],
-        columns: Mapping[str, Any],
+        columns: Mapping[str, Any] | None,
     ) -> None:
         """Copies the rollouts of a call and queues them. Raises what `take` raises.
 
@@ -77,7 +77,7 @@ class Intake:
         with self._calls:
             info = BatchInfo(step, micro_step, self._next_index.get(step, 0))
             copies = Copies(Room(self._spare))
-            self._accept(take(copies, info, frame, present, columns))
+            self._accept(take(copies, info, frame, present, {} if columns is None else columns))
 
     def end_step(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Queues the end of a step, behind all of its rollouts."""

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from exporters.arrays.batch import Batch, reason
 from exporters.arrays.snapshot import Array
 from exporters.record import SCHEMA_VERSION, encode_line
@@ -61,7 +63,9 @@ class Journal:
         self._buffered: dict[int, list[tuple[str, bytes]]] = {}
         self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
         self._is_closed = False
-        self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
+        self._lock = threading.RLock()  # sync mode: SIGTERM closes from a thread of its own
+        self._items: deque[Item] = deque()
+        self._writing_thread: int | None = None
         self._is_native = settings.dialect == "native"
         self._line = native_line if self._is_native else RllbLines(tokenizer).line
         self._rollouts_of_part = 0
@@ -88,11 +92,11 @@ class Journal:
 
     def handle(self, item: Item) -> None:
         """Writes one queued item. Never raises."""
-        try:
+        self._items.append(item)
+        # In mode "sync" a signal's handler may log while the thread it interrupted is at a line.
+        if self._writing_thread != threading.get_ident():
             with self._lock:
-                self._handle(item)
-        except Exception as error:
-            self._counters.fail("write", error)
+                self._handle_all()
 
     def close(self, timeout: float) -> None:
         """Writes what waited and the closing line, and waits for what is compressed and uploaded.
@@ -100,6 +104,7 @@ class Journal:
         Raises OSError, and TimeoutError where `timeout` seconds did not do for the last.
         """
         with self._lock:
+            self._handle_all()
             try:
                 self._finish()
             finally:
@@ -120,6 +125,16 @@ class Journal:
         with self._lock, contextlib.suppress(OSError):  # where the disk is full or the file is gone
             if self._is_native and self._is_closed:
                 append_line(self._parts.path, self._closing_line())
+
+    def _handle_all(self) -> None:
+        self._writing_thread = threading.get_ident()
+        while self._items:
+            try:
+                with np.errstate(all="ignore"):  # in mode "sync" the caller's would apply
+                    self._handle(self._items.popleft())
+            except Exception as error:
+                self._counters.fail("write", error)
+        self._writing_thread = None
 
     def _handle(self, item: Item) -> None:
         with contextlib.suppress(OSError):  # no room yet: that is counted where a rollout is lost

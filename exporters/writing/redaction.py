@@ -28,12 +28,22 @@ class Redaction:
         """Raises TypeError or ValueError (re.error) for what is neither a function nor patterns."""
         self._decode = getattr(tokenizer, "decode", None)
         if callable(redact):
-            self._redact = redact
+            self._function = redact
             return
         if isinstance(redact, str):
             raise TypeError("redact: expected a function or a list of patterns, found one text")
         self._patterns = [re.compile(pattern) for pattern in redact]
-        self._redact = self._replaced
+        self._function = self._replaced
+
+    def _redact(self, text: str) -> str:
+        """The text as it may be written. Raises an Exception where the function gives none."""
+        try:
+            redacted = self._function(text)
+        except (SystemExit, GeneratorExit) as error:  # it would end the thread that writes
+            raise RuntimeError(f"redact raised {type(error).__name__}") from error
+        if not isinstance(redacted, str):
+            raise TypeError(f"redact: expected a text, found {type(redacted).__name__}")
+        return redacted
 
     def _replaced(self, text: str) -> str:
         for pattern in self._patterns:

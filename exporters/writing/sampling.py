@@ -21,7 +21,9 @@ class GroupSampler:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._sizes: dict[int, Counter[str]] = {}
-        self._lock = threading.Lock()  # the training thread admits, the writing one asks what stays
+        self._lock = (
+            threading.RLock()
+        )  # the training thread admits, the writing one asks what stays
 
     def admit(self, step: int, groups: Sequence[str]) -> list[int]:
         """The rows of a batch that are kept as far as is known; `groups` has each row's group id."""

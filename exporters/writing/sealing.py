@@ -42,7 +42,7 @@ class Sealer:
         self._counters, self._compresses, self._store = counters, compresses, store
         self._files: queue.SimpleQueue[_File | None] = queue.SimpleQueue()
         self._waiting: list[_File] = []  # the one in hand included
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._timed_out = threading.Event()
         self._left: list[Path] = []
         self._reason = ""

@@ -59,6 +59,7 @@ class Worker(Generic[Item]):
     def flush(self, timeout: float) -> bool:
         """Waits until everything queued so far was handled; False after `timeout` seconds."""
         with self._changed:
+            self._changed.notify_all()  # a `put` may have been broken off before it did
             return self._changed.wait_for(
                 lambda: not self._items and not self._busy, timeout=timeout
             )
@@ -97,8 +98,8 @@ class Worker(Generic[Item]):
             del item  # its memory goes now, not when the next one comes
             with self._changed:
                 self._bytes -= nbytes
-                self._steps[step] -= 1
-                if not self._steps[step]:
-                    del self._steps[step]
+                self._steps -= Counter((step,))  # which leaves out a step that has none any more
+                if not self._items:  # also where a signal's handler raised in the middle of `put`
+                    self._bytes, self._steps = 0, Counter()
                 self._busy = False
                 self._changed.notify_all()
