@@ -4,6 +4,7 @@ import hashlib
 import json
 
 import numpy as np
+import pytest
 from opened_logs import lines, opened
 
 from exporters import RolloutExporter
@@ -54,6 +55,20 @@ def test_a_thumbnail_stays_and_of_a_large_image_the_log_says_what_it_is(tmp_path
     assert reference == f"image/png, {len(large)} bytes, sha256 {digest}, not in the log"
     assert sample["raw"].startswith("bytes, 4 bytes")
     assert messages[0]["content"][1]["image_url"]["url"] == large, "the caller's are as they were"
+
+
+def test_of_an_image_in_memory_the_log_says_what_it_is(tmp_path):
+    image = pytest.importorskip("PIL.Image").new("RGB", (64, 48), "red")
+    pixels = np.asarray(image)
+    messages = [{"role": "user", "content": [{"type": "image", "image": image}, pixels]}]
+    with RolloutExporter(tmp_path) as exporter:
+        exporter.log(1, response_ids=[[1]], meta={"messages": [messages]})
+    (sample,) = lines(exporter, "sample")
+    part, array = sample["messages"][0]["content"]
+    digest = hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
+    expected = f"9216 bytes, sha256 {digest}, not in the log"
+    assert part["image"] == f"image RGB 64x48, {expected}"
+    assert array == f"image 48x64x3, {expected}"
 
 
 def test_what_cannot_be_json_in_the_run_document_costs_itself(tmp_path):
