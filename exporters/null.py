@@ -55,9 +55,9 @@ class NullExporter:
     def give_up(self, error: Exception) -> None:
         """Does nothing."""
 
-    def flush(self, timeout: float = 30.0) -> bool:
+    def flush(self, timeout: float | None = 30.0) -> bool:
         """Always True."""
         return True
 
-    def close(self, timeout: float = 30.0) -> None:
+    def close(self, timeout: float | None = 30.0) -> None:
         """Does nothing."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-import re
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from exporters.writing.store import Store
+
+SECONDS_TO_CLOSE = 30.0
+"""How long `flush` and `close` wait where nothing else is said."""
 _CHOICES = {
     "logprobs_mode": ("processed", "raw"),
     "mode": ("thread", "sync"),
@@ -25,7 +29,8 @@ _CHOICES = {
 class Settings:
     """The arguments of `RolloutExporter`, whose docstring explains each."""
 
-    folder: Path
+    folder: Path  # where files are written; of a store, until they are uploaded
+    store: Store | None
     rank: int
     world_size: int
     attempt: str
@@ -46,13 +51,17 @@ class Settings:
     fsync: str | None
     dialect: str
 
+    @property
+    def target(self) -> str:
+        """Where the files go to in the end: a folder, or the address of one in a store."""
+        return str(self.folder.resolve()) if self.store is None else self.store.url
+
     def check(self) -> None:
         """Raises ValueError for the first setting that cannot work, ImportError for a missing part."""
         for name, is_good, expected in self._rules():
             if not is_good:
-                found = getattr(self, name)
-                shown = "out_dir" if name == "folder" else name
-                raise ValueError(f"{shown}: expected {expected}, found {found!r}")
+                given = getattr(self, name)
+                raise ValueError(f"{name}: expected {expected}, found {given!r}")
         if self.compress and importlib.util.find_spec("zstandard") is None:
             raise ImportError(
                 "compress='zstd' needs the package zstandard: pip install 'rollout-board[zstd]', or "
@@ -75,8 +84,6 @@ class Settings:
         }
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
-        is_local = not re.match("[a-z][a-z0-9+.-]+:/", str(self.folder))
-        yield "folder", is_local, "a folder of this machine (mount the store, or upload the files)"
         for name, least, most in (
             ("world_size", 1, None),
             ("rank", 0, self.world_size - 1 if _is_whole(self.world_size) else None),
@@ -104,12 +111,36 @@ class Settings:
             yield name, getattr(self, name) in choices, expected
 
 
+TAKEN_AS_GIVEN = tuple(
+    field.name
+    for field in fields(Settings)
+    if field.name not in ("folder", "store", "rank", "world_size", "attempt")
+)
+"""The settings that are arguments of `RolloutExporter` as they are."""
+
+
 def whole_number(name: str, value: Any) -> int:
     """`value` as an int; of an array or a tensor its one number. Raises ValueError for 2.7 or None."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int | float) and abs(number) < 1 << 63 and int(number) == number:
         return int(number)
     raise ValueError(f"{name}: expected a whole number, found {value!r}")
+
+
+def seconds(timeout: Any) -> float:
+    """`timeout` as what a lock waits for; None: as long as it takes. What is no number is the default."""
+    if timeout is None:
+        return threading.TIMEOUT_MAX
+    try:
+        number = float(timeout)
+    except Exception:
+        number = math.nan
+    return SECONDS_TO_CLOSE if math.isnan(number) else min(max(0.0, number), threading.TIMEOUT_MAX)
+
+
+def is_strict(strict: bool | None) -> bool:
+    """`strict`, or what the environment says of it."""
+    return os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
 
 
 def _is_whole(value: object) -> bool:
@@ -120,14 +151,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def rank_of_launch(rank: int | None) -> int:
-    """`rank`, or the launcher's RANK, or 0. Raises ValueError where that is not a number."""
-    return _from_launcher("RANK", 0) if rank is None else rank
-
-
-def size_of_launch(world_size: int | None) -> int:
-    """`world_size`, or the launcher's WORLD_SIZE, or 1. Raises ValueError where that is not a number."""
-    return _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size
+def place_of_launch(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Both, or the launcher's RANK and WORLD_SIZE, or 0 and 1. Raises ValueError where these are no
+    numbers.
+    """
+    return (
+        _from_launcher("RANK", 0) if rank is None else rank,
+        _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size,
+    )
 
 
 def _from_launcher(variable: str, default: int) -> int:

@@ -14,9 +14,9 @@ from typing import Any
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.rloo_trainer import RLOOTrainer
 
-from exporters.hooks.guard import guarded
-from exporters.hooks.once import OncePerStep
-from exporters.trl_rollouts import (
+from exporters.frameworks.guard import guarded
+from exporters.frameworks.once import OncePerStep
+from exporters.frameworks.trl_rollouts import (
     StepBoundaries,
     add_advantage_rewards,
     describe_batch,
@@ -24,7 +24,7 @@ from exporters.trl_rollouts import (
     open_exporter,
     training_settings,
 )
-from exporters.trl_tools import ToolUse
+from exporters.frameworks.trl_tools import ToolUse
 from exporters.writer import RolloutExporter
 
 _Trainer: Any = object

@@ -11,34 +11,42 @@ import atexit
 import os
 import threading
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporters.batch import count_rollouts, reason, take_padded
-from exporters.board_command import print_board_command
-from exporters.compiling import run_uncompiled
-from exporters.counters import Counters
-from exporters.files import file_part
-from exporters.intake import Intake, Take
-from exporters.journal import Journal
-from exporters.losses import Losses
-from exporters.opening import named, open_files
-from exporters.packed import take_packed
-from exporters.ragged import take_ragged
-from exporters.redaction import Redact, Redaction
-from exporters.settings import Settings, rank_of_launch, size_of_launch, whole_number
-from exporters.termination import drain_on_sigterm
-
-_SECONDS_TO_CLOSE = 30.0
+from exporters.arrays.batch import count_rollouts, reason, take_padded
+from exporters.arrays.packed import take_packed
+from exporters.arrays.ragged import take_ragged
+from exporters.launch.board_command import print_board_command
+from exporters.launch.compiling import run_uncompiled
+from exporters.launch.forks import disable_in_children
+from exporters.launch.opening import named, open_files
+from exporters.launch.termination import drain_on_sigterm
+from exporters.settings import (
+    SECONDS_TO_CLOSE,
+    TAKEN_AS_GIVEN,
+    Settings,
+    is_strict,
+    place_of_launch,
+    seconds,
+    whole_number,
+)
+from exporters.writing.counters import Counters
+from exporters.writing.files import file_part
+from exporters.writing.intake import Intake, Take
+from exporters.writing.journal import Journal
+from exporters.writing.losses import Losses
+from exporters.writing.redaction import Redact, Redaction
+from exporters.writing.store import store_of
 
 
 class RolloutExporter:
     """Writes the rollouts of one rank to files of its own under `out_dir`.
 
     Args:
-        out_dir: the run's folder, the same on all ranks; made if missing.
+        out_dir: the run's folder, the same on all ranks; made if missing. Or the address of one in an
+            object store (`s3://bucket/run`), where full parts and, at the end, the last one go.
         rank, world_size: this writer and how many there are; default to the launcher's RANK and
             WORLD_SIZE, else 0 and 1. Where ranks share their data see `exporters.parallel`.
         attempt: one name for this launch, shared by its ranks and new at every restart; an attempt
@@ -74,7 +82,7 @@ class RolloutExporter:
 
     Raises:
         ValueError: an argument cannot work. OSError: `out_dir` cannot be made or written to.
-        ImportError: `compress` needs zstandard.
+        ImportError: `compress` needs zstandard, a store fsspec and its own package.
     """
 
     def __init__(
@@ -108,46 +116,33 @@ class RolloutExporter:
         enabled: bool = True,
         open_board: bool = False,
     ) -> None:
-        self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
+        given = locals()  # the arguments by their names
+        self.rank, self.world_size = place_of_launch(rank, world_size)
         self._every = every_n_steps
         self._strict = is_strict(strict)
         self._counters = Counters()
         self._process = os.getpid()
         self._open = False
         self._losses = Losses(self._counters)
-        self._closing, self._closed = threading.Lock(), threading.Event()
+        self._closing, self._closed = threading.RLock(), threading.Event()
         self.attempt = ""
         self._journal: Journal | None = None
         self._intake: Intake | None = None
         if not enabled:
             return
         settings = Settings(
-            folder=Path(out_dir),
+            folder=Path(out_dir).absolute(),  # training may go to another folder
+            store=store_of(out_dir),
             rank=self.rank,
             world_size=self.world_size,
             attempt=file_part(str(attempt or "")),
-            start_step=start_step,
-            temperature=temperature,
-            logprobs_mode=logprobs_mode,
-            engine=engine,
-            digits=digits,
-            every_n_steps=every_n_steps,
-            max_samples_per_step=max_samples_per_step,
-            mode=mode,
-            queue_bytes=queue_bytes,
-            max_inflight_steps=max_inflight_steps,
-            on_full=on_full,
-            full_timeout=full_timeout,
-            rotate_bytes=rotate_bytes,
-            compress=compress,
-            fsync=fsync,
-            dialect=dialect,
+            **{name: given[name] for name in TAKEN_AS_GIVEN},
         )
         settings.check()
         redaction = None if redact is None else Redaction(redact, tokenizer)
         self._start(settings, run or {}, tokenizer, redaction)
         if open_board and self.rank == 0:
-            print_board_command(settings.folder)
+            print_board_command(settings.target)
         if flush_on_sigterm:
             self._undo_sigterm = drain_on_sigterm(self._drain)
 
@@ -164,8 +159,8 @@ class RolloutExporter:
 
     @property
     def counts(self) -> dict[str, int]:
-        """So far: `records` written, `lost` (for whatever reason), `dropped` (of these, for want of
-        room in the queue), `sampled_out`, `errors:WHERE`, `refused:NAME`, `skipped:capture`.
+        """So far: `records` written, `lost` for whatever reason, of these `dropped` for want of room in
+        the queue; `sampled_out`, `not_uploaded`, `errors:WHERE`, `refused:NAME`, `skipped:capture`.
         """
         return self._counters.counts
 
@@ -180,6 +175,7 @@ class RolloutExporter:
 
     def log(
         self,
+        /,
         step: int,
         *,
         micro_step: int = 0,
@@ -221,6 +217,7 @@ class RolloutExporter:
 
     def log_packed(
         self,
+        /,
         step: int,
         *,
         micro_step: int = 0,
@@ -263,6 +260,7 @@ class RolloutExporter:
 
     def log_ragged(
         self,
+        /,
         step: int,
         *,
         micro_step: int = 0,
@@ -303,15 +301,15 @@ class RolloutExporter:
             if self._strict:
                 raise
 
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Waits until all is in the file; False where `timeout` seconds did not do.
+    def flush(self, timeout: float | None = 30.0) -> bool:
+        """Waits until all is in the file; False where `timeout` seconds did not do (None: no limit).
 
         With `max_samples_per_step` the rollouts of a step wait for its end.
         """
         intake = self._intake
-        return intake.flush(timeout) if intake and os.getpid() == self._process else True
+        return intake.flush(seconds(timeout)) if intake and os.getpid() == self._process else True
 
-    def close(self, timeout: float = _SECONDS_TO_CLOSE) -> None:
+    def close(self, timeout: float | None = SECONDS_TO_CLOSE) -> None:
         """Writes what is queued and the closing line. A second call and a forked child do nothing."""
         if os.getpid() != self._process or self._intake is None:
             return
@@ -323,7 +321,7 @@ class RolloutExporter:
         atexit.unregister(self.close)
         self._undo_sigterm()
         try:
-            self._intake.close(timeout)
+            self._intake.close(seconds(timeout))
         except Exception as error:
             self._counters.fail("close", error)
         finally:
@@ -368,7 +366,7 @@ class RolloutExporter:
         self._open = True
         for call in ("wants", "log", "log_packed", "log_ragged", "end_step"):
             setattr(self, call, run_uncompiled(getattr(self, call)))
-        _live.add(self)
+        disable_in_children(self)
         atexit.register(self.close)
 
     def _undo_sigterm(self) -> None:
@@ -376,7 +374,7 @@ class RolloutExporter:
 
     def _drain(self) -> None:
         self.close()
-        self._closed.wait(_SECONDS_TO_CLOSE)  # where SIGTERM came while a `close` was waiting
+        self._closed.wait(SECONDS_TO_CLOSE)  # where SIGTERM came while a `close` was waiting
 
     def _log(
         self,
@@ -394,36 +392,9 @@ class RolloutExporter:
             if self._losses.reason and number % self._every == 0:
                 self._losses.add_late(number, count_rollouts(rollouts))
             elif self._intake is not None and self.wants(number):
-                place = (number, self._micro_step(number, micro_step))
-                columns: Mapping[str, Any] = {} if meta is None else meta
-                self._intake.log(take, place, frame, arrays, columns)
+                self._intake.log(take, (number, micro_step), frame, arrays, meta)
         except Exception as error:
             self._losses.add(number, count_rollouts(rollouts))
             self._counters.fail("log", error)
             if self._strict:
                 raise
-
-    def _micro_step(self, step: int, micro_step: Any) -> int:
-        try:
-            return whole_number("micro_step", micro_step)
-        except Exception as error:
-            self._counters.refuse(step, "micro_step", reason(error))
-            if self._strict:
-                raise
-            return 0
-
-
-def is_strict(strict: bool | None) -> bool:
-    """`strict`, or what the environment says of it."""
-    return os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
-
-
-_live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()
-
-
-def _disable_all() -> None:
-    for exporter in list(_live):
-        exporter.disable_in_child()
-
-
-os.register_at_fork(after_in_child=_disable_all)

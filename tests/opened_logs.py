@@ -11,9 +11,9 @@ import pytest
 from read_formats import records, run_at, values_of
 
 from exporters import RolloutExporter
-from exporters.batch import Batch
-from exporters.lines import native_line
+from exporters.arrays.batch import Batch
 from exporters.record import encode_line
+from exporters.writing.lines import native_line
 
 
 def lines(exporter: RolloutExporter, kind: str | None = None) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from typing import Final
 
 from board.cli.parser import COMMANDS, build_parser
 from board.cli.terminal import harmless_output
+from board.core.metrics.own_metrics import own_metrics
 from board.errors import BoardError, ChoiceError, close_to, did_you_mean
 
 __all__ = ["build_parser", "main"]
@@ -93,6 +94,7 @@ def _module(name: str) -> ModuleType:
 def _run(args: argparse.Namespace) -> int:
     if getattr(args, "labels_file", None) is not None:
         os.environ["ROLLOUT_BOARD_LABELS"] = str(args.labels_file.absolute())
+    own_metrics()  # what is wrong in a user's file is said before anything is shown
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
         importlib.import_module("board.cli.output").begin(args.command)

@@ -13,6 +13,7 @@ from typing import Any, Final, Self, cast
 
 import orjson
 
+from board.core.metrics.own_metrics import index_key
 from board.core.problems import Problem, ProblemLog
 from board.errors import UnreadableError
 from board.index.json_values import from_json
@@ -235,7 +236,7 @@ class Manifest:
         schemas = list(dict.fromkeys(segment.schema for segment in self.all_segments))
         places = {schema: str(place) for place, schema in enumerate(schemas)}
         manifest = self._with_schemas(places.__getitem__)  # each once: a build has many segments
-        document = {"version": VERSION, "schemas": schemas, "manifest": manifest}
+        document = {"version": _version(), "schemas": schemas, "manifest": manifest}
         return orjson.dumps(document, _encoded, orjson.OPT_NON_STR_KEYS)
 
     @classmethod
@@ -243,7 +244,7 @@ class Manifest:
         """What to_bytes gave. Raises BrokenIndexError on anything else."""
         try:
             data = orjson.loads(content)
-            if data["version"] != VERSION:
+            if data["version"] != _version():
                 raise BrokenIndexError("of another version")
             schemas = from_json(tuple[str, ...], data["schemas"])
             for schema in schemas:
@@ -251,6 +252,12 @@ class Manifest:
             return from_json(cls, data["manifest"])._with_schemas(lambda n: schemas[int(n)])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise BrokenIndexError(str(error)) from error
+
+
+def _version() -> int | str:
+    """Of what a scan finds: a user may want other aggregates of arrays of their own."""
+    own = index_key()
+    return f"{VERSION};{own}" if own else VERSION
 
 
 def _encoded(value: object) -> object:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exporters.hooks.guard import guarded
+from exporters.frameworks.guard import guarded
 from exporters.token_stats import token_stats
 from exporters.writer import RolloutExporter
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from exporters.hooks.guard import guarded, open_guarded
+from exporters.frameworks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from exporters.hooks.guard import guarded
-from exporters.hooks.once import OncePerStep
-from exporters.trl_rollouts import StepBoundaries, open_exporter
+from exporters.frameworks.guard import guarded
+from exporters.frameworks.once import OncePerStep
+from exporters.frameworks.trl_rollouts import StepBoundaries, open_exporter
 from exporters.writer import RolloutExporter
 
 # GRPOBatch's name of a [B, T] tensor -> the record's.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.hooks.guard import guarded, open_guarded
+from exporters.frameworks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # NeMo-RL's name of a [B, T] array -> the record's.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporters.hooks.guard import guarded, open_guarded
+from exporters.frameworks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # prime-rl's name of a tensor [1, T] of the micro batch -> the record's.

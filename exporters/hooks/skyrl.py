@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from exporters.hooks.guard import guarded, open_guarded
+from exporters.frameworks.guard import guarded, open_guarded
 from exporters.writer import RolloutExporter
 
 # SkyRL's name of a [B, R] tensor -> the record's.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from exporters.hooks.guard import guarded, open_guarded
+from exporters.frameworks.guard import guarded, open_guarded
 from exporters.parallel import DataShard, shard_of_ranks
 from exporters.writer import RolloutExporter
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from exporters.hooks.guard import guarded
-from exporters.hooks.once import OncePerStep
-from exporters.trl_rollouts import (
+from exporters.frameworks.guard import guarded
+from exporters.frameworks.once import OncePerStep
+from exporters.frameworks.trl_rollouts import (
     StepBoundaries,
     describe_batch,
     loss_batch,

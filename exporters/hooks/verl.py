@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from exporters.hooks.guard import guarded, open_guarded
-from exporters.verl_columns import COLUMNS, bypasses, columns_of, numbers, settings_of
+from exporters.frameworks.guard import guarded, open_guarded
+from exporters.frameworks.verl_columns import COLUMNS, bypasses, columns_of, numbers, settings_of
 from exporters.writer import RolloutExporter
 
 # verl's name of a [B, R] tensor -> the record's.

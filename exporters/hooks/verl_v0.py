@@ -8,16 +8,50 @@ in the place of RayPPOTrainer in your copy of `main_ppo_v0.py`, with trainer.rol
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
-from exporters.hooks.guard import guarded
+from exporters.frameworks.guard import guarded
+from exporters.frameworks.verl_columns import COLUMNS, columns_of
 from exporters.hooks.verl import Export
-from exporters.verl_columns import COLUMNS, columns_of
 from exporters.writer import RolloutExporter
 
 
 class ExportV0(Export):
-    """For RayPPOTrainer: padded batches in a DataProto."""
+    """For RayPPOTrainer: padded batches in a DataProto.
+
+    Its metrics of a step are complete after the dump, where `fit` hands them to its Tracking. They are
+    taken there, so that a step ends with them.
+    """
+
+    _tracks = False
+    _open_step: int | None = None
+
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains, and looks on at what is logged meanwhile."""
+        try:
+            tracking = import_module("verl.utils.tracking").Tracking
+            log = tracking.log
+        except Exception:  # of another version: steps end without metrics
+            return super().fit(*args, **kwargs)
+
+        def log_both(tracker: Any, data: Any, step: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = log(tracker, data, step, *args, **kwargs)
+            self._end_with(data, step)
+            return answer
+
+        tracking.log, self._tracks = log_both, True
+        try:
+            return super().fit(*args, **kwargs)
+        finally:
+            tracking.log, self._tracks = log, False
+
+    def _end_with(self, metrics: Any, step: Any) -> None:
+        exporter = self.rollout_exporter
+        if exporter is not None and step == self._open_step:  # and not of an evaluation before
+            self._open_step = None
+            with guarded(exporter, "verl", step):
+                self._end(exporter, dict(metrics))
 
     def _log_rollout_data(
         self, batch: Any, reward_extra_infos_dict: Any, timing_raw: Any, rollout_data_dir: str
@@ -25,7 +59,10 @@ class ExportV0(Export):
         exporter, step = self._open_rollouts(rollout_data_dir), self.global_steps
         with guarded(exporter, "verl", step, lambda: batch):
             log_padded(exporter, step, batch, reward_extra_infos_dict or {}, self._tokens())
-        self._end(exporter, {})
+        if self._tracks:
+            self._open_step = step
+        else:
+            self._end(exporter, {})
 
 
 def log_padded(

@@ -64,7 +64,7 @@ def test_the_settings_of_verls_own_configuration_are_described(hooked):
     import verl
     from omegaconf import OmegaConf
 
-    from exporters.verl_columns import bypasses, settings_of
+    from exporters.frameworks.verl_columns import bypasses, settings_of
 
     file = Path(verl.__file__).with_name("trainer") / "config/_generated_ppo_trainer.yaml"
     config = OmegaConf.load(file)

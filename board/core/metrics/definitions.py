@@ -19,6 +19,7 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.metrics import kl
+from board.core.metrics.own_metrics import own_metric
 
 Kind = Literal["diverging", "sequential", "flag"]
 Direction = Literal["up", "down", "neither"]
@@ -132,16 +133,22 @@ def rollout_metric(name: str) -> Metric:
         part = name.removeprefix(REWARD_PART)
         formula = f"rewards[{part!r}], as recorded"
         return Metric(name, f"Reward part: {part}", "", formula, "diverging", "up")
-    return _of_framework(name)
+    return _of_log(name)
 
 
 def token_metric(name: str) -> Metric:
     """The token metric of that array; one made from the name where the board does not know it."""
-    return TOKEN_METRICS.get(name) or _of_framework(name)
+    return TOKEN_METRICS.get(name) or _of_log(name)
 
 
-def _of_framework(name: str) -> Metric:
-    return Metric(name, name, "", "logged by the framework under this name")
+def _of_log(name: str) -> Metric:
+    """A metric that only the log knows, in the user's words where they have some."""
+    metric = Metric(name, name, "", "logged by the framework under this name")
+    own = own_metric(name)
+    if own is None:
+        return metric
+    kind = "diverging" if own.diverging else "sequential"
+    return replace(metric, label=own.label, unit=own.unit, kind=kind)
 
 
 @dataclass(frozen=True, slots=True)

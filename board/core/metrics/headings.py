@@ -14,7 +14,9 @@ from board.core.metrics.definitions import (
     REWARD_PART,
     ROLLOUT_METRICS,
     TOKEN_METRICS,
+    rollout_metric,
 )
+from board.core.metrics.own_metrics import own_metric
 from board.core.texts.one_line import one_line
 from board.core.typed_heads import typed_heads
 
@@ -99,8 +101,8 @@ def meanings(columns: tuple[str, ...]) -> Meanings:
 def _labels(name: str) -> Iterator[str]:
     yield heading(name)
     yield one_line(name, 200)
-    metric = ROLLOUT_METRICS.get(name)
-    if metric is None:
+    metric = rollout_metric(name)
+    if name not in ROLLOUT_METRICS and own_metric(name) is None:
         return
     yield from (metric.label, metric.label_with_unit)
     token = _METRIC_OF.get(name, "")

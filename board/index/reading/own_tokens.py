@@ -1,14 +1,15 @@
-"""Token arrays under names that the board does not know: their mean and their maximum over a rollout."""
+"""Token arrays under names that the board does not know: their aggregates over a rollout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.metrics.aggregate import NEEDED
+from board.core.metrics.own_metrics import Aggregate, aggregates_of
 from board.core.records import NumberArray, Sparse
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.errors import RecordError
@@ -18,18 +19,28 @@ from board.index.reading.cells import is_token_array
 _KNOWN = frozenset((*TOKEN_ARRAY_FIELDS, *NEEDED))
 
 
-def reductions(values: FloatArray, mask: FloatArray | None) -> tuple[float, float]:
-    """Mean and maximum of an array [R] over its tokens in the loss (mask [R]; None: all of them), without
-    those that are no finite number; NaN where none is left.
+_REDUCE: Final[Mapping[Aggregate, Callable[[FloatArray], Any]]] = {
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "sum": np.sum,
+}
+
+
+def reductions(
+    values: FloatArray, mask: FloatArray | None, aggregates: Sequence[Aggregate]
+) -> list[float]:
+    """Aggregates of an array [R] over its tokens in the loss (mask [R]; None: all of them), without those
+    that are no finite number; NaN where none is left.
     """
     inside = np.isfinite(values) if mask is None else np.isfinite(values) & (mask > 0)
     selected = values[inside]
-    return (float(selected.mean()), float(selected.max())) if len(selected) else (np.nan, np.nan)
+    return [float(_REDUCE[how](selected)) if len(selected) else np.nan for how in aggregates]
 
 
-def names_of(key: str) -> tuple[str, str]:
-    """The columns of an array's mean and maximum."""
-    return f"{key}_mean", f"{key}_max"
+def names_of(key: str) -> list[str]:
+    """The columns of an array's aggregates."""
+    return [f"{key}_{how}" for how in aggregates_of(key)]
 
 
 def of_record(tokens: Mapping[str, NumberArray]) -> Iterator[tuple[str, float]]:
@@ -39,7 +50,7 @@ def of_record(tokens: Mapping[str, NumberArray]) -> Iterator[tuple[str, float]]:
         values = None if key in _KNOWN else _values(array)
         if values is None or (mask is not None and len(mask) != len(values)):
             continue
-        numbers = zip(names_of(key), reductions(values, mask), strict=True)
+        numbers = zip(names_of(key), reductions(values, mask, aggregates_of(key)), strict=True)
         yield from ((name, number) for name, number in numbers if np.isfinite(number))
 
 
@@ -48,13 +59,14 @@ def of_columns(key: str, values: Values, rollouts: FieldColumns) -> dict[str, Fl
     masks: Sequence[object] = rollouts.arrays.get("loss_mask") or rollouts.other_arrays.get(
         "loss_mask", [None] * len(values)
     )
-    reduced = np.full((2, len(values)), np.nan)
+    aggregates = aggregates_of(key)
+    reduced = np.full((len(aggregates), len(values)), np.nan)
     for row, (value, length) in enumerate(zip(values, rollouts.lengths, strict=True)):
         if not is_token_array(value, length):
             continue
         array, mask = _values(value), None if masks[row] is None else _values(masks[row])
         if array is not None and (mask is None or len(mask) == len(array)):
-            reduced[:, row] = reductions(array, mask)
+            reduced[:, row] = reductions(array, mask, aggregates)
     return dict(zip(names_of(key), reduced, strict=True)) if np.isfinite(reduced).any() else {}
 
 

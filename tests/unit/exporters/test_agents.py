@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from opened_logs import lines, opened
 
 from exporters import RolloutExporter
-from exporters.images import MOST_CHARS
+from exporters.writing.images import MOST_CHARS
 
 CALL = {"type": "function", "id": "c1", "function": {"name": "add", "arguments": "{}"}}
 MESSAGES = [
@@ -58,14 +57,18 @@ def test_a_thumbnail_stays_and_of_a_large_image_the_log_says_what_it_is(tmp_path
     assert messages[0]["content"][1]["image_url"]["url"] == large, "the caller's are as they were"
 
 
-@pytest.mark.parametrize("target", ["s3://bucket/run", "gs://bucket/run", "hf://datasets/a/b"])
-def test_an_object_store_is_no_target_and_no_folder_is_made_of_its_name(
-    tmp_path, monkeypatch, target
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"out_dir: expected a folder of this machine"):
-        RolloutExporter(target)
-    assert not list(Path().iterdir())
+def test_of_an_image_in_memory_the_log_says_what_it_is(tmp_path):
+    image = pytest.importorskip("PIL.Image").new("RGB", (64, 48), "red")
+    pixels = np.asarray(image)
+    messages = [{"role": "user", "content": [{"type": "image", "image": image}, pixels]}]
+    with RolloutExporter(tmp_path) as exporter:
+        exporter.log(1, response_ids=[[1]], meta={"messages": [messages]})
+    (sample,) = lines(exporter, "sample")
+    part, array = sample["messages"][0]["content"]
+    digest = hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
+    expected = f"9216 bytes, sha256 {digest}, not in the log"
+    assert part["image"] == f"image RGB 64x48, {expected}"
+    assert array == f"image 48x64x3, {expected}"
 
 
 def test_what_cannot_be_json_in_the_run_document_costs_itself(tmp_path):

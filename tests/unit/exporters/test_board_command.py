@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exporters import RolloutExporter
-from exporters.board_command import _ELSEWHERE
+from exporters.launch.board_command import _ELSEWHERE
 
 
 @pytest.fixture(autouse=True)

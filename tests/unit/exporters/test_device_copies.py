@@ -14,7 +14,8 @@ import pytest
 import torch
 from opened_logs import lines
 
-from exporters import RolloutExporter, snapshot
+from exporters import RolloutExporter
+from exporters.arrays import snapshot
 
 
 class Device:
@@ -95,7 +96,7 @@ def test_a_column_on_a_device_is_refused_because_reading_it_would_wait(tmp_path,
 
 
 def test_nothing_is_logged_while_a_graph_is_captured(tmp_path, monkeypatch):
-    monkeypatch.setattr("exporters.intake.is_capturing", lambda: True)
+    monkeypatch.setattr("exporters.writing.intake.is_capturing", lambda: True)
     with RolloutExporter(tmp_path) as exporter:
         exporter.log(1, prompt_ids=[[1]], response_ids=[[2]])
     assert exporter.counts["skipped:capture"] == 1

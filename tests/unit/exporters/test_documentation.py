@@ -18,8 +18,8 @@ TABLE = OPTIONS.split("\n## ")[0]
 GUIDES = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("exporter*.md")))
 INDEX = (DOCS / "hooks.md").read_text(encoding="utf-8")
 HOOK_GUIDES = "".join(p.read_text(encoding="utf-8") for p in sorted((DOCS / "hooks").glob("*.md")))
-SHARED = ("__init__", "guard", "once")
-HOOKS = sorted(p for p in (ROOT / "exporters/hooks").glob("*.py") if p.stem not in SHARED)
+
+HOOKS = sorted(p for p in (ROOT / "exporters/hooks").glob("*.py") if p.stem != "__init__")
 RECIPES = re.findall(r"```python\n(.*?)```", HOOK_GUIDES, flags=re.DOTALL)
 CALLS = ("log", "log_packed", "log_ragged", "end_step", "flush", "close", "wants")
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from opened_logs import lines_of_batch
 
-from exporters.batch import Batch, BatchInfo, take_padded
-from exporters.packed import take_packed
-from exporters.ragged import take_ragged
-from exporters.snapshot import Copies
+from exporters.arrays.batch import Batch, BatchInfo, take_padded
+from exporters.arrays.packed import take_packed
+from exporters.arrays.ragged import take_ragged
+from exporters.arrays.snapshot import Copies
 
 NAN, INF = float("nan"), float("inf")
 IDS = [[1, 2, 3, 0], [4, 5, 0, 0]]

@@ -8,9 +8,9 @@ from opened_logs import lines
 from read_formats import run_at
 
 from exporters import RolloutExporter
-from exporters.files import RankFile
-from exporters.parts import Parts
-from exporters.sealing import compress
+from exporters.writing.files import RankFile
+from exporters.writing.parts import Parts
+from exporters.writing.sealing import compress
 
 SMALLEST = 1 << 16
 ROLLOUT = {"prompt_ids": [[1]], "response_ids": np.arange(4000)[None]}
@@ -76,7 +76,7 @@ def test_a_part_that_cannot_be_compressed_stays_as_it_is(tmp_path, monkeypatch):
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("exporters.sealing.os.fsync", full)
+    monkeypatch.setattr("exporters.writing.sealing.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         compress(path)
     assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]

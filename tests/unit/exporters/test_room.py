@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.room import Room, Spare
+from exporters.arrays.room import Room, Spare
 
 
 @given(st.lists(st.integers(0, 600_000), max_size=12))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from opened_logs import lines
 
 from exporters import RolloutExporter
-from exporters.sampling import GroupSampler
+from exporters.writing.sampling import GroupSampler
 
 GROUPS = [f"g{i}" for i in range(6) for _ in range(4)]
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 # What trainers import takes 9 seconds: that is done in functions, by the one worker that needs it.
 pytest.importorskip("trl")
 
-from exporters.trl_tools import describe_tool_use, segments, timed, with_outcomes  # noqa: E402
+from exporters.frameworks.trl_tools import describe_tool_use, segments, timed, with_outcomes  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     # Transformers warns of a renaming that its own and TRL's code has yet to follow.
@@ -313,7 +313,7 @@ def test_the_second_update_on_rloo_rollouts_has_moved_from_the_old_policy(rloo):
 
 
 def test_total_reward_skips_parts_without_a_value():
-    from exporters.trl_rollouts import total_rewards
+    from exporters.frameworks.trl_rollouts import total_rewards
 
     nan = float("nan")
     parts = torch.tensor([[1.0, 2.0], [nan, 2.0], [nan, nan]])
@@ -323,7 +323,7 @@ def test_total_reward_skips_parts_without_a_value():
 
 
 def test_a_conversation_is_kept_as_messages_and_as_text():
-    from exporters.trl_rollouts import describe_rollouts
+    from exporters.frameworks.trl_rollouts import describe_rollouts
 
     prompt = [{"role": "user", "content": "hi"}]
     completion = [{"role": "assistant", "content": "hello"}]
@@ -334,7 +334,7 @@ def test_a_conversation_is_kept_as_messages_and_as_text():
 
 
 def test_what_trl_did_not_compute_is_not_recorded_as_zero():
-    from exporters.trl_rollouts import token_arrays
+    from exporters.frameworks.trl_rollouts import token_arrays
 
     mask = torch.tensor([[1, 1], [0, 0]])
     arrays = token_arrays({"completion_mask": mask}, torch.zeros(2, 2), None)

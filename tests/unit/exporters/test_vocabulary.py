@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from exporters import RolloutExporter
-from exporters.vocabulary import BYTE_LEVEL, METASPACE, TEXT, detect_coding
+from exporters.launch.vocabulary import BYTE_LEVEL, METASPACE, TEXT, detect_coding
 
 tokenizers = pytest.importorskip("tokenizers")
 

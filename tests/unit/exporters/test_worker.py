@@ -1,9 +1,11 @@
 import threading
 import time
+from collections import deque
+from typing import Any
 
 import pytest
 
-from exporters.worker import Worker
+from exporters.writing.worker import Worker
 
 
 class Gate:
@@ -98,3 +100,23 @@ def test_who_waits_for_room_is_told_at_once_when_the_queue_is_stopped():
     waiting.join(20)
     assert answers == [False]
     gate.open.set()
+
+
+def test_a_put_that_a_signals_handler_broke_off_leaves_the_queue_at_work():
+    class Interrupted(deque[Any]):
+        def append(self, item: Any) -> None:
+            super().append(item)
+            raise KeyboardInterrupt
+
+    gate = Gate()
+    gate.open.set()
+    queue = worker(gate, "block", 20)
+    usual, queue._items = queue._items, Interrupted()
+    for step in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            queue.put("broken off", 6, step)
+    assert queue.flush(20)
+    queue._items = usual
+    assert all(queue.put(str(i), 6, i) for i in range(5))
+    assert queue.stop(20)
+    assert gate.handled == ["broken off"] * 2 + [*"01234"]

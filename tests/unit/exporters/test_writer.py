@@ -12,7 +12,7 @@ import pytest
 from opened_logs import lines
 
 from exporters import SCHEMA_VERSION, RolloutExporter
-from exporters.files import RankFile, default_attempt
+from exporters.writing.files import RankFile, default_attempt
 
 
 def rows(size: int = 2) -> dict[str, Any]:

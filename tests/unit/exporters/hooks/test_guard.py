@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from exporters import RolloutExporter  # noqa: E402 - hooks need torch
-from exporters.hooks.guard import guarded, open_guarded  # noqa: E402
+from exporters.frameworks.guard import guarded, open_guarded  # noqa: E402
 from exporters.hooks.miles import MilesExport  # noqa: E402
 from exporters.hooks.nemo_rl import ExportLogger  # noqa: E402
 from exporters.hooks.openrlhf import export_experiences  # noqa: E402
@@ -75,7 +75,7 @@ HOOKS: dict[str, Callable[[str], Step]] = {
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-@pytest.mark.parametrize("target", ["a file", "s3://bucket/run", "writable"])
+@pytest.mark.parametrize("target", ["a file", "s3://bucket/../run", "writable"])
 def test_a_hook_raises_neither_where_it_cannot_open_nor_on_what_it_does_not_understand(
     tmp_path, hook, target, caplog
 ):

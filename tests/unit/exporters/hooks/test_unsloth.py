@@ -62,7 +62,7 @@ def test_what_the_loss_was_given_is_logged_once_a_step(tmp_path, monkeypatch, wi
     from exporters.hooks.unsloth import ExportGRPO  # loads TRL, which takes seconds
 
     # There is no tokenizer to describe.
-    monkeypatch.setattr("exporters.opening.describe_run", lambda *_: None)
+    monkeypatch.setattr("exporters.launch.opening.describe_run", lambda *_: None)
     trainer: Any = type("ExportTrainer", (ExportGRPO, Trainer), {})(with_old)
     trainer.rollout_dir = str(tmp_path)
     (boundaries,) = trainer.callbacks

@@ -158,8 +158,8 @@ class Proto:
         return SimpleNamespace(batch=tensors, non_tensor_batch=non_tensors)
 
 
-@pytest.mark.parametrize("made", with_real(Proto, "verl.protocol", "DataProto"))
-def test_v0_rollouts_are_cut_by_their_masks(tmp_path, made):
+def padded(made: Any) -> Any:
+    """Two rollouts of a step."""
     tensors = {
         "prompts": torch.tensor([[5, 6], [0, 7]]),
         "responses": torch.tensor([[8, 9, 1], [10, 0, 0]]),
@@ -172,14 +172,61 @@ def test_v0_rollouts_are_cut_by_their_masks(tmp_path, made):
     }
     truth = np.array([{"ground_truth": "9"}, {"ground_truth": "3"}], dtype=object)
     non_tensors = {"uid": np.array(["u", "v"], dtype=object), "reward_model": truth}
+    return made.from_dict(tensors, non_tensors)
+
+
+@pytest.mark.parametrize("made", with_real(Proto, "verl.protocol", "DataProto"))
+def test_v0_rollouts_are_cut_by_their_masks(tmp_path, made):
     trainer = V0(last=4)
-    batch = made.from_dict(tensors, non_tensors)
-    trainer._log_rollout_data(batch, {"acc": [1.0, 0.0]}, {}, str(tmp_path))
+    trainer._log_rollout_data(padded(made), {"acc": [1.0, 0.0]}, {}, str(tmp_path))
     long = {"prompt_ids": [5, 6], "response_ids": [8, 9, 1], "logprobs": [-0.1, -0.2, -0.3]}
     long |= {"token_rewards": [-0.01, 0, 1], "reward": 1, "group_id": "u", "acc": 1}
     short = {"prompt_ids": [7], "response_ids": [10], "values": [0.4]}
     short |= {"reward": 0.5, "group_id": "v", "acc": 0, "ground_truth": "3"}
     assert_rollouts(tmp_path, long, short)
+
+
+class Tracking:
+    """As `utils/tracking.py:191` of verl: the signature of its log."""
+
+    def log(self, data: Any, step: Any, backend: Any = None) -> None:
+        self.seen = [*getattr(self, "seen", ()), (step, dict(data))]
+
+
+class Fitting(Trainer):
+    """Logs as `ppo/ray_trainer.py:1442, 1724, 1802` does, in three steps."""
+
+    def fit(self, folder: str) -> Any:
+        tracker = object.__new__(sys.modules["verl.utils.tracking"].Tracking)
+        tracker.logger = {}
+        tracker.log(data={"val/score": 0.5}, step=0)
+        for self.global_steps in (1, 2, 3):
+            self._log_rollout_data(padded(Proto), {}, {}, folder)
+            tracker.log(
+                data={"actor/pg_loss": self.global_steps / 4, "text": "no"}, step=self.global_steps
+            )
+        return tracker
+
+
+class FittingV0(ExportV0, Fitting):
+    pass
+
+
+@pytest.mark.parametrize("tracking", with_real(Tracking, "verl.utils.tracking", "Tracking"))
+def test_v0_metrics_of_a_step_are_those_that_verl_tracks(tmp_path, monkeypatch, tracking):
+    module = ModuleType("verl.utils.tracking")
+    vars(module)["Tracking"] = tracking
+    monkeypatch.setitem(sys.modules, "verl.utils.tracking", module)
+    log = tracking.log
+    tracker = FittingV0(last=3).fit(str(tmp_path))
+    (file,) = tmp_path.glob("*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    ends = [(line["step"], line["metrics"]) for line in lines if line["type"] == "step_end"]
+    assert ends == [(step, {"actor/pg_loss": step / 4}) for step in (1, 2, 3)]
+    assert lines[-1]["type"] == "close"
+    assert tracking.log is log, "verl is left as it was"
+    if tracking is Tracking:
+        assert [step for step, _ in tracker.seen] == [0, 1, 2, 3], "and tracked all that it does"
 
 
 def test_a_queue_without_the_batch_is_counted_and_does_not_raise(tmp_path, monkeypatch):

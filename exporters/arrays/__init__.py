@@ -1,0 +1,1 @@
+"""What a call hands over, copied and cut into one rollout each."""

@@ -1,0 +1,1 @@
+"""What hooks share: their guard, and what trainers know of rollouts in the words of the record."""
