@@ -164,6 +164,18 @@ def error_in(message: Mapping[str, Any], text: str) -> str:
     return _recorded(message) or _recorded(fields or {}) or _written(text)
 
 
+def error_words(message: Mapping[str, Any]) -> str:
+    """What the `error` of a message says: a text, or an object's type and message; empty where it is none
+    of these.
+    """
+    error = message.get("error")
+    if isinstance(error, str):
+        return error
+    said = as_fields(error) or {}
+    texts = (said.get(key) for key in ("type", "message"))
+    return ": ".join(text for text in texts if isinstance(text, str) and text)
+
+
 def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
     """Why one of the results that a tool's part of a response holds is an error, by error_in.
 
