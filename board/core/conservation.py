@@ -217,6 +217,7 @@ class _Shown:
         self._as_shown.update(record.response_tokens or ())
         for turn in conversation_of(record.messages, record.texts):
             self._take([turn.role, turn.name, turn.seconds, turn.at])
+            self._as_shown.add("\n".join(_written_in(turn.blocks)))
             for block in (*turn.blocks, *turn.results.values()):
                 self._take([block.text, block.name, block.id, block.error, block.seconds])
                 self._take([block.arguments, arguments_text(block.arguments)])
@@ -244,6 +245,13 @@ def _is_below(path: str, prefixes: frozenset[str]) -> bool:
     """Whether a path, or one above it, is among the prefixes."""
     names = path.replace("[]", "").split(".")
     return any(".".join(names[:count]) in prefixes for count in range(1, len(names) + 1))
+
+
+def _written_in(blocks: Iterable[Block]) -> Iterator[str]:
+    """What a turn says and what its calls are given, which some logs have as one text."""
+    for block in blocks:
+        given = block.arguments.values() if isinstance(block.arguments, Mapping) else ()
+        yield from (block.text, *(text for text in given if isinstance(text, str)))
 
 
 def _texts_of(block: Block) -> Iterator[str]:

@@ -25,7 +25,8 @@ TAKERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(schema.TOPK_FIELDS, "_take_topk"),
     **dict.fromkeys(("messages", "segments"), "_take_objects"),
     **dict.fromkeys(("prompt_ids", "response_ids"), "_take_token_ids"),
-    **dict.fromkeys(("step", "index", "type", "remarks"), "_leave"),
+    **dict.fromkeys(("step", "type", "remarks"), "_leave"),
+    "index": "_take_index",
     "response_tokens": "_take_pieces",
     FAILURE: "_take_failure",
     "reward": "_take_reward",
@@ -39,6 +40,8 @@ CONTENT: Final = frozenset(TAKERS) - {
     *("policy_version", "is_truncated"),
 }
 """Keys of which one makes a line a rollout; numbers under the others may be means of a step."""
+LOGGED_INDEX: Final = "logged.index"
+"""The column of a log's own `index`: that of a rollout in its step is counted when it is read."""
 EXTRA: Final = "extra:"
 """Begins the name of a field that is kept under the rest of its name, whatever the record calls so."""
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})

@@ -94,9 +94,8 @@ def recognise_head(
     if mapping is None and (is_json or source is PARQUET):
         values = head if is_json else Head(head.path, _first_rows(path))
         has_rows = source in (JSON_LINES, PARQUET) or len(head.records) > 1
-        text = (turns_mapping(values) if has_rows else None) or generic_mapping(
-            values, is_named=is_named
-        )
+        text = turns_mapping(values, is_named=is_named) if has_rows else None
+        text = text or generic_mapping(values, is_named=is_named)
         if text:
             return known_mapping(text), ""
     keys = _first_keys(head)

@@ -73,8 +73,12 @@ class SweAgentReader(Reader):
     layout = _LAYOUT
 
     def recognises(self, head: Head) -> bool:
-        """A trajectory, the history that the model was given, and info."""
-        return head.has("trajectory", "history", "info")
+        """A history whose messages have an agent, with a trajectory and info or alone."""
+        return head.has("trajectory", "history", "info") or any(
+            record.keys() == {"history"} and "agent" in message
+            for record in head.records
+            for message in objects_in(record.get("history"))[:1]
+        )
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The history as a conversation; what settings are recorded are those of replay_config."""

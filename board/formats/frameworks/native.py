@@ -30,6 +30,9 @@ class NativeReader(Reader):
 
     name = "native"
     title = "Rollout Board"
+    left_out: Mapping[str, str] = {
+        "index": "the place of a rollout in its step is counted when it is read"
+    }
     family = "jsonl"
     has_outline = True
     recording: Mapping[str, str] = {
@@ -66,7 +69,9 @@ class NativeReader(Reader):
         if not has_response and (metrics := metrics_beside(line, at)) is not None:
             return metrics
         failure = usual_failure(line)
-        return dict(line) if failure is None else {**line, FAILURE: failure}
+        fields = dict(line) if failure is None else {**line, FAILURE: failure}
+        fields.pop("index", None)
+        return fields
 
 
 def _is_rollout(record: Mapping[str, Any]) -> bool:
