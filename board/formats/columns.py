@@ -25,8 +25,8 @@ from board.formats.conversation_columns import take_conversations
 from board.formats.field_values import (
     EXTRA,
     LARGEST_WHOLE,
-    NUMBER_IDS,
     LOGGED_INDEX,
+    NUMBER_IDS,
     TAKERS,
     is_truncated,
     without_system_prompt,
@@ -71,7 +71,9 @@ _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
     "ground_truth": frozenset({str, int, float, bool, _NOTHING}),
     "step": frozenset({int, float}),
 }
-_OUTLINED: Final = frozenset({"_take_index", "_take_id", "_take_score", "_take_reward", "_take_parts", "_leave"})
+_OUTLINED: Final = frozenset(
+    {"_take_index", "_take_id", "_take_score", "_take_reward", "_take_parts", "_leave"}
+)
 """The methods that take what an outline has."""
 _SINGLE: Final = _NUMBER | {str}
 _WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})

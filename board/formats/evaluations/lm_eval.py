@@ -58,7 +58,12 @@ class LmEvalReader(Reader):
             repeats = range(len(first)) if len(first) > 1 else [None]
             taken = _filtered(line, len(first))
             return [
-                {**line, "response": text, "repeat": repeat, "filtered": answer if answer != text else None}
+                {
+                    **line,
+                    "response": text,
+                    "repeat": repeat,
+                    "filtered": answer if answer != text else None,
+                }
                 for text, repeat, answer in zip(first, repeats, taken, strict=True)
             ]
         scores = [_log_likelihood(answer) for answer in answers] if is_list(answers) else []
