@@ -81,8 +81,8 @@ class TurnsReader(MappingReader):
         return () if (key := self._key_of(row)) is None else (key,)
 
     def _key_of(self, row: Mapping[str, Any]) -> Hashable | None:
-        """What tells the trajectory of a row: its id, step, group and split; None without an id. Where the
-        file is the trajectory nothing needs to.
+        """What tells the trajectory of a row: its id, step, group and split, unless the file is one; None
+        without an id.
         """
         if self._trajectory == WHOLE_FILE:
             return WHOLE_FILE

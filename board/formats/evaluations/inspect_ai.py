@@ -240,7 +240,7 @@ def _said_by_scorers(scores: Mapping[str, Any]) -> Fields:
 
 
 def _is_shown(value: object) -> bool:
-    """Whether the named rewards have all of a score's value: a word that is no grade, or a list, is not."""
+    """Whether the named rewards have all of a score's value, as they have no list and no other word."""
     values = value.values() if is_object(value) else (value,)
     return all(_number(own) is not None for own in values)
 

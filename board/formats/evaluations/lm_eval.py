@@ -101,7 +101,9 @@ class LmEvalReader(Reader):
 
 
 def _filtered(line: Mapping[str, Any], repeats: int) -> list[Any]:
-    """What the filter took out of each repeat's text; of a filter that leaves another number, all of it."""
+    """What the filter took out of each repeat's text; of a filter that leaves another number, all that it
+    left.
+    """
     filtered = line.get("filtered_resps")
     if is_list(filtered) and len(filtered) == 1 and is_list(filtered[0]):
         filtered = filtered[0]
