@@ -219,8 +219,9 @@ def split_of(text: str) -> str:
 def split_reward(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
     total = next((key for key in _TOTALS if is_number(reward.get(key))), None)
-    # A total that is null is none, and no part that was not scored either.
-    empty = {key for key in _TOTALS if reward.get(key) is None}
+    # A total that is null was not given: the one part beside it is not the reward in its place. Beside
+    # another total it is none, and no part either.
+    empty = {key for key in _TOTALS if total is not None and reward.get(key) is None}
     entries = {k: v for k, v in reward.items() if k != total and k not in empty}
     parts = {key: value for key, value in entries.items() if value is None or is_number(value)}
     others = {key: value for key, value in entries.items() if key not in parts}

@@ -82,6 +82,7 @@ class InspectReader(Reader):
             )
         },
         "version": "the version of the file's layout",
+        "status": "how the evaluation ended, a column where that is no success",
         "header": "how the agent was set up, the same for all rollouts",
         "eval": "how the agent was set up, the same for all rollouts",
         "plan": "how the agent was set up, the same for all rollouts",
@@ -149,6 +150,7 @@ class InspectReader(Reader):
             "env": task.get("task"),
             "model": output.get("model") or task.get("model"),
             "temperature": settings.get("temperature"),
+            "log_status": None if (s := header.get("status")) == "success" else s,
             "ground_truth": " | ".join(map(str, target)) if is_list(target) else target,
             "finish_reason": choices[0].get("stop_reason") if choices else None,
             "error": object_at(line, "error").get("message"),

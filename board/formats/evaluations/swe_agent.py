@@ -177,6 +177,7 @@ def _of_info(info: Mapping[str, Any], at: LineContext) -> Fields:
         "finish_reason": info.get("exit_status"),
         "error": info.get("exception_str"),
         "submission": info.get("submission"),
+        **{key: info[key] for key in info if key.endswith(("_version", "_hash"))},
         **object_at(info, "model_stats"),
     }
 

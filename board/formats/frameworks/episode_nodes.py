@@ -14,7 +14,7 @@ from board.core.arrays import FloatArray
 from board.errors import RecordError
 from board.formats.fields import RecordBuilder
 from board.formats.number_arrays import as_numbers, numbers_from_list
-from board.formats.parse import is_object, object_at, objects_in
+from board.formats.parse import is_list, is_object, object_at, objects_in
 from board.formats.sequences import Piece
 
 _Object = Mapping[str, Any]
@@ -77,7 +77,8 @@ class Overlay:
             stream = np.where(stream < 0, np.nan, stream)  # -1: the loss did not ask
         begin = 0
         for node in path:
-            length = len(self.nodes[node].get("token_ids") or ())
+            ids = self.nodes[node].get("token_ids")
+            length = len(ids) if is_list(ids) else 0
             part = stream[begin : begin + length]
             begin += length
             if np.isnan(part).all():

@@ -28,7 +28,7 @@ from board.formats.frameworks.annotations import Annotations, annotation_files
 from board.formats.frameworks.episode_nodes import Overlay, paths_of
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.messages import is_messages
-from board.formats.parse import as_object, is_measure, object_at, objects_in
+from board.formats.parse import as_object, is_measure, is_object, object_at, objects_in
 from board.formats.sequences import TOKENS_JOINED_BY, take_pieces, tokens_key
 
 _Object = Mapping[str, Any]
@@ -226,6 +226,14 @@ def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
     pairs = [(reward.get("score"), reward.get("weight", 1.0)) for reward in rewards.values()]
     values = [score * weight for score, weight in pairs if is_measure(score) and is_measure(weight)]
     scores = {name: reward.get("score") for name, reward in rewards.items()}
+    odd = [
+        name
+        for name, reward in object_at(trace, "rewards").items()
+        if reward is not None and not (is_object(reward) and _is_usable(reward))
+    ]
+    if odd:
+        hint = "expected: {score, weight} of numbers, the score null where it was not scored"
+        builder.remark("reward", f"{odd[0]} is no part of a reward, and not in the sum", hint)
     builder.take_rewards(scores, sum(values) if values else None)
     builder.take("advantage", info.get("advantage"))
     builder.extras |= object_at(trace, "metrics")
@@ -248,6 +256,12 @@ def _take_other_keys(builder: RecordBuilder, line: _Object, info: _Object) -> No
     builder.take_extra("info", info or None)
     _take_timing(builder, object_at(trace, "timing"))
     builder.take_rest({**line["episode"], **trace}, _READ)
+
+
+def _is_usable(reward: _Object) -> bool:
+    """Whether a part has a score, or none that was given, and a weight."""
+    score = reward.get("score")
+    return (score is None or is_measure(score)) and is_measure(reward.get("weight", 1.0))
 
 
 def _take_timing(builder: RecordBuilder, timing: _Object) -> None:

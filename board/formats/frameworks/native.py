@@ -16,6 +16,7 @@ from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, FAILURE
 from board.formats.fields import Fields
 from board.formats.generic import has_other_names
+from board.formats.messages import is_messages
 from board.formats.metric_lines import metrics_beside, metrics_in
 
 _ONLY_NATIVE_LISTS: Final = (
@@ -77,7 +78,9 @@ class NativeReader(Reader):
 def _is_rollout(record: Mapping[str, Any]) -> bool:
     if isinstance(record.get("rewards"), dict) and not has_other_names(record):
         return True
-    if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
+    lists = [key for key in _ONLY_NATIVE_LISTS if isinstance(record.get(key), list)]
+    # Of a conversation whose messages have no role the keys are somebody else's.
+    if lists and (lists != ["messages"] or is_messages(record["messages"])):
         return True
     # Other logs count steps under such names too: an id alone does not make a line a rollout.
     has_id = ("rollout_id" in record or "group_id" in record) and not has_other_names(record)

@@ -83,6 +83,7 @@ class TinkerReader(Reader):
 
     name = "tinker"
     title = "Tinker cookbook"
+    left_out: Mapping[str, str] = {"schema_version": "the version of the file's layout"}
     keys: Mapping[str, str] = {
         "total_reward": "reward",
         "sampling_client_step": "policy_version",
