@@ -160,3 +160,27 @@ def test_every_value_that_a_line_has_once_is_shown_or_left_out_for_a_stated_reas
                 if rollouts and not is_said and not_shown(changed, rollouts, reader.left_out):
                     lost.add(name)
         assert lost <= NOT_ALONE.get(reader.name, set())
+
+
+ODD_VALUES = (None, [], {}, "a text where none was", 123_456.75, [{"x": ["an odd object"]}], True)
+
+
+def keys_to(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys to each value of a line, objects and lists included; of lists their first entries."""
+    entries = value.items() if isinstance(value, dict) else enumerate([*value][:2])
+    for key, inner in entries:
+        yield (*path, key)
+        if isinstance(inner, dict | list | tuple):
+            yield from keys_to(inner, (*path, key))
+
+
+@pytest.mark.parametrize("info", ONE_OF_EACH, ids=lambda info: f"{info.formats[0]}-{info.name}")
+def test_whatever_stands_anywhere_in_a_line_a_reader_reads_or_refuses_it(info):
+    for reader, context, first in first_lines(info)[:1]:
+        line = with_keys(first, {})
+        # `rows` and its entries are made by a source, and always objects.
+        paths = [path for path in keys_to(line) if path[0] != "rows" or len(path) > 2]
+        for number, path in enumerate(paths):
+            for odd in (ODD_VALUES[number % 7], ODD_VALUES[(number + 3) % 7]):
+                with suppress(RecordError):
+                    records(reader, with_value(line, path, odd), context)
