@@ -112,3 +112,14 @@ def test_ids_too_large_for_a_float_keep_their_digits(tmp_path, count):
     assert run.rollouts["seed"].tolist() == ids[:1]
     assert run.rollouts["seeds"].tolist() == [str(ids)]
     assert open_rollout(run, 1, 0).record.extras["seeds"] == ids
+
+
+@pytest.mark.parametrize("count", [200, 201, 450])
+def test_a_sample_of_many_files_is_of_some_of_them(count, tmp_path):
+    for number in range(count):
+        row = {"step": number, "prompt": f"question {number}", "response": "yes", "reward": 1.0}
+        write_lines(tmp_path / "run" / f"{number}.jsonl", [row])
+    run = run_at(tmp_path / "run")
+    audit = audit_sample(run)
+    assert count / 5 <= audit.files <= 200
+    assert audit_all(run, lambda done, total: None).files == count
